@@ -11,7 +11,7 @@ pub(crate) struct ExpiringMap<K, V = ()> {
     lifetime: Duration,
     most: usize,
     /// Each value with the number of its insertion.
-    known: BTreeMap<K, (u64, V)>,
+    entries: BTreeMap<K, (u64, V)>,
     /// By the number of its insertion: when each entry expires.
     by_expiry: BTreeMap<u64, (Instant, K)>,
     next_turn: u64,
@@ -23,7 +23,7 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
         Self {
             lifetime,
             most,
-            known: BTreeMap::new(),
+            entries: BTreeMap::new(),
             by_expiry: BTreeMap::new(),
             next_turn: 0,
         }
@@ -31,12 +31,12 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
 
     /// Stores `value` under `key` at `now`. An entry that exists already keeps its expiry.
     pub(crate) fn insert(&mut self, key: &K, value: V, now: Instant) {
-        if let Some((_, known)) = self.known.get_mut(key) {
-            *known = value;
+        if let Some((_, current)) = self.entries.get_mut(key) {
+            *current = value;
         } else {
             let turn = self.next_turn;
             self.next_turn += 1;
-            self.known.insert(key.clone(), (turn, value));
+            self.entries.insert(key.clone(), (turn, value));
             let until = now + self.lifetime;
             self.by_expiry.insert(turn, (until, key.clone()));
         }
@@ -46,16 +46,16 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
     /// The value of `key`, if it has not expired.
     pub(crate) fn get(&mut self, key: &K, now: Instant) -> Option<&V> {
         self.remove_expired(now);
-        self.known.get(key).map(|(_, value)| value)
+        self.entries.get(key).map(|(_, value)| value)
     }
 
     /// Removes the entries from `first` on, in key order, up to the first key for which `is_meant` is false. Other entries are not visited.
     pub(crate) fn remove_range(&mut self, first: &K, mut is_meant: impl FnMut(&K) -> bool) {
-        while let Some((key, (turn, _))) = self.known.range::<K, _>(first..).next()
+        while let Some((key, (turn, _))) = self.entries.range::<K, _>(first..).next()
             && is_meant(key)
         {
             let (key, turn) = (key.clone(), *turn);
-            self.known.remove(&key);
+            self.entries.remove(&key);
             self.by_expiry.remove(&turn);
         }
     }
@@ -65,7 +65,7 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
             && (*until <= now || self.by_expiry.len() > self.most)
         {
             if let Some((_, (_, key))) = self.by_expiry.pop_first() {
-                self.known.remove(&key);
+                self.entries.remove(&key);
             }
         }
     }
@@ -93,45 +93,45 @@ mod tests {
 
     #[test]
     fn entries_and_lifetime_are_limited() {
-        let mut all = ExpiringMap::new(Duration::from_secs(10), 3);
+        let mut map = ExpiringMap::new(Duration::from_secs(10), 3);
         for key in 0..4 {
-            all.insert_key(&key, second(key));
+            map.insert_key(&key, second(key));
         }
-        let known: Vec<_> = (0..4).filter(|key| all.has(key, second(4))).collect();
-        assert_eq!(known, [1, 2, 3], "one too many");
+        let remaining: Vec<_> = (0..4).filter(|key| map.has(key, second(4))).collect();
+        assert_eq!(remaining, [1, 2, 3], "one too many");
         // Inserted again, it does not live longer.
-        all.insert_key(&1, second(5));
-        let known: Vec<_> = (0..4).filter(|key| all.has(key, second(11))).collect();
-        assert_eq!(known, [2, 3]);
+        map.insert_key(&1, second(5));
+        let remaining: Vec<_> = (0..4).filter(|key| map.has(key, second(11))).collect();
+        assert_eq!(remaining, [2, 3]);
     }
 
     #[test]
     fn reinserted_key_has_full_lifetime() {
-        let mut all = ExpiringMap::new(Duration::from_secs(10), 3);
-        all.insert(&'a', 1, second(0));
-        all.insert(&'b', 1, second(0));
-        all.remove_range(&'a', |key| *key == 'a');
-        assert_eq!(all.get(&'a', second(1)), None);
-        assert_eq!(all.get(&'b', second(1)), Some(&1));
-        all.insert(&'a', 2, second(5));
-        assert_eq!(all.get(&'a', second(14)), Some(&2));
-        assert_eq!(all.get(&'a', second(15)), None);
+        let mut map = ExpiringMap::new(Duration::from_secs(10), 3);
+        map.insert(&'a', 1, second(0));
+        map.insert(&'b', 1, second(0));
+        map.remove_range(&'a', |key| *key == 'a');
+        assert_eq!(map.get(&'a', second(1)), None);
+        assert_eq!(map.get(&'b', second(1)), Some(&1));
+        map.insert(&'a', 2, second(5));
+        assert_eq!(map.get(&'a', second(14)), Some(&2));
+        assert_eq!(map.get(&'a', second(15)), None);
     }
 
     /// Every POST of a client calls this, whatever its URL is.
     #[test]
     fn remove_range_visits_only_matching_keys_and_next() {
-        let mut all = ExpiringMap::new(Duration::from_secs(10), 4096);
+        let mut map = ExpiringMap::new(Duration::from_secs(10), 4096);
         for key in 0..4096 {
-            all.insert_key(&key, second(0));
+            map.insert_key(&key, second(0));
         }
-        let mut looked_at = Vec::new();
-        all.remove_range(&1000, |key| {
-            looked_at.push(*key);
+        let mut visited = Vec::new();
+        map.remove_range(&1000, |key| {
+            visited.push(*key);
             *key < 1003
         });
-        assert_eq!(looked_at, [1000, 1001, 1002, 1003]);
-        let gone: Vec<_> = (0..4096).filter(|key| !all.has(key, second(1))).collect();
-        assert_eq!(gone, [1000, 1001, 1002]);
+        assert_eq!(visited, [1000, 1001, 1002, 1003]);
+        let removed: Vec<_> = (0..4096).filter(|key| !map.has(key, second(1))).collect();
+        assert_eq!(removed, [1000, 1001, 1002]);
     }
 }

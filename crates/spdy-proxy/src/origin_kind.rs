@@ -1,10 +1,10 @@
 //! Whether a response comes from a site's own origin or from another host.
 
-/// Which origin an answer comes from.
+/// Which origin a response comes from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OriginKind {
     /// The site's own.
     Site,
-    /// Some other host's, that is moved under the site's name.
+    /// Another host, whose resources are proxied under the site's name.
     ThirdParty,
 }

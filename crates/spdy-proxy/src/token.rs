@@ -14,14 +14,15 @@ impl Token {
         Self(text.into())
     }
 
-    /// Whether `given` matches.
+    /// Whether `candidate` matches.
     #[must_use]
-    pub fn is(&self, given: &[u8]) -> bool {
-        let wanted = self.0.as_bytes();
-        let differs = (0..wanted.len().max(given.len())).fold(0, |differs, at| {
-            differs | (wanted.get(at).copied().unwrap_or(1) ^ given.get(at).copied().unwrap_or(2))
+    pub fn is(&self, candidate: &[u8]) -> bool {
+        let secret = self.0.as_bytes();
+        let differs = (0..secret.len().max(candidate.len())).fold(0, |differs, at| {
+            differs
+                | (secret.get(at).copied().unwrap_or(1) ^ candidate.get(at).copied().unwrap_or(2))
         });
-        differs == 0 && given.len() == wanted.len() && !wanted.is_empty()
+        differs == 0 && candidate.len() == secret.len() && !secret.is_empty()
     }
 }
 
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn token_matches_the_whole_text_only() {
+    fn token_matches_only_the_complete_text() {
         let token = Token::new("open sesame");
         assert!(token.is(b"open sesame"));
         for wrong in [

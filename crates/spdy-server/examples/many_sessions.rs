@@ -37,9 +37,9 @@ use spdy_server::serve::{ServeConfig, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
 const SPOKEN: [Protocol; 1] = [Protocol::Spdy(Version::V31)];
-/// Bytes of the body that is asked for.
+/// Bytes of the requested body.
 const BODY: usize = 1024;
-/// Sessions that shake hands, or ask, at once.
+/// Sessions that shake hands, or send a request, at the same time.
 const AT_ONCE: usize = 64;
 /// How long everything is let be before memory is read.
 const QUIET: Duration = Duration::from_secs(2);
@@ -126,8 +126,8 @@ async fn serve(tls: bool) -> anyhow::Result<()> {
 /// The server's process, and how to reach it.
 struct Server {
     child: Child,
-    /// What it says; it must not fail to say it.
-    _told: Lines<BufReader<ChildStdout>>,
+    /// Its standard output, which stays open so that the server can write to it.
+    _stdout: Lines<BufReader<ChildStdout>>,
     address: SocketAddr,
     tls: Option<ClientTls>,
 }
@@ -139,12 +139,12 @@ impl Server {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let told = child.stdout.take().context("its stdout is a pipe")?;
-        let mut lines = BufReader::new(told).lines();
+        let stdout = child.stdout.take().context("its stdout is a pipe")?;
+        let mut lines = BufReader::new(stdout).lines();
         let mut line = || {
             lines
                 .next()
-                .context("the server says nothing")?
+                .context("the server printed nothing")?
                 .map_err(anyhow::Error::from)
         };
         let address = line()?.parse()?;
@@ -163,7 +163,7 @@ impl Server {
         };
         Ok(Self {
             child,
-            _told: lines,
+            _stdout: lines,
             address,
             tls,
         })
@@ -204,7 +204,7 @@ impl Server {
     }
 }
 
-async fn ask(session: &client::Session) -> anyhow::Result<()> {
+async fn send_request(session: &client::Session) -> anyhow::Result<()> {
     let request = Request::get("http://localhost/").body(Body::empty())?;
     let response = session.request(request, Priority::HIGHEST).await?;
     ensure!(response.status() == StatusCode::OK, "{}", response.status());
@@ -227,7 +227,7 @@ async fn measure(sessions: usize) -> anyhow::Result<()> {
         let opened: Vec<client::Session> = stream::iter(0..sessions)
             .map(|_| async {
                 let session = server.open(&runtime).await?;
-                ask(&session).await?;
+                send_request(&session).await?;
                 anyhow::Ok(session)
             })
             .buffer_unordered(AT_ONCE)
@@ -235,8 +235,10 @@ async fn measure(sessions: usize) -> anyhow::Result<()> {
             .await?;
         let took = began.elapsed();
         let open = server.resident().await?;
-        let asking = stream::iter(&opened).map(ask).buffer_unordered(AT_ONCE);
-        asking.try_collect::<()>().await?;
+        let requests = stream::iter(&opened)
+            .map(send_request)
+            .buffer_unordered(AT_ONCE);
+        requests.try_collect::<()>().await?;
         let again = server.resident().await?;
         for session in &opened {
             session.shutdown();

@@ -1,4 +1,4 @@
-//! `X-Associated-Content`, by which an application asks mod_spdy to push.
+//! `X-Associated-Content`, by which an application requests pushes of mod_spdy.
 //!
 //! ```text
 //! X-Associated-Content: "/style.css":1, "/script.js" : 2, "/image.png"
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_and_priorities_are_read_and_numbers_moved_into_range() {
+    fn urls_and_priorities_are_parsed_and_numbers_are_clamped() {
         assert_eq!(
             read("\"/a.css\":1 ,\"b,:c\" : 99999999999999999999, \"/d\",\"/e\":-3"),
             [("/a.css", 1), ("b,:c", 7), ("/d", 7), ("/e", 0)]
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_syntax_error_ends_the_list() {
-        for (value, want) in [
+        for (value, expected) in [
             ("\"/a\", /b", 1),
             ("\"/a\", \"/b", 1),
             ("\"/a\":x", 0),
@@ -92,7 +92,7 @@ mod tests {
             ("\"/a\",", 1),
             ("\"/a\":1:2, \"/b\"", 0),
         ] {
-            assert_eq!(read(value).len(), want, "{value}");
+            assert_eq!(read(value).len(), expected, "{value}");
         }
     }
 }

@@ -13,46 +13,57 @@ pub(crate) enum ConditionResult {
     Send,
     /// The client has it: 304.
     NotModified,
-    /// A condition for doing anything at all failed: 412.
+    /// A precondition failed: 412.
     Failed,
 }
 
-/// Judges in the order of RFC 9110 §13.2.2.
-pub(crate) fn evaluate(request: &HeaderMap, answer: &StoredResponse) -> ConditionResult {
+/// Evaluates the conditions in the order of RFC 9110 §13.2.2.
+pub(crate) fn evaluate(request: &HeaderMap, response_with_tag: &StoredResponse) -> ConditionResult {
     let unmet = match request.contains_key(header::IF_MATCH) {
-        true => !list_matches(request, header::IF_MATCH, answer, Comparison::Strong),
+        true => !list_matches(
+            request,
+            header::IF_MATCH,
+            response_with_tag,
+            Comparison::Strong,
+        ),
         false => date(request, header::IF_UNMODIFIED_SINCE)
-            .zip(answer.modified)
+            .zip(response_with_tag.modified)
             .is_some_and(|(since, modified)| modified > since),
     };
     if unmet {
         return ConditionResult::Failed;
     }
-    let has_it = match request.contains_key(header::IF_NONE_MATCH) {
-        true => list_matches(request, header::IF_NONE_MATCH, answer, Comparison::Weak),
+    let is_current = match request.contains_key(header::IF_NONE_MATCH) {
+        true => list_matches(
+            request,
+            header::IF_NONE_MATCH,
+            response_with_tag,
+            Comparison::Weak,
+        ),
         false => date(request, header::IF_MODIFIED_SINCE)
-            .zip(answer.modified)
+            .zip(response_with_tag.modified)
             .is_some_and(|(since, modified)| modified <= since),
     };
-    if has_it {
+    if is_current {
         ConditionResult::NotModified
     } else {
         ConditionResult::Send
     }
 }
 
-/// Whether a Range may be honoured: there is no If-Range, or it names what we have (RFC 9110 §13.1.5).
-pub(crate) fn if_range_matches(request: &HeaderMap, answer: &StoredResponse) -> bool {
-    let Some(wanted) = request.get(header::IF_RANGE) else {
+/// Whether a Range may be honoured: there is no If-Range, or it matches `response` (RFC 9110 §13.1.5).
+pub(crate) fn if_range_matches(request: &HeaderMap, response_with_tag: &StoredResponse) -> bool {
+    let Some(if_range) = request.get(header::IF_RANGE) else {
         return true;
     };
-    let Ok(wanted) = wanted.to_str().map(str::trim) else {
+    let Ok(if_range) = if_range.to_str().map(str::trim) else {
         return false;
     };
-    if wanted.starts_with('"') || wanted.starts_with("W/") {
-        return tag(answer).is_some_and(|ours| matches(wanted, ours, Comparison::Strong));
+    if if_range.starts_with('"') || if_range.starts_with("W/") {
+        return tag(response_with_tag)
+            .is_some_and(|etag| matches(if_range, etag, Comparison::Strong));
     }
-    httpdate::parse_http_date(wanted).is_ok_and(|date| answer.modified == Some(date))
+    httpdate::parse_http_date(if_range).is_ok_and(|date| response_with_tag.modified == Some(date))
 }
 
 /// How two entity tags are compared (RFC 9110 §8.8.3.2).
@@ -62,30 +73,31 @@ enum Comparison {
     Weak,
 }
 
-fn matches(theirs: &str, ours: &str, comparison: Comparison) -> bool {
+fn matches(requested: &str, own: &str, comparison: Comparison) -> bool {
     let weak = |tag: &str| tag.starts_with("W/");
     let opaque = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
-    if comparison == Comparison::Strong && (weak(theirs) || weak(ours)) {
+    if comparison == Comparison::Strong && (weak(requested) || weak(own)) {
         return false;
     }
-    opaque(theirs) == opaque(ours)
+    opaque(requested) == opaque(own)
 }
 
-fn tag(answer: &StoredResponse) -> Option<&str> {
-    answer.headers.get(header::ETAG)?.to_str().ok()
+fn tag(response_with_tag: &StoredResponse) -> Option<&str> {
+    response_with_tag.headers.get(header::ETAG)?.to_str().ok()
 }
 
-/// Whether the list of tags in `name` holds ours; `*` holds everything that exists.
+/// Whether the list of tags in `name` has the tag of `response`; `*` matches every response.
 fn list_matches(
     request: &HeaderMap,
     name: HeaderName,
-    answer: &StoredResponse,
+    response_with_tag: &StoredResponse,
     comparison: Comparison,
 ) -> bool {
     let values = request.get_all(name);
     let texts = values.iter().filter_map(|value| value.to_str().ok());
-    texts.flat_map(tags).any(|theirs| {
-        theirs == "*" || tag(answer).is_some_and(|ours| matches(theirs, ours, comparison))
+    texts.flat_map(tags).any(|requested| {
+        requested == "*"
+            || tag(response_with_tag).is_some_and(|etag| matches(requested, etag, comparison))
     })
 }
 
@@ -120,13 +132,13 @@ mod tests {
             .collect()
     }
 
-    fn answer(tag: &'static str) -> StoredResponse {
+    fn response_with_tag(tag: &'static str) -> StoredResponse {
         let headers = headers(&[(header::ETAG, tag), (header::LAST_MODIFIED, THEN)]);
         StoredResponse::new(StatusCode::OK, headers, Bytes::new())
     }
 
     #[test]
-    fn conditions_are_judged_in_the_order_of_the_rfc() {
+    fn conditions_are_evaluated_in_the_order_of_the_rfc() {
         use ConditionResult::{Failed, NotModified, Send};
         let table: [(&[(HeaderName, &'static str)], ConditionResult); 13] = [
             (&[], Send),
@@ -155,10 +167,10 @@ mod tests {
                 Failed,
             ),
         ];
-        for (pairs, want) in table {
+        for (pairs, expected) in table {
             assert_eq!(
-                evaluate(&headers(pairs), &answer("\"a\"")),
-                want,
+                evaluate(&headers(pairs), &response_with_tag("\"a\"")),
+                expected,
                 "{pairs:?}"
             );
         }
@@ -166,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_range_stands_only_for_the_very_same_bytes() {
-        for (value, tag, want) in [
+        for (value, tag, expected) in [
             ("\"a\"", "\"a\"", true),
             ("\"b\"", "\"a\"", false),
             ("W/\"a\"", "W/\"a\"", false),
@@ -175,8 +187,8 @@ mod tests {
         ] {
             let request = headers(&[(header::IF_RANGE, value)]);
             assert_eq!(
-                if_range_matches(&request, &answer(tag)),
-                want,
+                if_range_matches(&request, &response_with_tag(tag)),
+                expected,
                 "{value} against {tag}"
             );
         }

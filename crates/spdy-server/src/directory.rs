@@ -48,27 +48,27 @@ impl Default for DirectoryLimits {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectoryError {
-    /// Something in it could not be read.
+    /// A file or folder in it could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// More than is held in memory.
-    #[error("{} has more than {limit} {what}", path.display())]
+    /// It exceeds a limit.
+    #[error("{} has more than {limit} {unit}", path.display())]
     LimitExceeded {
-        /// The folder that was asked for.
+        /// The folder that was to be served.
         path: PathBuf,
-        /// Of what.
-        what: &'static str,
+        /// What is limited: bytes, files or nested folders.
+        unit: &'static str,
         /// How many are allowed.
         limit: u64,
     },
 }
 
-/// Files by the path that asks for them, percent-decoded.
+/// Files by the path of their requests, percent-decoded.
 #[derive(Debug)]
 pub struct Directory {
     files: BTreeMap<Vec<u8>, StoredResponse>,
@@ -109,15 +109,15 @@ impl Directory {
     }
 
     /// Every path that is served, as a target, with its file.
-    pub(crate) fn answers(&self) -> impl Iterator<Item = (String, &StoredResponse)> {
+    pub(crate) fn responses(&self) -> impl Iterator<Item = (String, &StoredResponse)> {
         let files = self.files.iter();
-        files.map(|(path, answer)| (String::from_utf8_lossy(path).into_owned(), answer))
+        files.map(|(path, response)| (String::from_utf8_lossy(path).into_owned(), response))
     }
 
     /// The file at `target`.
-    pub(crate) fn answer(&self, target: &str) -> Option<&StoredResponse> {
+    pub(crate) fn response(&self, target: &str) -> Option<&StoredResponse> {
         match self.find(&Method::GET, target) {
-            LookupResult::Response(answer) => Some(answer),
+            LookupResult::Response(response) => Some(response),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl Directory {
     pub(crate) fn find(&self, method: &Method, target: &str) -> LookupResult<'_> {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let name = percent_decoded(path);
-        let Some(answer) = self.files.get(&*name) else {
+        let Some(response) = self.files.get(&*name) else {
             let folder = [&*name, b"/"].concat();
             return match self.files.contains_key(&folder) {
                 // One slash at most in front: "//host/" would be another host (RFC 3986 §4.2).
@@ -135,7 +135,7 @@ impl Directory {
             };
         };
         match *method {
-            Method::GET => LookupResult::Response(answer),
+            Method::GET => LookupResult::Response(response),
             _ => LookupResult::OtherMethods(vec![Method::GET]),
         }
     }
@@ -155,7 +155,7 @@ struct DirectoryReader<'a> {
 impl DirectoryReader<'_> {
     fn folder(&mut self, folder: &Path, prefix: &[u8], depth: usize) -> Result<(), DirectoryError> {
         if depth > self.limits.depth {
-            return Err(self.too_much("folders in folders", self.limits.depth as u64));
+            return Err(self.over_limit("folders in folders", self.limits.depth as u64));
         }
         let entries = std::fs::read_dir(folder).map_err(|source| fault(folder, source))?;
         let mut paths = Vec::new();
@@ -175,16 +175,16 @@ impl DirectoryReader<'_> {
                 _ => continue, // a link that ends outside of the folder, or nowhere
             };
             let key = [prefix, name].concat();
-            let about = std::fs::metadata(&path).map_err(|source| fault(&path, source))?;
-            if about.is_dir() {
+            let metadata = std::fs::metadata(&path).map_err(|source| fault(&path, source))?;
+            if metadata.is_dir() {
                 if self.within.contains(&real) {
                     continue;
                 }
                 self.within.push(real);
                 self.folder(&path, &[&key[..], b"/"].concat(), depth + 1)?;
                 self.within.pop();
-            } else if about.is_file() {
-                self.file(&path, key, &about)?;
+            } else if metadata.is_file() {
+                self.file(&path, key, &metadata)?;
             }
         }
         Ok(())
@@ -194,31 +194,31 @@ impl DirectoryReader<'_> {
         &mut self,
         path: &Path,
         key: Vec<u8>,
-        about: &std::fs::Metadata,
+        metadata: &std::fs::Metadata,
     ) -> Result<(), DirectoryError> {
-        self.bytes = self.bytes.saturating_add(about.len());
+        self.bytes = self.bytes.saturating_add(metadata.len());
         if self.bytes > self.limits.bytes {
-            return Err(self.too_much("bytes", self.limits.bytes));
+            return Err(self.over_limit("bytes", self.limits.bytes));
         }
         if self.files.len() >= self.limits.files {
-            return Err(self.too_much("files", self.limits.files as u64));
+            return Err(self.over_limit("files", self.limits.files as u64));
         }
         let body = std::fs::read(path).map_err(|source| fault(path, source))?;
         let name = String::from_utf8_lossy(&key).into_owned();
-        let answer = file_response(&name, body.into(), about.modified().ok());
+        let response = file_response(&name, body.into(), metadata.modified().ok());
         if let Some(folder) = key.strip_suffix(b"index.html")
             && folder.ends_with(b"/")
         {
-            self.files.insert(folder.to_vec(), answer.clone());
+            self.files.insert(folder.to_vec(), response.clone());
         }
-        self.files.insert(key, answer);
+        self.files.insert(key, response);
         Ok(())
     }
 
-    fn too_much(&self, what: &'static str, limit: u64) -> DirectoryError {
+    fn over_limit(&self, unit: &'static str, limit: u64) -> DirectoryError {
         DirectoryError::LimitExceeded {
             path: self.root.to_owned(),
-            what,
+            unit,
             limit,
         }
     }

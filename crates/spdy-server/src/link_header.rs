@@ -1,4 +1,4 @@
-//! The `Link` header, as far as a server that sends things along needs it (RFC 8288 §3).
+//! The `Link` header, as far as a server that pushes and hints needs it (RFC 8288 §3).
 //!
 //! ```text
 //! </style.css>; rel=preload; as=style, <https://cdn.test/a.js>; rel="preload"; nopush
@@ -15,7 +15,7 @@ pub struct Link<'a> {
     pub target: &'a str,
     /// Relation types as written, blanks between them. Of several `rel` the first counts (RFC 8288 §3.3).
     pub rel: &'a str,
-    /// What kind of thing it is: `style`, `script`, ...
+    /// The kind of resource: `style`, `script`, ...
     pub destination: Option<&'a str>,
     /// It is to be hinted at, and not pushed.
     pub nopush: bool,

@@ -48,7 +48,7 @@ const TYPES: [(&str, &str); 40] = [
 pub(crate) fn of(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let extension = extension.to_ascii_lowercase();
-    match TYPES.binary_search_by(|(known, _)| (*known).cmp(&extension)) {
+    match TYPES.binary_search_by(|(listed, _)| (*listed).cmp(&extension)) {
         Ok(at) => TYPES[at].1,
         Err(_) => "application/octet-stream",
     }

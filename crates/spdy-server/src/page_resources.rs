@@ -12,7 +12,7 @@ use crate::directory::Directory;
 use crate::push_plan::PushCandidate;
 use crate::stored_response::StoredResponse;
 
-/// Things that are kept of one page.
+/// The most resources of one page.
 const MAX_RESOURCES_PER_PAGE: usize = 256;
 /// Style sheets that lead to one another.
 const MAX_SHEET_DEPTH: usize = 4;
@@ -25,7 +25,7 @@ pub struct PageResources {
 }
 
 impl PageResources {
-    /// Of the documents in a recording: what their graph says that load waits for, style sheets, scripts, fonts and
+    /// Of the documents in a recording: the resources that the load event waits for in their graph, style sheets, scripts, fonts and
     /// images, in the order in which a browser finds them.
     ///
     /// # Panics
@@ -36,7 +36,7 @@ impl PageResources {
         Self::of_graph(replica, &PageGraph::of(replica))
     }
 
-    /// The same by another graph over the exchanges of `replica`: its resources may lie elsewhere than its texts say.
+    /// The same by another graph over the exchanges of `replica`: the URLs of its resources may differ from those in its texts.
     ///
     /// # Panics
     ///
@@ -59,12 +59,12 @@ impl PageResources {
         Self::gather(replica, graph, usize::MAX, |_| true)
     }
 
-    /// At most `most` nodes for each document, of those that are `wanted`.
+    /// At most `max_per_document` nodes for each document, of those for which `is_included` is true.
     fn gather(
         replica: &Replica,
         graph: &PageGraph,
-        most: usize,
-        wanted: impl Fn(&Node) -> bool,
+        max_per_document: usize,
+        is_included: impl Fn(&Node) -> bool,
     ) -> Self {
         let mut needs = Self::default();
         // The document that each node belongs to; a parent stands before its children.
@@ -76,24 +76,24 @@ impl PageResources {
             };
             documents.push(document);
             let page = &replica.exchanges[graph.nodes[document].exchange];
-            let thing = &replica.exchanges[node.exchange];
+            let exchange = &replica.exchanges[node.exchange];
             if document == index
-                || !wanted(node)
+                || !is_included(node)
                 || node.is_redirect
-                || thing.method != Method::GET
-                || thing.status() != Some(200)
+                || exchange.method != Method::GET
+                || exchange.status() != Some(200)
             {
                 continue;
             }
-            // Written without its origin a URL is right whatever name the page is asked for by.
-            let url = if thing.url.origin() == page.url.origin() {
-                spdy_page::head::target(&thing.url)
+            // A URL without its origin is valid for every host name by which the page is requested.
+            let url = if exchange.url.origin() == page.url.origin() {
+                spdy_page::head::target(&exchange.url)
             } else {
-                thing.url.to_string()
+                exchange.url.to_string()
             };
             let host = page.url.host_str().unwrap_or_default();
             let target = spdy_page::head::target(&page.url);
-            needs.add(host, &target, most, url, Some(node.kind));
+            needs.add(host, &target, max_per_document, url, Some(node.kind));
         }
         needs
     }
@@ -101,40 +101,40 @@ impl PageResources {
     /// Of the HTML files in a folder: what their text names, and what the style sheets named there name.
     #[must_use]
     pub fn of_directory(directory: &Directory) -> Self {
-        let mut needs = Self::default();
-        // Any name will do: what is of this origin is told without it.
+        let mut resources = Self::default();
+        // Any name works: URLs of this origin are stored without it.
         let Ok(origin) = Url::parse("http://site.invalid/") else {
-            return needs;
+            return resources;
         };
-        for (path, answer) in directory.answers() {
+        for (path, response) in directory.responses() {
             let Some(url) = origin
                 .join(&path)
                 .ok()
-                .filter(|_| kind(answer) == Kind::Document)
+                .filter(|_| kind(response) == Kind::Document)
             else {
                 continue;
             };
             let target = spdy_page::head::target(&url);
-            let mut found = Vec::new();
-            let mut seen = BTreeSet::new();
+            let mut urls = Vec::new();
+            let mut visited = BTreeSet::new();
             collect(
                 directory,
-                in_html(&answer.body, &url),
+                in_html(&response.body, &url),
                 0,
-                &mut seen,
-                &mut found,
+                &mut visited,
+                &mut urls,
             );
-            for thing in found {
-                let here = thing.origin() == origin.origin();
-                let written = if here {
-                    spdy_page::head::target(&thing)
+            for resource_url in urls {
+                let is_same_origin = resource_url.origin() == origin.origin();
+                let text = if is_same_origin {
+                    spdy_page::head::target(&resource_url)
                 } else {
-                    thing.to_string()
+                    resource_url.to_string()
                 };
-                needs.add("", &target, MAX_RESOURCES_PER_PAGE, written, None);
+                resources.add("", &target, MAX_RESOURCES_PER_PAGE, text, None);
             }
         }
-        needs
+        resources
     }
 
     /// Whether no page needs anything.
@@ -143,11 +143,11 @@ impl PageResources {
         self.pages.is_empty()
     }
 
-    fn add(&mut self, host: &str, target: &str, most: usize, url: String, kind: Option<Kind>) {
+    fn add(&mut self, host: &str, target: &str, max: usize, url: String, kind: Option<Kind>) {
         let pages = self.pages.entry(host.to_owned()).or_default();
-        let wishes = pages.entry(target.to_owned()).or_default();
-        if wishes.len() < most {
-            wishes.push(PushCandidate {
+        let candidates = pages.entry(target.to_owned()).or_default();
+        if candidates.len() < max {
+            candidates.push(PushCandidate {
                 url,
                 kind,
                 may_push: true,
@@ -156,7 +156,7 @@ impl PageResources {
         }
     }
 
-    /// What the page at `target` of `host` needs. A query is nothing to a file.
+    /// The resources that the page at `target` of `host` needs. The query of a file is ignored.
     pub(crate) fn of(&self, host: &str, target: &str) -> &[PushCandidate] {
         let path = target.split('?').next().filter(|_| host.is_empty());
         let pages = self.pages.get(host);
@@ -165,30 +165,36 @@ impl PageResources {
     }
 }
 
-/// Style sheets are followed by what they name.
+/// Collects `urls`, each style sheet followed by the resources that it references.
 fn collect(
     directory: &Directory,
     urls: Vec<Url>,
     depth: usize,
-    seen: &mut BTreeSet<Url>,
-    found: &mut Vec<Url>,
+    visited: &mut BTreeSet<Url>,
+    collected: &mut Vec<Url>,
 ) {
     for url in urls {
-        if found.len() >= MAX_RESOURCES_PER_PAGE || !seen.insert(url.clone()) {
+        if collected.len() >= MAX_RESOURCES_PER_PAGE || !visited.insert(url.clone()) {
             continue;
         }
-        let answer = directory.answer(&spdy_page::head::target(&url));
-        let sheet = answer.filter(|answer| kind(answer) == Kind::Stylesheet);
-        found.push(url.clone());
+        let response = directory.response(&spdy_page::head::target(&url));
+        let sheet = response.filter(|response| kind(response) == Kind::Stylesheet);
+        collected.push(url.clone());
         if let Some(sheet) = sheet.filter(|_| depth < MAX_SHEET_DEPTH) {
-            collect(directory, in_css(&sheet.body, &url), depth + 1, seen, found);
+            collect(
+                directory,
+                in_css(&sheet.body, &url),
+                depth + 1,
+                visited,
+                collected,
+            );
         }
     }
 }
 
-/// What an answer is, by its own word.
-pub(crate) fn kind(answer: &StoredResponse) -> Kind {
-    let content_type = answer.headers.get(http::header::CONTENT_TYPE);
+/// The kind of a response, by its content type.
+pub(crate) fn kind(response: &StoredResponse) -> Kind {
+    let content_type = response.headers.get(http::header::CONTENT_TYPE);
     content_type
         .and_then(|value| Kind::from_content_type(value.to_str().ok()?))
         .unwrap_or(Kind::Other)

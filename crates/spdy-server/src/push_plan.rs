@@ -17,18 +17,18 @@ use spdy_frame::priority::Priority;
 use spdy_page::replica::Kind;
 use url::Url;
 
-/// Who is asked what a page needs.
+/// The sources of what a page needs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sources {
     /// The response: `Link: <url>; rel=preload` without `nopush`, and `X-Associated-Content`.
     pub link: bool,
     /// The site: what its recording, or the text of its files, says that a page needs.
     pub graph: bool,
-    /// The past: what other clients asked for after this page.
+    /// What other clients requested after this page.
     pub learned: bool,
 }
 
-/// When a client is told by `Link` what it will need (SPDY's server hint).
+/// When a client gets `Link` for what it will need (SPDY's server hint).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Hints {
     /// Never.
@@ -83,14 +83,14 @@ pub struct PushCandidate {
     pub is_in_response: bool,
 }
 
-/// What is known here of a URL of the page's origin.
+/// The state of a URL of the page's origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CandidateState {
     /// The client requested or received it in this session.
     AlreadyReceived,
-    /// It cannot be pushed: not served here, or not as a plain 200.
+    /// It cannot be pushed: it is not served, or not as a plain 200.
     Unavailable,
-    /// It can.
+    /// It can be pushed.
     Available {
         /// Bytes of its body.
         bytes: usize,
@@ -112,7 +112,7 @@ pub struct PlannedPush {
     pub kind: Kind,
     /// The page loads it by CORS.
     pub by_cors: bool,
-    /// It is not hinted at instead: the client reads of it in the very response, or no hint says how the page loads it.
+    /// It is not hinted at instead: the client learns of it from the response itself, or no hint can state how the page loads it.
     pub no_hint: bool,
 }
 
@@ -127,7 +127,7 @@ pub struct Hint {
     pub by_cors: bool,
 }
 
-/// What goes along with one page.
+/// The pushes and hints for one page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Plan {
     /// In the order in which they are to be announced.
@@ -136,75 +136,75 @@ pub struct Plan {
     pub hints: Vec<Hint>,
 }
 
-/// Plans for the page at `page`, which is requested with `priority`. `known` is called once for each URL of the page's
-/// origin, with the wish for it.
+/// Plans for the page at `page`, which is requested with `priority`. `state_of` is called once for each URL of the page's
+/// origin, with its candidate.
 #[must_use]
 pub fn plan(
     page: &Uri,
     priority: Priority,
     budget: &Budget,
     hints: Hints,
-    wishes: impl IntoIterator<Item = PushCandidate>,
-    mut known: impl FnMut(&Uri, &PushCandidate) -> CandidateState,
+    candidates: impl IntoIterator<Item = PushCandidate>,
+    mut state_of: impl FnMut(&Uri, &PushCandidate) -> CandidateState,
 ) -> Plan {
     let mut plan = Plan::default();
     let Ok(base) = Url::parse(&page.to_string()) else {
         return plan;
     };
-    let mut seen = BTreeSet::from([base.to_string()]);
-    let mut bytes_left = budget.bytes;
-    for wish in wishes.into_iter().take(budget.candidates) {
-        let Ok(mut url) = base.join(&wish.url) else {
+    let mut planned = BTreeSet::from([base.to_string()]);
+    let mut remaining_bytes = budget.bytes;
+    for candidate in candidates.into_iter().take(budget.candidates) {
+        let Ok(mut url) = base.join(&candidate.url) else {
             continue;
         };
         url.set_fragment(None);
         let is_web = matches!(url.scheme(), "http" | "https");
         let names_user = !url.username().is_empty() || url.password().is_some();
-        if !is_web || names_user || !seen.insert(url.to_string()) {
+        if !is_web || names_user || !planned.insert(url.to_string()) {
             continue;
         }
-        let here = url.origin() == base.origin();
-        let guess = wish.kind.unwrap_or_else(|| Kind::of(None, &url, None));
+        let is_same_origin = url.origin() == base.origin();
+        let guess = candidate.kind.unwrap_or_else(|| Kind::of(None, &url, None));
         let uri = url.as_str().parse::<Uri>().ok();
-        let of_page = uri.as_ref().filter(|_| here);
-        let known = of_page.map(|uri| known(uri, &wish));
-        if known == Some(CandidateState::AlreadyReceived) {
+        let page_uri = uri.as_ref().filter(|_| is_same_origin);
+        let state_of = page_uri.map(|uri| state_of(uri, &candidate));
+        if state_of == Some(CandidateState::AlreadyReceived) {
             continue;
         }
-        if let (Some(uri), Some(CandidateState::Available { bytes, kind })) = (uri, known)
-            && wish.may_push
+        if let (Some(uri), Some(CandidateState::Available { bytes, kind })) = (uri, state_of)
+            && candidate.may_push
             && hints != Hints::Instead
             && plan.pushes.len() < budget.streams
-            && bytes <= bytes_left
+            && bytes <= remaining_bytes
         {
-            bytes_left -= bytes;
-            let kind = wish.kind.unwrap_or(kind);
+            remaining_bytes -= bytes;
+            let kind = candidate.kind.unwrap_or(kind);
             plan.pushes.push(PlannedPush {
                 uri,
-                priority: push_priority(priority, wish.priority, kind),
+                priority: push_priority(priority, candidate.priority, kind),
                 bytes,
                 kind,
-                by_cors: wish.by_cors,
-                no_hint: wish.is_in_response || wish.is_unhintable,
+                by_cors: candidate.by_cors,
+                no_hint: candidate.is_in_response || candidate.is_unhintable,
             });
         } else if hints != Hints::Off
-            && !(wish.is_in_response || wish.is_unhintable)
-            && known != Some(CandidateState::Unavailable)
+            && !(candidate.is_in_response || candidate.is_unhintable)
+            && state_of != Some(CandidateState::Unavailable)
             && plan.hints.len() < budget.hints
         {
             plan.hints.push(Hint {
-                url: written(&url, here),
+                url: hint_url(&url, is_same_origin),
                 kind: guess,
-                by_cors: wish.by_cors,
+                by_cors: candidate.by_cors,
             });
         }
     }
     plan
 }
 
-/// A URL as a hint says it. A path that begins with two slashes would name a host.
-fn written(url: &Url, here: bool) -> String {
-    match (here && !url.path().starts_with("//"), url.query()) {
+/// A URL in the form of a hint. A path that begins with two slashes would name a host.
+fn hint_url(url: &Url, is_same_origin: bool) -> String {
+    match (is_same_origin && !url.path().starts_with("//"), url.query()) {
         (false, _) => url.to_string(),
         (true, None) => url.path().to_owned(),
         (true, Some(query)) => format!("{}?{query}", url.path()),
@@ -212,7 +212,7 @@ fn written(url: &Url, here: bool) -> String {
 }
 
 impl PlannedPush {
-    /// The hint that a push becomes when the client takes none; `None` if there is to be none.
+    /// The hint in place of the push, if the client accepts no pushes; `None` if there is no hint for it.
     #[must_use]
     pub fn as_hint(&self) -> Option<Hint> {
         let url = match self.uri.path_and_query()?.as_str() {
@@ -224,8 +224,8 @@ impl PlannedPush {
     }
 }
 
-/// How urgent a push is: what was said, or what its kind deserves, and always less than its page.
-fn push_priority(page: Priority, said: Option<Priority>, kind: Kind) -> Priority {
+/// The priority of a push: the stated one, or that of its kind, and always lower than the page's.
+fn push_priority(page: Priority, stated: Option<Priority>, kind: Kind) -> Priority {
     let lowest = Priority::LOWEST.level();
     let step = match kind {
         Kind::Stylesheet => 1,
@@ -233,16 +233,16 @@ fn push_priority(page: Priority, said: Option<Priority>, kind: Kind) -> Priority
         Kind::Document | Kind::Media | Kind::Other => 3,
         Kind::Image => 4,
     };
-    let deserved = page.level() + step;
-    let said = said.map_or(deserved, |said| said.level().max(page.level() + 1));
-    Priority::new(said.min(lowest))
+    let by_kind = page.level() + step;
+    let stated = stated.map_or(by_kind, |stated| stated.level().max(page.level() + 1));
+    Priority::new(stated.min(lowest))
 }
 
 /// The value of a `Link` header that hints at `hint`: `subresource` is SPDY's word for it, `preload` today's.
 #[must_use]
 pub fn link_value(hint: &Hint) -> String {
     match preload(hint) {
-        Some(as_what) => format!("<{}>; rel=\"subresource preload\"; {as_what}", hint.url),
+        Some(destination) => format!("<{}>; rel=\"subresource preload\"; {destination}", hint.url),
         None => format!("<{}>; rel=subresource", hint.url),
     }
 }
@@ -253,10 +253,10 @@ pub fn early_link_value(hint: &Hint) -> Option<String> {
     Some(format!("<{}>; rel=preload; {}", hint.url, preload(hint)?))
 }
 
-/// As what, and in which mode, a thing is loaded before the page is there.
+/// The destination and mode of a preload.
 ///
 /// What a preload brought is used for what is loaded as it was, in the same mode (HTML, *consume a preloaded resource*), and for nothing
-/// else: a module is a script that is loaded by CORS. A preload that does not say what it is for is not used.
+/// else: a module is a script that is loaded by CORS. A preload without a destination is not used.
 fn preload(hint: &Hint) -> Option<String> {
     let destination = match hint.kind {
         Kind::Stylesheet => "style",
@@ -289,7 +289,7 @@ mod tests {
     }
 
     fn planned(hints: Hints, wishes: Vec<PushCandidate>) -> (Vec<String>, Vec<String>) {
-        let known = |uri: &Uri, _: &PushCandidate| match uri.path() {
+        let state = |uri: &Uri, _: &PushCandidate| match uri.path() {
             "/had" => CandidateState::AlreadyReceived,
             "/absent" => CandidateState::Unavailable,
             path => CandidateState::Available {
@@ -304,7 +304,7 @@ mod tests {
             candidates: 8,
         };
         let page = PAGE.parse().unwrap();
-        let plan = plan(&page, Priority::new(1), &budget, hints, wishes, known);
+        let plan = plan(&page, Priority::new(1), &budget, hints, wishes, state);
         let push = |push: &PlannedPush| format!("{} {}", push.uri, push.priority);
         let hint = |hint: &Hint| hint.url.clone();
         (
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_page_s_own_origin_is_pushed_and_the_rest_hinted_at() {
-        let told = PushCandidate {
+        let in_response = PushCandidate {
             is_in_response: true,
             ..wish("https://b.test/told")
         };
@@ -327,7 +327,7 @@ mod tests {
             wish("a.css#top"),
             wish("https://b.test/far"),
             wish("http://a.test/x"),
-            told,
+            in_response,
             never,
             wish("//a.test:443/dir/a.css"),
             wish("/had"),
@@ -354,11 +354,11 @@ mod tests {
             by_cors: false,
             no_hint: false,
         };
-        for (uri, want) in [
+        for (uri, expected) in [
             ("https://a.test/x?y", "/x?y"),
             ("https://a.test//b.test/x", "https://a.test//b.test/x"),
         ] {
-            assert_eq!(push(uri).as_hint().expect("a hint").url, want);
+            assert_eq!(push(uri).as_hint().expect("a hint").url, expected);
         }
     }
 
@@ -390,15 +390,15 @@ mod tests {
 
     #[test]
     fn no_push_is_as_urgent_as_its_page() {
-        for (page, said, kind, want) in [
+        for (page, stated, kind, expected) in [
             (0, None, Kind::Stylesheet, 1),
             (0, Some(0), Kind::Stylesheet, 1),
             (2, Some(5), Kind::Stylesheet, 5),
             (6, None, Kind::Image, 7),
             (7, Some(0), Kind::Script, 7),
         ] {
-            let priority = push_priority(Priority::new(page), said.map(Priority::new), kind);
-            assert_eq!(priority.level(), want, "{page} {said:?} {kind}");
+            let priority = push_priority(Priority::new(page), stated.map(Priority::new), kind);
+            assert_eq!(priority.level(), expected, "{page} {stated:?} {kind}");
         }
     }
 
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_hint_carries_destination_and_mode() {
-        for (kind, by_cors, want) in [
+        for (kind, by_cors, expected) in [
             (Kind::Stylesheet, false, "\"subresource preload\"; as=style"),
             (Kind::Script, false, "\"subresource preload\"; as=script"),
             (
@@ -438,12 +438,13 @@ mod tests {
         ] {
             let url = "/a".to_owned();
             let value = link_value(&Hint { url, kind, by_cors });
-            assert_eq!(value, format!("</a>; rel={want}"));
+            assert_eq!(value, format!("</a>; rel={expected}"));
             let url = "/a".to_owned();
             let early = early_link_value(&Hint { url, kind, by_cors });
-            let as_what = want.strip_prefix("\"subresource preload\"; ");
-            let want = as_what.map(|as_what| format!("</a>; rel=preload; {as_what}"));
-            assert_eq!(early, want);
+            let destination = expected.strip_prefix("\"subresource preload\"; ");
+            let expected =
+                destination.map(|destination| format!("</a>; rel=preload; {destination}"));
+            assert_eq!(early, expected);
         }
     }
 
@@ -460,8 +461,8 @@ mod tests {
             wish("/b.js", false, false),
         ];
         let page = PAGE.parse().unwrap();
-        let made = |hints| {
-            let here = |uri: &Uri, wish: &PushCandidate| {
+        let plan_with = |hints| {
+            let state = |uri: &Uri, wish: &PushCandidate| {
                 assert_eq!(wish.by_cors, uri.path() != "/b.js");
                 CandidateState::Available {
                     bytes: 1,
@@ -475,11 +476,11 @@ mod tests {
                 &budget,
                 hints,
                 wishes.clone(),
-                here,
+                state,
             )
         };
-        let hints = made(Hints::Instead).hints;
-        let pushes = made(Hints::Remaining).pushes;
+        let hints = plan_with(Hints::Instead).hints;
+        let pushes = plan_with(Hints::Remaining).pushes;
         assert_eq!(
             pushes.len(),
             3,

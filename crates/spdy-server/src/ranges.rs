@@ -1,6 +1,6 @@
-//! The Range header (RFC 9110 §14.2): one range of bytes; anything else is answered in full.
+//! The Range header (RFC 9110 §14.2): one range of bytes; any other value gets the full response.
 
-/// What a Range header asks for.
+/// What a Range header requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RangeSelection {
     /// No range that we honour: the whole (RFC 9110 §14.2 lets a server ignore any of them).
@@ -11,7 +11,7 @@ pub(crate) enum RangeSelection {
     Unsatisfiable,
 }
 
-/// What `range` asks for of a body of `len` bytes.
+/// What `range` requests of a body of `len` bytes.
 pub(crate) fn read(range: &str, len: usize) -> RangeSelection {
     let Some((unit, set)) = range.split_once('=') else {
         return RangeSelection::All;
@@ -63,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_range_is_honoured_and_everything_odd_is_the_whole() {
+    fn one_range_is_served_and_other_values_get_the_full_response() {
         let part = |from, until| RangeSelection::Part { from, until };
-        for (range, want) in [
+        for (range, expected) in [
             ("bytes=0-0", part(0, 1)),
             ("bytes=0-9", part(0, 10)),
             ("bytes=3-", part(3, 10)),
@@ -86,7 +86,7 @@ mod tests {
             ("bytes", RangeSelection::All),
             ("lines=1-2", RangeSelection::All),
         ] {
-            assert_eq!(read(range, 10), want, "{range}");
+            assert_eq!(read(range, 10), expected, "{range}");
         }
         assert_eq!(read("bytes=-1", 0), RangeSelection::Unsatisfiable);
         assert_eq!(read("bytes=0-", 0), RangeSelection::Unsatisfiable);

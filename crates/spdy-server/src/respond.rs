@@ -55,7 +55,7 @@ pub fn respond(
     now: Option<SystemTime>,
     limits: &Limits,
 ) -> Response<Bytes> {
-    let mut response = answer(site, head, limits);
+    let mut response = respond_unlogged(site, head, limits);
     add_date(response.headers_mut(), now);
     if head.method == Method::HEAD {
         // The length stays: it is what a GET would have brought (RFC 9110 §9.3.2).
@@ -64,7 +64,7 @@ pub fn respond(
     response
 }
 
-/// Says when the answer was given, where nothing recorded does: in the place that [`StoredResponse::headers`] keeps.
+/// Sets the date of the response if none is recorded, at the place that [`StoredResponse::headers`] reserves for it.
 pub(crate) fn add_date(headers: &mut HeaderMap, now: Option<SystemTime>) {
     if let Some(date) = headers.get_mut(header::DATE)
         && date.is_empty()
@@ -83,7 +83,7 @@ fn http_date(now: SystemTime) -> HeaderValue {
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
     LAST.with_borrow_mut(|last| match last {
-        Some((known, date)) if *known == second => date.clone(),
+        Some((cached_second, date)) if *cached_second == second => date.clone(),
         _ => {
             let date = text(httpdate::fmt_http_date(now));
             last.insert((second, date)).1.clone()
@@ -91,7 +91,7 @@ fn http_date(now: SystemTime) -> HeaderValue {
     })
 }
 
-fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response<Bytes> {
+fn respond_unlogged(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response<Bytes> {
     let target = head
         .uri
         .path_and_query()
@@ -103,7 +103,7 @@ fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response
     if header_bytes(&head.headers) > limits.header_bytes {
         return error_response(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
-    if !is_known(&head.method) {
+    if !is_supported_method(&head.method) {
         return error_response(StatusCode::NOT_IMPLEMENTED);
     }
     let secure = head
@@ -112,8 +112,8 @@ fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response
         .is_some_and(|arrival| arrival.secure);
     let host = request_host(head);
     match site.find(host, &head.method, target, secure) {
-        LookupResult::Response(found) => respond_with(site, found, head),
-        LookupResult::Redirect(to) => moved(&to),
+        LookupResult::Response(stored) => respond_with(site, stored, head),
+        LookupResult::Redirect(to) => redirect(&to),
         LookupResult::OtherMethods(methods) => not_allowed(&methods),
         LookupResult::NoTarget => error_response(StatusCode::NOT_FOUND),
         // 421 is younger than SPDY, and its clients take it for any 4xx: no second status for them.
@@ -121,7 +121,7 @@ fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response
     }
 }
 
-/// The host asked for, port included: from the URI, else from the Host header.
+/// The requested host, with its port: from the URI, else from the Host header.
 fn request_host(head: &http::request::Parts) -> Option<&str> {
     match head.uri.authority() {
         Some(authority) => Some(authority.as_str().rsplit('@').next().unwrap_or_default()),
@@ -137,7 +137,7 @@ fn header_bytes(headers: &HeaderMap) -> usize {
 }
 
 /// Methods of RFC 9110 §9 and PATCH; any other is 501.
-fn is_known(method: &Method) -> bool {
+fn is_supported_method(method: &Method) -> bool {
     matches!(
         *method,
         Method::GET
@@ -154,22 +154,22 @@ fn is_known(method: &Method) -> bool {
 
 fn respond_with(
     site: &Site,
-    found: &StoredResponse,
+    stored: &StoredResponse,
     head: &http::request::Parts,
 ) -> Response<Bytes> {
-    let reads = matches!(head.method, Method::GET | Method::HEAD);
+    let is_read = matches!(head.method, Method::GET | Method::HEAD);
     let is_part = matches!(
-        found.recorded_part,
+        stored.recorded_part,
         Some(RecordedPart::Ranges(_) | RecordedPart::Unreadable)
     );
     // Conditions are about a representation, and only 200 and 206 carry one (RFC 9110 §13.2.1).
-    if !(found.status == StatusCode::OK || is_part) || !reads {
-        return whole(found);
+    if !(stored.status == StatusCode::OK || is_part) || !is_read {
+        return full_response(stored);
     }
-    match conditions::evaluate(&head.headers, found) {
+    match conditions::evaluate(&head.headers, stored) {
         ConditionResult::Failed => return error_response(StatusCode::PRECONDITION_FAILED),
         ConditionResult::NotModified => {
-            let mut headers = found.headers.clone();
+            let mut headers = stored.headers.clone();
             NOT_IN_304
                 .iter()
                 .for_each(|name| drop(headers.remove(name)));
@@ -182,19 +182,19 @@ fn respond_with(
         .get(header::RANGE)
         .and_then(|range| range.to_str().ok());
     let range = range.filter(|_| head.method == Method::GET);
-    let range = range.filter(|_| conditions::if_range_matches(&head.headers, found));
-    match &found.recorded_part {
-        Some(RecordedPart::Ranges(parts)) => respond_with_parts(site, found, parts, range),
+    let range = range.filter(|_| conditions::if_range_matches(&head.headers, stored));
+    match &stored.recorded_part {
+        Some(RecordedPart::Ranges(parts)) => respond_with_parts(site, stored, parts, range),
         Some(RecordedPart::Unreadable) if range.is_none() => {
             missing_part(site, "invalid Content-Range")
         }
-        Some(RecordedPart::Unreadable) => whole(found),
+        Some(RecordedPart::Unreadable) => full_response(stored),
         Some(RecordedPart::Complete) | None => {
-            let len = found.body.len();
+            let len = stored.body.len();
             match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
-                RangeSelection::All => whole(found),
+                RangeSelection::All => full_response(stored),
                 RangeSelection::Part { from, until } => {
-                    part(found, from, found.body.slice(from..until), len)
+                    part(stored, from, stored.body.slice(from..until), len)
                 }
                 RangeSelection::Unsatisfiable => not_satisfiable(len),
             }
@@ -206,21 +206,21 @@ fn respond_with(
 /// range that begins in a part gets the known bytes from there on.
 fn respond_with_parts(
     site: &Site,
-    found: &StoredResponse,
+    stored: &StoredResponse,
     parts: &Parts,
     range: Option<&str>,
 ) -> Response<Bytes> {
-    // Without a length every offset may be one, and no range is counted from the end.
+    // Without a length every offset may be valid, and no range counts from the end.
     let complete = parts.complete();
     let len = complete.map_or(usize::MAX, |complete| {
         usize::try_from(complete).unwrap_or(usize::MAX)
     });
     match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
-        RangeSelection::Part { from, until } if let Some(known) = parts.from(from as u64) => {
-            let known = known.slice(..known.len().min(until - from));
+        RangeSelection::Part { from, until } if let Some(bytes) = parts.from(from as u64) => {
+            let bytes = bytes.slice(..bytes.len().min(until - from));
             match complete {
-                Some(_) => part(found, from, known, len),
-                None => part(found, from, known, "*"),
+                Some(_) => part(stored, from, bytes, len),
+                None => part(stored, from, bytes, "*"),
             }
         }
         RangeSelection::Unsatisfiable if complete.is_some() => not_satisfiable(len),
@@ -230,7 +230,7 @@ fn respond_with_parts(
     }
 }
 
-/// 404: the target is here, these bytes of it are not.
+/// 404: the target is served, but these bytes of it were not recorded.
 fn missing_part(site: &Site, why: &str) -> Response<Bytes> {
     site.count_missing_part();
     tracing::debug!(why, "the replica does not contain the requested bytes");
@@ -244,19 +244,19 @@ fn not_satisfiable(len: usize) -> Response<Bytes> {
     response
 }
 
-/// The answer as it is kept.
-fn whole(found: &StoredResponse) -> Response<Bytes> {
-    build(found.status, found.headers.clone(), found.body.clone())
+/// The complete stored response.
+fn full_response(stored: &StoredResponse) -> Response<Bytes> {
+    build(stored.status, stored.headers.clone(), stored.body.clone())
 }
 
 /// 206 with `body`, the bytes from `from` on of a representation of `len` bytes.
 fn part(
-    found: &StoredResponse,
+    stored: &StoredResponse,
     from: usize,
     body: Bytes,
     len: impl std::fmt::Display,
 ) -> Response<Bytes> {
-    let mut headers = found.headers.clone();
+    let mut headers = stored.headers.clone();
     let until = from + body.len();
     let range = format!("bytes {from}-{}/{len}", until - 1);
     headers.insert(header::CONTENT_RANGE, text(range));
@@ -264,7 +264,7 @@ fn part(
     build(StatusCode::PARTIAL_CONTENT, headers, body)
 }
 
-fn moved(to: &str) -> Response<Bytes> {
+fn redirect(to: &str) -> Response<Bytes> {
     let mut response = error_response(StatusCode::MOVED_PERMANENTLY);
     response
         .headers_mut()
@@ -272,7 +272,7 @@ fn moved(to: &str) -> Response<Bytes> {
     response
 }
 
-/// 405 must say what is allowed (RFC 9110 §15.5.6).
+/// 405 must state what is allowed (RFC 9110 §15.5.6).
 fn not_allowed(methods: &[Method]) -> Response<Bytes> {
     let mut names: Vec<&str> = methods.iter().map(Method::as_str).collect();
     if methods.contains(&Method::GET) {
@@ -285,16 +285,16 @@ fn not_allowed(methods: &[Method]) -> Response<Bytes> {
     response
 }
 
-/// A short answer in words.
+/// A response with a short text.
 fn error_response(status: StatusCode) -> Response<Bytes> {
     error_response_with(status, "")
 }
 
 /// The same with the reason.
-fn error_response_with(status: StatusCode, why: &str) -> Response<Bytes> {
+fn error_response_with(status: StatusCode, detail: &str) -> Response<Bytes> {
     let reason = status.canonical_reason().unwrap_or_default();
-    let colon = if why.is_empty() { "" } else { ": " };
-    let words = Bytes::from(format!("{} {reason}{colon}{why}\n", status.as_str()));
+    let colon = if detail.is_empty() { "" } else { ": " };
+    let words = Bytes::from(format!("{} {reason}{colon}{detail}\n", status.as_str()));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, plain)]);
     let StoredResponse {

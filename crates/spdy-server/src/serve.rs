@@ -23,7 +23,7 @@ use crate::respond::{Limits, respond};
 use crate::site::Site;
 use crate::site_pusher::{SessionPusher, SitePusher};
 
-/// One answered request, for a log.
+/// One request and its response, for a log.
 #[derive(Debug)]
 pub struct AccessLogEntry<'a> {
     /// Method of the request.
@@ -44,7 +44,7 @@ pub struct AccessLogEntry<'a> {
     pub pushed: bool,
 }
 
-/// Called for every answer.
+/// Called for every response.
 pub type Log = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
 
 /// How connections are served; `Default` for the rest.
@@ -62,16 +62,16 @@ pub struct ServeConfig {
     pub wall_clock: WallClock,
     /// Set it to let open exchanges end, and connections with them.
     pub stop: Latch,
-    /// Is told of every answer.
+    /// Called for every response.
     pub log: Option<Log>,
     /// What goes along with pages; `None`: nothing does.
     pub pusher: Option<Arc<SitePusher>>,
     /// The address of the connection's client, whose network has one vote in what is learned. All clients without an address
     /// are one network.
     pub from: Option<IpAddr>,
-    /// Where else the same is served, told in each answer over TLS that has no `Alt-Svc` of its own (RFC 7838).
+    /// `Alt-Svc` for each response over TLS that has none of its own (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
-    /// How long each answer takes at least, from the head of its request: as one that has to be made does.
+    /// The least time from the head of a request to its response, as if the response had to be computed.
     pub min_response_time: Duration,
 }
 
@@ -161,7 +161,7 @@ fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> Si
     }
 }
 
-/// What the end of a connection says of its peer.
+/// What the end of a connection shows about its peer.
 fn conduct(served: Result<(), ConnectionError>) -> Conduct {
     match served {
         Ok(()) => Conduct::Fair,
@@ -236,7 +236,7 @@ impl Handler for SiteHandler {
             if let Some(thought) = thought {
                 thought.await;
             }
-            // What a client uploads is read, so that it is not cut off before it sees the answer.
+            // The client's upload is read, so that the connection is not reset before the client reads the response.
             discard(body).await;
             response.map(|body| {
                 if body.is_empty() {
@@ -249,7 +249,7 @@ impl Handler for SiteHandler {
     }
 }
 
-/// Bytes of an unwanted upload that are read before the answer goes out regardless.
+/// Bytes of an upload that are read and discarded before the response is sent in any case.
 const DISCARDED_BYTES: usize = 1024 * 1024;
 
 async fn discard(body: Body) {
@@ -257,13 +257,13 @@ async fn discard(body: Body) {
         return;
     }
     let mut body = std::pin::pin!(body);
-    let mut left = DISCARDED_BYTES;
+    let mut remaining = DISCARDED_BYTES;
     while let Some(Ok(frame)) =
         std::future::poll_fn(|cx| http_body::Body::poll_frame(body.as_mut(), cx)).await
     {
         let len = frame.data_ref().map_or(0, bytes::Bytes::len);
-        left = match left.checked_sub(len) {
-            Some(left) => left,
+        remaining = match remaining.checked_sub(len) {
+            Some(remaining) => remaining,
             None => return,
         };
     }

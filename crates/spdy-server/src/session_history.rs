@@ -50,7 +50,7 @@ impl SessionHistory {
         UrlDigest(hasher.finish())
     }
 
-    /// Notes what the client was answered with, or is sent.
+    /// Records a resource that the client received, or that is sent to it.
     pub fn record(&mut self, url: UrlDigest) {
         let Err(at) = self.received.binary_search(&url) else {
             return;

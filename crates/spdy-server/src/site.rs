@@ -1,8 +1,8 @@
 //! A site in memory: finds a response by host name, method and target.
 //!
-//! A target is looked up as it was written, query and all: a recorded page is asked again for exactly
-//! what it asked for, and a near miss would hide that it did not. Where one target was recorded with
-//! two schemes or ports, the one that fits the connection answers.
+//! A target is looked up exactly as it was requested, with its query: a replayed page sends the same requests as the recorded one, and an
+//! approximate match would hide that it did not. If one target was recorded with two schemes or ports, the one that fits the connection is
+//! served.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,10 +14,10 @@ use spdy_page::replica::Replica;
 use crate::directory::Directory;
 use crate::stored_response::StoredResponse;
 
-/// What was asked so far.
+/// Counters of requests.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SiteStats {
-    /// Requests answered, whatever the answer was.
+    /// All requests, with any response.
     pub requests: u64,
     /// Requests for a target that is not here (404).
     pub not_found: u64,
@@ -47,7 +47,7 @@ struct RecordedExchange {
     method: Method,
     secure: bool,
     port: Option<u16>,
-    answer: StoredResponse,
+    response: StoredResponse,
 }
 
 /// What a look-up came to.
@@ -55,7 +55,7 @@ struct RecordedExchange {
 pub enum LookupResult<'a> {
     /// Here it is.
     Response(&'a StoredResponse),
-    /// A folder asked for without its slash: the target to go to.
+    /// A folder that was requested without its slash: the target of the redirect.
     Redirect(String),
     /// The target is here, for these methods.
     OtherMethods(Vec<Method>),
@@ -78,10 +78,10 @@ impl Site {
         }
     }
 
-    /// What `replica` recorded. Literal heads' headers kept, hop-by-hop ones dropped, content-length
-    /// set right. Of several answers to one request the first full one is kept.
+    /// The responses of `replica`. Hop-by-hop headers are removed, and content-length is corrected. Of several responses to one request the
+    /// first full one is served.
     ///
-    /// Media are recorded as 206. If the 206 answers of a target together hold all bytes, it is served like any file;
+    /// Media are recorded as 206. If the 206 responses of a target together hold all bytes, it is served like any file;
     /// else a request for a range gets what is known from its first byte on, and any other request gets 404.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
@@ -94,34 +94,36 @@ impl Site {
                 Some((_, address)) => *address = address.or(exchange.address),
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
-            let Some(answer) = StoredResponse::from_exchange(exchange) else {
+            let Some(response) = StoredResponse::from_exchange(exchange) else {
                 tracing::warn!(url = %exchange.url, "ignored an invalid recorded response head");
                 continue;
             };
             let secure = exchange.url.scheme() == "https";
             let (method, port) = (exchange.method.clone(), exchange.url.port());
-            let new = RecordedExchange {
+            let recorded_exchange = RecordedExchange {
                 method,
                 secure,
                 port,
-                answer,
+                response,
             };
             let targets = site.recorded.entry(host).or_default();
             let all = targets
                 .entry(spdy_page::head::target(&exchange.url))
                 .or_default();
             let same = |old: &&mut RecordedExchange| {
-                (&old.method, old.secure, old.port) == (&new.method, secure, port)
+                (&old.method, old.secure, old.port) == (&recorded_exchange.method, secure, port)
             };
             match all.iter_mut().find(same) {
-                None => all.push(new),
-                // A client that has nothing yet needs a full answer, neither "not modified" nor a part.
-                Some(old) if is_fuller(&new.answer, &old.answer) => *old = new,
-                Some(old) => old.answer.merge_parts(&new.answer),
+                None => all.push(recorded_exchange),
+                // A client that has nothing yet needs a full response, neither "not modified" nor a part.
+                Some(old) if is_fuller(&recorded_exchange.response, &old.response) => {
+                    *old = recorded_exchange;
+                }
+                Some(old) => old.response.merge_parts(&recorded_exchange.response),
             }
         }
         let recorded = site.recorded.values_mut().flat_map(BTreeMap::values_mut);
-        recorded.flatten().for_each(|one| one.answer.complete());
+        recorded.flatten().for_each(|one| one.response.complete());
         site
     }
 
@@ -134,7 +136,7 @@ impl Site {
         }
     }
 
-    /// The same site, where requests to `localhost` or to an address are answered as `host`.
+    /// The same site, with `host` for requests to `localhost` or to an address.
     #[must_use]
     pub fn with_default_host(mut self, host: &str) -> Self {
         self.default_host = Some(normalize_host(host));
@@ -166,38 +168,38 @@ impl Site {
         }
     }
 
-    /// What a plain GET of `target` on `host` finds; it counts as no request.
-    pub(crate) fn answer(
+    /// The response to a GET of `target` on `host`. It is not counted as a request.
+    pub(crate) fn response(
         &self,
         host: Option<&str>,
         target: &str,
         secure: bool,
     ) -> Option<&StoredResponse> {
         match self.lookup(host, &Method::GET, target, secure) {
-            LookupResult::Response(answer) => Some(answer),
+            LookupResult::Response(response) => Some(response),
             _ => None,
         }
     }
 
-    /// Everything that is served.
-    pub(crate) fn answers(&self) -> impl Iterator<Item = &StoredResponse> {
+    /// All responses.
+    pub(crate) fn responses(&self) -> impl Iterator<Item = &StoredResponse> {
         let recorded = self.recorded.values().flat_map(BTreeMap::values).flatten();
-        let files = self.directory.iter().flat_map(Directory::answers);
+        let files = self.directory.iter().flat_map(Directory::responses);
         recorded
-            .map(|recorded| &recorded.answer)
-            .chain(files.map(|(_, answer)| answer))
+            .map(|recorded| &recorded.response)
+            .chain(files.map(|(_, response)| response))
     }
 
-    /// The recorded host that answers for `host`; "" for a folder.
+    /// The recorded host that is served for `host`; "" for a folder.
     pub(crate) fn host_behind(&self, host: Option<&str>) -> &str {
         let (name, _) = split_port(host.unwrap_or_default());
         let bare = normalize_host(name);
-        let known = self
+        let recorded_host = self
             .recorded
             .get_key_value(&bare)
             .map(|(host, _)| &host[..]);
-        match (known, &self.default_host) {
-            (Some(known), _) => known,
+        match (recorded_host, &self.default_host) {
+            (Some(recorded_host), _) => recorded_host,
             (None, Some(default)) if self.targets_of(&bare).is_some() => default,
             (None, _) => "",
         }
@@ -209,7 +211,7 @@ impl Site {
         self.directory.as_ref()
     }
 
-    /// What is known of `method` `target` on `host`, which may end in a port. HEAD is answered as GET.
+    /// Looks up `method` `target` on `host`, which may end in a port. HEAD is handled as GET.
     pub fn find(
         &self,
         host: Option<&str>,
@@ -218,8 +220,8 @@ impl Site {
         secure: bool,
     ) -> LookupResult<'_> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let found = self.lookup(host, method, target, secure);
-        match found {
+        let result = self.lookup(host, method, target, secure);
+        match result {
             LookupResult::NoTarget => {
                 self.not_found.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(host = host.unwrap_or("-"), target, "not found");
@@ -232,10 +234,10 @@ impl Site {
             | LookupResult::Redirect(_)
             | LookupResult::OtherMethods(_) => {}
         }
-        found
+        result
     }
 
-    /// Counts a request for bytes of a target that are not here (404).
+    /// Counts a request for bytes that were not recorded (404).
     pub(crate) fn count_missing_part(&self) {
         self.not_found.fetch_add(1, Ordering::Relaxed);
     }
@@ -269,7 +271,7 @@ impl Site {
             .rev()
             .max_by_key(fit);
         match best {
-            Some(best) => LookupResult::Response(&best.answer),
+            Some(best) => LookupResult::Response(&best.response),
             None => {
                 let mut methods: Vec<Method> = all.iter().map(|one| one.method.clone()).collect();
                 methods.dedup();
@@ -288,9 +290,9 @@ impl Site {
     }
 }
 
-/// Whether `new` answers a client that has nothing yet better than `old`.
+/// Whether `new` is a better response than `old` for a client that has nothing yet.
 fn is_fuller(new: &StoredResponse, old: &StoredResponse) -> bool {
-    let rank = |answer: &StoredResponse| match answer.status {
+    let rank = |response: &StoredResponse| match response.status {
         StatusCode::NOT_MODIFIED => 0,
         StatusCode::PARTIAL_CONTENT => 1,
         _ => 2,

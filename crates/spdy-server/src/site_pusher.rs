@@ -42,9 +42,9 @@ const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
 /// What goes along with pages, and how much of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PushConfig {
-    /// Who is asked what a page needs.
+    /// The sources of what a page needs.
     pub sources: Sources,
-    /// When clients are told instead.
+    /// When clients get hints instead.
     pub hints: Hints,
     /// How much goes along with one page.
     pub budget: Budget,
@@ -67,8 +67,8 @@ impl SitePusher {
     /// sessions then need not be remembered.
     #[must_use]
     pub fn new(config: PushConfig, needs: PageResources, site: &Site) -> Option<Self> {
-        let asks = |answer: &StoredResponse| {
-            let headers = &answer.headers;
+        let has_candidates = |response: &StoredResponse| {
+            let headers = &response.headers;
             headers.contains_key(header::LINK) || headers.contains_key(&ASSOCIATED_CONTENT)
         };
         let Sources {
@@ -76,7 +76,9 @@ impl SitePusher {
             graph,
             learned,
         } = config.sources;
-        let has_any = learned || (graph && !needs.is_empty()) || (link && site.answers().any(asks));
+        let has_any = learned
+            || (graph && !needs.is_empty())
+            || (link && site.responses().any(has_candidates));
         has_any.then(|| Self {
             config,
             page_resources: needs,
@@ -96,7 +98,7 @@ pub(crate) struct SessionPusher {
     from: Option<IpAddr>,
 }
 
-/// One push that goes along, for a log.
+/// One push, for a log.
 pub(crate) struct SentPush {
     pub(crate) uri: Uri,
     pub(crate) priority: spdy_frame::priority::Priority,
@@ -120,16 +122,15 @@ impl SessionPusher {
         }
     }
 
-    /// Sends along with `response`, the answer to `head`, what it needs: pushes at once, hints in its
-    /// headers. Gives what was pushed.
+    /// Sends the resources that `response` to `head` needs: pushes them at once, and adds hints to its headers. Gives what was pushed.
     pub(crate) fn push_and_hint(
         &self,
         head: &http::request::Parts,
         response: &mut Response<Bytes>,
         now: Option<SystemTime>,
     ) -> Vec<SentPush> {
-        let told = response.headers().get_all(&ASSOCIATED_CONTENT);
-        let told: Vec<HeaderValue> = told.iter().cloned().collect();
+        let associated_content = response.headers().get_all(&ASSOCIATED_CONTENT);
+        let associated_content: Vec<HeaderValue> = associated_content.iter().cloned().collect();
         response.headers_mut().remove(&ASSOCIATED_CONTENT);
         let Some(page) = absolute(head) else {
             return Vec::new();
@@ -144,29 +145,29 @@ impl SessionPusher {
             return Vec::new();
         }
         let is_page = kind_of(response.headers()) == Kind::Document;
-        let wishes = self.candidates(&page, &url, response.headers(), &told);
+        let candidates = self.candidates(&page, &url, response.headers(), &associated_content);
         let learns = is_page && is_new && self.shared.config.sources.learned;
-        if wishes.is_empty() {
+        if candidates.is_empty() {
             if learns {
                 self.count_view(&url, &[]);
             }
             return Vec::new();
         }
-        let Plan { pushes, mut hints } = self.plan(head, &page, wishes);
+        let Plan { pushes, mut hints } = self.plan(head, &page, candidates);
         // A client that views the page again in this session has the resources already, so its view adds nothing.
         if learns {
             self.count_view(&url, &hints);
         }
-        let (sent, refused) = self.push(head, &url, pushes, now);
+        let (pushed, refused) = self.push(head, &url, pushes, now);
         if self.shared.config.hints == Hints::Remaining {
             hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
             hints.truncate(self.shared.config.budget.hints);
         }
         write_hints(&hints, &head.headers, response.headers_mut());
-        sent
+        pushed
     }
 
-    /// Notes that `url` was answered, if it was; whether that is new in this session.
+    /// Records a successful response for `url`. Gives whether it is the first in this session.
     fn record_response(&self, url: &str, status: StatusCode) -> bool {
         let mut visit = lock(&self.history);
         let digest = visit.digest(url);
@@ -187,7 +188,7 @@ impl SessionPusher {
         self.learned().record_view(now, self.from, url, urls);
     }
 
-    /// Learns from a request for `thing` after which page it comes, if it is for a resource that this site has.
+    /// Learns from a request for `thing` which page it follows, if it is for a resource that this site has.
     fn learn_from(&self, head: &http::request::Parts, thing: &Uri) {
         if !self.shared.config.sources.learned || !self.may_learn(thing) {
             return;
@@ -210,95 +211,103 @@ impl SessionPusher {
             .record_request(now, self.from, &page, &loaded);
     }
 
-    /// Whether `thing` can be learned at all: the site has it under exactly this target, it is not a page, and a client that receives the
+    /// Whether `uri` can be learned at all: the site has it under exactly this target, it is not a page, and a client that receives the
     /// hint requests the same target.
-    fn may_learn(&self, thing: &Uri) -> bool {
-        let is_exact = is_normal(&thing.to_string())
-            && (thing.query().is_none() || self.site.directory().is_none());
-        let answer = self.answer(thing).filter(|_| is_exact);
-        answer.is_some_and(|answer| page_resources::kind(answer) != Kind::Document)
+    fn may_learn(&self, uri: &Uri) -> bool {
+        let is_exact = is_normal(&uri.to_string())
+            && (uri.query().is_none() || self.site.directory().is_none());
+        let response = self.pushable_response(uri).filter(|_| is_exact);
+        response.is_some_and(|response| page_resources::kind(response) != Kind::Document)
     }
 
-    /// What is said that `page` needs: by the response, by the site, by the past.
+    /// The resources that `page` needs, from the response, the site and earlier requests.
     fn candidates(
         &self,
         page: &Uri,
         url: &str,
         headers: &HeaderMap,
-        told: &[HeaderValue],
+        associated_content: &[HeaderValue],
     ) -> Vec<PushCandidate> {
         let Sources {
             link,
             graph,
             learned,
         } = self.shared.config.sources;
-        let mut wishes = Vec::new();
+        let mut candidates = Vec::new();
         if link {
-            add_link_candidates(headers, &mut wishes);
-            let told = told.iter().filter_map(|value| value.to_str().ok());
-            wishes.extend(
-                told.flat_map(parse_associated_content)
-                    .map(|(url, priority)| PushCandidate {
-                        url: url.to_owned(),
-                        priority: Some(priority),
-                        may_push: true,
-                        ..PushCandidate::default()
-                    }),
-            );
+            add_link_candidates(headers, &mut candidates);
+            let associated_content = associated_content
+                .iter()
+                .filter_map(|value| value.to_str().ok());
+            candidates.extend(associated_content.flat_map(parse_associated_content).map(
+                |(url, priority)| PushCandidate {
+                    url: url.to_owned(),
+                    priority: Some(priority),
+                    may_push: true,
+                    ..PushCandidate::default()
+                },
+            ));
         }
         if graph {
             let host = self
                 .site
                 .host_behind(page.authority().map(Authority::as_str));
             let target = page.path_and_query().map_or("/", |target| target.as_str());
-            wishes.extend_from_slice(self.shared.page_resources.of(host, target));
+            candidates.extend_from_slice(self.shared.page_resources.of(host, target));
         }
         if learned {
-            let mut needed = self.learned().resources_of(self.runtime.now(), url);
-            for wish in &mut needed {
-                wish.kind = self.known_kind(&wish.url).or(wish.kind);
+            let mut learned_resources = self.learned().resources_of(self.runtime.now(), url);
+            for candidate in &mut learned_resources {
+                candidate.kind = self.served_kind(&candidate.url).or(candidate.kind);
             }
-            wishes.extend(needed);
+            candidates.extend(learned_resources);
         }
-        wishes
+        candidates
     }
 
-    /// The kind of the site's own answer to a GET of `url`, if its content type states one. Clients are not trusted to know it.
-    fn known_kind(&self, url: &str) -> Option<Kind> {
-        let answer = self.answer(&url.parse().ok()?)?;
-        Some(page_resources::kind(answer)).filter(|kind| *kind != Kind::Other)
+    /// The kind of the site's own response to a GET of `url`, if its content type states one. Clients are not trusted to know it.
+    fn served_kind(&self, url: &str) -> Option<Kind> {
+        let response = self.pushable_response(&url.parse().ok()?)?;
+        Some(page_resources::kind(response)).filter(|kind| *kind != Kind::Other)
     }
 
-    fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<PushCandidate>) -> Plan {
+    fn plan(
+        &self,
+        head: &http::request::Parts,
+        page: &Uri,
+        candidates: Vec<PushCandidate>,
+    ) -> Plan {
         let PushConfig { hints, budget, .. } = &self.shared.config;
         let arrival = head.extensions.get::<RequestInfo>();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
-        let visit = lock(&self.history);
-        plan(page, priority, budget, *hints, wishes, |uri, _| {
-            if visit.has(visit.digest(&uri.to_string())) {
+        let history = lock(&self.history);
+        plan(page, priority, budget, *hints, candidates, |uri, _| {
+            if history.has(history.digest(&uri.to_string())) {
                 return CandidateState::AlreadyReceived;
             }
-            match self.answer(uri) {
-                Some(answer) => CandidateState::Available {
-                    bytes: answer.body.len(),
-                    kind: page_resources::kind(answer),
+            match self.pushable_response(uri) {
+                Some(response) => CandidateState::Available {
+                    bytes: response.body.len(),
+                    kind: page_resources::kind(response),
                 },
                 None => CandidateState::Unavailable,
             }
         })
     }
 
-    /// What may be pushed as the answer to a GET of `uri`.
-    fn answer(&self, uri: &Uri) -> Option<&StoredResponse> {
+    /// The response to a GET of `uri`, if it may be pushed.
+    fn pushable_response(&self, uri: &Uri) -> Option<&StoredResponse> {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let host = uri.authority().map(Authority::as_str);
         let secure = uri.scheme_str() == Some("https");
-        let answer = self.site.answer(host, target, secure);
+        let response = self.site.response(host, target, secure);
         // A page requests only a part of a resource that was recorded as a part, but a push sends all of it.
-        answer.filter(|answer| answer.status == StatusCode::OK && answer.recorded_part.is_none())
+        response.filter(|response| {
+            response.status == StatusCode::OK && response.recorded_part.is_none()
+        })
     }
 
-    /// Pushes what the client takes; gives what it took, and the rest.
+    /// Pushes what the client accepts. Gives what it accepted, and the rest.
     fn push(
         &self,
         head: &http::request::Parts,
@@ -309,23 +318,23 @@ impl SessionPusher {
         let Some(pusher) = Pusher::of(&head.extensions) else {
             return (Vec::new(), pushes);
         };
-        let mut sent = Vec::new();
+        let mut pushed = Vec::new();
         let mut pushes = pushes.into_iter();
         let mut rest = Vec::new();
         for planned in pushes.by_ref() {
-            let Some(answer) = self.answer(&planned.uri) else {
+            let Some(stored) = self.pushable_response(&planned.uri) else {
                 continue;
             };
             let mut request = Request::new(());
             *request.uri_mut() = planned.uri.clone();
-            let mut response = Response::new(Body::full(answer.body.clone()));
-            *response.headers_mut() = answer.headers.clone();
+            let mut response = Response::new(Body::full(stored.body.clone()));
+            *response.headers_mut() = stored.headers.clone();
             response.headers_mut().remove(&ASSOCIATED_CONTENT);
             add_date(response.headers_mut(), now);
-            let sending = match pusher.push(&request, planned.priority, response) {
-                Ok(sending) => sending,
+            let push = match pusher.push(&request, planned.priority, response) {
+                Ok(push) => push,
                 Err(error) => {
-                    // As many streams are open as the client allows, or it wants none: so with the others.
+                    // The client's limit of open streams is reached, or it accepts no push: the others would fail, too.
                     tracing::debug!(%error, uri = %planned.uri, "cannot push a resource");
                     rest.push(planned);
                     break;
@@ -335,18 +344,18 @@ impl SessionPusher {
             self.record_response(&url, StatusCode::OK);
             let (page, pushing, from) = (page.to_owned(), self.shared.clone(), self.from);
             self.runtime.spawn(Box::pin(async move {
-                if sending.await && pushing.config.sources.learned {
+                if push.await && pushing.config.sources.learned {
                     lock(&pushing.learned).record_push(from, &page, &url);
                 }
             }));
-            sent.push(SentPush {
+            pushed.push(SentPush {
                 uri: planned.uri,
                 priority: planned.priority,
                 bytes: planned.bytes,
             });
         }
         rest.extend(pushes);
-        (sent, rest)
+        (pushed, rest)
     }
 
     fn learned(&self) -> MutexGuard<'_, LearnedResources> {
@@ -364,7 +373,7 @@ pub fn is_normal(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|read| read.as_str() == url && !read.path().starts_with("//"))
 }
 
-/// The URL that was asked for; HTTP/1.1 says it in two places.
+/// The requested URL; HTTP/1.1 states it in two places.
 fn absolute(head: &http::request::Parts) -> Option<Uri> {
     if head.uri.scheme().is_some() {
         return Some(head.uri.clone());
@@ -386,7 +395,7 @@ fn kind_of(headers: &HeaderMap) -> Kind {
         .unwrap_or(Kind::Other)
 }
 
-/// What the `Link` headers of a response ask to be loaded.
+/// Adds the resources that the `Link` headers of a response name.
 fn add_link_candidates(headers: &HeaderMap, wishes: &mut Vec<PushCandidate>) {
     let values = headers.get_all(header::LINK).into_iter();
     let all = values
@@ -416,15 +425,15 @@ fn kind_of_destination(destination: &str) -> Option<Kind> {
     })
 }
 
-/// Writes hints into the headers of a response: as `X-Subresource` to who asks for that, else as `Link`.
+/// Writes hints into the headers of a response: as `X-Subresource` if the client requests that, else as `Link`.
 fn write_hints(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
     if hints.is_empty() {
         return;
     }
-    let asks = request
+    let wants_subresource = request
         .get(&SUBRESOURCE)
         .is_some_and(|value| value == "enabled");
-    let (name, text) = if asks {
+    let (name, text) = if wants_subresource {
         let one = |hint: &Hint| format!("{}; {}", media_type(hint.kind), hint.url);
         (
             SUBRESOURCE,

@@ -126,14 +126,14 @@ impl StoredResponse {
             return;
         };
         parts.merge();
-        let Some(whole) = parts.whole().cloned() else {
+        let Some(complete_body) = parts.whole().cloned() else {
             return;
         };
         self.status = StatusCode::OK;
         self.headers.remove(header::CONTENT_RANGE);
-        let length = HeaderValue::from(whole.len());
+        let length = HeaderValue::from(complete_body.len());
         self.headers.insert(header::CONTENT_LENGTH, length);
-        self.body = whole;
+        self.body = complete_body;
         self.recorded_part = Some(RecordedPart::Complete);
     }
 }

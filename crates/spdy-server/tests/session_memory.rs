@@ -104,8 +104,8 @@ fn requests<'t>(targets: impl Iterator<Item = &'t String>) -> Bytes {
     wire.freeze()
 }
 
-/// Bytes that a session holds once it has answered the requests in `wire`, and how many it answered.
-fn held(site: Site, wire: Bytes) -> (u64, u64) {
+/// Bytes that a session uses after the responses to the requests in `wire`, and the number of requests.
+fn session_bytes(site: Site, wire: Bytes) -> (u64, u64) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -135,8 +135,8 @@ fn held(site: Site, wire: Bytes) -> (u64, u64) {
             }
         });
     });
-    let held = u64::try_from(used.bytes_current).expect("it holds something");
-    (held, counted.stats().requests)
+    let bytes = u64::try_from(used.bytes_current).expect("a session uses memory");
+    (bytes, counted.stats().requests)
 }
 
 /// Some hundred bytes pinned 305 KiB once: the URLs of what was requested, whether or not it was there.
@@ -147,14 +147,14 @@ fn long_urls_of_few_bytes_on_the_wire_pin_no_memory_of_a_session() {
     let [short, long]: [Vec<_>; 2] = [of(1).collect(), of(16_000).collect()];
     let wire = requests(long.iter());
     assert!(wire.len() < 1200, "{} bytes", wire.len());
-    for is_there in [false, true] {
+    for exists in [false, true] {
         let [short, long] = [&short, &long].map(|targets| {
-            let site = site(if is_there { targets } else { &short[..1] });
-            let (held, answered) = held(site, requests(targets.iter()));
-            assert_eq!(answered, REQUESTS as u64);
-            held
+            let site = site(if exists { targets } else { &short[..1] });
+            let (session_bytes, responses) = session_bytes(site, requests(targets.iter()));
+            assert_eq!(responses, REQUESTS as u64);
+            session_bytes
         });
         let more = long.saturating_sub(short);
-        assert!(more < 1024, "{more} bytes more; answered: {is_there}");
+        assert!(more < 1024, "{more} bytes more; answered: {exists}");
     }
 }

@@ -3,16 +3,16 @@
 //!
 //! ```text
 //! GET  /metrics                                   OpenMetrics
-//! GET  /pages   Authorization: Bearer <token>     what became of the last pages; with ?url=https://… of one, all of it
-//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and how the job is called
+//! GET  /pages   Authorization: Bearer <token>     the results for the latest pages; with ?url=https://… the report of one
+//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and the ID of the job
 //!                                                 {"tag": "article-7", "site": "www.site.test", "soft": true}
 //!                                                 {"prefix": "https://www.site.test/static/"}
-//!                                                 {"site": "www.site.test", "wait": true}             200, when it is over
+//!                                                 {"site": "www.site.test", "wait": true}             200, when it is complete
 //! GET  /purge/7                                   how far it is
 //! ```
 //!
-//! A soft purge makes what is meant stale: it may still be served where that is allowed, and one word of the origin makes it
-//! fresh. A URL may be one of another host: what was moved from there is meant, for each site that moved it.
+//! A soft purge makes the matching responses stale: they may still be served where that is allowed, and a 304 of the origin makes them fresh. A
+//! URL may be one of another host: then the purge matches its proxied responses, for each site that has them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use url::{Position, Url};
 use crate::admin::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
 use crate::cache::purge::{PurgeCount, PurgeRequest};
 use crate::proxy::Proxy;
-use crate::telemetry::page_reports::{PageSummary, Report};
+use crate::telemetry::page_report::{PageSummary, Report};
 use crate::token::Token;
 
 /// The largest body of a purge, bytes.
@@ -38,7 +38,7 @@ const MAX_BODY: usize = 16 * 1024;
 /// Writes the metrics as text, for a request.
 pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 
-/// Answers the operator.
+/// Handles the operator's requests.
 #[derive(Clone)]
 pub struct Admin {
     proxy: Arc<Proxy>,
@@ -61,7 +61,7 @@ struct PageList {
 }
 
 impl Admin {
-    /// For `proxy`; purges and reports require `token`.
+    /// A handler for `proxy`; purges and reports require `token`.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, token: Token, metrics: MetricsHandler) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Admin {
         *self.hosts.write() = hosts;
     }
 
-    /// The answer to a request for a host that is not allowed.
+    /// The response to a request for a host that is not allowed.
     fn reject_unknown_host(&self, request: &Request<Body>) -> Option<Response<Body>> {
         let hosts = self.hosts.read();
         hosts.refusal(
@@ -100,27 +100,27 @@ impl Admin {
             Ok(body) => body,
             Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
         };
-        let wanted: PurgeRequest = match serde_json::from_slice(&body) {
-            Ok(wanted) => wanted,
+        let purge_request: PurgeRequest = match serde_json::from_slice(&body) {
+            Ok(purge_request) => purge_request,
             Err(error) => {
                 return text(StatusCode::BAD_REQUEST, format!("invalid purge: {error}\n"));
             }
         };
         let Some(id) = self.jobs.begin() else {
-            let why = "too many purges are in progress; try again soon\n".to_owned();
-            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, why);
+            let message = "too many purges are in progress; try again soon\n".to_owned();
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, message);
             let soon = http::HeaderValue::from_static("1");
             response.headers_mut().insert(header::RETRY_AFTER, soon);
             return response;
         };
-        let PurgeCount(purged) = match self.proxy.purge(&wanted) {
+        let PurgeCount(purged) = match self.proxy.purge(&purge_request) {
             Ok(purged) => purged,
-            Err(why) => {
+            Err(message) => {
                 self.jobs.forget(id);
-                return text(StatusCode::BAD_REQUEST, format!("{why}\n"));
+                return text(StatusCode::BAD_REQUEST, format!("{message}\n"));
             }
         };
-        let (admin, soft) = (self.clone(), wanted.soft);
+        let (admin, soft) = (self.clone(), purge_request.soft);
         // In its own task: the client may disconnect before it is over.
         let (over, ended) = oneshot::channel();
         let settling = async move {
@@ -136,7 +136,7 @@ impl Admin {
             let _ = over.send(done);
         };
         self.proxy.clock.runtime.spawn(Box::pin(settling));
-        if wanted.wait
+        if purge_request.wait
             && let Ok(done) = ended.await
         {
             return json(&done);
@@ -144,7 +144,8 @@ impl Admin {
         let state = PurgeState::Running;
         let mut response = json(&PurgeJob { id, state });
         *response.status_mut() = StatusCode::ACCEPTED;
-        let place = http::HeaderValue::try_from(format!("/purge/{id}")).expect("digits");
+        let place = http::HeaderValue::try_from(format!("/purge/{id}"))
+            .expect("a path of ASCII digits is a valid field value");
         response.headers_mut().insert(header::LOCATION, place);
         response
     }
@@ -163,7 +164,7 @@ impl Admin {
         (removed_from_disk, published)
     }
 
-    /// How far a purge is.
+    /// The progress of a purge.
     fn purge_job(&self, request: &Request<Body>, id: &str) -> Response<Body> {
         if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
             return refused;
@@ -171,8 +172,8 @@ impl Admin {
         match self.jobs.of(id) {
             Some(job) => json(&job),
             None => {
-                let why = "unknown purge: no such ID, or too many purges since\n";
-                text(StatusCode::NOT_FOUND, why.to_owned())
+                let message = "unknown purge: no such ID, or too many purges since\n";
+                text(StatusCode::NOT_FOUND, message.to_owned())
             }
         }
     }
@@ -191,8 +192,8 @@ impl Admin {
             (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
                 Some(report) => json(&report),
                 None => {
-                    let why = "no report of this page, or too many pages since\n";
-                    text(StatusCode::NOT_FOUND, why.to_owned())
+                    let message = "no report of this page, or too many pages since\n";
+                    text(StatusCode::NOT_FOUND, message.to_owned())
                 }
             },
             _ => text(
@@ -214,33 +215,34 @@ impl Admin {
         })
     }
 
-    /// The answer to a request with another method than `method`, or without the token.
+    /// The response to a request with another method than `method`, or without the token.
     fn reject_unauthorized(
         &self,
         request: &Request<Body>,
         method: &Method,
     ) -> Option<Response<Body>> {
         if request.method() != method {
-            let why = format!("expected method {method}\n");
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, why);
-            let allowed = http::HeaderValue::from_str(method.as_str()).expect("a method");
+            let message = format!("expected method {method}\n");
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, message);
+            let allowed = http::HeaderValue::from_str(method.as_str())
+                .expect("a method is a valid field value");
             response.headers_mut().insert(header::ALLOW, allowed);
             return Some(response);
         }
-        let given = request.headers().get(header::AUTHORIZATION);
-        let given = given.and_then(|given| {
-            let (scheme, token) = given.as_bytes().split_at_checked(b"Bearer ".len())?;
+        let credentials = request.headers().get(header::AUTHORIZATION);
+        let credentials = credentials.and_then(|credentials| {
+            let (scheme, token) = credentials.as_bytes().split_at_checked(b"Bearer ".len())?;
             scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
         });
         let token = self.token.read();
-        if token.is(given.unwrap_or_default()) {
+        if token.is(credentials.unwrap_or_default()) {
             return None;
         }
-        let why = "expected Authorization: Bearer with the operator's token\n".to_owned();
-        let mut response = text(StatusCode::UNAUTHORIZED, why);
-        let wanted = http::HeaderValue::from_static("Bearer");
+        let message = "expected Authorization: Bearer with the operator's token\n".to_owned();
+        let mut response = text(StatusCode::UNAUTHORIZED, message);
+        let challenge = http::HeaderValue::from_static("Bearer");
         let headers = response.headers_mut();
-        headers.insert(header::WWW_AUTHENTICATE, wanted);
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
         Some(response)
     }
 }
@@ -267,8 +269,8 @@ impl Handler for Admin {
     }
 }
 
-fn json(what: &impl Serialize) -> Response<Body> {
-    let text = serde_json::to_vec(what).expect("names and numbers are JSON");
+fn json(value: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_vec(value).expect("names and numbers are JSON");
     let mut response = Response::new(Body::from(text));
     let json = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);

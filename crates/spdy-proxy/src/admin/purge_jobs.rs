@@ -8,15 +8,15 @@ use std::collections::BTreeMap;
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
-/// Purges that are remembered. Of more, the oldest that is over is forgotten; while none is, no more are taken on.
+/// The number of jobs that are remembered. The oldest complete job is evicted for a new one; if none is complete, no purge is accepted.
 const MAX_JOBS: usize = 1024;
 
 /// What a purge did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct PurgeResult {
-    /// Objects of memory that were meant.
+    /// Objects in memory that it matched.
     pub(crate) purged: usize,
-    /// They are stale, and stay.
+    /// They became stale instead of being removed.
     pub(crate) soft: bool,
     /// Whether its files are removed from the disk for good. If not, the system failed to remove one, and a crash may bring it back.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,20 +26,20 @@ pub(crate) struct PurgeResult {
     pub(crate) published: Option<bool>,
 }
 
-/// How far a purge is.
+/// The progress of a purge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub(crate) enum PurgeState {
-    /// Nothing of it is served; files may still be there, and others may not know.
+    /// Nothing that it matches is served. Files may still exist, and other machines may not have applied it.
     Running,
-    /// It is over.
+    /// It is complete.
     Done(PurgeResult),
 }
 
 /// A purge, as the operator sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct PurgeJob {
-    /// What it is called.
+    /// The ID of the job.
     pub(crate) id: u64,
     #[serde(flatten)]
     pub(crate) state: PurgeState,
@@ -71,17 +71,17 @@ impl PurgeJobs {
         Some(id)
     }
 
-    /// It is over.
+    /// Records that it is complete.
     pub(crate) fn end(&self, id: u64, done: PurgeResult) {
         self.lock().states.insert(id, PurgeState::Done(done));
     }
 
-    /// Nothing came of it.
+    /// Removes a job that was rejected.
     pub(crate) fn forget(&self, id: u64) {
         self.lock().states.remove(&id);
     }
 
-    /// The one that is called so, if it is remembered.
+    /// The job with this ID, if it is remembered.
     pub(crate) fn of(&self, id: &str) -> Option<PurgeJob> {
         let id = id.parse().ok()?;
         let state = *self.lock().states.get(&id)?;
@@ -120,12 +120,13 @@ mod tests {
     #[test]
     fn job_reports_progress_and_unknown_id_is_none() {
         let jobs = PurgeJobs::default();
-        let id = jobs.begin().expect("there is room");
-        let told = |jobs: &PurgeJobs| serde_json::to_string(&jobs.of("1")).expect("it is plain");
-        assert_eq!(told(&jobs), r#"{"id":1,"state":"running"}"#);
+        let id = jobs.begin().expect("the limit is not reached");
+        let state_json =
+            |jobs: &PurgeJobs| serde_json::to_string(&jobs.of("1")).expect("a job is JSON");
+        assert_eq!(state_json(&jobs), r#"{"id":1,"state":"running"}"#);
         jobs.end(id, DONE);
         let done = r#"{"id":1,"state":"done","purged":1,"soft":false}"#;
-        assert_eq!(told(&jobs), done);
+        assert_eq!(state_json(&jobs), done);
         for other in ["2", "", "one", "-1", "1/"] {
             assert_eq!(jobs.of(other), None, "{other:?}");
         }

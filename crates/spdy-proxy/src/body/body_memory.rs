@@ -90,8 +90,10 @@ mod tests {
     fn reservations_share_the_limit_and_are_released() {
         let counters = Counters::default();
         let all = BodyMemory::new(100, counters.clone());
-        let mut one = all.reserve(60).expect("there is room");
-        let mut other = all.reserve(0).expect("nothing is always there");
+        let mut one = all.reserve(60).expect("the limit is not reached");
+        let mut other = all
+            .reserve(0)
+            .expect("a reservation of 0 bytes always succeeds");
         assert!(other.grow_to(40));
         assert_eq!(
             (all.bytes(), counters.read(CounterFamily::Limits)),

@@ -8,9 +8,10 @@ use http::{HeaderMap, header};
 use http_body::Frame;
 use spdy::body::{Body, BoxError};
 
-use crate::body::content_coding::{Coding, Encoder};
+use crate::body::content_coding::Coding;
+use crate::body::encoder::Encoder;
 
-/// What is shorter gains nothing by being compressed.
+/// Compression does not make shorter bodies smaller.
 const MIN_ENCODED_BYTES: u64 = 256;
 
 /// Media types that compression makes smaller, beside text, JSON and XML.
@@ -41,13 +42,13 @@ pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim();
     let is = |name: &str| essence.eq_ignore_ascii_case(name);
     let begins = |start: &str| {
-        let it = essence.get(..start.len());
-        it.is_some_and(|it| it.eq_ignore_ascii_case(start))
+        let part = essence.get(..start.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(start))
     };
     let ends = |end: &str| {
         let at = essence.len().checked_sub(end.len());
-        let it = at.and_then(|at| essence.get(at..));
-        it.is_some_and(|it| it.eq_ignore_ascii_case(end))
+        let part = at.and_then(|at| essence.get(at..));
+        part.is_some_and(|part| part.eq_ignore_ascii_case(end))
     };
     begins("text/") && !is("text/event-stream")
         || ends("+json")
@@ -77,7 +78,7 @@ struct EncodedBody {
 }
 
 impl EncodedBody {
-    /// The output for `piece`; with the last piece also the end, which would be sent on its own otherwise.
+    /// The output for `piece`, and with the last piece also the end: otherwise the end would be sent as a piece of its own.
     fn coded(&mut self, piece: &[u8]) -> Vec<u8> {
         let encoder = self.encoder.as_mut();
         let mut coded = encoder.map_or_else(Vec::new, |encoder| encoder.write(piece));
@@ -139,23 +140,25 @@ mod tests {
     use http_body::Body as _;
 
     use super::*;
-    use crate::body::content_coding::Decoder;
+    use crate::body::decoder::Decoder;
 
     /// All that came was collected before any of it went out.
     #[test]
     fn encoded_body_yields_after_each_piece() {
         let pieces = [vec![b'a'; 5000], vec![b'b'; 5000], vec![b'c'; 5000]];
-        let came = futures_util::stream::iter(pieces.clone());
-        let came = came.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
-        let body = Body::wrap(http_body_util::StreamBody::new(came));
+        let incoming = futures_util::stream::iter(pieces.clone());
+        let incoming = incoming.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
+        let body = Body::wrap(http_body_util::StreamBody::new(incoming));
         let mut body = std::pin::pin!(encode_body(body, Coding::Zstd));
         let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
         for piece in pieces {
             let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
             let frame = frame.now_or_never().expect("the response has arrived");
-            let coded = frame.expect("it is not the end").expect("it is whole");
-            let coded = coded.into_data().expect("data");
-            let text = decoder.write(&coded).expect("it is Zstandard");
+            let coded = frame
+                .expect("the body has more frames")
+                .expect("the body is complete");
+            let coded = coded.into_data().expect("the frame is data");
+            let text = decoder.write(&coded).expect("the body is valid Zstandard");
             assert!(text == piece, "nothing waits for more");
             let turn = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
             assert!(turn.is_none(), "the sender runs between polls");
@@ -164,16 +167,18 @@ mod tests {
 
     /// It would be a write, and a frame, of its own.
     #[test]
-    fn end_of_stream_is_sent_with_the_last_piece() {
-        let whole = Body::full(Bytes::from(vec![b'a'; 5000]));
-        let mut body = std::pin::pin!(encode_body(whole, Coding::Zstd));
+    fn last_piece_ends_the_stream() {
+        let body = Body::full(Bytes::from(vec![b'a'; 5000]));
+        let mut body = std::pin::pin!(encode_body(body, Coding::Zstd));
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
-        let frame = frame.now_or_never().expect("it is there already");
-        let coded = frame.expect("it is not the end").expect("it is whole");
+        let frame = frame.now_or_never().expect("the frame is ready");
+        let coded = frame
+            .expect("the body has more frames")
+            .expect("the body is complete");
         assert!(body.is_end_stream());
         let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
-        let text = decoder.write(&coded.into_data().expect("data"));
-        assert!(text.expect("it is Zstandard") == vec![b'a'; 5000]);
-        assert!(decoder.finish().expect("it is whole").is_empty());
+        let text = decoder.write(&coded.into_data().expect("the frame is data"));
+        assert!(text.expect("the body is valid Zstandard") == vec![b'a'; 5000]);
+        assert!(decoder.finish().expect("the body is complete").is_empty());
     }
 }

@@ -7,22 +7,22 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
-/// `body`, which drops `held` when its last byte is read, when it fails, or when it is dropped. On failure it calls `broken` first.
-pub(crate) fn with_guard<H>(body: Body, held: H, broken: fn(&mut H)) -> Body
+/// `body`, which drops `guard` when its last byte is read, when it fails, or when it is dropped. On failure it calls `on_error` first.
+pub(crate) fn with_guard<H>(body: Body, guard: H, on_error: fn(&mut H)) -> Body
 where
     H: Send + Unpin + 'static,
 {
     Body::wrap(GuardedBody {
         body,
-        held: Some(held),
-        on_error: broken,
+        guard: Some(guard),
+        on_error,
     })
 }
 
 struct GuardedBody<H> {
     body: Body,
     /// `None` at the end.
-    held: Option<H>,
+    guard: Option<H>,
     on_error: fn(&mut H),
 }
 
@@ -36,11 +36,11 @@ impl<H: Unpin> http_body::Body for GuardedBody<H> {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let (Some(Err(_)), Some(held)) = (&frame, &mut this.held) {
-            (this.on_error)(held);
+        if let (Some(Err(_)), Some(guard)) = (&frame, &mut this.guard) {
+            (this.on_error)(guard);
         }
         if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
-            this.held = None;
+            this.guard = None;
         }
         Poll::Ready(frame)
     }
@@ -65,17 +65,17 @@ mod tests {
     use super::*;
 
     /// Records what happens to it.
-    struct Held(Arc<Mutex<Vec<&'static str>>>);
+    struct RecordingGuard(Arc<Mutex<Vec<&'static str>>>);
 
-    impl Held {
-        fn tell(&self, what: &'static str) {
-            self.0.lock().push(what);
+    impl RecordingGuard {
+        fn record(&self, event: &'static str) {
+            self.0.lock().push(event);
         }
     }
 
-    impl Drop for Held {
+    impl Drop for RecordingGuard {
         fn drop(&mut self) {
-            self.tell("let go");
+            self.record("let go");
         }
     }
 
@@ -93,39 +93,45 @@ mod tests {
             let next = self.0.pop_front();
             Poll::Ready(next.map(|piece| match piece {
                 Ok(text) => Ok(Frame::data(text.into())),
-                Err(why) => Err(why.into()),
+                Err(error) => Err(error.into()),
             }))
         }
     }
 
     #[test]
     fn guard_is_dropped_at_end_error_or_drop_of_body() {
-        for (pieces, polls, want) in [
+        for (pieces, polls, expected) in [
             (&[Ok("a"), Ok("b")][..], 2, &[][..]),
             (&[Ok("a"), Ok("b")], 3, &["let go"]),
             (&[Ok("a"), Err("broken")], 1, &[]),
             (&[Ok("a"), Err("broken")], 2, &["broken", "let go"]),
         ] {
-            let told = Arc::<Mutex<Vec<_>>>::default();
+            let events = Arc::<Mutex<Vec<_>>>::default();
             let pieces = Body::wrap(Pieces(pieces.iter().copied().collect()));
-            let mut body = with_guard(pieces, Held(told.clone()), |held| held.tell("broken"));
+            let mut body = with_guard(pieces, RecordingGuard(events.clone()), |guard| {
+                guard.record("broken");
+            });
             for _ in 0..polls {
                 let mut context = Context::from_waker(Waker::noop());
                 let _ = http_body::Body::poll_frame(Pin::new(&mut body), &mut context);
             }
-            assert_eq!(*told.lock(), want, "{polls}");
+            assert_eq!(*events.lock(), expected, "{polls}");
             drop(body);
-            let told = told.lock();
-            assert_eq!(told.last(), Some(&"let go"), "with the body at the latest");
+            let events = events.lock();
+            assert_eq!(
+                events.last(),
+                Some(&"let go"),
+                "with the body at the latest"
+            );
         }
     }
 
     #[test]
     fn guard_is_dropped_with_the_last_byte_at_end_of_stream() {
-        let told = Arc::<Mutex<Vec<_>>>::default();
-        let mut body = with_guard(Body::from("all"), Held(told.clone()), |_| {});
+        let events = Arc::<Mutex<Vec<_>>>::default();
+        let mut body = with_guard(Body::from("all"), RecordingGuard(events.clone()), |_| {});
         let mut context = Context::from_waker(Waker::noop());
         let _ = http_body::Body::poll_frame(Pin::new(&mut body), &mut context);
-        assert_eq!(*told.lock(), ["let go"]);
+        assert_eq!(*events.lock(), ["let go"]);
     }
 }

@@ -46,14 +46,14 @@ impl<W: Write> GzipDecoder<W> {
     /// Decodes `bytes`, however the input is split.
     pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let Some(&first) = bytes.first() {
-            let taken = match self {
+            let consumed = match self {
                 Self::Member(decoder) => {
-                    let taken = decoder.write(bytes)?;
+                    let consumed = decoder.write(bytes)?;
                     // The decoder takes no byte after the end of its member.
-                    if taken == 0 {
+                    if consumed == 0 {
                         self.end_member()?;
                     }
-                    taken
+                    consumed
                 }
                 Self::BetweenMembers { begun, .. } if !*begun && first == MAGIC[0] => {
                     *begun = true;
@@ -74,7 +74,7 @@ impl<W: Write> GzipDecoder<W> {
                 Self::Trailing(_) => bytes.len(),
                 Self::Failed => return Err(io::ErrorKind::InvalidData.into()),
             };
-            bytes = &bytes[taken..];
+            bytes = &bytes[consumed..];
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ mod tests {
             decoder.flush()?;
         }
         decoder.finish()?;
-        Ok(std::mem::take(decoder.get_mut().expect("success")))
+        Ok(std::mem::take(decoder.get_mut().expect("finish succeeded")))
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let bytes = [&one[..], &two, behind].concat();
             for piece in [1, 2, 3, 7, bytes.len()] {
-                let text = gunzip(&bytes, piece).expect("it is gzip");
+                let text = gunzip(&bytes, piece).expect("the body is valid gzip");
                 assert_eq!(text, b"one and two", "{behind:?} by {piece}");
             }
         }

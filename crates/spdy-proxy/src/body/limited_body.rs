@@ -1,4 +1,4 @@
-//! The body of another host's answer with its limits: a number of bytes, a deadline, and a permit of its host.
+//! The body of another host's response with its limits: a number of bytes, a deadline, and a permit of its host.
 //!
 //! Exceeding a limit is an error, so that no reader takes a truncated body for a complete one.
 

@@ -2,7 +2,9 @@
 
 pub mod body_memory;
 pub mod content_coding;
+pub mod decoder;
 pub mod encoded_body;
+pub mod encoder;
 pub(crate) mod guarded_body;
 pub(crate) mod gzip_decoder;
 pub(crate) mod limited_body;

@@ -1,4 +1,4 @@
-//! A part of a body that is still coming.
+//! A range of a body that is still arriving.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -8,33 +8,33 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
-/// The bytes of `range` of `body`, which has them all. What comes behind them is not waited for.
+/// The bytes of `range` of `body`, which must contain them all. The reader does not wait for the bytes after the range.
 pub(crate) fn cut_range(body: Body, range: Range<u64>) -> Body {
     Body::wrap(RangeBody {
         body: Some(body),
         skipped: range.start,
-        left: range.end - range.start,
+        remaining: range.end - range.start,
     })
 }
 
 struct RangeBody {
-    /// `None` when the part has come to its end.
+    /// `None` after the end of the range.
     body: Option<Body>,
-    /// Bytes before it, as far as they have not come.
+    /// Bytes before the range that have not arrived yet.
     skipped: u64,
-    /// Bytes of it that are to come.
-    left: u64,
+    /// Bytes of the range that have not arrived yet.
+    remaining: u64,
 }
 
 impl RangeBody {
-    /// What of `piece` is of the part.
+    /// The bytes of `piece` that are in the range.
     fn cut(&mut self, mut piece: Bytes) -> Bytes {
         let before = self.skipped.min(piece.len() as u64);
         self.skipped -= before;
         // Both are at most the length of the piece.
         let mut piece = piece.split_off(before as usize);
-        piece.truncate(self.left.min(piece.len() as u64) as usize);
-        self.left -= piece.len() as u64;
+        piece.truncate(self.remaining.min(piece.len() as u64) as usize);
+        self.remaining -= piece.len() as u64;
         piece
     }
 }
@@ -49,7 +49,7 @@ impl http_body::Body for RangeBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         loop {
-            let Some(body) = this.body.as_mut().filter(|_| this.left > 0) else {
+            let Some(body) = this.body.as_mut().filter(|_| this.remaining > 0) else {
                 this.body = None;
                 return Poll::Ready(None);
             };
@@ -57,7 +57,7 @@ impl http_body::Body for RangeBody {
                 Some(Ok(frame)) => frame,
                 end => return Poll::Ready(end),
             };
-            // Trailers are of the whole.
+            // Trailers belong to the full body.
             let Ok(piece) = frame.into_data() else {
                 continue;
             };
@@ -69,11 +69,11 @@ impl http_body::Body for RangeBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        SizeHint::with_exact(self.remaining)
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[tokio::test]
     async fn range_is_cut_across_piece_boundaries() {
         let pieces = ["", "01", "234", "5", "6789"];
-        for (range, want) in [
+        for (range, expected) in [
             (0..10, "0123456789"),
             (0..1, "0"),
             (2..5, "234"),
@@ -92,13 +92,14 @@ mod tests {
             (9..10, "9"),
             (4..4, ""),
         ] {
-            let all = pieces.map(|it| Ok::<_, std::io::Error>(Bytes::from_static(it.as_bytes())));
+            let all =
+                pieces.map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
             let all = Body::from_stream(futures_util::stream::iter(all));
             let part = cut_range(all, range.clone());
             let len = http_body::Body::size_hint(&part).exact();
             assert_eq!(len, Some(range.end - range.start));
-            let got = part.collect_up_to(10).await.expect("all of it");
-            assert_eq!(got, want, "{range:?}");
+            let bytes = part.collect_up_to(10).await.expect("the body is complete");
+            assert_eq!(bytes, expected, "{range:?}");
         }
     }
 }

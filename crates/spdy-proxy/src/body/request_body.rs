@@ -65,9 +65,9 @@ impl http_body::Body for BufferedBody {
         match self.pieces.pop_front() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
             // Trailers are dropped here too: their fields were not checked.
-            None => Pin::new(&mut self.rest)
-                .poll_frame(cx)
-                .map(|frame| frame.filter(|frame| !matches!(frame, Ok(it) if it.is_trailers()))),
+            None => Pin::new(&mut self.rest).poll_frame(cx).map(|frame| {
+                frame.filter(|frame| !matches!(frame, Ok(frame) if frame.is_trailers()))
+            }),
         }
     }
 
@@ -76,9 +76,9 @@ impl http_body::Body for BufferedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let here: usize = self.pieces.iter().map(Bytes::len).sum();
+        let buffered: usize = self.pieces.iter().map(Bytes::len).sum();
         match self.rest.size_hint().exact() {
-            Some(rest) => SizeHint::with_exact(rest + here as u64),
+            Some(rest) => SizeHint::with_exact(rest + buffered as u64),
             None => SizeHint::default(),
         }
     }
@@ -96,15 +96,15 @@ impl ClientAborted {
 
 /// `body`, and a flag that is set if the client aborts it.
 pub(crate) fn detect_client_abort(body: Body) -> (Body, ClientAborted) {
-    let broken = ClientAborted::default();
-    let watched = match body.try_clone() {
+    let aborted = ClientAborted::default();
+    let guarded = match body.try_clone() {
         // All of it is here: nothing of it can break, and it can be sent again.
         Some(body) => body,
-        None => with_guard(body, broken.clone(), |broken| {
-            broken.0.store(true, Ordering::Relaxed);
+        None => with_guard(body, aborted.clone(), |aborted| {
+            aborted.0.store(true, Ordering::Relaxed);
         }),
     };
-    (watched, broken)
+    (guarded, aborted)
 }
 
 #[cfg(test)]
@@ -127,9 +127,16 @@ mod tests {
             let frames = frames.into_iter().map(Ok::<_, BoxError>);
             let frames = futures_util::stream::iter(frames);
             let body = Body::wrap(http_body_util::StreamBody::new(frames));
-            let passed = buffer_start(body).now_or_never().expect("it is here");
-            let passed = passed.expect("no error").collect().now_or_never();
-            let passed = passed.expect("it is here").expect("no error");
+            let passed = buffer_start(body)
+                .now_or_never()
+                .expect("the body has arrived");
+            let passed = passed
+                .expect("the body has no error")
+                .collect()
+                .now_or_never();
+            let passed = passed
+                .expect("the body has arrived")
+                .expect("the body has no error");
             assert!(passed.trailers().is_none(), "{pieces}");
             assert_eq!(passed.to_bytes().len(), pieces * 1024);
         }

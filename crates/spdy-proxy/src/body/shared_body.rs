@@ -4,11 +4,11 @@
 //! origin --write--> | piece | piece | piece |  <- end
 //!                      ^ reader 1      ^ reader 2
 //!
-//! kept    each piece stays; the writer waits for no reader, while there is memory for it
-//! passed  a piece is dropped when all readers have it; the writer waits for the slowest, and ends at once with the last reader
+//! retained  each piece stays; the writer waits for no reader, while there is memory for it
+//! streamed  a piece is dropped when all readers have it; the writer waits for the slowest, and ends at once with the last reader
 //! ```
 //!
-//! A kept recording becomes a passed one if it exceeds its limit or finds no more memory (body/body_memory.rs). Its readers still get all
+//! A retained recording becomes a streamed one if it exceeds its limit or finds no more memory (body/body_memory.rs). Its readers still get all
 //! of it, no reader can join, and the cache stores nothing. Once the cache has the whole body, the remaining readers read it from there and
 //! the pieces are dropped.
 
@@ -21,11 +21,11 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
-use spdy_cache::body::Body as KeptBody;
+use spdy_cache::body::Body as CacheBody;
 
 use crate::body::body_memory::MemoryReservation;
 
-/// Bytes that the writer of a passed recording may be ahead of its slowest reader. Each recording may hold this much without a claim.
+/// Bytes that the writer of a streamed recording may be ahead of its slowest reader. Each recording may hold this much without a claim.
 pub(crate) const STREAM_WINDOW_BYTES: usize = 64 * 1024;
 
 /// Memory for a piece beside its bytes.
@@ -37,18 +37,18 @@ pub struct SharedBodyWriter {
     shared: Arc<Mutex<SharedBodyState>>,
 }
 
-/// A body as far as it is there.
+/// A body as far as it has arrived.
 #[derive(Clone, Debug)]
 pub struct SharedBody {
     shared: Arc<Mutex<SharedBodyState>>,
 }
 
-/// A passed body has no readers left.
+/// A streamed body has no readers left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("no client reads the body")]
 pub struct NoReaders;
 
-/// How a body did not come to its end.
+/// Why a body is incomplete.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the response of the origin is incomplete: {0}")]
 pub struct IncompleteBody(pub String);
@@ -59,15 +59,15 @@ struct SharedBodyState {
     /// Pieces that were dropped from the front.
     dropped: usize,
     /// Bytes in `pieces`.
-    held: usize,
-    /// `None` if the body is not kept.
+    held_bytes: usize,
+    /// The limit for `held_bytes`; `None` if the body is not retained.
     limit: Option<usize>,
-    /// Memory for the pieces that came while the body was kept.
+    /// Memory for the pieces that arrived while the body was retained.
     reservation: Option<MemoryReservation>,
-    /// All pieces are there and stay, for current and later readers.
+    /// All pieces have arrived and stay, for current and later readers.
     is_complete: bool,
     /// The body in the cache, in place of the pieces.
-    stored: Option<KeptBody>,
+    stored: Option<CacheBody>,
     /// All bytes, if they were announced.
     announced: Option<u64>,
     end: Option<Result<(), IncompleteBody>>,
@@ -80,36 +80,36 @@ struct SharedBodyState {
 }
 
 impl SharedBodyState {
-    /// What the pieces weigh.
+    /// Bytes of memory that the pieces use.
     fn weight(&self) -> usize {
-        self.held + PIECE_OVERHEAD * self.pieces.len()
+        self.held_bytes + PIECE_OVERHEAD * self.pieces.len()
     }
 
-    /// Stops keeping the body if it is too long or there is no memory for it.
+    /// Stops retaining the body if it is too long or there is no memory for it.
     fn enforce_limits(&mut self) {
         let Some(limit) = self.limit else {
             return;
         };
         let more = self.weight().saturating_sub(STREAM_WINDOW_BYTES);
         let claim = self.reservation.as_mut();
-        if self.held > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
+        if self.held_bytes > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
             self.limit = None;
         }
     }
 
-    /// Drops pieces that all readers have read, unless the body is kept.
+    /// Drops pieces that all readers have read, unless the body is retained.
     fn drop_read_pieces(&mut self) {
         if self.limit.is_some() {
             return;
         }
-        let wanted = self.readers.values().map(|(at, _)| *at).min();
-        let until = wanted.unwrap_or(self.dropped + self.pieces.len());
+        let first_unread = self.readers.values().map(|(at, _)| *at).min();
+        let until = first_unread.unwrap_or(self.dropped + self.pieces.len());
         while self.dropped < until {
             let Some(piece) = self.pieces.pop_front() else {
                 break;
             };
             self.dropped += 1;
-            self.held -= piece.len();
+            self.held_bytes -= piece.len();
         }
         let weight = self.weight();
         if let Some(claim) = &mut self.reservation {
@@ -135,9 +135,9 @@ fn lock(shared: &Mutex<SharedBodyState>) -> MutexGuard<'_, SharedBodyState> {
     shared.lock()
 }
 
-/// An empty recording that is kept up to `limit` bytes while `claim` is granted. `announced` is the length of the body, if known.
+/// An empty recording that is retained up to `limit` bytes while `claim` is granted. `announced` is the length of the body, if known.
 #[must_use]
-pub fn kept(
+pub fn retained(
     limit: usize,
     claim: MemoryReservation,
     announced: Option<u64>,
@@ -145,7 +145,7 @@ pub fn kept(
     recording(Some(limit), Some(claim), announced)
 }
 
-/// An empty recording that is not kept: the writer waits for the readers. `announced` is the length of the body, if known.
+/// An empty recording that is not retained: the writer waits for the readers. `announced` is the length of the body, if known.
 #[must_use]
 pub fn streamed(announced: Option<u64>) -> (SharedBodyWriter, SharedBody) {
     recording(None, None, announced)
@@ -159,7 +159,7 @@ fn recording(
     let shared = SharedBodyState {
         pieces: VecDeque::new(),
         dropped: 0,
-        held: 0,
+        held_bytes: 0,
         limit,
         reservation: claim,
         is_complete: false,
@@ -179,15 +179,15 @@ fn recording(
 }
 
 impl SharedBodyWriter {
-    /// Takes the next piece. If the body is not kept, waits for its readers.
+    /// Adds the next piece. If the body is not retained, waits for its readers.
     ///
     /// # Errors
     ///
-    /// [`NoReaders`]: the body is not kept, and the last reader left.
+    /// [`NoReaders`]: the body is not retained, and the last reader left.
     pub async fn write(&mut self, piece: Bytes) -> Result<(), NoReaders> {
         {
             let mut shared = lock(&self.shared);
-            shared.held += piece.len();
+            shared.held_bytes += piece.len();
             if !piece.is_empty() {
                 shared.pieces.push_back(piece);
             }
@@ -211,12 +211,12 @@ impl SharedBodyWriter {
         .await
     }
 
-    /// Stops keeping the body, however short it is. Returns whether it was kept until now.
+    /// Stops retaining the body, however short it is. Returns whether it was retained until now.
     pub fn stop_retaining(&mut self) -> bool {
         let mut shared = lock(&self.shared);
-        let was_kept = shared.limit.take().is_some();
+        let was_retained = shared.limit.take().is_some();
         shared.drop_read_pieces();
-        was_kept
+        was_retained
     }
 
     /// Ready if the body is not kept and the last reader left. Otherwise the caller is woken when that happens.
@@ -225,40 +225,40 @@ impl SharedBodyWriter {
         match (shared.limit, shared.readers.is_empty()) {
             (None, true) => return Poll::Ready(NoReaders),
             (None, false) => shared.watcher = Some(cx.waker().clone()),
-            // Only the writer can stop keeping it.
+            // Only the writer can stop retaining it.
             (Some(_), _) => {}
         }
         Poll::Pending
     }
 
-    /// The body is complete. Returns the pieces if they were kept: they stay until this is dropped, or the cache has them.
+    /// The body is complete. Returns the pieces if they were retained: they stay until this is dropped, or the cache has them.
     #[must_use]
     pub fn finish(&mut self) -> Option<Vec<Bytes>> {
         let mut shared = lock(&self.shared);
         shared.end = Some(Ok(()));
         shared.wake();
-        let is_kept = shared.limit.is_some();
-        is_kept.then(|| shared.pieces.iter().cloned().collect())
+        let is_retained = shared.limit.is_some();
+        is_retained.then(|| shared.pieces.iter().cloned().collect())
     }
 
     /// The cache has the whole body as `body`: present and later readers read from there.
-    pub fn replace_with_stored(self, body: KeptBody) {
+    pub fn replace_with_stored(self, body: CacheBody) {
         let mut shared = lock(&self.shared);
         shared.pieces = VecDeque::new();
-        shared.held = 0;
+        shared.held_bytes = 0;
         shared.reservation = None;
         shared.stored = Some(body);
     }
 
-    /// All of it arrived, and the cache does not take it. It stays, and its claim with it, until the last reader drops the recording.
+    /// The body is complete, and the cache does not store it. It stays, and its claim with it, until the last reader drops the recording.
     pub fn finish_unstored(self) {
         lock(&self.shared).is_complete = true;
     }
 
-    /// The rest will not come.
-    pub fn fail(self, why: String) {
+    /// Ends the body with an error: the rest will not arrive.
+    pub fn fail(self, reason: String) {
         let mut shared = lock(&self.shared);
-        shared.end = Some(Err(IncompleteBody(why)));
+        shared.end = Some(Err(IncompleteBody(reason)));
         shared.limit = None;
         shared.wake();
     }
@@ -282,24 +282,24 @@ impl Drop for SharedBodyWriter {
 }
 
 impl SharedBody {
-    /// Bytes that it will have at its end, if that was announced.
+    /// The length of the complete body, if it was announced.
     #[must_use]
     pub fn expected_len(&self) -> Option<u64> {
         lock(&self.shared).announced
     }
 
-    /// Bytes that have come so far; none if its beginning is gone.
+    /// Bytes that have arrived so far; 0 if its beginning was dropped.
     #[must_use]
-    pub fn here(&self) -> u64 {
+    pub fn received_len(&self) -> u64 {
         let shared = lock(&self.shared);
         match &shared.stored {
-            Some(kept) => kept.len(),
-            None if shared.dropped == 0 => shared.held as u64,
+            Some(body) => body.len(),
+            None if shared.dropped == 0 => shared.held_bytes as u64,
             None => 0,
         }
     }
 
-    /// A body of all of it, from the beginning; `None` if that is gone.
+    /// A reader of the body from its beginning; `None` if that was dropped.
     #[must_use]
     pub fn read(&self) -> Option<Body> {
         let mut shared = lock(&self.shared);
@@ -319,7 +319,7 @@ impl SharedBody {
     }
 }
 
-/// One reader.
+/// A reader of a shared body.
 #[derive(Debug)]
 struct SharedBodyReader {
     shared: Arc<Mutex<SharedBodyState>>,
@@ -345,8 +345,8 @@ impl http_body::Body for SharedBodyReader {
         let Some((at, waker)) = shared.readers.get_mut(&number) else {
             return Poll::Ready(None);
         };
-        if let Some(kept) = &shared.stored {
-            let piece = kept.slice(self.read..kept.len()).next();
+        if let Some(body) = &shared.stored {
+            let piece = body.slice(self.read..body.len()).next();
             drop(guard);
             let Some(piece) = piece else {
                 return Poll::Ready(None);
@@ -384,8 +384,8 @@ impl http_body::Body for SharedBodyReader {
 
     fn is_end_stream(&self) -> bool {
         let shared = lock(&self.shared);
-        if let Some(kept) = &shared.stored {
-            return self.read == kept.len();
+        if let Some(body) = &shared.stored {
+            return self.read == body.len();
         }
         let at = shared.readers.get(&self.number).map(|(at, _)| *at);
         let has_all = at.is_none_or(|at| at == shared.dropped + shared.pieces.len());

@@ -1,4 +1,4 @@
-//! A stored body, lent to one reader piece by piece. The cache counts it while the reader reads (spdy-cache/tiers/memory_store.rs), even after eviction.
+//! Reads a stored body piece by piece. The cache counts it while the reader reads (spdy-cache/tiers/memory_store.rs), even after eviction.
 //! So what slow readers hold is within the cache's limit.
 
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
-use spdy_cache::body::Body as KeptBody;
+use spdy_cache::body::Body as CacheBody;
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug)]
 pub enum BodyPart {
     /// The text between ranges.
@@ -20,9 +20,9 @@ pub enum BodyPart {
     Range(Range<u64>),
 }
 
-/// All of `body`.
+/// Reads all of `body`.
 #[must_use]
-pub fn whole(body: &KeptBody) -> Body {
+pub fn read_all(body: &CacheBody) -> Body {
     range(body, 0..body.len())
 }
 
@@ -32,7 +32,7 @@ pub fn whole(body: &KeptBody) -> Body {
 ///
 /// If `range` ends past the body: ranges are made for its length.
 #[must_use]
-pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
+pub fn range(body: &CacheBody, range: Range<u64>) -> Body {
     let mut pieces = body.slice(range.clone());
     let (first, second) = (pieces.next(), pieces.next());
     match second {
@@ -47,13 +47,13 @@ pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
 ///
 /// When it is read, if a range ends past the body.
 #[must_use]
-pub fn read_parts(body: &KeptBody, parts: impl IntoIterator<Item = BodyPart>) -> Body {
+pub fn read_parts(body: &CacheBody, parts: impl IntoIterator<Item = BodyPart>) -> Body {
     let parts: VecDeque<BodyPart> = parts.into_iter().collect();
-    let left = parts.iter().map(BodyPart::len).sum();
+    let remaining = parts.iter().map(BodyPart::len).sum();
     Body::wrap(StoredBodyReader {
         body: body.clone(),
         parts,
-        left,
+        remaining,
     })
 }
 
@@ -67,10 +67,10 @@ impl BodyPart {
 }
 
 struct StoredBodyReader {
-    body: KeptBody,
+    body: CacheBody,
     parts: VecDeque<BodyPart>,
     /// Bytes in `parts`.
-    left: u64,
+    remaining: u64,
 }
 
 impl StoredBodyReader {
@@ -85,7 +85,7 @@ impl StoredBodyReader {
                 }
             };
             if !piece.is_empty() {
-                self.left -= piece.len() as u64;
+                self.remaining -= piece.len() as u64;
                 return Some(piece);
             }
             self.parts.pop_front();
@@ -105,11 +105,11 @@ impl http_body::Body for StoredBodyReader {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        SizeHint::with_exact(self.remaining)
     }
 }
 
@@ -120,15 +120,18 @@ mod tests {
 
     use super::*;
 
-    fn kept(len: usize) -> KeptBody {
+    fn body_of_len(len: usize) -> CacheBody {
         let bytes: Vec<u8> = (0..len).map(|at| (at * 31 + at / 256) as u8).collect();
-        KeptBody::copy_of(&bytes)
+        CacheBody::copy_of(&bytes)
     }
 
     fn read(body: Body) -> Vec<u8> {
         let announced = http_body::Body::size_hint(&body).exact();
         let all = body.collect_up_to(usize::MAX).now_or_never();
-        let all = all.expect("it is there").expect("it is whole").to_vec();
+        let all = all
+            .expect("the body has arrived")
+            .expect("the body is complete")
+            .to_vec();
         assert_eq!(announced, Some(all.len() as u64));
         all
     }
@@ -136,22 +139,22 @@ mod tests {
     #[test]
     fn range_body_has_exact_bytes_and_size_hint() {
         for len in [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
-            let kept = kept(len);
-            let all: Vec<u8> = kept.chunks().flatten().copied().collect();
-            assert_eq!(read(whole(&kept)), all);
+            let body = body_of_len(len);
+            let all: Vec<u8> = body.chunks().flatten().copied().collect();
+            assert_eq!(read(read_all(&body)), all);
             for (from, to) in [(0, len / 2), (len / 2, len), (len / 3, len * 2 / 3)] {
-                let got = read(range(&kept, from as u64..to as u64));
-                assert_eq!(got, &all[from..to], "{from} to {to} of {len}");
+                let bytes = read(range(&body, from as u64..to as u64));
+                assert_eq!(bytes, &all[from..to], "{from} to {to} of {len}");
             }
         }
     }
 
     #[test]
-    fn multipart_bodies_are_sent_in_order() {
-        let kept = kept(2 * CHUNK_BYTES + 7);
-        let all: Vec<u8> = kept.chunks().flatten().copied().collect();
-        let got = read_parts(
-            &kept,
+    fn multipart_bodies_are_read_in_order() {
+        let body = body_of_len(2 * CHUNK_BYTES + 7);
+        let all: Vec<u8> = body.chunks().flatten().copied().collect();
+        let multipart = read_parts(
+            &body,
             [
                 BodyPart::Text("before".into()),
                 BodyPart::Range(10..CHUNK_BYTES as u64 + 10),
@@ -160,14 +163,14 @@ mod tests {
                 BodyPart::Text("after".into()),
             ],
         );
-        let want = [b"before", &all[10..CHUNK_BYTES + 10], b"after"].concat();
-        assert_eq!(read(got), want);
+        let expected = [b"before", &all[10..CHUNK_BYTES + 10], b"after"].concat();
+        assert_eq!(read(multipart), expected);
     }
 
     #[test]
     fn stored_body_is_counted_until_reader_drops() {
-        let (long, short) = (kept(CHUNK_BYTES + 1), kept(CHUNK_BYTES));
-        let (reader, of_short) = (whole(&long), whole(&short));
+        let (long, short) = (body_of_len(CHUNK_BYTES + 1), body_of_len(CHUNK_BYTES));
+        let (reader, of_short) = (read_all(&long), read_all(&short));
         assert!(long.is_shared() && !short.is_shared());
         drop(reader);
         assert!(!long.is_shared());

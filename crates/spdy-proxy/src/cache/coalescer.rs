@@ -55,7 +55,7 @@ struct PendingFetch<T> {
     leaders: usize,
     /// When the latest leader began.
     since: Instant,
-    tell: watch::Sender<LeaderState<T>>,
+    sender: watch::Sender<LeaderState<T>>,
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ enum LeaderState<T> {
 /// Fetches a key. While it lives, later requests follow it.
 #[derive(Debug)]
 pub struct Leader<K: Ord, T> {
-    flights: Arc<Coalescer<K, T>>,
+    coalescer: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
     has_shared: bool,
@@ -79,7 +79,7 @@ pub struct Leader<K: Ord, T> {
 /// Waits for a leader.
 #[derive(Debug)]
 pub struct Follower<K, T> {
-    flights: Arc<Coalescer<K, T>>,
+    coalescer: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
     receiver: watch::Receiver<LeaderState<T>>,
@@ -104,7 +104,7 @@ pub enum WaitOutcome<K: Ord, T> {
     /// Fetch it without sharing: the response is for one client only.
     Private,
     /// No leader is left: join again.
-    LeaderGone,
+    LeaderEnded,
     /// The origin failed: serve a stale stored response if that is allowed, or join again.
     Failed(Failure),
     /// Fetch it beside a slow leader, and share it.
@@ -138,32 +138,32 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         if state.private.has(&key, now) {
             return CoalesceRole::Independent;
         }
-        if let Some(flight) = state.pending.get(&key) {
+        if let Some(fetch) = state.pending.get(&key) {
             return CoalesceRole::Follower(Follower {
-                flights: self.clone(),
-                number: flight.number,
-                receiver: flight.tell.subscribe(),
+                coalescer: self.clone(),
+                number: fetch.number,
+                receiver: fetch.sender.subscribe(),
                 key,
             });
         }
-        let tell = watch::Sender::new(LeaderState::Waiting);
+        let sender = watch::Sender::new(LeaderState::Waiting);
         let number = state.next;
         state.next += 1;
-        let flight = PendingFetch {
+        let fetch = PendingFetch {
             number,
             leaders: 1,
             since: now,
-            tell: tell.clone(),
+            sender: sender.clone(),
         };
-        state.pending.insert(key.clone(), flight);
-        CoalesceRole::Leader(self.leader(key, number, tell))
+        state.pending.insert(key.clone(), fetch);
+        CoalesceRole::Leader(self.leader(key, number, sender))
     }
 
     /// The response that is shared for `key` now.
     pub fn shared_response(&self, key: &K) -> Option<Arc<T>> {
         let state = self.lock();
-        match &*state.pending.get(key)?.tell.borrow() {
-            LeaderState::Shared(shared) => Some(shared.clone()),
+        match &*state.pending.get(key)?.sender.borrow() {
+            LeaderState::Shared(response) => Some(response.clone()),
             LeaderState::Waiting | LeaderState::Private | LeaderState::Failed(_) => None,
         }
     }
@@ -172,10 +172,10 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
     /// Current readers are not affected.
     pub fn supersede(&self, key: &K, shared: &Arc<T>) {
         let mut state = self.lock();
-        let landed = state.pending.get(key).is_some_and(
-            |flight| matches!(&*flight.tell.borrow(), LeaderState::Shared(it) if Arc::ptr_eq(it, shared)),
+        let is_current = state.pending.get(key).is_some_and(
+            |fetch| matches!(&*fetch.sender.borrow(), LeaderState::Shared(response) if Arc::ptr_eq(response, shared)),
         );
-        if landed {
+        if is_current {
             state.pending.remove(key);
         }
     }
@@ -196,14 +196,14 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         self: &Arc<Self>,
         key: K,
         number: u64,
-        tell: watch::Sender<LeaderState<T>>,
+        sender: watch::Sender<LeaderState<T>>,
     ) -> Leader<K, T> {
         Leader {
-            flights: self.clone(),
+            coalescer: self.clone(),
             key,
             number,
             has_shared: false,
-            sender: tell,
+            sender,
         }
     }
 
@@ -216,17 +216,17 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         now: Instant,
     ) -> Result<Leader<K, T>, Option<Instant>> {
         let mut state = self.lock();
-        let flight = state.pending.get_mut(key);
-        let Some(flight) = flight.filter(|flight| flight.number == number) else {
+        let fetch = state.pending.get_mut(key);
+        let Some(fetch) = fetch.filter(|fetch| fetch.number == number) else {
             return Err(None);
         };
-        let next = flight.since + self.coalesce_timeout;
+        let next = fetch.since + self.coalesce_timeout;
         if now < next {
             return Err(Some(next));
         }
-        flight.since = now;
-        flight.leaders += 1;
-        Ok(self.leader(key.clone(), number, flight.tell.clone()))
+        fetch.since = now;
+        fetch.leaders += 1;
+        Ok(self.leader(key.clone(), number, fetch.sender.clone()))
     }
 }
 
@@ -239,12 +239,12 @@ impl<K: Ord, T> Leader<K, T> {
 
     /// Reports to current followers that the origin failed. Later requests start a new fetch.
     pub fn fail(self, failure: Failure) {
-        let mut state = self.flights.state.lock();
+        let mut state = self.coalescer.state.lock();
         if !matches!(*self.sender.borrow(), LeaderState::Waiting) {
             return; // another leader has a response
         }
-        let flight = state.pending.get(&self.key);
-        if flight.is_some_and(|flight| flight.number == self.number) {
+        let fetch = state.pending.get(&self.key);
+        if fetch.is_some_and(|fetch| fetch.number == self.number) {
             // Before the report: a request that joined in between would get the report at once, and join again.
             state.pending.remove(&self.key);
         }
@@ -255,16 +255,16 @@ impl<K: Ord, T> Leader<K, T> {
     /// Whether this fetch has other leaders.
     #[must_use]
     pub fn has_other_leaders(&self) -> bool {
-        let state = self.flights.state.lock();
-        let flight = state.pending.get(&self.key);
-        flight.is_some_and(|flight| flight.number == self.number && flight.leaders > 1)
+        let state = self.coalescer.state.lock();
+        let fetch = state.pending.get(&self.key);
+        fetch.is_some_and(|fetch| fetch.number == self.number && fetch.leaders > 1)
     }
 }
 
 impl<K: Ord + Clone, T> Leader<K, T> {
     /// Marks the response as one client's only, and remembers that for later requests.
     pub fn mark_private(mut self, now: Instant) {
-        let mut state = self.flights.lock();
+        let mut state = self.coalescer.lock();
         if matches!(*self.sender.borrow(), LeaderState::Shared(_)) {
             return; // another leader has shared a response
         }
@@ -277,14 +277,14 @@ impl<K: Ord + Clone, T> Leader<K, T> {
 
 impl<K: Ord, T> Drop for Leader<K, T> {
     fn drop(&mut self) {
-        let mut state = self.flights.state.lock();
-        let flight = state.pending.get_mut(&self.key);
-        let Some(flight) = flight.filter(|flight| flight.number == self.number) else {
+        let mut state = self.coalescer.state.lock();
+        let fetch = state.pending.get_mut(&self.key);
+        let Some(fetch) = fetch.filter(|fetch| fetch.number == self.number) else {
             return;
         };
-        flight.leaders -= 1;
+        fetch.leaders -= 1;
         // Followers have the response of one leader, so the results of the other leaders do not matter.
-        if self.has_shared || flight.leaders == 0 {
+        if self.has_shared || fetch.leaders == 0 {
             state.pending.remove(&self.key);
         }
     }
@@ -294,7 +294,7 @@ impl<K: Ord + Clone, T> Follower<K, T> {
     /// Waits for what leaders share, at most to `until`.
     pub async fn wait(mut self, runtime: &SharedRuntime, until: Instant) -> WaitOutcome<K, T> {
         // When to stop waiting for a fetch that is no longer pending.
-        let mut patience = None;
+        let mut give_up_at = None;
         loop {
             match &*self.receiver.borrow_and_update() {
                 LeaderState::Shared(shared) => return WaitOutcome::Shared(shared.clone()),
@@ -306,20 +306,21 @@ impl<K: Ord + Clone, T> Follower<K, T> {
             if until <= now {
                 return WaitOutcome::TimedOut;
             }
-            let next = match self.flights.add_leader(&self.key, self.number, now) {
+            let next = match self.coalescer.add_leader(&self.key, self.number, now) {
                 Ok(leader) => return WaitOutcome::Promoted(leader),
                 Err(Some(next)) => next.min(until),
                 Err(None) => {
-                    let patience = *patience.get_or_insert(now + self.flights.coalesce_timeout);
-                    if patience <= now {
-                        return WaitOutcome::LeaderGone;
+                    let give_up_at =
+                        *give_up_at.get_or_insert(now + self.coalescer.coalesce_timeout);
+                    if give_up_at <= now {
+                        return WaitOutcome::LeaderEnded;
                     }
-                    patience.min(until)
+                    give_up_at.min(until)
                 }
             };
-            let told = pin!(self.receiver.changed());
-            if let Either::Left((Err(_), _)) = select(told, runtime.sleep_until(next)).await {
-                return WaitOutcome::LeaderGone;
+            let change = pin!(self.receiver.changed());
+            if let Either::Left((Err(_), _)) = select(change, runtime.sleep_until(next)).await {
+                return WaitOutcome::LeaderEnded;
             }
         }
     }

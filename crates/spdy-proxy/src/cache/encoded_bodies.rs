@@ -17,14 +17,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use spdy::body::Body as Coming;
+use spdy::body::Body as StreamedBody;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::ByteTally;
 use spdy_cache::body::{Body, BodyId};
 use spdy_cache::key::Key;
 
 use crate::body::body_memory::BodyMemory;
-use crate::body::content_coding::{Coding, Encoder, encode};
+use crate::body::content_coding::Coding;
+use crate::body::encoder::{Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
 use crate::cache::memory_store::body_from_pieces;
 
@@ -42,11 +43,11 @@ const MAX_SKIPPED: usize = 64;
 /// A body under a coding.
 #[derive(Debug)]
 pub enum EncodedLookup {
-    /// All of it.
+    /// The complete body.
     Ready(Body),
-    /// As it is made.
-    InProgress(Coming),
-    /// There is no room for it, or enough is made already.
+    /// The body while it is being encoded.
+    InProgress(StreamedBody),
+    /// There is no room for it, or too many bodies are being encoded.
     Unavailable,
 }
 
@@ -65,13 +66,13 @@ pub struct EncodedBodies {
 #[derive(Debug, Default)]
 struct EncodedBodiesState {
     /// Each variant has one entry.
-    made: BTreeMap<EncodedKey, Vec<EncodedEntry>>,
+    entries: BTreeMap<EncodedKey, Vec<EncodedEntry>>,
     /// By last use.
     used: BTreeMap<u64, EncodedKey>,
     uses: u64,
     /// Bytes of the bodies in the map, and of evicted ones that are still read.
-    held: ByteTally,
-    making: Vec<EncodingInProgress>,
+    held_bytes: ByteTally,
+    in_progress: Vec<EncodingInProgress>,
 }
 
 #[derive(Debug)]
@@ -91,35 +92,35 @@ struct EncodingInProgress {
 
 impl EncodedBodiesState {
     fn find(&mut self, name: &EncodedKey, body: &Body) -> Option<Body> {
-        let variants = self.made.get_mut(name)?;
-        let made = variants.iter_mut().find(|made| made.of.matches(body))?;
+        let variants = self.entries.get_mut(name)?;
+        let entry = variants.iter_mut().find(|entry| entry.of.matches(body))?;
         self.uses += 1;
-        let before = std::mem::replace(&mut made.used, self.uses);
+        let before = std::mem::replace(&mut entry.used, self.uses);
         self.used.remove(&before);
         self.used.insert(self.uses, name.clone());
-        Some(made.body.clone())
+        Some(entry.body.clone())
     }
 
     /// Stores an encoded body. Replaces those of the same body, and removes those of bodies that no longer exist.
     fn insert(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
         self.uses += 1;
         let used = self.uses;
-        let made = EncodedEntry { of, body, used };
+        let entry = EncodedEntry { of, body, used };
         self.remove(&name, |other| {
-            other.of.is_same_body(&made.of) || other.of.is_gone()
+            other.of.is_same_body(&entry.of) || other.of.is_gone()
         });
-        made.body.count_in(&self.held);
-        if made.body.weight() + OVERHEAD > limit {
+        entry.body.count_in(&self.held_bytes);
+        if entry.body.weight() + OVERHEAD > limit {
             return;
         }
         self.used.insert(used, name.clone());
-        self.made.entry(name).or_default().push(made);
+        self.entries.entry(name).or_default().push(entry);
         self.make_room(limit);
     }
 
     /// Bytes of all bodies that are held, with `OVERHEAD` for each entry.
     fn weight(&self) -> u64 {
-        self.held.bytes() + OVERHEAD * self.used.len() as u64
+        self.held_bytes.bytes() + OVERHEAD * self.used.len() as u64
     }
 
     /// Evicts the least recently used bodies that are not in use until the limit holds; `false` if it still does not hold.
@@ -131,29 +132,29 @@ impl EncodedBodiesState {
                 return false;
             };
             let name = name.clone();
-            self.remove(&name, |made| made.used == used);
+            self.remove(&name, |entry| entry.used == used);
         }
         true
     }
 
     fn is_read(&self, used: u64, name: &EncodedKey) -> bool {
-        let variants = self.made.get(name).map_or(&[][..], Vec::as_slice);
-        let is_it = |made: &&EncodedEntry| made.used == used;
+        let variants = self.entries.get(name).map_or(&[][..], Vec::as_slice);
+        let is_entry = |entry: &&EncodedEntry| entry.used == used;
         variants
             .iter()
-            .find(is_it)
-            .is_some_and(|made| made.body.is_shared())
+            .find(is_entry)
+            .is_some_and(|entry| entry.body.is_shared())
     }
 
     fn remove(&mut self, name: &EncodedKey, is_meant: impl Fn(&EncodedEntry) -> bool) {
-        let Some(variants) = self.made.get_mut(name) else {
+        let Some(variants) = self.entries.get_mut(name) else {
             return;
         };
-        for made in variants.extract_if(.., |made| is_meant(made)) {
-            self.used.remove(&made.used);
+        for entry in variants.extract_if(.., |entry| is_meant(entry)) {
+            self.used.remove(&entry.used);
         }
         if variants.is_empty() {
-            self.made.remove(name);
+            self.entries.remove(name);
         }
     }
 }
@@ -184,23 +185,23 @@ impl EncodedBodies {
     ) -> EncodedLookup {
         let name = (key.clone(), coding);
         let mut state = self.lock();
-        if let Some(found) = state.find(&name, body) {
-            return EncodedLookup::Ready(found);
+        if let Some(encoded) = state.find(&name, body) {
+            return EncodedLookup::Ready(encoded);
         }
         if !state.make_room(self.limit) {
             return EncodedLookup::Unavailable;
         }
         if body.len() > MAX_INLINE_ENCODE_BYTES {
-            let coming = self.join_or_start(state, name, body, runtime);
-            return coming.map_or(EncodedLookup::Unavailable, EncodedLookup::InProgress);
+            let reader = self.join_or_start(state, name, body, runtime);
+            return reader.map_or(EncodedLookup::Unavailable, EncodedLookup::InProgress);
         }
         drop(state);
         // Not under the lock: two concurrent requests both encode it, and the later result is stored.
         let pieces: Vec<Bytes> = body.chunks().cloned().collect();
-        let made = Body::copy_of(&encode(&pieces, coding));
+        let encoded = Body::copy_of(&encode(&pieces, coding));
         self.lock()
-            .insert(name, body.id(), made.clone(), self.limit);
-        EncodedLookup::Ready(made)
+            .insert(name, body.id(), encoded.clone(), self.limit);
+        EncodedLookup::Ready(encoded)
     }
 
     /// For a long body: reads along with the encoding in progress if its beginning is still there, or starts an encoding.
@@ -210,17 +211,19 @@ impl EncodedBodies {
         name: EncodedKey,
         body: &Body,
         runtime: &SharedRuntime,
-    ) -> Option<Coming> {
-        let is_it = |making: &&EncodingInProgress| making.name == name && making.of.matches(body);
-        if let Some(making) = state.making.iter().find(is_it) {
-            return making.recording.read();
+    ) -> Option<StreamedBody> {
+        let is_same_encoding =
+            |encoding: &&EncodingInProgress| encoding.name == name && encoding.of.matches(body);
+        if let Some(encoding) = state.in_progress.iter().find(is_same_encoding) {
+            return encoding.recording.read();
         }
-        let claim = self.in_flight.reserve(0);
-        let claim = claim.filter(|_| state.making.len() < MAX_CONCURRENT_ENCODINGS)?;
-        let longest = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        let (writer, recording) = shared_body::kept(longest, claim, None);
-        let coming = recording.read();
-        state.making.push(EncodingInProgress {
+        let reservation = self.in_flight.reserve(0);
+        let reservation =
+            reservation.filter(|_| state.in_progress.len() < MAX_CONCURRENT_ENCODINGS)?;
+        let max_bytes = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        let (writer, recording) = shared_body::retained(max_bytes, reservation, None);
+        let reader = recording.read();
+        state.in_progress.push(EncodingInProgress {
             name: name.clone(),
             of: body.id(),
             recording,
@@ -230,20 +233,22 @@ impl EncodedBodies {
         runtime.spawn(Box::pin(async move {
             let mut writer = writer;
             let pieces = encode_stored(&body, name.1, &mut writer).await;
-            let made = pieces
+            let encoded = pieces
                 .ok()
                 .flatten()
                 .map(|pieces| body_from_pieces(&pieces));
             let mut state = encodings.lock();
-            let is_it =
-                |making: &EncodingInProgress| making.name == name && making.of.matches(&body);
-            state.making.retain(|making| !is_it(making));
-            if let Some(made) = made {
-                state.insert(name, body.id(), made.clone(), encodings.limit);
-                writer.replace_with_stored(made);
+            let is_same_encoding =
+                |encoding: &EncodingInProgress| encoding.name == name && encoding.of.matches(&body);
+            state
+                .in_progress
+                .retain(|encoding| !is_same_encoding(encoding));
+            if let Some(encoded) = encoded {
+                state.insert(name, body.id(), encoded.clone(), encodings.limit);
+                writer.replace_with_stored(encoded);
             }
         }));
-        coming
+        reader
     }
 }
 
@@ -254,11 +259,11 @@ async fn encode_stored(
     writer: &mut SharedBodyWriter,
 ) -> Result<Option<Vec<Bytes>>, NoReaders> {
     let mut encoder = Encoder::for_storage(coding);
-    for sip in body
+    for chunk in body
         .chunks()
         .flat_map(|chunk| chunk.chunks(ENCODE_CHUNK_BYTES))
     {
-        writer.write(encoder.write(sip).into()).await?;
+        writer.write(encoder.write(chunk).into()).await?;
         tokio::task::yield_now().await;
     }
     writer.write(encoder.finish().into()).await?;
@@ -273,16 +278,16 @@ mod tests {
     use spdy_testkit::clock::Clock;
 
     use super::*;
-    use crate::body::content_coding::Decoder;
+    use crate::body::decoder::Decoder;
     use crate::request::test_key::key;
     use crate::telemetry::counters::Counters;
 
-    fn none_yet(limit: usize) -> Arc<EncodedBodies> {
+    fn no_encodings(limit: usize) -> Arc<EncodedBodies> {
         EncodedBodies::new(limit, BodyMemory::new(1 << 20, Counters::default()))
     }
 
     /// The encoding of `body`, which is made at once.
-    fn whole(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
+    fn encode_at_once(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
             EncodedLookup::Ready(body) => body,
@@ -296,44 +301,47 @@ mod tests {
 
     #[test]
     fn encoding_is_made_once_per_body() {
-        let encodings = none_yet(10_000);
+        let encodings = no_encodings(10_000);
         let body = Body::copy_of(&[b'a'; 5_000]);
-        let first = whole(&encodings, "/", &body);
-        assert!(is_same(&first, &whole(&encodings, "/", &body.clone())));
+        let first = encode_at_once(&encodings, "/", &body);
+        assert!(is_same(
+            &first,
+            &encode_at_once(&encodings, "/", &body.clone())
+        ));
         let other = Body::copy_of(&[b'b'; 5_000]);
-        let made = whole(&encodings, "/", &other);
+        let encoded = encode_at_once(&encodings, "/", &other);
         let text = other.chunks().next().unwrap().clone();
-        assert_eq!(made, Body::copy_of(&encode(&[text], Coding::Gzip)));
+        assert_eq!(encoded, Body::copy_of(&encode(&[text], Coding::Gzip)));
     }
 
     /// Variants evicted each other's encodings, and every hit was encoded again.
     #[test]
     fn encodings_of_variants_are_kept_until_bodies_are_dropped() {
-        let encodings = none_yet(10_000);
+        let encodings = no_encodings(10_000);
         let (german, french) = (Body::copy_of(b"Guten Tag"), Body::copy_of(b"Bonjour"));
-        let first = whole(&encodings, "/", &german);
-        let second = whole(&encodings, "/", &french);
-        assert!(is_same(&first, &whole(&encodings, "/", &german)));
-        assert!(is_same(&second, &whole(&encodings, "/", &french)));
+        let first = encode_at_once(&encodings, "/", &german);
+        let second = encode_at_once(&encodings, "/", &french);
+        assert!(is_same(&first, &encode_at_once(&encodings, "/", &german)));
+        assert!(is_same(&second, &encode_at_once(&encodings, "/", &french)));
         drop(german);
-        whole(&encodings, "/", &Body::copy_of(b"Moin"));
+        encode_at_once(&encodings, "/", &Body::copy_of(b"Moin"));
         let state = encodings.lock();
-        assert_eq!(state.made[&(key("/"), Coding::Gzip)].len(), 2);
+        assert_eq!(state.entries[&(key("/"), Coding::Gzip)].len(), 2);
         assert_eq!(state.used.len(), 2);
     }
 
     /// A body, its weight when encoded, and room for two of these.
     fn room_for_two() -> (Body, u64, Arc<EncodedBodies>) {
-        let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
-        let weight = made.weight() + OVERHEAD;
-        let encodings = none_yet(usize::try_from(2 * weight).unwrap());
+        let encoded = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
+        let weight = encoded.weight() + OVERHEAD;
+        let encodings = no_encodings(usize::try_from(2 * weight).unwrap());
         (Body::copy_of(b"short"), weight, encodings)
     }
 
     #[test]
     fn least_recently_used_encoding_is_evicted() {
         let (body, weight, encodings) = room_for_two();
-        let at = |target| whole(&encodings, target, &body).id();
+        let at = |target| encode_at_once(&encodings, target, &body).id();
         let (one, two) = (at("/1"), at("/2"));
         assert!(one.is_same_body(&at("/1")));
         at("/3");
@@ -346,24 +354,27 @@ mod tests {
     #[test]
     fn encodings_in_use_count_and_force_identity_when_full() {
         let (body, weight, encodings) = room_for_two();
-        let one = whole(&encodings, "/1", &body);
-        let two = whole(&encodings, "/2", &body);
-        let three = whole(&encodings, "/3", &body); // the last that finds no more than the limit
-        assert!(is_same(&one, &whole(&encodings, "/1", &body)), "it is read");
+        let one = encode_at_once(&encodings, "/1", &body);
+        let two = encode_at_once(&encodings, "/2", &body);
+        let three = encode_at_once(&encodings, "/3", &body); // the last that finds no more than the limit
+        assert!(
+            is_same(&one, &encode_at_once(&encodings, "/1", &body)),
+            "it is read"
+        );
         assert_eq!(encodings.lock().weight(), 3 * weight);
         let runtime = SharedRuntime::new(Clock::default());
-        let ask = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
-        assert!(matches!(ask("/4"), EncodedLookup::Unavailable));
+        let lookup = |target| encodings.of(&key(target), &body, Coding::Gzip, &runtime);
+        assert!(matches!(lookup("/4"), EncodedLookup::Unavailable));
         drop((two, three));
-        assert!(matches!(ask("/4"), EncodedLookup::Ready(_)));
+        assert!(matches!(lookup("/4"), EncodedLookup::Ready(_)));
         assert!(encodings.lock().weight() <= 2 * weight);
-        assert!(is_same(&one, &whole(&encodings, "/1", &body)));
+        assert!(is_same(&one, &encode_at_once(&encodings, "/1", &body)));
     }
 
     fn text_of(coded: &[u8]) -> Vec<u8> {
         let mut decoder = Decoder::new(Coding::Gzip, 1 << 20);
-        let mut text = decoder.write(coded).expect("it is gzip");
-        text.extend(decoder.finish().expect("it is whole"));
+        let mut text = decoder.write(coded).expect("the body is valid gzip");
+        text.extend(decoder.finish().expect("the body is complete"));
         text
     }
 
@@ -390,59 +401,64 @@ mod tests {
     fn long_body_is_encoded_once_in_background_for_all_readers() {
         let tasks = ByHand::default();
         let runtime = SharedRuntime::new(tasks.clone());
-        let encodings = none_yet(1 << 20);
+        let encodings = no_encodings(1 << 20);
         let text: Vec<u8> = (0..40 * ENCODE_CHUNK_BYTES)
             .map(|at| (at / 7 % 251) as u8)
             .collect();
         let body = Body::copy_of(&text);
-        let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
-            EncodedLookup::InProgress(coming) => coming,
+        let lookup = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
+            EncodedLookup::InProgress(reader) => reader,
             other => panic!("unexpected encoded body: {other:?}"),
         };
-        let first = ask();
-        let mut making = tasks.0.lock().pop().expect("it is made beside");
+        let first = lookup();
+        let mut encoding = tasks.0.lock().pop().expect("a task encodes the body");
         assert!(
-            (&mut making).now_or_never().is_none(),
+            (&mut encoding).now_or_never().is_none(),
             "the encoder yields to other tasks"
         );
-        let second = ask();
+        let second = lookup();
         assert!(tasks.0.lock().is_empty(), "it is made once");
-        let mut turns = 1;
-        while (&mut making).now_or_never().is_none() {
-            turns += 1;
+        let mut steps = 1;
+        while (&mut encoding).now_or_never().is_none() {
+            steps += 1;
         }
-        assert_eq!(turns, 40, "one for each sip");
-        for coming in [first, second] {
-            let coded = coming.collect_up_to(1 << 20).now_or_never();
-            let coded = coded.expect("it is there").expect("all of it");
+        assert_eq!(steps, 40, "one for each sip");
+        for reader in [first, second] {
+            let coded = reader.collect_up_to(1 << 20).now_or_never();
+            let coded = coded
+                .expect("the body has arrived")
+                .expect("the body is complete");
             assert!(text_of(&coded) == text);
         }
-        let kept = whole(&encodings, "/", &body);
-        let kept: Vec<u8> = kept.chunks().flatten().copied().collect();
-        assert!(text_of(&kept) == text);
-        assert!(encodings.lock().making.is_empty());
+        let stored = encode_at_once(&encodings, "/", &body);
+        let stored: Vec<u8> = stored.chunks().flatten().copied().collect();
+        assert!(text_of(&stored) == text);
+        assert!(encodings.lock().in_progress.is_empty());
     }
 
     #[tokio::test]
     async fn above_the_concurrency_limit_body_is_sent_unencoded() {
         let runtime = SharedRuntime::new(Clock::default());
-        let encodings = none_yet(1 << 20);
+        let encodings = no_encodings(1 << 20);
         let text = vec![b'x'; 3 * ENCODE_CHUNK_BYTES];
         let body = Body::copy_of(&text);
         let at = |number: usize| {
             let target = format!("/{number}");
             encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
         };
-        let asked: Vec<EncodedLookup> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
+        let lookups: Vec<EncodedLookup> = (0..MAX_CONCURRENT_ENCODINGS).map(at).collect();
         assert!(matches!(
             at(MAX_CONCURRENT_ENCODINGS),
             EncodedLookup::Unavailable
         ));
-        for coded in asked {
+        for coded in lookups {
             let EncodedLookup::InProgress(coming) = coded else {
                 panic!("it is long");
             };
-            let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
+            let coded = coming
+                .collect_up_to(1 << 20)
+                .await
+                .expect("the body is complete");
             assert!(text_of(&coded) == text);
         }
         assert!(matches!(

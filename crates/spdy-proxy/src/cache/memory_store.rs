@@ -16,7 +16,7 @@ use spdy_cache::stored::Stored;
 pub struct MemoryStore(RwLock<Store>);
 
 impl MemoryStore {
-    /// An empty one.
+    /// An empty store.
     #[must_use]
     pub fn new(config: StoreConfig) -> Self {
         Self(RwLock::new(Store::new(config)))
@@ -31,8 +31,9 @@ impl MemoryStore {
     /// Stores a response; `None` if it is larger than the limit, or bodies in use leave no room.
     pub fn store(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
         let mut store = self.0.write();
-        let kept = store.insert(key, stored, body);
-        kept.inspect_err(|why| tracing::debug!(%why, ?key, "cannot store the response in memory"))
+        let result = store.insert(key, stored, body);
+        result
+            .inspect_err(|why| tracing::debug!(%why, ?key, "cannot store the response in memory"))
             .ok()
     }
 
@@ -42,7 +43,7 @@ impl MemoryStore {
         store.set_site_bytes(quotas);
     }
 
-    /// Takes one object out, if it is still in.
+    /// Removes one object, if it is still stored.
     pub fn remove(&self, object: &Object) {
         let mut store = self.0.write();
         store.remove(object);
@@ -72,9 +73,10 @@ impl MemoryStore {
 #[must_use]
 pub fn body_from_pieces(pieces: &[Bytes]) -> Body {
     let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-    let mut gathering = BodyBuilder::new(len);
+    let mut body = BodyBuilder::new(len);
     for piece in pieces {
-        gathering.push(piece).expect("the limit is its length");
+        body.push(piece)
+            .expect("the limit is the length of all pieces");
     }
-    gathering.finish()
+    body.finish()
 }

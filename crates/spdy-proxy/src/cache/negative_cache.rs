@@ -2,7 +2,7 @@
 //!
 //! The cache does not store refusals and responses that are not served, and many clients may load the page that names the resource. Each of
 //! them would cause a request to the host. An entry holds the reason, not the first client's response: a client that loads the resource in
-//! another way is judged separately.
+//! another way is checked separately.
 
 use std::time::Duration;
 

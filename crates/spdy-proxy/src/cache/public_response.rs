@@ -24,7 +24,7 @@ const PUBLIC_FIELDS: [HeaderName; 12] = [
     HeaderName::from_static("x-requested-with"),
 ];
 
-/// In the extensions of a response: it is a page that anyone may have.
+/// In the extensions of a response: it is a public page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublicPage;
 
@@ -49,13 +49,13 @@ pub(crate) fn is_client_independent(stored: &Stored) -> bool {
         .all(|name| *name == header::ACCEPT_ENCODING)
 }
 
-/// The public page among `variants` that the lookup `found` selected, if the client may have it before the origin has answered.
+/// The public page among `variants` that the lookup `result` selected, if the client may have it before the origin has responded.
 ///
-/// A stale page counts only if it was fresh once. If the origin judges each request (`no-cache`, `max-age=0`, with or without `public`),
+/// A stale page counts only if it was fresh once. If the origin decides for each request (`no-cache`, `max-age=0`, with or without `public`),
 /// the origin decides which clients may have the page.
-pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<&'v Stored> {
+pub(crate) fn public_page<'v>(result: &Lookup, variants: &'v [Object]) -> Option<&'v Stored> {
     let stored = |index: usize| variants.get(index).map(Object::stored);
-    match *found {
+    match *result {
         Lookup::Fresh { index, .. } | Lookup::Stale { index, .. } => {
             stored(index).filter(|stored| is_public(stored))
         }
@@ -66,7 +66,7 @@ pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<
     }
 }
 
-/// Whether `stored` was ever fresh: caches could answer with it without the origin.
+/// Whether `stored` was ever fresh: caches could serve it without the origin.
 fn was_ever_fresh(stored: &Stored) -> bool {
     !stored.control().no_cache.is_all() && !stored.lifetime().duration.is_zero()
 }

@@ -15,7 +15,8 @@ use spdy_rewrite::reference::integrity;
 use crate::cache::shared_response::CoalesceKey;
 use crate::cache::tiers::Cache;
 use crate::request::proxy_request::ProxyRequest;
-use crate::sites::site_table::{Site, Sites};
+use crate::sites::site::Site;
+use crate::sites::site_table::Sites;
 
 /// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -23,19 +24,19 @@ use crate::sites::site_table::{Site, Sites};
 pub struct PurgeRequest {
     /// One URL: all its variants.
     pub url: Option<String>,
-    /// All URLs that begin so.
+    /// All URLs that begin with this.
     pub prefix: Option<String>,
-    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
+    /// All responses with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
     pub tag: Option<String>,
     /// A name of the site.
     pub site: Option<String>,
-    /// They become stale, and stay.
+    /// Stored responses become stale instead of being removed.
     pub soft: bool,
-    /// The answer is sent when the purge is complete.
+    /// The response is sent when the purge is complete.
     pub wait: bool,
 }
 
-/// How many objects a purge meant.
+/// The number of objects in memory that a purge matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PurgeCount(pub usize);
 
@@ -44,21 +45,21 @@ const MAX_GROUPS: usize = 32;
 
 impl Cache {
     /// Purges memory and disk. Gives the number of objects purged in memory.
-    fn purge_local(&self, meant: &PurgeTarget, how: PurgeMode) -> usize {
-        let count = match meant {
+    fn purge_local(&self, target: &PurgeTarget, mode: PurgeMode) -> usize {
+        let count = match target {
             PurgeTarget::Prefix(prefix) => {
                 self.purge_derived(prefix);
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
                 }
-                self.memory.purge(prefix, how)
+                self.memory.purge(prefix, mode)
             }
             PurgeTarget::Tag(tag) => {
                 self.purge_derived(&tag.prefix());
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);
                 }
-                self.memory.purge_tag(tag, how)
+                self.memory.purge_tag(tag, mode)
             }
         };
         if count > 0 {
@@ -77,17 +78,17 @@ impl Cache {
         self.purge_observer.forget_prefix(prefix);
     }
 
-    /// Purges `meant` in every tier, for all machines that share one. Gives the number of objects purged in memory here.
-    fn purge_all(&self, meant: PurgeTarget, how: PurgeMode) -> usize {
-        let count = self.purge_local(&meant, how);
+    /// Purges `target` in every tier, for all machines that share one. Gives the number of objects purged in memory here.
+    fn purge_all(&self, target: PurgeTarget, mode: PurgeMode) -> usize {
+        let count = self.purge_local(&target, mode);
         if let Some(shared) = self.shared() {
-            shared.purge(meant, matches!(how, PurgeMode::Soft(_)));
+            shared.purge(target, matches!(mode, PurgeMode::Soft(_)));
         }
         count
     }
 
     /// Purges the keys of a scope.
-    fn purge_scope(&self, scope: &Scope<'_>, how: PurgeMode) -> usize {
+    fn purge_scope(&self, scope: &Scope<'_>, mode: PurgeMode) -> usize {
         let Ok(prefix) = scope.prefix().map(Bytes::from) else {
             // The prefix of a key has no zero byte.
             return 0;
@@ -96,40 +97,40 @@ impl Cache {
             // The key of one URL is removed at once: it need not stay until it expires.
             shared.remove(&prefix);
         }
-        self.purge_all(PurgeTarget::Prefix(prefix), how)
+        self.purge_all(PurgeTarget::Prefix(prefix), mode)
     }
 
     /// Applies a purge of another machine that shares the tier. If it is `soft`, the objects become stale.
-    pub fn apply_remote_purge(&self, meant: &PurgeTarget, soft: bool) {
-        let how = match soft {
+    pub fn apply_remote_purge(&self, target: &PurgeTarget, soft: bool) {
+        let mode = match soft {
             true => PurgeMode::Soft(self.clock.wall_now()),
             false => PurgeMode::Hard,
         };
-        let count = self.purge_local(meant, how);
+        let count = self.purge_local(target, mode);
         tracing::debug!(count, soft, "applied purges of another machine");
     }
 
     /// Invalidates what a request changed, by the head of its response (RFC 9111 §4.4).
-    pub(crate) fn invalidate_after(&self, wanted: &ProxyRequest, head: &response::Parts) {
-        let method = &wanted.ask.method;
-        let public = [wanted.url(), wanted.client_url()].into_iter().flatten();
+    pub(crate) fn invalidate_after(&self, request: &ProxyRequest, head: &response::Parts) {
+        let method = &request.head.method;
+        let public = [request.url(), request.client_url()].into_iter().flatten();
         let public = public.filter_map(|url| url.as_str().parse().ok());
         // The response may name URLs by one of the site's names or by the origin's.
-        for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
+        for uri in std::iter::once(request.head.uri.clone()).chain(public) {
             for uri in invalidated_by(method, &uri, head.status, &head.headers) {
-                self.invalidate(wanted, &uri);
+                self.invalidate(request, &uri);
             }
         }
         let is_good = head.status.is_success() || head.status.is_redirection();
         if is_good && !is_safe(method) {
-            self.invalidate_groups(wanted, &head.headers);
+            self.invalidate_groups(request, &head.headers);
         }
     }
 
     /// Purges the groups that the response invalidates, of its own origin only (RFC 9875 §3). The shared tier is purged too: otherwise
     /// other machines would bring the objects back.
-    fn invalidate_groups(&self, wanted: &ProxyRequest, headers: &HeaderMap) {
-        for parts in key_parts(wanted, "/") {
+    fn invalidate_groups(&self, request: &ProxyRequest, headers: &HeaderMap) {
+        for parts in key_parts(request, "/") {
             let Ok(key) = Key::new(&parts) else { continue };
             let groups = invalidated_groups(&key, headers);
             if groups.len() > MAX_GROUPS {
@@ -143,10 +144,10 @@ impl Cache {
         }
     }
 
-    /// Removes all stored responses for `uri` at the origin of `wanted`.
-    fn invalidate(&self, wanted: &ProxyRequest, uri: &Uri) {
+    /// Removes all stored responses for `uri` at the origin of `request`.
+    fn invalidate(&self, request: &ProxyRequest, uri: &Uri) {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        for parts in key_parts(wanted, target) {
+        for parts in key_parts(request, target) {
             if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
                 self.purge_local(&PurgeTarget::Prefix(url.clone()), PurgeMode::Hard);
                 if let Some(shared) = self.shared() {
@@ -161,31 +162,31 @@ impl Cache {
     /// # Errors
     ///
     /// What is wrong with the request.
-    pub fn purge(&self, sites: &Sites, wish: &PurgeRequest) -> Result<PurgeCount, String> {
-        let how = match wish.soft {
+    pub fn purge(&self, sites: &Sites, request: &PurgeRequest) -> Result<PurgeCount, String> {
+        let mode = match request.soft {
             true => PurgeMode::Soft(self.clock.wall_now()),
             false => PurgeMode::Hard,
         };
-        let of_site = match &wish.site {
+        let site_filter = match &request.site {
             Some(name) => {
                 let site = sites.find(name).cloned();
                 Some(site.ok_or_else(|| format!("unknown site {name}"))?)
             }
             None => None,
         };
-        let count = match (&wish.url, &wish.prefix, &wish.tag, &of_site) {
+        let count = match (&request.url, &request.prefix, &request.tag, &site_filter) {
             (Some(url), None, None, _) => {
-                self.purge_url(sites, of_site.as_ref(), url, how, true)?
+                self.purge_url(sites, site_filter.as_ref(), url, mode, true)?
             }
             (None, Some(url), None, _) => {
-                self.purge_url(sites, of_site.as_ref(), url, how, false)?
+                self.purge_url(sites, site_filter.as_ref(), url, mode, false)?
             }
             (None, None, Some(tag), Some(site)) => {
                 let tag = PurgeTag::of_site(site.rules.site_origin(), tag);
-                self.purge_all(PurgeTarget::Tag(tag), how)
+                self.purge_all(PurgeTarget::Tag(tag), mode)
             }
             (None, None, None, Some(site)) => {
-                self.purge_scope(&Scope::Site(site.rules.site_origin()), how)
+                self.purge_scope(&Scope::Site(site.rules.site_origin()), mode)
             }
             (None, None, Some(_), None) => return Err("a tag needs a site".to_owned()),
             _ => return Err("expected one of url, prefix and tag, or only a site".to_owned()),
@@ -196,14 +197,14 @@ impl Cache {
     fn purge_url(
         &self,
         sites: &Sites,
-        of_site: Option<&Arc<Site>>,
+        site_filter: Option<&Arc<Site>>,
         url: &str,
-        how: PurgeMode,
-        is_whole: bool,
+        mode: PurgeMode,
+        is_exact: bool,
     ) -> Result<usize, String> {
         let url = url::Url::parse(url).map_err(|error| format!("{url:?} is not a URL: {error}"))?;
-        let url = sites.original_url(url).map_err(|why| {
-            format!("{why}: expected the URL of the host itself, or one from a rewritten page")
+        let url = sites.original_url(url).map_err(|refusal| {
+            format!("{refusal}: expected the URL of the host itself, or one from a rewritten page")
         })?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err(format!("{url} is not an http or https URL"));
@@ -213,13 +214,13 @@ impl Cache {
         let mut count = 0;
         let all = sites
             .all()
-            .filter(|site| of_site.is_none_or(|only| Arc::ptr_eq(only, site)));
+            .filter(|site| site_filter.is_none_or(|only| Arc::ptr_eq(only, site)));
         for site in all {
             let mut scopes = Vec::new();
             let (scheme, _, origin_port) = site.origin();
             let is_own = own.is_some_and(|own| Arc::ptr_eq(own, site));
-            let as_it_came = integrity::strip_unrewritten_mark(target).filter(|_| is_own);
-            let target = as_it_came.unwrap_or(target);
+            let unmarked = integrity::strip_unrewritten_mark(target).filter(|_| is_own);
+            let target = unmarked.unwrap_or(target);
             if is_own {
                 scopes.extend(
                     site.upstream_hosts()
@@ -237,25 +238,25 @@ impl Cache {
                     target,
                     rules: "",
                 };
-                count += match is_whole {
-                    true => self.purge_scope(&Scope::Url(parts), how),
-                    false => self.purge_scope(&Scope::Prefix(parts), how),
+                count += match is_exact {
+                    true => self.purge_scope(&Scope::Url(parts), mode),
+                    false => self.purge_scope(&Scope::Prefix(parts), mode),
                 };
             }
-            if is_whole && !is_own {
-                // Responses for other URLs that redirect here.
-                let led =
+            if is_exact && !is_own {
+                // Responses for other URLs that redirect to this one.
+                let redirected =
                     PurgeTag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
-                count += self.purge_all(PurgeTarget::Tag(led), how);
+                count += self.purge_all(PurgeTarget::Tag(redirected), mode);
             }
         }
         Ok(count)
     }
 }
 
-/// The key parts of `target` at the origin of `wanted`: one for each host name of that origin.
-fn key_parts<'a>(wanted: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>> {
-    let site = &wanted.site;
+/// The key parts of `target` at the origin of `request`: one for each host name of that origin.
+fn key_parts<'a>(request: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>> {
+    let site = &request.site;
     let parts = |(scheme, host, port)| KeyParts {
         site: site.rules.site_origin(),
         scheme,
@@ -264,8 +265,12 @@ fn key_parts<'a>(wanted: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>>
         target,
         rules: "",
     };
-    match &wanted.moved {
-        Some((moved, _)) => vec![parts((moved.scheme().name(), moved.host(), moved.port()))],
+    match &request.proxied {
+        Some((proxied, _)) => vec![parts((
+            proxied.scheme().name(),
+            proxied.host(),
+            proxied.port(),
+        ))],
         None => {
             let (scheme, _, port) = site.origin();
             let hosts = site.upstream_hosts();

@@ -1,8 +1,8 @@
 //! Stores responses in tiers: memory, the disk behind it, and a tier behind that which several machines share.
 //!
 //! ```text
-//!  a miss ──▶ disk ──▶ shared ──▶ the origin        what is found is lifted into the tiers before it
-//!  keep, forget, purge ──▶ all of them
+//!  a miss ──▶ disk ──▶ shared ──▶ the origin        a response that is found is copied into the tiers before it
+//!  store, remove, purge ──▶ all of them
 //! ```
 //!
 //! A hit in memory uses no other tier.
@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
-use spdy_cache::body::Body as KeptBody;
+use spdy_cache::body::Body as CacheBody;
 use spdy_cache::key::Key;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::memory_store::{Object, StoreConfig, StoreCounters};
@@ -130,14 +130,14 @@ impl Cache {
         &self.limits.body_memory
     }
 
-    pub(crate) fn policy(&self, whose: OriginKind) -> &Policy {
-        match whose {
+    pub(crate) fn policy(&self, kind: OriginKind) -> &Policy {
+        match kind {
             OriginKind::Site => &self.site_policy,
             OriginKind::ThirdParty => &self.third_party_policy,
         }
     }
 
-    /// Sites may hold so many bytes in memory and on the disk from now on.
+    /// Sets the limits of sites for bytes in memory and on the disk.
     pub(crate) fn set_site_bytes(&self, sites: &Sites) {
         self.memory.set_site_bytes(sites.memory_quotas());
         if let Some(disk) = self.disk() {
@@ -145,22 +145,22 @@ impl Cache {
         }
     }
 
-    /// The stored object for `wanted` that needs no request to the origin.
-    pub(crate) fn lookup_fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
-        let variants = self.memory.lookup(&wanted.key)?;
-        let object = self.select_fresh(&variants, wanted, self.clock.wall_now());
+    /// The stored object for `request` that needs no request to the origin.
+    pub(crate) fn lookup_fresh(&self, request: &ProxyRequest) -> Option<Object> {
+        let variants = self.memory.lookup(&request.key)?;
+        let object = self.select_fresh(&variants, request, self.clock.wall_now());
         object.cloned()
     }
 
-    /// The one of `variants` that `wanted` gets without a request to the origin.
+    /// The one of `variants` that `request` gets without a request to the origin.
     pub(crate) fn select_fresh<'a>(
         &self,
         variants: &'a [Object],
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         now: SystemTime,
     ) -> Option<&'a Object> {
-        let policy = self.policy(wanted.origin_kind());
-        match lookup::lookup(policy, &wanted.ask, variants, now) {
+        let policy = self.policy(request.origin_kind());
+        match lookup::lookup(policy, &request.head, variants, now) {
             Lookup::Fresh { index, .. } => Some(&variants[index]),
             _ => None,
         }
@@ -193,76 +193,77 @@ impl Cache {
         self.shared.get().map(|tier| &**tier)
     }
 
-    /// Copies the response for `wanted` from the disk or the shared tier into memory; `false` if they have none. `found` gets the response
+    /// Copies the response for `request` from the disk or the shared tier into memory; `false` if they have none. `record` gets the response
     /// before it is in memory.
     pub(crate) async fn promote(
         &self,
-        wanted: &ProxyRequest,
-        found: &(dyn Fn(&Stored) + Sync),
+        request: &ProxyRequest,
+        record: &(dyn Fn(&Stored) + Sync),
     ) -> bool {
         if let Some(disk) = self.disk.get() {
-            let policy = self.policy(wanted.origin_kind());
+            let policy = self.policy(request.origin_kind());
             let purges = self.purge_log.now();
-            let finding = pin!(disk.lookup(&wanted.key, &wanted.ask.headers, policy));
-            let given_up = self
+            let disk_lookup = pin!(disk.lookup(&request.key, &request.head.headers, policy));
+            let timeout = self
                 .clock
                 .runtime
                 .sleep_until(self.clock.runtime.now() + DISK_TIMEOUT);
-            let lifted = match select(finding, given_up).await {
-                Either::Left((lifted, _)) => lifted,
+            let response = match select(disk_lookup, timeout).await {
+                Either::Left((response, _)) => response,
                 Either::Right(_) => {
                     tracing::debug!("the disk cache does not respond");
                     None
                 }
             };
-            if let Some((stored, body)) = lifted {
-                found(&stored);
+            if let Some((stored, body)) = response {
+                record(&stored);
                 return self
-                    .store_in_memory(&wanted.key, stored, body, purges)
+                    .store_in_memory(&request.key, stored, body, purges)
                     .is_some();
             }
         }
-        self.promote_shared(wanted, None, found).await
+        self.promote_shared(request, None, record).await
     }
 
-    /// Copies the response from the shared tier into memory and disk, if it is newer than `known`.
+    /// Copies the response from the shared tier into memory and disk, if it is newer than `local`.
     async fn promote_shared(
         &self,
-        wanted: &ProxyRequest,
-        known: Option<&Stored>,
-        found: &(dyn Fn(&Stored) + Sync),
+        request: &ProxyRequest,
+        local: Option<&Stored>,
+        record: &(dyn Fn(&Stored) + Sync),
     ) -> bool {
         let Some(shared) = self.shared() else {
             return false;
         };
-        let (policy, since) = (self.policy(wanted.origin_kind()), self.purge_snapshot());
-        let lifted = shared
-            .lookup(&wanted.key, &wanted.ask.headers, policy)
+        let (policy, since) = (self.policy(request.origin_kind()), self.purge_snapshot());
+        let response = shared
+            .lookup(&request.key, &request.head.headers, policy)
             .await;
-        let Some((stored, body)) = lifted else {
+        let Some((stored, body)) = response else {
             return false;
         };
-        let is_known = known.is_some_and(|known| stored.times().received <= known.times().received);
-        if is_known || self.purge_log.purged_since(&wanted.key, since.purges) {
+        let is_not_newer =
+            local.is_some_and(|local| stored.times().received <= local.times().received);
+        if is_not_newer || self.purge_log.purged_since(&request.key, since.purges) {
             return false;
         }
-        found(&stored);
-        self.store_local(&wanted.key, &Arc::new(stored), body, since.purges)
+        record(&stored);
+        self.store_local(&request.key, &Arc::new(stored), body, since.purges)
             .is_some()
     }
 
-    /// The same, if `known` was fresh once and is stale now.
+    /// Copies the response from the shared tier if it is newer than `local`, and `local` was fresh once and is stale now.
     pub(crate) async fn promote_newer(
         &self,
-        wanted: &ProxyRequest,
-        known: Option<&Stored>,
+        request: &ProxyRequest,
+        local: Option<&Stored>,
         now: SystemTime,
-        found: &(dyn Fn(&Stored) + Sync),
+        record: &(dyn Fn(&Stored) + Sync),
     ) -> bool {
-        let is_past = known.is_some_and(|known| {
-            !known.lifetime().duration.is_zero() && known.staleness(now).is_some()
+        let is_expired = local.is_some_and(|local| {
+            !local.lifetime().duration.is_zero() && local.staleness(now).is_some()
         });
-        is_past && self.promote_shared(wanted, known, found).await
+        is_expired && self.promote_shared(request, local, record).await
     }
 
     /// The state of purges now, for a fetch that begins.
@@ -279,7 +280,7 @@ impl Cache {
         &self,
         key: &Key,
         stored: &Arc<Stored>,
-        body: KeptBody,
+        body: CacheBody,
         since: PurgeSnapshot,
     ) -> Option<Object> {
         if self.purge_log.purged_since(key, since.purges) {
@@ -291,32 +292,32 @@ impl Cache {
         self.store_local(key, stored, body, since.purges)
     }
 
-    /// Stores it on the disk and in memory.
+    /// Stores a response on the disk and in memory.
     fn store_local(
         &self,
         key: &Key,
         stored: &Arc<Stored>,
-        body: KeptBody,
+        body: CacheBody,
         purges: u64,
     ) -> Option<Object> {
         if let Some(disk) = self.disk.get() {
             disk.store(key, stored.clone(), body.clone());
         }
-        let kept = self.store_in_memory(key, Stored::clone(stored), body, purges);
+        let object = self.store_in_memory(key, Stored::clone(stored), body, purges);
         if let Some(disk) = self.disk.get()
             && self.purge_log.purged_since(key, purges)
         {
             disk.remove_entry(key, stored);
         }
-        kept
+        object
     }
 
-    /// Stores it in memory, unless a purge after count `purges` matched its key.
+    /// Stores a response in memory, unless a purge after count `purges` matched its key.
     fn store_in_memory(
         &self,
         key: &Key,
         stored: Stored,
-        body: KeptBody,
+        body: CacheBody,
         purges: u64,
     ) -> Option<Object> {
         let object = self.memory.store(key, stored, body)?;

@@ -68,7 +68,7 @@ pub struct ExternalAccount {
 impl AcmeConfig {
     fn default_directory() -> Url {
         let url = "https://acme-v02.api.letsencrypt.org/directory";
-        Url::parse(url).expect("it is a URL")
+        Url::parse(url).expect("the constant is a valid URL")
     }
 
     fn default_renew_percent() -> u8 {
@@ -88,7 +88,7 @@ mod tests {
     fn acme_has_defaults_but_terms_must_be_agreed() {
         let read = |more: &str| Config::parse(&format!("[tls.acme]\n{more}{SITE}"));
         let acme = read(GOOD).expect("a valid value").tls.acme;
-        let acme = acme.expect("it is there");
+        let acme = acme.expect("the body has arrived");
         assert_eq!(acme.challenge, Challenge::TlsAlpn01);
         assert_eq!(
             acme.directory.host_str(),
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn unusable_acme_config_is_rejected_with_key() {
-        for (text, told) in [
+        for (text, expected) in [
             (
                 format!("[tls.acme]\n{GOOD}directory = 'http://acme.test/'\n{SITE}"),
                 "tls.acme.directory",
@@ -151,7 +151,7 @@ mod tests {
             ),
         ] {
             let error = Config::parse(&text).expect_err("invalid configuration");
-            assert!(error.to_string().contains(told), "{text}\n{error}");
+            assert!(error.to_string().contains(expected), "{text}\n{error}");
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
             Config::parse(&format!("{acme}{listen}{zone}{site}"))
         };
         dns(SITE).expect("the apex");
-        dns(&SITE.replace("a.test", "www.a.test")).expect("below it");
+        dns(&SITE.replace("a.test", "www.a.test")).expect("the name is below the apex");
         dns(&SITE.replace("a.test", "ba.test")).expect_err("another's");
     }
 

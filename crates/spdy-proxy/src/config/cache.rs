@@ -79,21 +79,21 @@ impl CacheConfig {
 
     /// A key with an invalid value: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
-        let (key, got) = ("cache.object_mib", self.object_mib.to_string());
+        let (key, found) = ("cache.object_mib", self.object_mib.to_string());
         if self.object_mib > self.memory_mib {
-            return Some((key, "no more than cache.memory_mib", got));
+            return Some((key, "no more than cache.memory_mib", found));
         }
         let in_flight_mib = self.in_flight_mib();
         if self.object_mib > in_flight_mib {
-            let want = "no less than cache.object_mib";
-            return Some(("cache.in_flight_mib", want, in_flight_mib.to_string()));
+            let expected = "no less than cache.object_mib";
+            return Some(("cache.in_flight_mib", expected, in_flight_mib.to_string()));
         }
         if self.disk.is_some() && self.object_mib > self.disk_mib {
-            return Some((key, "no more than cache.disk_mib", got));
+            return Some((key, "no more than cache.disk_mib", found));
         }
         if !(1..=DAY_S).contains(&self.lock_age_s) {
-            let got = self.lock_age_s.to_string();
-            return Some(("cache.lock_age_s", "1 to 86400", got));
+            let found = self.lock_age_s.to_string();
+            return Some(("cache.lock_age_s", "1 to 86400", found));
         }
         None
     }
@@ -112,10 +112,10 @@ mod tests {
             let config = read(key).expect("valid configuration");
             assert_eq!(config.cache.lock_age_s, seconds, "{key:?}");
         }
-        for got in ["0", "86401"] {
-            let error = read(&format!("lock_age_s = {got}")).expect_err("invalid configuration");
-            let said = format!("cache.lock_age_s: expected 1 to 86400, found {got}");
-            assert_eq!(error.to_string(), said);
+        for found in ["0", "86401"] {
+            let error = read(&format!("lock_age_s = {found}")).expect_err("invalid configuration");
+            let message = format!("cache.lock_age_s: expected 1 to 86400, found {found}");
+            assert_eq!(error.to_string(), message);
         }
     }
 }

@@ -30,9 +30,13 @@ impl Config {
             .or_else(|| self.check_acme());
         match fault {
             None => Ok(()),
-            Some((what, want, got)) => {
-                let what = what.to_owned();
-                Err(ConfigError::InvalidValue { what, want, got })
+            Some((key, expected, found)) => {
+                let key = key.to_owned();
+                Err(ConfigError::InvalidValue {
+                    key,
+                    expected,
+                    found,
+                })
             }
         }
     }
@@ -40,29 +44,29 @@ impl Config {
     fn check_listen(&self) -> Option<InvalidValue> {
         let (listen, dns, tls) = (&self.listen, &self.dns, &self.tls);
         if listen.tls().is_empty() && listen.plain.is_empty() {
-            let want = "an address under tls or plain";
-            return Some(("listen", want, format!("{:?}", listen.tls())));
+            let expected = "an address under tls or plain";
+            return Some(("listen", expected, format!("{:?}", listen.tls())));
         }
         if let Err(wrong) = listen.trusted_proxies() {
-            let want = "addresses and ranges, such as 10.0.0.0/8";
-            return Some(("listen.trusted", want, format!("{wrong:?}")));
+            let expected = "addresses and ranges, such as 10.0.0.0/8";
+            return Some(("listen.trusted", expected, format!("{wrong:?}")));
         }
         if listen.proxy_protocol && listen.trusted.is_empty() {
-            let want =
+            let expected =
                 "listen.trusted to be set, because any other sender could claim any client address";
-            return Some(("listen.proxy_protocol", want, "true".to_owned()));
+            return Some(("listen.proxy_protocol", expected, "true".to_owned()));
         }
         if let Some(wrong) = self.admin.as_ref().and_then(AdminConfig::invalid_host) {
-            let want = "hostnames without a port, such as metrics.internal";
-            return Some(("admin.names", want, format!("{wrong:?}")));
+            let expected = "hostnames without a port, such as metrics.internal";
+            return Some(("admin.names", expected, format!("{wrong:?}")));
         }
         if !dns.listen.is_empty() && dns.zone.is_empty() {
-            let want = "at least one zone";
-            return Some(("dns.zone", want, format!("{:?}", dns.zone)));
+            let expected = "at least one zone";
+            return Some(("dns.zone", expected, format!("{:?}", dns.zone)));
         }
         if tls.certificate.is_some() != tls.key.is_some() {
-            let want = "both certificate and key, or neither";
-            return Some(("tls", want, format!("{tls:?}")));
+            let expected = "both certificate and key, or neither";
+            return Some(("tls", expected, format!("{tls:?}")));
         }
         let is_for_none = self.site.is_empty();
         is_for_none.then(|| ("site", "at least one", "0".to_owned()))
@@ -75,31 +79,32 @@ impl Config {
         }
         if let Some(disk) = &self.cache.disk {
             // The secret is part of the rules' tag: with another secret, earlier entries are not found.
-            let want = "secret_file to be set, so that stored responses are found after a restart";
-            return Some(("cache.disk", want, format!("{disk:?}")));
+            let expected =
+                "secret_file to be set, so that stored responses are found after a restart";
+            return Some(("cache.disk", expected, format!("{disk:?}")));
         }
         let mut zones = self.site.iter().flat_map(|site| &site.rewrite.names_under);
         let zone = zones.next()?;
         // Names are made with it, and stand in certificates and in DNS.
-        let want = "secret_file to be set, so that names stay the same after a restart";
-        Some(("site.rewrite.names_under", want, format!("{zone:?}")))
+        let expected = "secret_file to be set, so that names stay the same after a restart";
+        Some(("site.rewrite.names_under", expected, format!("{zone:?}")))
     }
 
     fn check_previous_secret(&self) -> Option<InvalidValue> {
         let former = self.former_secret_file.as_ref()?;
-        let want = "secret_file to be set to the new secret";
+        let expected = "secret_file to be set to the new secret";
         let is_alone = self.secret_file.is_none();
-        is_alone.then(|| ("former_secret_file", want, format!("{former:?}")))
+        is_alone.then(|| ("former_secret_file", expected, format!("{former:?}")))
     }
 
     fn check_shared_cache(&self) -> Option<InvalidValue> {
         let shared = self.cache.shared.as_ref()?;
-        if let Some((what, want, got)) = shared.fault() {
-            return Some((what, want, format!("{got:?}")));
+        if let Some((key, expected, found)) = shared.fault() {
+            return Some((key, expected, format!("{found:?}")));
         }
-        let want = "secret_file to be set, the same on all machines";
+        let expected = "secret_file to be set, the same on all machines";
         let is_without = self.secret_file.is_none();
-        is_without.then(|| ("cache.shared", want, format!("{:?}", shared.prefix)))
+        is_without.then(|| ("cache.shared", expected, format!("{:?}", shared.prefix)))
     }
 
     fn check_sites(&self) -> Option<InvalidValue> {
@@ -115,60 +120,68 @@ impl Config {
     /// A fault in `site`, or between it and the other tables.
     fn check_site(&self, site: &SiteConfig) -> Option<InvalidValue> {
         let cache = &self.cache;
-        if let Some(got) = site.cache_mib
-            && !(1..=cache.memory_mib).contains(&got)
+        if let Some(found) = site.cache_mib
+            && !(1..=cache.memory_mib).contains(&found)
         {
-            let want = "1 to cache.memory_mib";
-            return Some(("site.cache_mib", want, got.to_string()));
+            let expected = "1 to cache.memory_mib";
+            return Some(("site.cache_mib", expected, found.to_string()));
         }
-        if let Some(got) = site.disk_mib
-            && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&got))
+        if let Some(found) = site.disk_mib
+            && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&found))
         {
-            let want = "1 to cache.disk_mib, and cache.disk";
-            return Some(("site.disk_mib", want, got.to_string()));
+            let expected = "1 to cache.disk_mib, and cache.disk";
+            return Some(("site.disk_mib", expected, found.to_string()));
         }
-        let most = self.upstream.head_timeout_s;
-        let heads = site
+        let max_s = self.upstream.head_timeout_s;
+        let timeouts = site
             .rewrite
             .limits_of_hosts()
             .filter_map(|it| it.head_timeout_s);
-        let got = heads.max().filter(|got| *got > most)?;
-        let want = "no more than upstream.head_timeout_s";
-        Some(("site.rewrite limits.head_timeout_s", want, got.to_string()))
+        let found = timeouts.max().filter(|found| *found > max_s)?;
+        let expected = "no more than upstream.head_timeout_s";
+        Some((
+            "site.rewrite limits.head_timeout_s",
+            expected,
+            found.to_string(),
+        ))
     }
 
     fn check_acme(&self) -> Option<InvalidValue> {
         let acme = self.tls.acme.as_ref()?;
         if !acme.terms_of_service_agreed {
-            let want = "true, which states that you agree to the terms of the authority";
-            return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
+            let expected = "true, which states that you agree to the terms of the authority";
+            return Some((
+                "tls.acme.terms_of_service_agreed",
+                expected,
+                "false".to_owned(),
+            ));
         }
         if let Some((certificate, _)) = self.tls.files().next() {
-            let want = "no tls.certificate beside it";
-            return Some(("tls.acme", want, format!("{certificate:?}")));
+            let expected = "no tls.certificate beside it";
+            return Some(("tls.acme", expected, format!("{certificate:?}")));
         }
         if acme.directory.scheme() != "https" || !acme.directory.has_host() {
-            let want = "an https URL";
-            return Some(("tls.acme.directory", want, acme.directory.to_string()));
+            let expected = "an https URL";
+            return Some(("tls.acme.directory", expected, acme.directory.to_string()));
         }
         if !(1..=99).contains(&acme.renew_percent) {
-            let got = acme.renew_percent.to_string();
-            return Some(("tls.acme.renew_percent", "1 to 99", got));
+            let found = acme.renew_percent.to_string();
+            return Some(("tls.acme.renew_percent", "1 to 99", found));
         }
         let is_mail = |address: &str| address.split('@').count() == 2 && !address.contains(':');
         if let Some(wrong) = acme.contact.iter().find(|address| !is_mail(address)) {
-            let want = "mail addresses, such as admin@site.test";
-            return Some(("tls.acme.contact", want, format!("{wrong:?}")));
+            let expected = "mail addresses, such as admin@site.test";
+            return Some(("tls.acme.contact", expected, format!("{wrong:?}")));
         }
         if self.listen.tls().is_empty() {
-            let want = "listen.tls to be set";
-            return Some(("tls.acme", want, "none".to_owned()));
+            let expected = "listen.tls to be set";
+            return Some(("tls.acme", expected, "none".to_owned()));
         }
         let names = || self.site.iter().flat_map(|site| &site.names);
         let is_name = |name: &String| matches!(Host::parse(name), Ok(Host::Domain(_)));
         if let Some(address) = names().find(|name| !is_name(name)) {
-            let want = "hostnames in site.names, no addresses";
-            return Some(("tls.acme", want, address.clone()));
+            let expected = "hostnames in site.names, no addresses";
+            return Some(("tls.acme", expected, address.clone()));
         }
         match acme.challenge {
             Challenge::TlsAlpn01 => None,
@@ -179,23 +192,24 @@ impl Config {
                     .iter()
                     .any(|protocol| protocol == "http/1.1");
                 (listen.plain.is_empty() || !speaks).then(|| {
-                    let want = "listen.plain and http/1.1 in listen.protocols, which http-01 needs";
-                    ("tls.acme.challenge", want, format!("{listen:?}"))
+                    let expected =
+                        "listen.plain and http/1.1 in listen.protocols, which http-01 needs";
+                    ("tls.acme.challenge", expected, format!("{listen:?}"))
                 })
             }
             Challenge::Dns01 => {
-                let want = "names in zones of [dns], with dns.listen set, which dns-01 needs";
+                let expected = "names in zones of [dns], with dns.listen set, which dns-01 needs";
                 if self.dns.listen.is_empty() {
-                    return Some(("tls.acme.challenge", want, "none".to_owned()));
+                    return Some(("tls.acme.challenge", expected, "none".to_owned()));
                 }
-                let is_ours = |name: &str| {
+                let is_in_own_zone = |name: &str| {
                     let mut zones = self.dns.zone.iter();
                     zones.any(|zone| is_in_zone(&name.to_ascii_lowercase(), &zone.apex))
                 };
                 let sites = self.site.iter();
                 let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
-                let elsewhere = names().chain(zones).find(|name| !is_ours(name))?;
-                Some(("tls.acme.challenge", want, elsewhere.clone()))
+                let elsewhere = names().chain(zones).find(|name| !is_in_own_zone(name))?;
+                Some(("tls.acme.challenge", expected, elsewhere.clone()))
             }
         }
     }
@@ -205,6 +219,6 @@ impl Config {
 fn with_display_value<N: ToString>(
     fault: Option<(&'static str, &'static str, N)>,
 ) -> Option<InvalidValue> {
-    let (what, want, got) = fault?;
-    Some((what, want, got.to_string()))
+    let (key, expected, found) = fault?;
+    Some((key, expected, found.to_string()))
 }

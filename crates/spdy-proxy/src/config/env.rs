@@ -52,9 +52,9 @@ pub(crate) fn apply_overrides<C: DeserializeOwned>(
     instead: &BTreeMap<String, String>,
 ) -> Result<C, ConfigError> {
     for (name, value) in instead {
-        let wrong = |why: String| ConfigError::Environment {
+        let wrong = |reason: String| ConfigError::Environment {
             name: name.clone(),
-            why,
+            reason,
         };
         let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
         set_key(&mut table, &path, parse_value(value)).map_err(wrong)?;
@@ -63,7 +63,7 @@ pub(crate) fn apply_overrides<C: DeserializeOwned>(
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
         ConfigError::Environment {
             name: names.join(", "),
-            why: describe_error(&redact_error(error.message())),
+            reason: describe_error(&redact_error(error.message())),
         }
     })
 }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn unparsable_variable_error_names_expected_value() {
-        for (text, want) in [
+        for (text, expected) in [
             ("[listen]\nplain = ['localhost:80']\n", "127.0.0.1:8443"),
             ("[cache]\nmemory_mib = '64MB'\n", "expected a whole number"),
             (
@@ -124,7 +124,7 @@ mod tests {
             ),
         ] {
             let error = read(&format!("{text}{SITE}"), &[]).expect_err("invalid configuration");
-            assert!(error.contains(want), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
         let error = read(SITE, &[("LISTEN__TLS", "['[::]']")]).expect_err("invalid configuration");
         assert!(error.contains("127.0.0.1:8443"), "{error}");
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn invalid_override_error_names_variable_or_line() {
-        for (text, variable, told) in [
+        for (text, variable, expected) in [
             (
                 SITE,
                 ("COLOUR", "red"),
@@ -190,7 +190,7 @@ mod tests {
             ("[cache", ("CACHE__DISK_MIB", "1"), "line 1"),
         ] {
             let error = read(text, &[variable]).unwrap_err();
-            assert!(error.contains(told), "{variable:?}: {error}");
+            assert!(error.contains(expected), "{variable:?}: {error}");
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn origin_only_config_takes_keys_from_environment() {
+    fn origin_only_config_reads_keys_from_environment() {
         let origin = url::Url::parse("https://b.test/").unwrap();
         let of = |name: &str, value: &str| {
             let variable = (format!("{PREFIX}{name}"), value.to_owned());

@@ -12,22 +12,22 @@ pub enum ConfigError {
     #[error("invalid configuration: {0}")]
     Syntax(String),
     /// An environment variable that sets no key.
-    #[error("{name} in the environment: {why}")]
+    #[error("{name} in the environment: {reason}")]
     Environment {
         /// The variable.
         name: String,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// A value is invalid.
-    #[error("{what}: expected {want}, found {got}")]
+    #[error("{key}: expected {expected}, found {found}")]
     InvalidValue {
         /// The key.
-        what: String,
+        key: String,
         /// What is valid.
-        want: &'static str,
+        expected: &'static str,
         /// What is there.
-        got: String,
+        found: String,
     },
 }
 
@@ -40,7 +40,7 @@ impl From<toml::de::Error> for ConfigError {
 
 /// `error`, with the expected value added if it is missing.
 pub(crate) fn describe_error(error: &str) -> String {
-    let wants = [
+    let expectations = [
         (
             "invalid socket address syntax",
             "an IP address and a port, such as 127.0.0.1:8443 or [::]:443",
@@ -53,9 +53,11 @@ pub(crate) fn describe_error(error: &str) -> String {
         ("expected u64", "a whole number from 0"),
         ("expected u32", "a whole number from 0"),
     ];
-    let want = wants.iter().find(|(what, _)| error.contains(what));
-    match want {
-        Some((_, want)) => format!("{}; expected {want}", error.trim_end()),
+    let expectation = expectations
+        .iter()
+        .find(|(fragment, _)| error.contains(fragment));
+    match expectation {
+        Some((_, expectation)) => format!("{}; expected {expectation}", error.trim_end()),
         None => error.to_owned(),
     }
 }

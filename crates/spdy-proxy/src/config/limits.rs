@@ -87,8 +87,9 @@ mod tests {
     #[test]
     fn limits_below_the_least_value_are_refused() {
         let fault = |text: &str| {
-            let limits: ClientLimitsConfig = toml::from_str(text).expect("keys of [limits]");
-            limits.fault().map(|(key, _, got)| (key, got))
+            let limits: ClientLimitsConfig =
+                toml::from_str(text).expect("the text is a valid [limits]");
+            limits.fault().map(|(key, _, found_key)| (key, found_key))
         };
         assert_eq!(fault(""), None);
         assert_eq!(
@@ -102,11 +103,11 @@ mod tests {
             "keepalive_s",
         ] {
             assert_eq!(fault(&format!("{key} = 1")), None);
-            let (got, value) = fault(&format!("{key} = 0")).expect("a fault");
-            assert_eq!((got, value), (format!("limits.{key}").as_str(), 0));
+            let (found_key, value) = fault(&format!("{key} = 0")).expect("a fault");
+            assert_eq!((found_key, value), (format!("limits.{key}").as_str(), 0));
         }
         assert_eq!(fault("max_head_bytes = 8192"), None);
-        let want = ("limits.max_head_bytes", 8191);
-        assert_eq!(fault("max_head_bytes = 8191"), Some(want));
+        let expected = ("limits.max_head_bytes", 8191);
+        assert_eq!(fault("max_head_bytes = 8191"), Some(expected));
     }
 }

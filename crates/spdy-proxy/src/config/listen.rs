@@ -103,8 +103,8 @@ impl ListenConfig {
 
     /// `Alt-Svc` with the public port of HTTP/3, if it is configured; otherwise the port is that of the listener that the client used.
     pub(crate) fn alt_svc(&self) -> Option<HeaderValue> {
-        let said = self.public_port.filter(|port| *port != 0);
-        said.map(alt_svc::h3_at)
+        let public_port = self.public_port.filter(|port| *port != 0);
+        public_port.map(alt_svc::h3_at)
     }
 }
 
@@ -156,50 +156,54 @@ mod tests {
     #[test]
     fn tls_terminated_upstream_uses_the_public_port() {
         let trusted = ["10.0.0.0/8".to_owned()];
-        let here = vec![SocketAddr::from(([127, 0, 0, 1], 8080))];
-        for (tls, public_port, want) in [
+        let plain = vec![SocketAddr::from(([127, 0, 0, 1], 8080))];
+        for (tls, public_port, expected) in [
             (vec![], None, Some(443)),
             (vec![], Some(0), Some(443)),
             (vec![], Some(8443), Some(8443)),
-            (here.clone(), None, None),
+            (plain.clone(), None, None),
         ] {
             let listen = ListenConfig {
                 tls: Some(tls),
-                plain: here.clone(),
+                plain: plain.clone(),
                 public_port,
                 trusted: trusted.to_vec(),
                 proxy_protocol: true,
                 ..ListenConfig::default()
             };
-            let want = TrustedProxies::read(&trusted).map(|in_front| {
-                in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port: want })
+            let expected = TrustedProxies::read(&trusted).map(|in_front| {
+                in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port: expected })
             });
-            assert_eq!(listen.trusted_proxies(), want, "{public_port:?}");
+            assert_eq!(listen.trusted_proxies(), expected, "{public_port:?}");
         }
     }
 
     #[test]
     fn tls_listens_by_default_only_without_plain() {
-        let here = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        for (tls, plain, want) in [
-            (None, vec![], vec![here(8443)]),
-            (None, vec![here(80)], vec![]),
-            (Some(vec![here(443)]), vec![here(80)], vec![here(443)]),
-            (Some(vec![]), vec![here(80)], vec![]),
+        let localhost = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (tls, plain, expected) in [
+            (None, vec![], vec![localhost(8443)]),
+            (None, vec![localhost(80)], vec![]),
+            (
+                Some(vec![localhost(443)]),
+                vec![localhost(80)],
+                vec![localhost(443)],
+            ),
+            (Some(vec![]), vec![localhost(80)], vec![]),
         ] {
             let listen = ListenConfig {
                 tls,
                 plain,
                 ..ListenConfig::default()
             };
-            assert_eq!(listen.tls(), want, "{listen:?}");
+            assert_eq!(listen.tls(), expected, "{listen:?}");
         }
     }
 
     #[test]
     fn site_url_is_the_one_clients_use() {
         let all = |address: &str| vec![address.parse().expect("an address")];
-        for (tls, trusted, public_port, want) in [
+        for (tls, trusted, public_port, expected) in [
             (true, false, None, "https://a.test:8443/"),
             (true, true, Some(443), "https://a.test/"),
             (false, false, None, "http://a.test:8080/"),
@@ -216,7 +220,7 @@ mod tests {
                 ..ListenConfig::default()
             };
             let url = listen.site_url("a.test").expect("a URL");
-            assert_eq!(url.as_str(), want, "{tls}, {trusted}, {public_port:?}");
+            assert_eq!(url.as_str(), expected, "{tls}, {trusted}, {public_port:?}");
         }
     }
 }

@@ -188,9 +188,9 @@ impl Config {
     pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
         let spoken = self.listen.protocols.iter().map(|name| {
             name.parse().map_err(|_| ConfigError::InvalidValue {
-                what: "listen.protocols".to_owned(),
-                want: "spdy/2, spdy/3, spdy/3.1, h2, h3 or http/1.1",
-                got: name.clone(),
+                key: "listen.protocols".to_owned(),
+                expected: "spdy/2, spdy/3, spdy/3.1, h2, h3 or http/1.1",
+                found: name.clone(),
             })
         });
         spoken.collect()

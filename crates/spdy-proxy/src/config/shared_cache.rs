@@ -82,28 +82,28 @@ impl SharedConfig {
         let urls: Vec<_> = self.urls.iter().map(NodeUrl::parsed).collect();
         let schemes: BTreeSet<_> = urls.iter().flatten().map(Url::scheme).collect();
         let is_node = |url: &Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host();
-        let got = || {
+        let found = || {
             let shown: Vec<String> = urls.iter().map(|url| redact(url.as_ref())).collect();
             shown.join(", ")
         };
         if schemes.len() != 1 || !urls.iter().all(|url| url.as_ref().is_some_and(is_node)) {
-            let want = "redis:// or rediss:// URLs of nodes, all with TLS or none";
-            return Some(("cache.shared.urls", want, got()));
+            let expected = "redis:// or rediss:// URLs of nodes, all with TLS or none";
+            return Some(("cache.shared.urls", expected, found()));
         }
         if self.authority.is_some() && !schemes.contains("rediss") {
             return Some((
                 "cache.shared.authority",
                 "rediss:// URLs in cache.shared.urls",
-                got(),
+                found(),
             ));
         }
-        for (what, number) in [
+        for (key, number) in [
             ("cache.shared.object_kib", self.object_kib),
             ("cache.shared.ttl_s", self.ttl_s),
             ("cache.shared.timeout_ms", self.timeout_ms),
         ] {
             if number == 0 {
-                return Some((what, "1 or more", number.to_string()));
+                return Some((key, "1 or more", number.to_string()));
             }
         }
         None
@@ -179,23 +179,23 @@ mod tests {
         ] {
             let text = format!("{SITE}[cache.shared]\nurls = {urls}\n");
             let error = Config::parse(&text).expect_err("it is wrong");
-            for told in [error.to_string(), format!("{error:?}")] {
-                assert!(!told.contains("sesame"), "{urls}: {told}");
+            for printed in [error.to_string(), format!("{error:?}")] {
+                assert!(!printed.contains("sesame"), "{urls}: {printed}");
             }
             let name = format!("{PREFIX}CACHE__SHARED__URLS");
             let variables = from_variables([(name, urls.to_owned())]);
             let error = Config::parse_with_env(SITE, &variables).expect_err("it is wrong");
-            for told in [error.to_string(), format!("{error:?}")] {
-                assert!(!told.contains("sesame"), "{urls}: {told}");
+            for printed in [error.to_string(), format!("{error:?}")] {
+                assert!(!printed.contains("sesame"), "{urls}: {printed}");
             }
         }
         let urls = "urls = ['redis://user:sesame@a.test:1']";
         let config = Config::parse(&format!("{SITE}[cache.shared]\n{urls}\n"));
         let shared = config.expect("a valid value").cache.shared;
-        let told = format!("{shared:?}");
-        assert!(told.contains("redis://a.test:1"), "{told}");
-        assert!(!told.contains("sesame"), "{told}");
-        let node = &shared.expect("it is there").urls[0];
+        let printed = format!("{shared:?}");
+        assert!(printed.contains("redis://a.test:1"), "{printed}");
+        assert!(!printed.contains("sesame"), "{printed}");
+        let node = &shared.expect("the body has arrived").urls[0];
         assert_eq!(node.reveal(), "redis://user:sesame@a.test:1");
     }
 }

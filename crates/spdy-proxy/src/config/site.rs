@@ -52,17 +52,20 @@ fn yes() -> bool {
 }
 
 impl SiteConfig {
-    /// A fault in its names, with those of other sites in `taken`, to which it adds its own: the key, what is valid, and the value.
-    pub(crate) fn check_names<'a>(&'a self, taken: &mut BTreeSet<&'a str>) -> Option<InvalidValue> {
+    /// A fault in its names, with those of other sites in `used_names`, to which it adds its own: the key, what is valid, and the value.
+    pub(crate) fn check_names<'a>(
+        &'a self,
+        used_names: &mut BTreeSet<&'a str>,
+    ) -> Option<InvalidValue> {
         if self.names.is_empty() {
             return Some(("site.names", "at least one", "0".to_owned()));
         }
         for name in &self.names {
             if !is_name(name) {
-                let want = "a complete hostname in lower case (letters, digits, '-' and '_' between dots, no wildcard), or an address";
-                return Some(("site.names", want, format!("{name:?}")));
+                let expected = "a complete hostname in lower case (letters, digits, '-' and '_' between dots, no wildcard), or an address";
+                return Some(("site.names", expected, format!("{name:?}")));
             }
-            if !taken.insert(name) {
+            if !used_names.insert(name) {
                 return Some((
                     "site.names",
                     "each name in one site only",
@@ -78,9 +81,9 @@ impl SiteConfig {
         if is_origin_url(&self.origin) {
             return None;
         }
-        let want = "an http or https URL of a host, without a path or a user";
-        let got = format!("{:?}", redact_origin(&self.origin).as_str());
-        Some(("site.origin", want, got))
+        let expected = "an http or https URL of a host, without a path or a user";
+        let found = format!("{:?}", redact_origin(&self.origin).as_str());
+        Some(("site.origin", expected, found))
     }
 }
 
@@ -110,11 +113,11 @@ fn is_origin_url(origin: &Url) -> bool {
 
 /// `origin` without its user name and password, for logs and errors.
 fn redact_origin(origin: &Url) -> Url {
-    let mut told = origin.clone();
+    let mut redacted = origin.clone();
     // An error is a URL that can have neither.
-    let _ = told.set_username("");
-    let _ = told.set_password(None);
-    told
+    let _ = redacted.set_username("");
+    let _ = redacted.set_password(None);
+    redacted
 }
 
 #[cfg(test)]
@@ -146,9 +149,10 @@ mod tests {
         for name in [
             "*.a.test", "*", "a.*.test", "A.test", "a.test..", "a..test", "", parts, &long, &many,
         ] {
-            let told = fault(&format!("'{name}'"), "https://origin.test").expect("it matches none");
-            assert!(told.contains("no wildcard"), "{name}: {told}");
-            assert!(told.ends_with(&format!("found {name:?}")), "{told}");
+            let message =
+                fault(&format!("'{name}'"), "https://origin.test").expect("the name is rejected");
+            assert!(message.contains("no wildcard"), "{name}: {message}");
+            assert!(message.ends_with(&format!("found {name:?}")), "{message}");
         }
     }
 
@@ -161,10 +165,10 @@ mod tests {
             "https://secret@origin.test",
             "ftp://user:secret@origin.test/",
         ] {
-            let told = fault("'a.test'", origin).expect("it cannot work");
-            assert!(told.contains("without a path or a user"), "{told}");
-            assert!(told.contains("://origin.test"), "{told}");
-            assert!(!told.contains("secret"), "{told}");
+            let message = fault("'a.test'", origin).expect("the origin is rejected");
+            assert!(message.contains("without a path or a user"), "{message}");
+            assert!(message.contains("://origin.test"), "{message}");
+            assert!(!message.contains("secret"), "{message}");
         }
         assert_eq!(fault("'a.test'", "https://origin.test:8443"), None);
     }

@@ -77,13 +77,13 @@ impl TelemetryConfig {
     /// A fault in it: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
         if let Some(endpoint) = &self.endpoint
-            && let Some(got) = endpoint_fault(endpoint)
+            && let Some(found) = endpoint_fault(endpoint)
         {
-            return Some(("telemetry.endpoint", EXPECTED_ENDPOINT, got));
+            return Some(("telemetry.endpoint", EXPECTED_ENDPOINT, found));
         }
         if let Some(sample) = self.sample.filter(|part| !(0.0..=1.0).contains(part)) {
-            let want = "a number from 0 to 1";
-            return Some(("telemetry.sample", want, sample.to_string()));
+            let expected = "a number from 0 to 1";
+            return Some(("telemetry.sample", expected, sample.to_string()));
         }
         if self.service_name.as_deref() == Some("") {
             return Some(("telemetry.service_name", "a name", "none".to_owned()));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn invalid_telemetry_error_names_key_and_hides_password() {
-        for (line, told) in [
+        for (line, expected) in [
             (
                 "sample = 1.5",
                 "telemetry.sample: expected a number from 0 to 1, found 1.5",
@@ -178,7 +178,7 @@ mod tests {
             ("protocol = 'grpc'", "unknown field `protocol`"),
         ] {
             let error = read(&format!("[telemetry]\n{line}")).unwrap_err();
-            assert!(error.contains(told), "{line}: {error}");
+            assert!(error.contains(expected), "{line}: {error}");
             assert!(!error.contains("sesame"), "{line}: {error}");
         }
     }

@@ -128,16 +128,16 @@ impl UpstreamConfig {
             return Some(("upstream.queue", "at least 1", self.queue.to_string()));
         }
         if self.retry_percent > 100 {
-            let got = self.retry_percent.to_string();
-            return Some(("upstream.retry_percent", "0 to 100", got));
+            let found = self.retry_percent.to_string();
+            return Some(("upstream.retry_percent", "0 to 100", found));
         }
         if !(1..=DAY_S).contains(&self.write_timeout_s) {
-            let got = self.write_timeout_s.to_string();
-            return Some(("upstream.write_timeout_s", "1 to 86400", got));
+            let found = self.write_timeout_s.to_string();
+            return Some(("upstream.write_timeout_s", "1 to 86400", found));
         }
         if !(1..=self.connections).contains(&self.max_uploads()) {
-            let want = "at least 1, and no more than upstream.connections";
-            return Some(("upstream.uploads", want, self.max_uploads().to_string()));
+            let expected = "at least 1, and no more than upstream.connections";
+            return Some(("upstream.uploads", expected, self.max_uploads().to_string()));
         }
         None
     }
@@ -160,13 +160,13 @@ mod tests {
             let config = read(key).expect("valid configuration");
             assert_eq!(config.upstream.write_timeout_s, seconds, "{key:?}");
         }
-        for (key, got) in [
+        for (key, found) in [
             ("write_timeout_s = 0", "0"),
             ("write_timeout_s = 86401", "86401"),
         ] {
             let error = read(key).expect_err("invalid configuration").to_string();
-            let said = format!("upstream.write_timeout_s: expected 1 to 86400, found {got}");
-            assert_eq!(error, said);
+            let message = format!("upstream.write_timeout_s: expected 1 to 86400, found {found}");
+            assert_eq!(error, message);
         }
     }
 }

@@ -44,8 +44,8 @@ impl WebSocketConfig {
     /// A key with an invalid value: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, u64)> {
         if !(1..=DAY_S).contains(&self.idle_timeout_s) {
-            let what = "websocket.idle_timeout_s";
-            return Some((what, "1 to 86400", self.idle_timeout_s));
+            let key = "websocket.idle_timeout_s";
+            return Some((key, "1 to 86400", self.idle_timeout_s));
         }
         (self.open == 0).then_some(("websocket.open", "at least 1", 0))
     }
@@ -62,16 +62,16 @@ mod tests {
 
     #[test]
     fn only_invalid_websocket_values_are_rejected() {
-        let judged = |idle_timeout_s, per_client, open| {
+        let fault = |idle_timeout_s, per_client, open| {
             let config = WebSocketConfig {
                 idle_timeout_s,
                 per_client,
                 open,
             };
-            config.fault().map(|(what, _, got)| (what, got))
+            config.fault().map(|(key, _, found)| (key, found))
         };
         let idle = "websocket.idle_timeout_s";
-        for (config, wanted) in [
+        for (config, expected) in [
             ((300, 256, 4096), None),
             ((300, 0, 4096), None),
             ((300, 256, 100), None),
@@ -81,7 +81,7 @@ mod tests {
             ((300, 0, 0), Some(("websocket.open", 0))),
         ] {
             let (idle, of_client, open) = config;
-            assert_eq!(judged(idle, of_client, open), wanted, "{config:?}");
+            assert_eq!(fault(idle, of_client, open), expected, "{config:?}");
         }
     }
 }

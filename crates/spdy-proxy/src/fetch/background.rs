@@ -19,22 +19,29 @@ use crate::response::stale_entry::StaleEntry;
 pub(crate) struct BackgroundFetch(OriginExchange);
 
 impl BackgroundFetch {
-    /// A fetch of `wanted` that begins now, as the `leader` of requests that come later.
+    /// A fetch of `request` that begins now, as the `leader` of requests that come later.
     pub(crate) fn new(
         context: &Arc<FetchContext>,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         leader: FetchLeader,
         forward: Forward,
     ) -> Self {
         let purpose = FetchPurpose::Cache;
-        let fetch = FetchState::new(context, wanted, known, Some(leader), forward, purpose);
+        let fetch = FetchState::new(
+            context,
+            request,
+            stale_entry,
+            Some(leader),
+            forward,
+            purpose,
+        );
         Self(OriginExchange::new(fetch))
     }
 
     /// Runs until the response has begun; the rest continues by itself.
     pub(crate) async fn run(self) -> PrefetchResult {
-        let mut origin = Duration::ZERO; // no client is told
+        let mut origin = Duration::ZERO; // no client gets it
         match self.0.run(Body::empty(), &mut origin).await {
             ExchangeOutcome::Delivery(delivery) => delivery.deliver_to_cache(),
             ExchangeOutcome::Rejected(_, status) if !is_origin_error(status) => {

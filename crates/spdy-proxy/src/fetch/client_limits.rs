@@ -43,11 +43,11 @@ impl ClientLimits {
     /// The response to a client that causes too many requests to origins; `None` if it does not.
     pub(crate) fn reject_over_rate(
         &self,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         now: Instant,
         counters: &Counters,
     ) -> Option<Response<Body>> {
-        let from = wanted.from?;
+        let from = request.from?;
         if self.miss_rate.admits(from, now) {
             return None;
         }

@@ -5,37 +5,43 @@ use spdy_cache::conditions;
 
 use crate::fetch::fetch_state::{FetchPurpose, FetchState};
 
-/// Whether the range that arrived may be of another representation than the one the client has a part of: it then needs the whole.
+/// Whether the range in the response may be of another representation than the part that the client has. The client then needs all of it.
 pub(crate) fn is_range_of_other_representation(
     fetch: &FetchState,
-    asked: &HeaderMap,
+    sent_headers: &HeaderMap,
     head: &response::Parts,
 ) -> bool {
-    if fetch.wanted.moved.is_none() || !asked.contains_key(header::RANGE) {
+    if fetch.request.proxied.is_none() || !sent_headers.contains_key(header::RANGE) {
         return false;
     }
-    let said = &fetch.wanted.ask.headers;
+    let client_headers = &fetch.request.head.headers;
     match head.status {
-        StatusCode::PARTIAL_CONTENT => {
-            !conditions::range_holds(said, &head.headers, fetch.context.clock.wall_now())
-        }
-        StatusCode::RANGE_NOT_SATISFIABLE => said.contains_key(header::IF_RANGE),
+        StatusCode::PARTIAL_CONTENT => !conditions::range_holds(
+            client_headers,
+            &head.headers,
+            fetch.context.clock.wall_now(),
+        ),
+        StatusCode::RANGE_NOT_SATISFIABLE => client_headers.contains_key(header::IF_RANGE),
         _ => false,
     }
 }
 
-/// Applies the client's own conditions to an answer of another host, which did not get them; a stored answer is checked with them.
-pub(crate) fn answer_client_conditions(
+/// Applies the client's own conditions to a response of another host, which did not get them; a stored response is checked with them.
+pub(crate) fn apply_client_conditions(
     fetch: &FetchState,
     status: StatusCode,
     served: &HeaderMap,
-    is_kept: bool,
+    is_storable: bool,
 ) -> Option<response::Parts> {
-    if fetch.wanted.moved.is_none() || fetch.purpose == FetchPurpose::Cache {
+    if fetch.request.proxied.is_none() || fetch.purpose == FetchPurpose::Cache {
         return None;
     }
-    let said = &fetch.wanted.ask.headers;
-    let head =
-        conditions::conditional_response(said, status, served, fetch.context.clock.wall_now());
-    head.filter(|head| !is_kept || head.status == StatusCode::PRECONDITION_FAILED)
+    let client_headers = &fetch.request.head.headers;
+    let head = conditions::conditional_response(
+        client_headers,
+        status,
+        served,
+        fetch.context.clock.wall_now(),
+    );
+    head.filter(|head| !is_storable || head.status == StatusCode::PRECONDITION_FAILED)
 }

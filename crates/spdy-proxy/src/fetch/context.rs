@@ -28,20 +28,20 @@ pub(crate) struct FetchContext {
 }
 
 impl FetchContext {
-    /// Copies the response for `wanted` from the disk or the shared tier into memory; `false` if they have none.
-    pub(crate) async fn promote(&self, wanted: &ProxyRequest) -> bool {
-        let found = |stored: &Stored| self.pages.stylesheets.record_stored(wanted, stored);
-        self.cache.promote(wanted, &found).await
+    /// Copies the response for `request` from the disk or the shared tier into memory; `false` if they have none.
+    pub(crate) async fn promote(&self, request: &ProxyRequest) -> bool {
+        let record = |stored: &Stored| self.pages.stylesheets.record_stored(request, stored);
+        self.cache.promote(request, &record).await
     }
 
-    /// The same from the shared tier, if `known` was fresh once and is stale now, and the response is newer.
+    /// The same from the shared tier, if `local` was fresh once and is stale now, and the response is newer.
     pub(crate) async fn promote_newer(
         &self,
-        wanted: &ProxyRequest,
-        known: Option<&Stored>,
+        request: &ProxyRequest,
+        local: Option<&Stored>,
         now: SystemTime,
     ) -> bool {
-        let found = |stored: &Stored| self.pages.stylesheets.record_stored(wanted, stored);
-        self.cache.promote_newer(wanted, known, now, &found).await
+        let record = |stored: &Stored| self.pages.stylesheets.record_stored(request, stored);
+        self.cache.promote_newer(request, local, now, &record).await
     }
 }

@@ -94,17 +94,17 @@ impl Delivery {
         plan: RewritePlan,
     ) -> Self {
         let (shared, reservation) = stored.unzip();
-        if let RewritePlan::SkipPage(why) = &plan {
+        if let RewritePlan::SkipPage(reason) = &plan {
             let stored = shared.as_deref().filter(|_| is_stored);
-            let (context, wanted) = (&fetch.context, &fetch.wanted);
-            finished_page::record_skipped(context, wanted, *why, stored, client.head.status);
+            let (context, request) = (&fetch.context, &fetch.request);
+            finished_page::record_skipped(context, request, *reason, stored, client.head.status);
         }
         let announced = http_body::Body::size_hint(&origin.body).exact();
         let announced = announced.filter(|_| plan.passes());
         let (writer, recorded) = match reservation {
             Some(reservation) => {
-                let most = fetch.context.cache.limits.max_object_bytes;
-                shared_body::kept(most, reservation, announced)
+                let max_bytes = fetch.context.cache.limits.max_object_bytes;
+                shared_body::retained(max_bytes, reservation, announced)
             }
             None => shared_body::streamed(announced),
         };
@@ -139,8 +139,8 @@ impl Delivery {
             let mut head = Response::new(()).into_parts().0;
             head.status = self.client.head.status;
             head.headers = std::mem::take(&mut self.client.head.headers);
-            let (wanted, client) = (&self.fetch.wanted, &self.client);
-            respond::streaming(wanted, head, own, client.may_encode, &client.status)
+            let (request, client) = (&self.fetch.request, &self.client);
+            respond::streaming(request, head, own, client.may_encode, &client.status)
         });
         let outcome = match self.is_stored {
             true => Outcome::MISS,
@@ -174,12 +174,12 @@ impl Delivery {
     /// The client's response while the shared one arrives.
     fn stream_shared(&self) -> Option<Response<Body>> {
         let (fetch, stored) = (&self.fetch, self.shared.as_ref()?);
-        let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
+        let policy = fetch.context.cache.policy(fetch.request.origin_kind());
         let (own, recorded) = (Some(&self.client.head.headers), &self.recorded);
-        let (wanted, now) = (&fetch.wanted, fetch.context.clock.wall_now());
+        let (request, now) = (&fetch.request, fetch.context.clock.wall_now());
         from_shared_body(
             policy,
-            wanted,
+            request,
             stored,
             own,
             recorded,
@@ -222,26 +222,27 @@ impl Delivery {
             recorded,
             ..
         } = self;
-        let (context, wanted) = (fetch.context.clone(), fetch.wanted.clone());
-        let seen = Arc::new(fetch.observations());
-        let rewriter = ResponseRewriter::new(plan, &wanted, &origin.headers, Some(seen.clone()));
+        let (context, request) = (fetch.context.clone(), fetch.request.clone());
+        let observations = Arc::new(fetch.observations());
+        let rewriter =
+            ResponseRewriter::new(plan, &request, &origin.headers, Some(observations.clone()));
         let span = rewriter.kind().and_then(|_| {
-            let within = wanted.span_context.as_ref();
+            let within = request.span_context.as_ref();
             context.telemetry.rewrite_span(within)
         });
         let pump = Pump {
-            page: PageProgress::new(context.observer.begin(&wanted), span),
+            page: PageProgress::new(context.observer.begin(&request), span),
             context,
             shared,
             is_stored,
             status: client.head.status,
             leader: fetch.leader.take(),
             rewriter,
-            seen,
+            observations,
             is_redirect_free: origin.is_redirect_free,
             writer,
             since: fetch.since,
-            wanted,
+            request,
         };
         pump.start(origin.body);
         drop(recorded);

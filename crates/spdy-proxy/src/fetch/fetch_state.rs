@@ -17,9 +17,9 @@ use crate::rewrite::site_observations::SiteObservations;
 /// A fetch in progress.
 pub(crate) struct FetchState {
     pub(crate) context: Arc<FetchContext>,
-    pub(crate) wanted: ProxyRequest,
+    pub(crate) request: ProxyRequest,
     /// The stored response that the request revalidates.
-    pub(crate) known: Option<StaleEntry>,
+    pub(crate) stale_entry: Option<StaleEntry>,
     /// Present if other requests may wait for this fetch.
     pub(crate) leader: Option<FetchLeader>,
     /// Why the stored response is not enough.
@@ -42,8 +42,8 @@ impl FetchState {
     /// A fetch that begins now.
     pub(crate) fn new(
         context: &Arc<FetchContext>,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         leader: Option<FetchLeader>,
         forward_reason: Forward,
         purpose: FetchPurpose,
@@ -52,8 +52,9 @@ impl FetchState {
         Self {
             context: context.clone(),
             since: cache.purge_snapshot(),
-            known: known.filter(|known| known.is_unpurged(cache, &wanted.key)),
-            wanted,
+            stale_entry: stale_entry
+                .filter(|stale_entry| stale_entry.is_unpurged(cache, &request.key)),
+            request,
             leader,
             forward_reason,
             purpose,
@@ -69,14 +70,14 @@ impl FetchState {
 
     /// What was observed of the site, for this request.
     pub(crate) fn observations(&self) -> SiteObservations {
-        self.context.pages.observations(&self.wanted)
+        self.context.pages.observations(&self.request)
     }
 
     /// The stored response, although it is stale, if the origin's failure allows it. Followers are informed of the failure, too.
     pub(crate) fn stale_on_error(&mut self, failure: Failure) -> Option<Response<Body>> {
         let (cache, now) = (&self.context.cache, self.context.clock.wall_now());
-        let known = self.known.as_ref();
-        let stale = respond_stale_on_error(cache, &self.wanted, known, failure, now)?;
+        let entry = self.stale_entry.as_ref();
+        let stale = respond_stale_on_error(cache, &self.request, entry, failure, now)?;
         if let Some(leader) = self.leader.take() {
             leader.fail(failure);
         }

@@ -19,7 +19,7 @@ use crate::telemetry::page_reports;
 pub(crate) struct FinishedPage<'a> {
     pub(crate) report: PageReport,
     pub(crate) status: StatusCode,
-    /// The resources that it names, up to a limit.
+    /// The references in it, up to a limit.
     pub(crate) references: &'a [Reference],
     /// It is stored, so that other requests may use it.
     pub(crate) is_shared: bool,
@@ -27,82 +27,90 @@ pub(crate) struct FinishedPage<'a> {
     pub(crate) public: Option<&'a Stored>,
     /// Targets of what was prefetched for it: fetched, or loaded from the disk or the shared tier.
     pub(crate) prefetched: &'a [String],
-    /// What rewriting took.
+    /// The time of rewriting.
     pub(crate) rewriting: Duration,
-    /// It went as it came: this is what would have become of it.
+    /// It was not changed: these are the results that it would have had.
     pub(crate) is_dry_run: bool,
 }
 
 /// Records a page that was read to its end, and its result.
-pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: FinishedPage<'_>) {
-    let Some(url) = wanted.url() else {
+pub(crate) fn record(context: &FetchContext, request: &ProxyRequest, done: FinishedPage<'_>) {
+    let Some(url) = request.url() else {
         return;
     };
-    let (mut report, named, is_shared) = (done.report, done.references, done.is_shared);
-    // An error page does not show what the next answer to the same request contains.
+    let (mut report, references, is_shared) = (done.report, done.references, done.is_shared);
+    // An error page does not show the policy of the next response to the same request.
     let is_page = done.status == StatusCode::OK;
-    let own = wanted.client_url().filter(|_| !wanted.is_alias());
-    if let (None, Some(seen)) = (report.skip_reason, own) {
+    let own = request.client_url().filter(|_| !request.is_alias());
+    if let (None, Some(page_url)) = (report.skip_reason, own) {
         let guarded = std::mem::take(&mut report.guarded);
-        let pages = &wanted.site.pages;
+        let pages = &request.site.pages;
         match is_page {
-            true => pages.record_page(&seen, guarded, report.tells),
+            true => pages.record_page(&page_url, guarded, report.tells),
             false => {
-                let is_quiet = report.tells == ReferrerScope::SameSite;
+                let hides_referrer = report.tells == ReferrerScope::SameSite;
                 pages.record_head(
-                    || Some(seen),
+                    || Some(page_url),
                     PagePolicy {
                         csp_guard: guarded,
-                        hides_referrer: is_quiet,
+                        hides_referrer,
                     },
                 );
             }
         }
     }
     let counters = &context.telemetry.counters;
-    let (became, moved, named_so) = match done.is_dry_run {
+    let (page_label, proxied_label, alias_label) = match done.is_dry_run {
         true => ("dry-run", "would-proxy", "would-alias"),
         false => ("rewritten", "proxied", "aliased"),
     };
     counters.count(
         CounterFamily::Pages,
-        report.skip_reason.map_or(became, PageSkipReason::name),
+        report.skip_reason.map_or(page_label, PageSkipReason::name),
     );
-    let by_path = report.proxied - report.aliased;
-    counters.add(CounterFamily::References, moved, by_path as u64);
+    let proxied_by_path = report.proxied - report.aliased;
+    counters.add(
+        CounterFamily::References,
+        proxied_label,
+        proxied_by_path as u64,
+    );
     if report.aliased > 0 {
-        counters.add(CounterFamily::References, named_so, report.aliased as u64);
+        counters.add(
+            CounterFamily::References,
+            alias_label,
+            report.aliased as u64,
+        );
     }
     for (reason, count) in &report.skipped_by_reason {
         counters.add(CounterFamily::References, reason, *count as u64);
     }
     tracing::debug!(%url, proxied = report.proxied, skipped = report.unchanged_count(), "finished a page");
-    if let (Some(stored), true) = (done.public, is_page && !wanted.is_alias()) {
-        let along = if done.is_dry_run { &[] } else { named };
-        context.observer.page_finished(wanted, stored, along);
+    if let (Some(stored), true) = (done.public, is_page && !request.is_alias()) {
+        let preloadable = if done.is_dry_run { &[] } else { references };
+        context.observer.page_finished(request, stored, preloadable);
     }
     let page = page_reports::RewrittenPage {
         url: url.as_str(),
         at: context.clock.wall_now(),
         is_public: is_shared,
         rewriting: done.rewriting,
-        named,
+        named: references,
         prefetched: done.prefetched,
         is_dry_run: done.is_dry_run,
     };
     context.pages.reports.record(&page, report);
 }
 
-/// A page is passed on as it is.
+/// Records a page that is passed on without a change.
 pub(crate) fn record_skipped(
     context: &FetchContext,
-    wanted: &ProxyRequest,
-    why: PageSkipReason,
+    request: &ProxyRequest,
+    reason: PageSkipReason,
     stored: Option<&Stored>,
     status: StatusCode,
 ) {
     let done = FinishedPage {
-        report: PageReport::skipped(why),
+        report: PageReport::skipped(reason),
         status,
         references: &[],
         is_shared: stored.is_some(),
@@ -111,5 +119,5 @@ pub(crate) fn record_skipped(
         rewriting: Duration::ZERO,
         is_dry_run: false,
     };
-    record(context, wanted, done);
+    record(context, request, done);
 }

@@ -19,12 +19,12 @@ pub(crate) fn follow(
     at: &ProxyRequest,
     head: &response::Parts,
     times: Times,
-    followed: &mut RedirectChain,
+    redirects: &mut RedirectChain,
 ) -> Result<Option<ProxyRequest>, Box<Response<Body>>> {
-    let Some((moved, load)) = &at.moved else {
+    let Some((proxied, load)) = &at.proxied else {
         return Ok(None);
     };
-    let next = match followed.decide(&at.site.rules, moved, *load, &head.headers) {
+    let next = match redirects.decide(&at.site.rules, proxied, *load, &head.headers) {
         // A browser would check its policy at each hop.
         Redirect::Follow(next) => {
             let guarded = at.site.pages.guarded_kinds(&at.site.rules, next.url());
@@ -40,23 +40,23 @@ pub(crate) fn follow(
         }
         Redirect::Refuse(refusal) => {
             fetch.stop_coalescing();
-            tracing::debug!(%refusal, url = %moved.url(), "rejected a redirect");
+            tracing::debug!(%refusal, url = %proxied.url(), "rejected a redirect");
             return Err(Box::new(refused(fetch, &refusal.into())));
         }
     };
-    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
-    let asked = &fetch.wanted.ask;
-    followed.add(policy, asked, head, times, next.url());
+    let policy = fetch.context.cache.policy(fetch.request.origin_kind());
+    let request_head = &fetch.request.head;
+    redirects.add(policy, request_head, head, times, next.url());
     let next = at.at_redirect_target(next, *load);
-    next.map(Some).map_err(|why| {
+    next.map(Some).map_err(|rejection| {
         fetch.stop_coalescing();
-        Box::new(refused(fetch, &why))
+        Box::new(refused(fetch, &rejection))
     })
 }
 
 /// The response when a rule forbids to continue.
-fn refused(fetch: &FetchState, why: &RequestRejection) -> Response<Body> {
+fn refused(fetch: &FetchState, rejection: &RequestRejection) -> Response<Body> {
     let counters = &fetch.context.telemetry.counters;
-    counters.count(CounterFamily::RefusedRequests, why.name());
-    respond::with_outcome(respond::refused(why), Outcome::REFUSED)
+    counters.count(CounterFamily::RefusedRequests, rejection.name());
+    respond::with_outcome(respond::refused(rejection), Outcome::REFUSED)
 }

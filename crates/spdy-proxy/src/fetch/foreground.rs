@@ -23,16 +23,16 @@ use crate::upstream::error::UpstreamError;
 pub(crate) struct ForegroundFetch(OriginExchange);
 
 impl ForegroundFetch {
-    /// A fetch of `wanted` that begins now. Other requests may wait for it if it has a `leader`.
+    /// A fetch of `request` that begins now. Other requests may wait for it if it has a `leader`.
     pub(crate) fn new(
         context: &Arc<FetchContext>,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         leader: Option<FetchLeader>,
         forward: Forward,
     ) -> Self {
         let purpose = FetchPurpose::Client;
-        let fetch = FetchState::new(context, wanted, known, leader, forward, purpose);
+        let fetch = FetchState::new(context, request, stale_entry, leader, forward, purpose);
         Self(OriginExchange::new(fetch))
     }
 

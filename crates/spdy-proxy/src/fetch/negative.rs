@@ -15,43 +15,49 @@ use crate::response::respond::{self, CACHE_NAME};
 use crate::telemetry::counters::Outcome;
 use crate::upstream::error::UpstreamError;
 
-/// Whether a host's response to `wanted` applies to every client: the client chose no part of the request.
-fn is_shareable(wanted: &ProxyRequest) -> bool {
-    let asked = &wanted.ask.headers;
-    let is_whole = wanted.ask.method == Method::GET && !asked.contains_key(header::RANGE);
-    let is_of_client = asked.contains_key(header::ACCEPT_LANGUAGE)
-        || wanted.client_headers().contains_key(CDN_LOOP);
-    wanted.moved.is_some() && is_whole && !is_of_client
+/// Whether a host's response to `request` applies to every client: the client chose no part of the request.
+fn is_shareable(request: &ProxyRequest) -> bool {
+    let request_headers = &request.head.headers;
+    let is_full =
+        request.head.method == Method::GET && !request_headers.contains_key(header::RANGE);
+    let is_of_client = request_headers.contains_key(header::ACCEPT_LANGUAGE)
+        || request.client_headers().contains_key(CDN_LOOP);
+    request.proxied.is_some() && is_full && !is_of_client
 }
 
 /// The response from a negative entry, if there is one for this request.
 pub(crate) fn respond(fetch: &mut FetchState) -> Option<Response<Body>> {
-    if !is_shareable(&fetch.wanted) {
+    if !is_shareable(&fetch.request) {
         return None;
     }
     let now = fetch.context.clock.now();
-    let dead = fetch
+    let entry = fetch
         .context
         .cache
         .negative
-        .lookup(&fetch.wanted.key, now)?;
-    let (moved, load) = fetch.wanted.moved.as_ref()?;
-    let (stale, mut response) = match &dead {
+        .lookup(&fetch.request.key, now)?;
+    let (proxied, load) = fetch.request.proxied.as_ref()?;
+    let (stale, mut response) = match &entry {
         NegativeEntry::Unreachable(error) => (
             Failure::Unreachable,
-            respond::for_upstream_error(&fetch.wanted, error),
+            respond::for_upstream_error(&fetch.request, error),
         ),
         NegativeEntry::Rejected {
             at,
             status,
             headers,
         } => {
-            match sanitize_response::sanitize(&fetch.wanted.site.rules, at, *load, *status, headers)
-            {
+            match sanitize_response::sanitize(
+                &fetch.request.site.rules,
+                at,
+                *load,
+                *status,
+                headers,
+            ) {
                 sanitize_response::SanitizedResponse::Serve(_) => return None,
                 instead => (
                     Failure::Status(*status),
-                    respond::from_sanitized(moved, instead),
+                    respond::from_sanitized(proxied, instead),
                 ),
             }
         }
@@ -69,12 +75,12 @@ pub(crate) fn respond(fetch: &mut FetchState) -> Option<Response<Body>> {
 pub(crate) fn record_failure(fetch: &FetchState, error: &UpstreamError) {
     // A host in backoff is recorded already, with the duration. A fetch that others wait for is not finished, or its own request
     // records it.
-    let is_known = matches!(
+    let is_recorded = matches!(
         error,
         UpstreamError::Backoff(_) | UpstreamError::CoalesceTimeout | UpstreamError::Overloaded(_)
     );
-    let is_new = error.limit().is_none() && !is_known;
-    if is_shareable(&fetch.wanted) && is_new {
+    let is_new = error.limit().is_none() && !is_recorded;
+    if is_shareable(&fetch.request) && is_new {
         record(fetch, NegativeEntry::Unreachable(error.clone()));
     }
 }
@@ -82,9 +88,11 @@ pub(crate) fn record_failure(fetch: &FetchState, error: &UpstreamError) {
 /// Records that the host responded with `head`, which is not served.
 pub(crate) fn record_rejected(fetch: &FetchState, at: &ProxyRequest, head: &response::Parts) {
     // The response is about this request only, or it is a redirect.
-    let is_of_one = head.status.is_redirection() || is_request_error(head.status);
-    let Some((moved, _)) = &at.moved else { return };
-    if is_of_one || !is_shareable(&fetch.wanted) {
+    let is_request_specific = head.status.is_redirection() || is_request_error(head.status);
+    let Some((proxied, _)) = &at.proxied else {
+        return;
+    };
+    if is_request_specific || !is_shareable(&fetch.request) {
         return;
     }
     let mut headers = HeaderMap::new();
@@ -100,18 +108,18 @@ pub(crate) fn record_rejected(fetch: &FetchState, at: &ProxyRequest, head: &resp
     record(
         fetch,
         NegativeEntry::Rejected {
-            at: Box::new(moved.clone()),
+            at: Box::new(proxied.clone()),
             status: head.status,
             headers,
         },
     );
 }
 
-fn record(fetch: &FetchState, dead: NegativeEntry) {
+fn record(fetch: &FetchState, entry: NegativeEntry) {
     let now = fetch.context.clock.now();
     fetch
         .context
         .cache
         .negative
-        .record(&fetch.wanted.key, dead, now);
+        .record(&fetch.request.key, entry, now);
 }

@@ -48,10 +48,10 @@ impl OriginExchange {
 
     /// Runs until the origin's response can be delivered. `body` is what the client sends. Adds the time of the origins to `origin`.
     pub(crate) async fn run(mut self, body: Body, origin: &mut Duration) -> ExchangeOutcome {
-        if let Some(dead) = negative::respond(&mut self.fetch) {
-            return ExchangeOutcome::response(dead);
+        if let Some(negative_response) = negative::respond(&mut self.fetch) {
+            return ExchangeOutcome::response(negative_response);
         }
-        let body = match self.fetch.wanted.expects_continue(&body) {
+        let body = match self.fetch.request.expects_continue(&body) {
             true => defer_until_continue(body),
             false => match buffer_start(body).await {
                 Ok(body) => body,
@@ -60,24 +60,24 @@ impl OriginExchange {
         };
         let mut fill = request_whole::start(&mut self.fetch);
         let mut headers = self.first_headers(&body);
-        let (body, broken) = detect_client_abort(body);
+        let (body, aborted) = detect_client_abort(body);
         let mut body = Some(body);
-        let mut followed = RedirectChain::default();
-        let mut at = self.fetch.wanted.clone();
+        let mut redirects = RedirectChain::default();
+        let mut at = self.fetch.request.clone();
         let is_background = self.fetch.purpose == FetchPurpose::Cache;
         let (spans, forward) = (
             self.fetch.context.telemetry.spans(),
             self.fetch.forward_reason,
         );
-        let mut spans = FetchSpans::of(spans, &self.fetch.wanted, forward, is_background);
+        let mut spans = FetchSpans::of(spans, &self.fetch.request, forward, is_background);
         loop {
             let mut request = Request::new(body.take().unwrap_or_default());
             *request.headers_mut() = headers.clone();
-            let asking = self.send(&at, request, spans.as_mut(), origin);
-            let (answered, times) = asking.await;
-            let (head, body) = match answered {
+            let exchange = self.send(&at, request, spans.as_mut(), origin);
+            let (result, times) = exchange.await;
+            let (head, body) = match result {
                 Ok(response) => response.into_parts(),
-                Err(_) if broken.get() => {
+                Err(_) if aborted.get() => {
                     return ExchangeOutcome::response(incomplete_request());
                 }
                 Err(error) => {
@@ -89,12 +89,12 @@ impl OriginExchange {
                 head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
             // Under an alias, the client follows the redirects of the host itself.
             if is_redirect && !at.is_alias() {
-                match follow_redirect::follow(&mut self.fetch, &at, &head, times, &mut followed) {
+                match follow_redirect::follow(&mut self.fetch, &at, &head, times, &mut redirects) {
                     Ok(Some(next)) => {
                         at = next;
                         // The stored response is for the URL of the redirect.
                         strip_conditions(&mut headers);
-                        followed.name(&at.site.rules, &mut headers);
+                        redirects.name(&at.site.rules, &mut headers);
                         continue;
                     }
                     Ok(None) => {}
@@ -105,13 +105,18 @@ impl OriginExchange {
                 headers.remove(header::RANGE);
                 continue;
             }
-            let sent = SentRequest {
+            let sent_request = SentRequest {
                 at: &at,
                 headers: &headers,
             };
-            if let Some(why) =
-                request_whole::reject_reason(&self.fetch, &sent, &head, &body, times, &followed)
-            {
+            if let Some(why) = request_whole::reject_reason(
+                &self.fetch,
+                &sent_request,
+                &head,
+                &body,
+                times,
+                &redirects,
+            ) {
                 if let Some(fill) = fill.take() {
                     fill.abort(body.size_hint().exact());
                 }
@@ -134,19 +139,19 @@ impl OriginExchange {
                     _ => None,
                 };
                 if let Some(why) = why {
-                    tracing::debug!(why, uri = %at.ask.uri, "repeating the request without a condition or range");
-                    self.fetch.known = None;
+                    tracing::debug!(why, uri = %at.head.uri, "repeating the request without a condition or range");
+                    self.fetch.stale_entry = None;
                     strip_conditions(&mut headers);
                     continue;
                 }
             }
             if let Some(spans) = spans {
-                self.fetch.wanted.span_context = Some(spans.into_context());
+                self.fetch.request.span_context = Some(spans.into_context());
             }
             if let Some(fill) = &mut fill {
                 fill.charge(body.size_hint().exact().unwrap_or_default());
             }
-            return match process_response::process(self.fetch, &at, head, body, times, &followed) {
+            return match process_response::process(self.fetch, &at, head, body, times, &redirects) {
                 ExchangeOutcome::Delivery(delivery) => {
                     ExchangeOutcome::Delivery(Box::new(delivery.with_range_fill(fill)))
                 }
@@ -162,11 +167,11 @@ impl OriginExchange {
 
     /// The fields of the first request, which has this body.
     fn first_headers(&self, body: &Body) -> HeaderMap {
-        let mut headers = self.fetch.wanted.origin_headers();
-        if let Some(known) = &self.fetch.known {
-            known.conditional.apply(&mut headers);
+        let mut headers = self.fetch.request.origin_headers();
+        if let Some(entry) = &self.fetch.stale_entry {
+            entry.conditional.apply(&mut headers);
         } else if self.fetch.leader.is_some() {
-            // Other requests will want the whole of it.
+            // Other requests need the full response.
             strip_conditions(&mut headers);
         }
         if body.size_hint().exact() == Some(0) {
@@ -176,7 +181,7 @@ impl OriginExchange {
         // Not the length that the client stated: an origin would wait for that, and take the next request for content.
         match body.size_hint().exact() {
             // Some origins respond with 411 if a method that expects content has no length (RFC 9110 §8.6).
-            Some(0) if !needs_content_length_zero(&self.fetch.wanted.ask.method) => {
+            Some(0) if !needs_content_length_zero(&self.fetch.request.head.method) => {
                 headers.remove(header::CONTENT_LENGTH);
             }
             Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
@@ -193,18 +198,18 @@ impl OriginExchange {
         spans: Option<&mut FetchSpans>,
         origin: &mut Duration,
     ) -> (Result<Response<Body>, UpstreamError>, Times) {
-        (*request.method_mut(), *request.uri_mut()) = (at.ask.method.clone(), at.ask.uri.clone());
-        let span = spans.map(|spans| spans.ask(at, request.headers_mut()));
+        (*request.method_mut(), *request.uri_mut()) = (at.head.method.clone(), at.head.uri.clone());
+        let span = spans.map(|spans| spans.start_request(at, request.headers_mut()));
         let requested = self.fetch.context.clock.wall_now();
-        let asked = self.fetch.context.clock.now();
+        let sent_at = self.fetch.context.clock.now();
         let priority = self.priority();
-        let answered = self.request_origin(at, request, priority).await;
-        *origin += self.fetch.context.clock.now() - asked;
+        let result = self.request_origin(at, request, priority).await;
+        *origin += self.fetch.context.clock.now() - sent_at;
         if let Some(span) = span {
-            let told = answered.as_ref();
-            span.answered(told.map(|response| (response.status(), response.version())));
+            let outcome = result.as_ref();
+            span.finish(outcome.map(|response| (response.status(), response.version())));
         }
-        if let Ok(response) = &answered {
+        if let Ok(response) = &result {
             let class = class_of(response.status());
             self.fetch
                 .context
@@ -216,11 +221,11 @@ impl OriginExchange {
             requested,
             received: self.fetch.context.clock.wall_now(),
         };
-        (answered, times)
+        (result, times)
     }
 
     fn priority(&self) -> Priority {
-        match self.fetch.wanted.arrival {
+        match self.fetch.request.arrival {
             _ if self.fetch.purpose == FetchPurpose::Cache => Priority::LOWEST,
             Some(arrival) => arrival.priority,
             None => Priority::HIGHEST,
@@ -229,7 +234,7 @@ impl OriginExchange {
 
     /// The response when there is none from an origin.
     pub(crate) fn fail(mut self, error: &UpstreamError) -> Response<Body> {
-        tracing::debug!(%error, uri = %self.fetch.wanted.ask.uri, "request to the origin failed");
+        tracing::debug!(%error, uri = %self.fetch.request.head.uri, "request to the origin failed");
         let failure = match error {
             UpstreamError::Overloaded(status) => Failure::Status(*status),
             _ => Failure::Unreachable,
@@ -238,38 +243,38 @@ impl OriginExchange {
             return stale;
         }
         negative::record_failure(&self.fetch, error);
-        let mut response = respond::for_upstream_error(&self.fetch.wanted, error);
+        let mut response = respond::for_upstream_error(&self.fetch.request, error);
         let headers = response.headers_mut();
         CacheStatus::forwarded(CACHE_NAME, self.fetch.forward_reason).append_to(headers);
         respond::with_outcome(response, Outcome::UNREACHABLE)
     }
 
-    /// Sends a request to the origin of `wanted`.
+    /// Sends a request to the origin of `request`.
     async fn request_origin(
         &self,
-        wanted: &ProxyRequest,
+        proxy_request: &ProxyRequest,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let (clock, telemetry) = (&self.fetch.context.clock, &self.fetch.context.telemetry);
         let (upstream, begun) = (self.fetch.context.origins.upstream(), clock.now());
-        let answered = match &wanted.moved {
+        let result = match &proxy_request.proxied {
             None => upstream.fetch(OriginKind::Site, request, priority).await,
-            Some((moved, _)) => {
-                let rules = &wanted.site.rules;
-                let of_host = ThirdPartyLimits {
+            Some((proxied, _)) => {
+                let rules = &proxy_request.site.rules;
+                let host_limits = ThirdPartyLimits {
                     site: rules.site_origin(),
-                    limits: rules.limits(moved),
+                    limits: rules.limits(proxied),
                     counters: &telemetry.counters,
                 };
                 upstream
-                    .fetch_third_party(&of_host, request, priority)
+                    .fetch_third_party(&host_limits, request, priority)
                     .await
             }
         };
-        if answered.is_ok() {
+        if result.is_ok() {
             let took = clock.now() - begun;
-            telemetry.latency.record(wanted.origin_kind(), took);
+            telemetry.latency.record(proxy_request.origin_kind(), took);
         }
         for (limit, met) in [
             ("retry_percent", upstream.take_retries_withheld()),
@@ -279,7 +284,7 @@ impl OriginExchange {
                 telemetry.counters.add(CounterFamily::Limits, limit, met);
             }
         }
-        answered
+        result
     }
 }
 

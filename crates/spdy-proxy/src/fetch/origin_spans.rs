@@ -27,16 +27,16 @@ pub(crate) struct FetchSpans {
 pub(crate) struct OriginSpan(Option<OpenSpan>);
 
 impl FetchSpans {
-    /// For a fetch of `wanted`; `None` if there are no spans.
+    /// For a fetch of `request`; `None` if there are no spans.
     pub(crate) fn of(
         spans: Option<&Arc<Spans>>,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         forward: Forward,
         is_background: bool,
     ) -> Option<Self> {
         Some(Self {
             spans: spans?.clone(),
-            within: wanted.span_context.clone()?,
+            within: request.span_context.clone()?,
             forward,
             is_background,
             origin_requests: 0,
@@ -44,22 +44,26 @@ impl FetchSpans {
     }
 
     /// Starts the span of a request to the origin of `at`. If it is the site's own, `headers` get the trace context.
-    pub(crate) fn ask(&mut self, at: &ProxyRequest, headers: &mut HeaderMap) -> OriginSpan {
-        let (kind, name) = (SpanKind::Client, span_name(&at.ask.method));
+    pub(crate) fn start_request(
+        &mut self,
+        at: &ProxyRequest,
+        headers: &mut HeaderMap,
+    ) -> OriginSpan {
+        let (kind, name) = (SpanKind::Client, span_name(&at.head.method));
         let is_first = self.origin_requests == 0;
-        let mut place = match self.is_background && is_first {
+        let mut scope = match self.is_background && is_first {
             true => self.spans.linked_span(&self.within, kind, name),
             false => self.spans.child_span(&self.within, kind, name),
         };
         if self.is_background && is_first {
             // The rest of the fetch, and its consequences, belong to the trace that it began.
-            self.within = place.context.clone();
+            self.within = scope.context.clone();
         }
-        if at.moved.is_none() {
-            place.context.set_headers(headers);
+        if at.proxied.is_none() {
+            scope.context.set_headers(headers);
         }
-        if let Some(open) = &mut place.open {
-            let (method, uri) = (&at.ask.method, &at.ask.uri);
+        if let Some(open) = &mut scope.open {
+            let (method, uri) = (&at.head.method, &at.head.uri);
             let (forward, is_background) = (self.forward, self.is_background);
             set_origin_request(
                 open,
@@ -71,7 +75,7 @@ impl FetchSpans {
             );
         }
         self.origin_requests = self.origin_requests.saturating_add(1);
-        OriginSpan(place.open)
+        OriginSpan(scope.open)
     }
 
     /// The context for the consequences of the fetch.
@@ -82,9 +86,9 @@ impl FetchSpans {
 
 impl OriginSpan {
     /// Records the response, or its absence.
-    pub(crate) fn answered(self, answered: Result<(StatusCode, Version), &UpstreamError>) {
+    pub(crate) fn finish(self, result: Result<(StatusCode, Version), &UpstreamError>) {
         if let Self(Some(mut open)) = self {
-            set_origin_response(&mut open, answered.map_err(UpstreamError::name));
+            set_origin_response(&mut open, result.map_err(UpstreamError::name));
         }
     }
 }

@@ -11,26 +11,26 @@ use crate::request::proxy_request::ProxyRequest;
 
 /// Is informed of pages and style sheets. It gets the context with each call and does not keep it: the context holds the observer.
 pub(crate) trait PageObserver: std::fmt::Debug + Send + Sync {
-    /// A response to `wanted` begins. Gives what may be prefetched for it.
-    fn begin(&self, wanted: &ProxyRequest) -> PagePrefetches;
+    /// A response to `request` begins. Gives what may be prefetched for it.
+    fn begin(&self, request: &ProxyRequest) -> PagePrefetches;
 
-    /// The response to `wanted` has these `references`.
+    /// The response to `request` has these `references`.
     fn references_found(
         &self,
         context: &Arc<FetchContext>,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         prefetches: &mut PagePrefetches,
         references: &[Reference],
     );
 
-    /// A style sheet, the response to `wanted`, is complete. It is the same for all clients.
-    fn stylesheet_finished(&self, wanted: &ProxyRequest, references: &[Reference]);
+    /// A style sheet, the response to `request`, is complete. It is the same for all clients.
+    fn stylesheet_finished(&self, request: &ProxyRequest, references: &[Reference]);
 
-    /// A page, the response to `wanted`, is complete. It is stored as `stored`, and public.
-    fn page_finished(&self, wanted: &ProxyRequest, stored: &Stored, references: &[Reference]);
+    /// A page, the response to `request`, is complete. It is stored as `stored`, and public.
+    fn page_finished(&self, request: &ProxyRequest, stored: &Stored, references: &[Reference]);
 
-    /// A stored page with `note` is the response to `wanted`, without a rewrite.
-    fn page_reused(&self, context: &Arc<FetchContext>, wanted: &ProxyRequest, note: &[u8]);
+    /// A stored page with `note` is the response to `request`, without a rewrite.
+    fn page_reused(&self, context: &Arc<FetchContext>, request: &ProxyRequest, note: &[u8]);
 }
 
 /// The prefetches of one response.
@@ -39,7 +39,7 @@ pub(crate) struct PagePrefetches {
     /// What may still be prefetched for the request that led to it.
     pub(crate) budget: PrefetchBudget,
     /// How many more references may be looked up for a prefetch.
-    pub(crate) lookups_left: usize,
+    pub(crate) remaining_lookups: usize,
     /// Targets of what was prefetched for it.
     pub(crate) started: Vec<String>,
 }

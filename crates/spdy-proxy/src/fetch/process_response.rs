@@ -41,7 +41,7 @@ pub(crate) fn process(
     mut head: response::Parts,
     body: Body,
     times: Times,
-    followed: &RedirectChain,
+    redirects: &RedirectChain,
 ) -> ExchangeOutcome {
     forward_headers::remove_hop_by_hop(&mut head.headers);
     // A client that follows the origin's own `Alt-Svc` would bypass the proxy (RFC 7838). The proxy sends its own.
@@ -51,13 +51,13 @@ pub(crate) fn process(
         let date = spdy_cache::date::to_value(times.received);
         head.headers.insert(header::DATE, date);
     }
-    followed.restrict(
-        fetch.context.cache.policy(fetch.wanted.origin_kind()),
+    redirects.restrict(
+        fetch.context.cache.policy(fetch.request.origin_kind()),
         &mut head,
         times,
     );
-    if !is_safe(&fetch.wanted.ask.method) {
-        fetch.context.cache.invalidate_after(&fetch.wanted, &head);
+    if !is_safe(&fetch.request.head.method) {
+        fetch.context.cache.invalidate_after(&fetch.request, &head);
         // This response is newer than what it purged.
         fetch.since = fetch.context.cache.purge_snapshot();
     }
@@ -74,9 +74,9 @@ pub(crate) fn process(
     if served.is_err() {
         negative::record_rejected(&fetch, at, &head);
     }
-    let fitting =
+    let accepted =
         served.and_then(|served| served_head::check_size(&fetch, at, &body).map(|()| served));
-    let (served, work) = match fitting {
+    let (served, plan) = match accepted {
         Ok(served) => served,
         Err(response) => {
             if head.status.is_client_error() {
@@ -86,22 +86,23 @@ pub(crate) fn process(
             return ExchangeOutcome::Rejected(response, head.status);
         }
     };
-    let mut kept_head = clone_head(&head);
-    if !work.passes() {
-        forward_headers::remove_vary(&mut kept_head.headers, "accept-encoding");
+    let mut stored_head = clone_head(&head);
+    if !plan.passes() {
+        forward_headers::remove_vary(&mut stored_head.headers, "accept-encoding");
     }
-    followed.add_surrogate_keys(&mut kept_head.headers);
-    let stored = check_shareable(&fetch, &kept_head, times, followed);
+    redirects.add_surrogate_keys(&mut stored_head.headers);
+    let stored = check_shareable(&fetch, &stored_head, times, redirects);
     let stored = stored.and_then(|stored| Ok((stored, reserve_memory(&fetch, &body)?)));
-    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
-    let is_of_use = |stored: &Stored| stored.is_reusable(policy);
-    let is_stored = stored.as_ref().is_ok_and(|(stored, _)| is_of_use(stored));
+    let policy = fetch.context.cache.policy(fetch.request.origin_kind());
+    let is_reusable = |stored: &Stored| stored.is_reusable(policy);
+    let is_stored = stored.as_ref().is_ok_and(|(stored, _)| is_reusable(stored));
     if !is_stored {
         forget_replaced(&mut fetch, head.status);
     }
-    let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
-    let is_kept = stored.is_ok() && is_whole;
-    let conditional = conditions::answer_client_conditions(&fetch, head.status, &served, is_kept);
+    let is_full = at.head.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
+    let is_storable = stored.is_ok() && is_full;
+    let conditional =
+        conditions::apply_client_conditions(&fetch, head.status, &served, is_storable);
     if let Some(head) = conditional {
         fetch.stop_coalescing();
         let mut response = Response::from_parts(head, Body::empty());
@@ -111,7 +112,7 @@ pub(crate) fn process(
     }
     let mut status = CacheStatus::forwarded(CACHE_NAME, fetch.forward_reason);
     let stored = match stored {
-        Ok((stored, (claim, has_room))) if head.status != StatusCode::PARTIAL_CONTENT => {
+        Ok((stored, (reservation, has_room))) if head.status != StatusCode::PARTIAL_CONTENT => {
             status = match (is_stored, has_room) {
                 (false, _) => uncacheable_status(&fetch, status, Uncacheable::NeverReusable),
                 (true, true) => status
@@ -119,26 +120,29 @@ pub(crate) fn process(
                     .ttl(stored.ttl(fetch.context.clock.wall_now())),
                 (true, false) => uncacheable_status(&fetch, status, Uncacheable::BodyMemory),
             };
-            let stored = served_head::with_page_note(&fetch, stored, &served, &followed.note());
-            Some((Arc::new(stored.with_client_headers(served.clone())), claim))
+            let stored = served_head::with_page_note(&fetch, stored, &served, &redirects.note());
+            Some((
+                Arc::new(stored.with_client_headers(served.clone())),
+                reservation,
+            ))
         }
         Ok(_) => None,
-        Err(why) => {
-            status = uncacheable_status(&fetch, status, why);
+        Err(reason) => {
+            status = uncacheable_status(&fetch, status, reason);
             None
         }
     };
-    let is_redirect_free = at.key == fetch.wanted.key;
+    let is_redirect_free = at.key == fetch.request.key;
     let (mut client, ()) = Response::new(()).into_parts();
     (client.status, client.headers) = (head.status, served);
     let may_encode = match &stored {
-        Some((stored, _)) => !breach_guard::is_stored_per_client(&fetch.wanted, stored),
-        None => !breach_guard::may_contain_secret(&fetch.wanted, &head.headers),
+        Some((stored, _)) => !breach_guard::is_stored_per_client(&fetch.request, stored),
+        None => !breach_guard::may_contain_secret(&fetch.request, &head.headers),
     };
-    if at.ask.method == Method::HEAD {
+    if at.head.method == Method::HEAD {
         fetch.stop_coalescing();
         let response =
-            respond::streaming(&fetch.wanted, client, Body::empty(), may_encode, &status);
+            respond::streaming(&fetch.request, client, Body::empty(), may_encode, &status);
         let response = respond::with_outcome(response, Outcome::UNCACHEABLE);
         return ExchangeOutcome::response(response);
     }
@@ -152,6 +156,6 @@ pub(crate) fn process(
         may_encode,
         status,
     };
-    let delivery = Delivery::new(fetch, origin, client, stored, is_stored, work);
+    let delivery = Delivery::new(fetch, origin, client, stored, is_stored, plan);
     ExchangeOutcome::Delivery(Box::new(delivery))
 }

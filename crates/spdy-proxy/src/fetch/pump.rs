@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{StatusCode, header};
 use http_body::Body as _;
 use spdy::body::{Body, BoxError};
-use spdy_cache::body::Body as KeptBody;
+use spdy_cache::body::Body as CacheBody;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::page_report::PageReport;
@@ -36,13 +36,13 @@ use crate::telemetry::spans::{BROKEN, OpenSpan};
 /// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
 const MAX_PAGE_START_DELAY: Duration = Duration::from_millis(20);
-/// Most references of one page that are remembered.
+/// The most references of one page that are recorded.
 const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
     pub(crate) context: Arc<FetchContext>,
-    pub(crate) wanted: ProxyRequest,
+    pub(crate) request: ProxyRequest,
     /// Present if the response is shared with requests that wait for it.
     pub(crate) shared: Option<Arc<Stored>>,
     /// Whether it is then stored: a response that is stale on arrival may be useless for later requests.
@@ -51,8 +51,8 @@ pub(crate) struct Pump {
     /// Lives until the response is in the cache, so that no other request fetches it in between.
     pub(crate) leader: Option<FetchLeader>,
     pub(crate) rewriter: ResponseRewriter,
-    /// The facts that it is rewritten with.
-    pub(crate) seen: Arc<SiteObservations>,
+    /// What was observed of the site: the facts that the page is rewritten with.
+    pub(crate) observations: Arc<SiteObservations>,
     /// No redirect led to it.
     pub(crate) is_redirect_free: bool,
     pub(crate) writer: SharedBodyWriter,
@@ -62,7 +62,7 @@ pub(crate) struct Pump {
 
 /// What was found in a page or a style sheet so far.
 pub(crate) struct PageProgress {
-    /// References to moved resources or to the site's own.
+    /// References to proxied resources or to the site's own.
     references: Vec<Reference>,
     prefetches: PagePrefetches,
     /// The time of rewriting so far.
@@ -87,7 +87,7 @@ impl Pump {
     /// it is sent with the head.
     pub(crate) fn start(self, body: Body) {
         let runtime = self.context.clock.runtime.clone();
-        match self.rewriter.first_sip() {
+        match self.rewriter.first_chunk_len() {
             Some(_) => runtime.begin(Box::pin(self.run(body))),
             None => runtime.spawn(Box::pin(self.run(body))),
         }
@@ -98,19 +98,19 @@ impl Pump {
         let runtime = self.context.clock.runtime.clone();
         let deadline = runtime.now() + self.context.cache.limits.fetch_timeout;
         let is_shared = self.shared.is_some();
-        let mut patience = is_shared.then(|| runtime.sleep_until(deadline));
+        let mut store_timeout = is_shared.then(|| runtime.sleep_until(deadline));
         let mut turns = YieldPolicy::default();
         // Starts when bytes are held and no more are available. Later pieces do not restart it.
         let mut pause = None;
         loop {
             let is_waiting = self.rewriter.is_waiting();
-            let came = std::future::poll_fn(|cx| {
+            let event = std::future::poll_fn(|cx| {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
                     return Poll::Ready(PumpEvent::Frame(frame));
                 }
                 // If only the end is missing, its connection can be used again after it.
-                let is_all = body.size_hint().exact() == Some(0);
-                if !is_all && self.writer.poll_no_readers(cx).is_ready() {
+                let is_complete = body.size_hint().exact() == Some(0);
+                if !is_complete && self.writer.poll_no_readers(cx).is_ready() {
                     return Poll::Ready(PumpEvent::NoReaders);
                 }
                 if is_waiting {
@@ -119,18 +119,21 @@ impl Pump {
                         return Poll::Ready(PumpEvent::Pause);
                     }
                 }
-                match &mut patience {
-                    Some(patience) => patience.as_mut().poll(cx).map(|()| PumpEvent::StoreTimeout),
+                match &mut store_timeout {
+                    Some(store_timeout) => store_timeout
+                        .as_mut()
+                        .poll(cx)
+                        .map(|()| PumpEvent::StoreTimeout),
                     None => Poll::Pending,
                 }
             });
-            let mut piece = match came.await {
+            let mut piece = match event.await {
                 PumpEvent::Frame(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
                     Err(_) => continue, // trailers are not stored, and not passed on
                 },
                 PumpEvent::Frame(Some(Err(error))) => return self.abort(error.to_string()),
-                PumpEvent::Frame(None) => return self.ended().await,
+                PumpEvent::Frame(None) => return self.finish().await,
                 PumpEvent::NoReaders => return,
                 PumpEvent::Pause => {
                     let text = self.rewriter.flush();
@@ -142,7 +145,7 @@ impl Pump {
                     continue;
                 }
                 PumpEvent::StoreTimeout => {
-                    patience = None;
+                    store_timeout = None;
                     if self.writer.stop_retaining() {
                         self.context
                             .telemetry
@@ -153,27 +156,28 @@ impl Pump {
                 }
             };
             while !piece.is_empty() {
-                let whole = self.rewriter.chunk_len();
-                let most = match turns.has_begun {
-                    true => whole,
+                let turn_bytes = self.rewriter.chunk_len();
+                let max_bytes = match turns.has_begun {
+                    true => turn_bytes,
                     // The head of a page and its references wait for no more than this.
-                    false => self.rewriter.first_sip().unwrap_or(whole),
+                    false => self.rewriter.first_chunk_len().unwrap_or(turn_bytes),
                 };
-                let sip = piece.split_to(piece.len().min(most));
-                let taken = sip.len();
+                let chunk = piece.split_to(piece.len().min(max_bytes));
+                let consumed = chunk.len();
                 let began = self.context.clock.now();
-                let text = self.rewriter.write(sip);
+                let text = self.rewriter.write(chunk);
                 self.page.rewrite_time += self.context.clock.now() - began;
                 let text = match text {
                     Ok(text) => text,
                     Err(error) => return self.abort(error.to_string()),
                 };
                 self.prefetch_references();
-                let is_others = turns.must_yield(taken, whole, !text.is_empty(), !piece.is_empty());
+                let must_yield =
+                    turns.must_yield(consumed, turn_bytes, !text.is_empty(), !piece.is_empty());
                 if !text.is_empty() && self.writer.write(text).await.is_err() {
                     return;
                 }
-                if is_others {
+                if must_yield {
                     tokio::task::yield_now().await;
                 }
             }
@@ -181,7 +185,7 @@ impl Pump {
     }
 
     /// The body is complete: the rest goes to its readers, and the results to the cache.
-    async fn ended(mut self) {
+    async fn finish(mut self) {
         let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,
             Err(error) => return self.abort(error.to_string()),
@@ -191,29 +195,34 @@ impl Pump {
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
         }
-        // Before a client can have all of it, and name it next.
-        let became = self.rewriter.take_stylesheet();
-        let is_sheet = became.is_some();
-        let is_untouched = became.as_ref().is_some_and(StylesheetResult::is_unchanged);
-        let mut line = None;
-        if let Some(became) = became
-            && let (Some(url), true) = (self.wanted.client_url(), self.is_redirect_free)
+        // Before a client can have all of it, and request a page that pins it.
+        let stylesheet = self.rewriter.take_stylesheet();
+        let is_stylesheet = stylesheet.is_some();
+        let is_unchanged = stylesheet
+            .as_ref()
+            .is_some_and(StylesheetResult::is_unchanged);
+        let mut note_line = None;
+        if let Some(stylesheet) = stylesheet
+            && let (Some(url), true) = (self.request.client_url(), self.is_redirect_free)
         {
-            let rules = &self.wanted.site.rules;
-            line = Some(became.line());
-            self.context.pages.stylesheets.record(rules, &url, became);
+            let rules = &self.request.site.rules;
+            note_line = Some(stylesheet.line());
+            self.context
+                .pages
+                .stylesheets
+                .record(rules, &url, stylesheet);
         }
         let stored = self.shared.as_deref().filter(|_| self.is_stored);
         let public = stored.filter(|stored| is_public(stored));
-        if is_sheet && stored.is_some_and(is_client_independent) {
+        if is_stylesheet && stored.is_some_and(is_client_independent) {
             let observer = &self.context.observer;
-            observer.stylesheet_finished(&self.wanted, &self.page.references);
+            observer.stylesheet_finished(&self.request, &self.page.references);
         }
-        let is_own = self.wanted.moved.is_none();
-        let said = report
+        let is_own = self.request.proxied.is_none();
+        let policy = report
             .as_ref()
             .filter(|report| is_own && report.skip_reason.is_none());
-        let said = said.map(|report| PagePolicy {
+        let policy = policy.map(|report| PagePolicy {
             csp_guard: report.guarded.clone(),
             hides_referrer: report.tells == ReferrerScope::SameSite,
         });
@@ -228,7 +237,7 @@ impl Pump {
                 rewriting: self.page.rewrite_time,
                 is_dry_run: self.rewriter.is_dry_run(),
             };
-            finished_page::record(&self.context, &self.wanted, done);
+            finished_page::record(&self.context, &self.request, done);
         }
         let pieces = self.writer.finish();
         match (pieces, self.shared) {
@@ -237,27 +246,27 @@ impl Pump {
                 let is_rewritten = !self.rewriter.is_pass_through();
                 let stored = match is_rewritten {
                     false => stored,
-                    true => with_validators(&self.wanted, &stored, &body, is_untouched),
+                    true => with_validators(&self.request, &stored, &body, is_unchanged),
                 };
-                let stored = match said {
-                    Some(said) => {
-                        let made_by = is_rewritten.then(|| self.seen.facts());
-                        with_page_note(&stored, said, made_by.as_ref())
+                let stored = match policy {
+                    Some(policy) => {
+                        let facts = is_rewritten.then(|| self.observations.facts());
+                        with_page_note(&stored, policy, facts.as_ref())
                     }
                     None => stored,
                 };
-                let stored = match line {
-                    Some(line) => {
-                        let note = [stored.note(), line.as_bytes()].concat();
+                let stored = match note_line {
+                    Some(note_line) => {
+                        let note = [stored.note(), note_line.as_bytes()].concat();
                         Arc::new(Stored::clone(&stored).with_note(note))
                     }
                     None => stored,
                 };
-                let kept = self
-                    .context
-                    .cache
-                    .store(&self.wanted.key, &stored, body, self.since);
-                if let Some(object) = kept {
+                let stored_object =
+                    self.context
+                        .cache
+                        .store(&self.request.key, &stored, body, self.since);
+                if let Some(object) = stored_object {
                     self.writer.replace_with_stored(object.body().clone());
                 }
             }
@@ -269,11 +278,11 @@ impl Pump {
     }
 
     /// Ends the recording with an error: its readers get an incomplete body.
-    fn abort(mut self, why: String) {
+    fn abort(mut self, reason: String) {
         if let Some(span) = &mut self.page.span {
             span.set_error(BROKEN);
         }
-        self.writer.fail(why);
+        self.writer.fail(reason);
     }
 
     /// Ends the span of the rewriting.
@@ -287,18 +296,20 @@ impl Pump {
 
     /// Prefetches the references found since the last call.
     fn prefetch_references(&mut self) {
-        let found = self.rewriter.take_references();
-        if found.is_empty() {
+        let references = self.rewriter.take_references();
+        if references.is_empty() {
             return;
         }
         // In a dry run, clients load the resources from elsewhere.
         if !self.rewriter.is_dry_run() {
             let (context, prefetches) = (&self.context, &mut self.page.prefetches);
             let observer = &context.observer;
-            observer.references_found(context, &self.wanted, prefetches, &found);
+            observer.references_found(context, &self.request, prefetches, &references);
         }
         let room = MAX_PAGE_REFERENCES.saturating_sub(self.page.references.len());
-        self.page.references.extend(found.into_iter().take(room));
+        self.page
+            .references
+            .extend(references.into_iter().take(room));
     }
 }
 
@@ -317,38 +328,44 @@ enum PumpEvent {
 /// Decides when other tasks run: a reader can send what there is, and no task waits for the end of a long page.
 #[derive(Debug, Default)]
 struct YieldPolicy {
-    /// Some text came.
+    /// There was some text.
     has_begun: bool,
     /// Bytes since the last yield, in any number of pieces.
-    taken: usize,
+    bytes: usize,
 }
 
 impl YieldPolicy {
-    /// Whether to yield after `taken` more bytes. `is_text` is whether they produced text, and `whole` is the length of a turn. The pump
+    /// Whether to yield after `bytes` more bytes. `is_text` is whether they produced text, and `turn_bytes` is the length of a turn. The pump
     /// yields after each turn, and after the first text if there `is_more`.
-    fn must_yield(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
+    fn must_yield(
+        &mut self,
+        bytes: usize,
+        turn_bytes: usize,
+        is_text: bool,
+        is_more: bool,
+    ) -> bool {
         let begins = is_text && !self.has_begun;
         self.has_begun |= is_text;
-        self.taken += taken;
-        let is_others = self.taken >= whole || begins && is_more;
-        if is_others {
-            self.taken = 0;
+        self.bytes += bytes;
+        let yields = self.bytes >= turn_bytes || begins && is_more;
+        if yields {
+            self.bytes = 0;
         }
-        is_others
+        yields
     }
 }
 
 /// `stored` with a note: the policy of the whole page, and the facts that it was rewritten with.
 fn with_page_note(
     stored: &Arc<Stored>,
-    mut said: PagePolicy,
-    made_by: Option<&RewriteFacts>,
+    mut policy: PagePolicy,
+    facts: Option<&RewriteFacts>,
 ) -> Arc<Stored> {
-    if let Some(by_head) = PagePolicy::parse_note(stored.note()) {
-        said.csp_guard.extend(by_head.csp_guard);
+    if let Some(head_policy) = PagePolicy::parse_note(stored.note()) {
+        policy.csp_guard.extend(head_policy.csp_guard);
     }
-    let mut note = said.note();
-    let lines = made_by.map(RewriteFacts::format_lines).unwrap_or_default();
+    let mut note = policy.note();
+    let lines = facts.map(RewriteFacts::format_lines).unwrap_or_default();
     note.extend_from_slice(lines.as_bytes());
     let mut served = stored.served().clone();
     rewrite_facts::mark_etag(&note, &mut served);
@@ -358,15 +375,15 @@ fn with_page_note(
 
 /// `stored` for a complete body, with new validators if those of the origin do not fit. Later clients can revalidate with them.
 fn with_validators(
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     stored: &Arc<Stored>,
-    body: &KeptBody,
-    is_untouched: bool,
+    body: &CacheBody,
+    is_unchanged: bool,
 ) -> Arc<Stored> {
     let mut served = stored.served().clone();
     let pieces = body.chunks().map(|piece| &piece[..]);
-    rewritten_head::tag_body(&wanted.site.rules, &mut served, pieces);
-    if is_untouched && let Some(modified) = stored.headers().get(header::LAST_MODIFIED) {
+    rewritten_head::tag_body(&request.site.rules, &mut served, pieces);
+    if is_unchanged && let Some(modified) = stored.headers().get(header::LAST_MODIFIED) {
         served.insert(header::LAST_MODIFIED, modified.clone());
     }
     Arc::new(Stored::clone(stored).with_client_headers(served))
@@ -392,7 +409,10 @@ mod tests {
         let is_all = !short.must_yield(100, 1000, true, false);
         assert!(is_all, "a short page is done at once");
         assert!(!short.must_yield(100, 1000, true, true), "it has begun");
-        let mut held = YieldPolicy::default();
-        assert!(held.must_yield(1000, 1000, false, true), "no text either");
+        let mut without_text = YieldPolicy::default();
+        assert!(
+            without_text.must_yield(1000, 1000, false, true),
+            "no text either"
+        );
     }
 }

@@ -30,20 +30,20 @@ const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
     header::REFERRER_POLICY,
 ];
 
-/// Merges a 304 into the stored response, if the request was about that.
+/// Merges a 304 into the stored response, if the request had its validators.
 pub(crate) fn merge_not_modified(
     fetch: &FetchState,
     head: &response::Parts,
     times: Times,
 ) -> Option<Result<MergeResult, ValidatorMismatch>> {
-    let object = &fetch.known.as_ref()?.object;
-    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
-    let asked = &fetch.wanted.ask;
+    let object = &fetch.stale_entry.as_ref()?.object;
+    let policy = fetch.context.cache.policy(fetch.request.origin_kind());
+    let request_head = &fetch.request.head;
     let head = without_coding(fetch, object.stored(), head);
-    Some(merge(policy, object.stored(), asked, &head, times))
+    Some(merge(policy, object.stored(), request_head, &head, times))
 }
 
-/// `head` as it would be for the whole. A rewritten response has no coding, so the origin's choice of one does not matter.
+/// `head` as it would be for a body without a coding. A rewritten response has no coding, so the origin's choice of one does not matter.
 fn without_coding<'a>(
     fetch: &FetchState,
     stored: &Stored,
@@ -59,18 +59,18 @@ fn without_coding<'a>(
 
 /// How the body of `stored` is rewritten.
 fn rewrite_plan(fetch: &FetchState, stored: &Stored) -> RewritePlan {
-    let (at, mut served) = (&fetch.wanted, stored.headers().clone());
-    let seen = fetch.observations();
-    response_rewriter::plan_rewrite(at, at, stored.status(), &mut served, Some(&seen))
+    let (at, mut served) = (&fetch.request, stored.headers().clone());
+    let observations = fetch.observations();
+    response_rewriter::plan_rewrite(at, at, stored.status(), &mut served, Some(&observations))
 }
 
 /// Whether the merge changes how the stored body was rewritten, or that it was not. Then the whole is fetched and rewritten again.
 pub(crate) fn changes_rewrite(fetch: &FetchState, merged: &MergeResult) -> bool {
-    let Some(StaleEntry { object, .. }) = &fetch.known else {
+    let Some(StaleEntry { object, .. }) = &fetch.stale_entry else {
         return false;
     };
     let (before, now) = (object.stored(), merged.stored());
-    let made_by = match (rewrite_plan(fetch, before), rewrite_plan(fetch, now)) {
+    let input_fields = match (rewrite_plan(fetch, before), rewrite_plan(fetch, now)) {
         (before, now) if before.passes() && now.passes() => return false,
         (RewritePlan::Page(_), RewritePlan::Page(_)) => &REWRITE_INPUT_FIELDS[..],
         (RewritePlan::Sheet(_), RewritePlan::Sheet(_)) => &REWRITE_INPUT_FIELDS[..1],
@@ -78,7 +78,7 @@ pub(crate) fn changes_rewrite(fetch: &FetchState, merged: &MergeResult) -> bool 
     };
     let (before, now) = (before.headers(), now.headers());
     let differs = |name| before.get_all(name).iter().ne(now.get_all(name).iter());
-    made_by.iter().any(differs)
+    input_fields.iter().any(differs)
 }
 
 /// Refreshes the stored response by a 304 to the proxy's own condition.
@@ -90,7 +90,7 @@ pub(crate) fn apply_not_modified(
     if head.status != StatusCode::NOT_MODIFIED {
         return None;
     }
-    let StaleEntry { object, .. } = fetch.known.clone()?;
+    let StaleEntry { object, .. } = fetch.stale_entry.clone()?;
     let merged = merge_not_modified(fetch, head, times)?.ok()?;
     Some(refresh(fetch, &object, merged, head))
 }
@@ -102,19 +102,19 @@ pub(crate) fn apply_head_response(
     head: &response::Parts,
     times: Times,
 ) -> Option<Response<Body>> {
-    if fetch.wanted.ask.method != Method::HEAD {
+    if fetch.request.head.method != Method::HEAD {
         return None;
     }
-    let StaleEntry { object, .. } = fetch.known.clone()?;
-    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
+    let StaleEntry { object, .. } = fetch.stale_entry.clone()?;
+    let policy = fetch.context.cache.policy(fetch.request.origin_kind());
     let (stored, len) = (object.stored(), object.body().len());
-    let whole = without_coding(fetch, stored, head);
-    match head_update(policy, stored, &fetch.wanted.ask, &whole, len, times) {
+    let plain_head = without_coding(fetch, stored, head);
+    match head_update(policy, stored, &fetch.request.head, &plain_head, len, times) {
         HeadUpdate::Merged(merged) if !changes_rewrite(fetch, &merged) => {
             Some(refresh(fetch, &object, *merged, head))
         }
         HeadUpdate::Merged(_) | HeadUpdate::Changed => {
-            fetch.context.cache.expire(&fetch.wanted.key, &object);
+            fetch.context.cache.expire(&fetch.request.key, &object);
             None
         }
         HeadUpdate::Nothing => None,
@@ -128,13 +128,13 @@ fn refresh(
     merged: MergeResult,
     head: &response::Parts,
 ) -> Response<Body> {
-    let again = |stored: Stored| {
+    let with_served_headers = |stored: Stored| {
         let head = {
-            let mut whole = Response::new(()).into_parts().0;
-            (whole.status, whole.headers) = (stored.status(), stored.headers().clone());
-            whole
+            let mut stored_head = Response::new(()).into_parts().0;
+            (stored_head.status, stored_head.headers) = (stored.status(), stored.headers().clone());
+            stored_head
         };
-        let served = served_head::served(fetch, &fetch.wanted, &head);
+        let served = served_head::served(fetch, &fetch.request, &head);
         let served = served.map(|(served, _)| served);
         let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
         let is_tagged = served.contains_key(header::ETAG);
@@ -156,10 +156,10 @@ fn refresh(
         CacheStatus::forwarded(CACHE_NAME, fetch.forward_reason).forward_status(head.status);
     let (stored, status) = match merged {
         MergeResult::Store(stored) => {
-            let stored = again(stored);
-            let key = &fetch.wanted.key;
+            let stored = with_served_headers(stored);
+            let key = &fetch.request.key;
             let body = object.body().clone();
-            let kept = fetch.context.cache.store(key, &stored, body, fetch.since);
+            let stored_object = fetch.context.cache.store(key, &stored, body, fetch.since);
             let is_purged = fetch
                 .context
                 .cache
@@ -171,26 +171,35 @@ fn refresh(
                 // Without room to store it, the response is still valid.
                 Some(leader) => leader.share(Arc::new(SharedResponse {
                     stored: stored.clone(),
-                    source: SharedBodySource::Stored(kept.unwrap_or_else(|| object.clone())),
+                    source: SharedBodySource::Stored(
+                        stored_object.unwrap_or_else(|| object.clone()),
+                    ),
                 })),
                 None => {}
             }
             let ttl = stored.ttl(now);
             (stored, status.stored(true).ttl(ttl))
         }
-        MergeResult::UseOnce(stored, why) => {
-            fetch.context.cache.remove(&fetch.wanted.key, object);
-            let stored = again(stored);
+        MergeResult::UseOnce(stored, reason) => {
+            fetch.context.cache.remove(&fetch.request.key, object);
+            let stored = with_served_headers(stored);
             fetch.stop_coalescing();
-            (stored, status.detail(why.token()))
+            (stored, status.detail(reason.token()))
         }
     };
-    // The resources that it waits for may have failed, or not have been looked up since the program started.
+    // A pinned sheet may have failed to load, or not have been looked up since the program started.
     let context = &fetch.context;
-    let (observer, wanted) = (&context.observer, &fetch.wanted);
-    observer.page_reused(context, wanted, stored.note());
-    let mut response = respond_stored(&context.cache, wanted, &stored, object.body(), now, &status);
-    if fetch.wanted.moved.is_none() {
+    let (observer, request) = (&context.observer, &fetch.request);
+    observer.page_reused(context, request, stored.note());
+    let mut response = respond_stored(
+        &context.cache,
+        request,
+        &stored,
+        object.body(),
+        now,
+        &status,
+    );
+    if fetch.request.proxied.is_none() {
         respond::add_private_fields(response.headers_mut(), &stored, &head.headers);
     }
     respond::with_outcome(response, Outcome::REVALIDATED)

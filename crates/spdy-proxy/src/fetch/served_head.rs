@@ -24,45 +24,45 @@ pub(crate) fn served(
     head: &response::Parts,
 ) -> Result<(HeaderMap, RewritePlan), Box<Response<Body>>> {
     let rules = &at.site.rules;
-    let mut served = match &at.moved {
-        Some((moved, load)) => {
-            match sanitize_response::sanitize(rules, moved, *load, head.status, &head.headers) {
+    let mut served = match &at.proxied {
+        Some((proxied, load)) => {
+            match sanitize_response::sanitize(rules, proxied, *load, head.status, &head.headers) {
                 sanitize_response::SanitizedResponse::Serve(served)
-                    if !moved.is_alias()
+                    if !proxied.is_alias()
                         && response_rewriter::is_unrewritable_stylesheet(head.status, &served) =>
                 {
                     let to = match load.is_subresource {
-                        true => {
-                            sanitize_response::SanitizedResponse::Redirect(moved.url().to_string())
-                        }
+                        true => sanitize_response::SanitizedResponse::Redirect(
+                            proxied.url().to_string(),
+                        ),
                         false => sanitize_response::SanitizedResponse::Refuse(
                             Refusal::UnrewritableStylesheet,
                         ),
                     };
-                    return Err(reject(fetch, moved, to));
+                    return Err(reject(fetch, proxied, to));
                 }
                 sanitize_response::SanitizedResponse::Serve(served) => served,
-                other => return Err(reject(fetch, moved, other)),
+                other => return Err(reject(fetch, proxied, other)),
             }
         }
         None => {
             let mut served = head.headers.clone();
             at.rewrite_location(&mut served);
             fetch
-                .wanted
-                .record_policy(fetch.wanted.page_policy(&served));
+                .request
+                .record_policy(fetch.request.page_policy(&served));
             served
         }
     };
-    let work = response_rewriter::plan_rewrite(
-        &fetch.wanted,
+    let plan = response_rewriter::plan_rewrite(
+        &fetch.request,
         at,
         head.status,
         &mut served,
         Some(&fetch.observations()),
     );
     forward_headers::append_via(&mut served, head.version, &at.site.name);
-    Ok((served, work))
+    Ok((served, plan))
 }
 
 /// Checks the announced size of `body` against the limit of its host. The error is what the client gets instead.
@@ -71,24 +71,25 @@ pub(crate) fn check_size(
     at: &ProxyRequest,
     body: &Body,
 ) -> Result<(), Box<Response<Body>>> {
-    let Some((moved, load)) = &at.moved else {
+    let Some((proxied, load)) = &at.proxied else {
         return Ok(());
     };
-    let most = at.site.rules.limits(moved).max_bytes;
+    let max_bytes = at.site.rules.limits(proxied).max_bytes;
     match body.size_hint().exact() {
-        Some(got) if got > most => {
+        Some(len) if len > max_bytes => {
             fetch
                 .context
                 .telemetry
                 .counters
                 .count(CounterFamily::Limits, "limits.max_mib");
             let instead = match load.is_subresource {
-                true => sanitize_response::SanitizedResponse::Redirect(moved.url().to_string()),
-                false => {
-                    sanitize_response::SanitizedResponse::Refuse(Refusal::TooLarge { most, got })
-                }
+                true => sanitize_response::SanitizedResponse::Redirect(proxied.url().to_string()),
+                false => sanitize_response::SanitizedResponse::Refuse(Refusal::TooLarge {
+                    most: max_bytes,
+                    got: len,
+                }),
             };
-            Err(reject(fetch, moved, instead))
+            Err(reject(fetch, proxied, instead))
         }
         _ => Ok(()),
     }
@@ -102,31 +103,31 @@ pub(crate) fn with_page_note(
     served: &HeaderMap,
     before: &[u8],
 ) -> Stored {
-    let Some(mut said) = fetch.wanted.page_policy(served) else {
+    let Some(mut policy) = fetch.request.page_policy(served) else {
         return stored.with_note(before);
     };
     if let Some(before) = PagePolicy::parse_note(before) {
-        said.csp_guard.extend(before.csp_guard);
-        said.hides_referrer |= before.hides_referrer;
+        policy.csp_guard.extend(before.csp_guard);
+        policy.hides_referrer |= before.hides_referrer;
     }
-    stored.with_note([&said.note()[..], RewriteFacts::note_lines(before)].concat())
+    stored.with_note([&policy.note()[..], RewriteFacts::note_lines(before)].concat())
 }
 
-/// The response for a moved resource that is not served.
+/// The response for a proxied resource that is not served.
 fn reject(
     fetch: &FetchState,
-    moved: &ProxiedUrl,
-    answer: sanitize_response::SanitizedResponse,
+    proxied: &ProxiedUrl,
+    sanitized: sanitize_response::SanitizedResponse,
 ) -> Box<Response<Body>> {
-    if let sanitize_response::SanitizedResponse::Refuse(why) = &answer {
-        tracing::debug!(%why, url = %moved.url(), "rejected a response");
+    if let sanitize_response::SanitizedResponse::Refuse(why) = &sanitized {
+        tracing::debug!(%why, url = %proxied.url(), "rejected a response");
         fetch
             .context
             .telemetry
             .counters
             .count(CounterFamily::RefusedRequests, why.name());
     }
-    Box::new(respond::from_sanitized(moved, answer))
+    Box::new(respond::from_sanitized(proxied, sanitized))
 }
 
 pub(crate) fn clone_head(head: &response::Parts) -> response::Parts {

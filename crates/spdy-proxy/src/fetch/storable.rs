@@ -23,10 +23,10 @@ pub(crate) fn check_storable(
     fetch: &FetchState,
     head: &response::Parts,
     times: Times,
-    followed: &RedirectChain,
+    redirects: &RedirectChain,
 ) -> Result<Stored, Uncacheable> {
-    let stored = check_storable_or_shareable(fetch, head, times, followed)?;
-    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
+    let stored = check_storable_or_shareable(fetch, head, times, redirects)?;
+    let policy = fetch.context.cache.policy(fetch.request.origin_kind());
     match stored.is_reusable(policy) {
         true => Ok(stored),
         false => Err(Uncacheable::NeverReusable),
@@ -38,11 +38,11 @@ pub(crate) fn check_shareable(
     fetch: &FetchState,
     head: &response::Parts,
     times: Times,
-    followed: &RedirectChain,
+    redirects: &RedirectChain,
 ) -> Result<Stored, Uncacheable> {
     match fetch.leader {
-        Some(_) => check_storable_or_shareable(fetch, head, times, followed),
-        None => check_storable(fetch, head, times, followed),
+        Some(_) => check_storable_or_shareable(fetch, head, times, redirects),
+        None => check_storable(fetch, head, times, redirects),
     }
 }
 
@@ -51,30 +51,30 @@ fn check_storable_or_shareable(
     fetch: &FetchState,
     head: &response::Parts,
     times: Times,
-    followed: &RedirectChain,
+    redirects: &RedirectChain,
 ) -> Result<Stored, Uncacheable> {
-    let asked = &fetch.wanted.ask;
-    if fetch.wanted.has_content {
+    let request_head = &fetch.request.head;
+    if fetch.request.has_content {
         return Err(Uncacheable::Content);
     }
     // A frame's script chose what was posted, and all clients that get the stored response would get its result (RFC 9110 §9.3.3).
-    if asked.method == Method::POST && fetch.wanted.moved.is_some() {
+    if request_head.method == Method::POST && fetch.request.proxied.is_some() {
         return Err(Uncacheable::Method);
     }
-    if let Some(why) = followed.refused() {
-        return Err(why);
+    if let Some(reason) = redirects.refused() {
+        return Err(reason);
     }
     // The cause may be a field that no key contains. Other clients send other values, and would get the same response.
     if is_request_error(head.status) {
         return Err(Uncacheable::Status);
     }
-    if cache_deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
+    if cache_deception::is_mismatched(request_head.uri.path(), head.status, &head.headers) {
         return Err(Uncacheable::TypeMismatch);
     }
-    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
-    let stored = may_share(policy, asked, head, times)?;
+    let policy = fetch.context.cache.policy(fetch.request.origin_kind());
+    let stored = may_share(policy, request_head, head, times)?;
     // The origin knows the user, as with `Authorization`.
-    if has_proxy_identity(&asked.headers) && !is_explicitly_shared(stored.control()) {
+    if has_proxy_identity(&request_head.headers) && !is_explicitly_shared(stored.control()) {
         return Err(Uncacheable::Authorization);
     }
     Ok(stored)
@@ -83,18 +83,24 @@ fn check_storable_or_shareable(
 /// Removes the stored response if a response with this status, which is not stored in its place, shows that it is outdated (RFC 9111
 /// §4.3.3). A status that is about the origin, this one request or its client does not show that.
 pub(crate) fn forget_replaced(fetch: &mut FetchState, status: StatusCode) {
-    let is_no_whole = matches!(
+    let is_partial = matches!(
         status,
         StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
     );
-    let asked = &fetch.wanted.ask;
-    let is_by_name =
-        has_credentials(&asked.headers) || RequestControl::parse(&asked.headers).no_store;
-    if asked.method == Method::GET
-        && !(is_no_whole || is_by_name || is_request_error(status) || is_origin_error(status))
-        && let Some(known) = fetch.known.take()
+    let request_head = &fetch.request.head;
+    let is_client_specific = has_credentials(&request_head.headers)
+        || RequestControl::parse(&request_head.headers).no_store;
+    if request_head.method == Method::GET
+        && !(is_partial
+            || is_client_specific
+            || is_request_error(status)
+            || is_origin_error(status))
+        && let Some(entry) = fetch.stale_entry.take()
     {
-        fetch.context.cache.remove(&fetch.wanted.key, &known.object);
+        fetch
+            .context
+            .cache
+            .remove(&fetch.request.key, &entry.object);
     }
 }
 
@@ -102,14 +108,14 @@ pub(crate) fn forget_replaced(fetch: &mut FetchState, status: StatusCode) {
 pub(crate) fn uncacheable_status(
     fetch: &FetchState,
     status: CacheStatus,
-    why: Uncacheable,
+    reason: Uncacheable,
 ) -> CacheStatus {
     fetch
         .context
         .telemetry
         .counters
-        .count(CounterFamily::Uncacheable, why.token());
-    status.detail(why.token())
+        .count(CounterFamily::Uncacheable, reason.token());
+    status.detail(reason.token())
 }
 
 /// Reserves memory for `body` while it arrives, as far as its length is known. Gives whether there is room for all of it. If not, other
@@ -125,10 +131,10 @@ pub(crate) fn reserve_memory(
         }
         _ => return Err(Uncacheable::BodyTooLarge),
     };
-    if let Some(claim) = fetch.context.cache.limits.body_memory.reserve(more) {
-        return Ok((claim, true));
+    if let Some(reservation) = fetch.context.cache.limits.body_memory.reserve(more) {
+        return Ok((reservation, true));
     }
-    let nothing = fetch.context.cache.limits.body_memory.reserve(0);
-    let nothing = nothing.map(|claim| (claim, false));
-    nothing.ok_or(Uncacheable::BodyMemory)
+    let empty = fetch.context.cache.limits.body_memory.reserve(0);
+    let empty = empty.map(|reservation| (reservation, false));
+    empty.ok_or(Uncacheable::BodyMemory)
 }

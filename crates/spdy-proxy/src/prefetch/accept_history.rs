@@ -9,24 +9,24 @@ use http::{HeaderMap, HeaderValue, header};
 use parking_lot::Mutex;
 use spdy_rewrite::kind::Kind;
 
-/// Browsers, each with a kind, that are remembered; the one that was learned first is forgotten.
+/// The number of entries. The oldest entry is evicted.
 const MAX_ENTRIES: usize = 1024;
-/// Longer values, of browser or `Accept`, are not learned; in bytes.
+/// The longest `User-Agent` and `Accept` that are recorded, in bytes.
 const MAX_BYTES: usize = 512;
 
-/// The value of each.
+/// The last `Accept` of each browser and kind.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptHistory(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By what the browser calls itself.
+    /// By `User-Agent` and kind.
     by_browser: BTreeMap<(Vec<u8>, Kind), HeaderValue>,
     order: VecDeque<(Vec<u8>, Kind)>,
 }
 
 impl AcceptHistory {
-    /// A request for a resource of that kind came with these fields.
+    /// Records the `Accept` in `fields` of a request for a resource of this kind.
     pub(crate) fn record(&self, fields: &HeaderMap, kind: Kind) {
         let Some((browser, accept)) = browser(fields).zip(fields.get(header::ACCEPT)) else {
             return;
@@ -36,9 +36,9 @@ impl AcceptHistory {
         }
         let mut table = self.0.lock();
         let name = (browser.to_vec(), kind);
-        if let Some(known) = table.by_browser.get_mut(&name) {
-            if known != accept {
-                known.clone_from(accept);
+        if let Some(current) = table.by_browser.get_mut(&name) {
+            if current != accept {
+                current.clone_from(accept);
             }
             return;
         }
@@ -67,7 +67,7 @@ fn browser(fields: &HeaderMap) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    fn said(browser: &str, accept: &str) -> HeaderMap {
+    fn browser_headers(browser: &str, accept: &str) -> HeaderMap {
         let mut fields = HeaderMap::new();
         fields.insert(header::USER_AGENT, browser.parse().expect("ASCII"));
         fields.insert(header::ACCEPT, accept.parse().expect("ASCII"));
@@ -76,36 +76,44 @@ mod tests {
 
     #[test]
     fn last_accept_of_browser_and_kind_is_used() {
-        let all = AcceptHistory::default();
-        let browser = said("Browser/1", "image/avif");
-        assert_eq!(all.lookup(&browser, Kind::Image), None);
-        all.record(&said("Browser/1", "image/webp"), Kind::Image);
-        all.record(&browser, Kind::Image);
-        all.record(&said("Browser/1", "text/css"), Kind::Style);
-        all.record(&said("Browser/2", "*/*"), Kind::Image);
-        let known = |kind| {
-            all.lookup(&browser, kind)
+        let history = AcceptHistory::default();
+        let browser = browser_headers("Browser/1", "image/avif");
+        assert_eq!(history.lookup(&browser, Kind::Image), None);
+        history.record(&browser_headers("Browser/1", "image/webp"), Kind::Image);
+        history.record(&browser, Kind::Image);
+        history.record(&browser_headers("Browser/1", "text/css"), Kind::Style);
+        history.record(&browser_headers("Browser/2", "*/*"), Kind::Image);
+        let last_accept = |kind| {
+            history
+                .lookup(&browser, kind)
                 .map(|value| value.as_bytes().to_vec())
         };
-        assert_eq!(known(Kind::Image), Some(b"image/avif".to_vec()));
-        assert_eq!(known(Kind::Style), Some(b"text/css".to_vec()));
-        assert_eq!(known(Kind::Font), None);
+        assert_eq!(last_accept(Kind::Image), Some(b"image/avif".to_vec()));
+        assert_eq!(last_accept(Kind::Style), Some(b"text/css".to_vec()));
+        assert_eq!(last_accept(Kind::Font), None);
     }
 
     #[test]
     fn oldest_entry_is_evicted_and_long_values_are_ignored() {
-        let all = AcceptHistory::default();
+        let history = AcceptHistory::default();
         for browser in 0..=MAX_ENTRIES {
-            all.record(&said(&format!("Browser/{browser}"), "*/*"), Kind::Image);
+            history.record(
+                &browser_headers(&format!("Browser/{browser}"), "*/*"),
+                Kind::Image,
+            );
         }
-        let knows = |browser: &str| all.lookup(&said(browser, ""), Kind::Image).is_some();
-        assert!(!knows("Browser/0") && knows("Browser/1"));
-        assert!(knows(&format!("Browser/{MAX_ENTRIES}")));
-        assert_eq!(all.0.lock().by_browser.len(), MAX_ENTRIES);
+        let has_entry = |browser: &str| {
+            history
+                .lookup(&browser_headers(browser, ""), Kind::Image)
+                .is_some()
+        };
+        assert!(!has_entry("Browser/0") && has_entry("Browser/1"));
+        assert!(has_entry(&format!("Browser/{MAX_ENTRIES}")));
+        assert_eq!(history.0.lock().by_browser.len(), MAX_ENTRIES);
         for (browser, accept) in [(MAX_BYTES + 1, 1), (1, MAX_BYTES + 1)] {
-            let fields = said(&"b".repeat(browser), &"a".repeat(accept));
-            all.record(&fields, Kind::Image);
-            assert_eq!(all.lookup(&fields, Kind::Image), None);
+            let fields = browser_headers(&"b".repeat(browser), &"a".repeat(accept));
+            history.record(&fields, Kind::Image);
+            assert_eq!(history.lookup(&fields, Kind::Image), None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Remembers prefetches that were useless. They are not repeated for a while, so the cost of fetching a resource twice is paid once.
 //!
 //! A response that may not be stored, or that is stale on arrival, is likely the same an hour later. A failed one may work again soon. A
-//! lack of room says nothing about the resource.
+//! lack of room does not depend on the resource.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::fetch::delivery::PrefetchResult;
 
 /// How long a useless prefetch is remembered.
 const NOT_REUSABLE_BACKOFF: Duration = Duration::from_secs(60 * 60);
-/// And that it failed.
+/// How long a failed prefetch is remembered.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(10);
 /// The number of resources in either table.
 const MAX_BACKOFF_KEYS: usize = 4096;
 
-/// All of them.
+/// The useless and the failed prefetches.
 #[derive(Debug)]
 pub(crate) struct PrefetchBackoff(Mutex<BackoffTables>);
 
@@ -31,7 +31,7 @@ struct BackoffTables {
 }
 
 impl PrefetchBackoff {
-    /// None yet.
+    /// An empty history.
     pub(crate) fn new() -> Self {
         Self(Mutex::new(BackoffTables {
             not_reusable: ExpiringMap::new(NOT_REUSABLE_BACKOFF, MAX_BACKOFF_KEYS),
@@ -41,27 +41,27 @@ impl PrefetchBackoff {
 
     /// Whether a prefetch of `key` would be useless.
     pub(crate) fn has(&self, key: &Key, now: Instant) -> bool {
-        let mut things = self.lock();
-        things.not_reusable.has(key, now) || things.failed.has(key, now)
+        let mut tables = self.lock();
+        tables.not_reusable.has(key, now) || tables.failed.has(key, now)
     }
 
     /// Records the result of a prefetch of `key`.
-    pub(crate) fn record(&self, key: &Key, got: PrefetchResult, now: Instant) {
-        let mut things = self.lock();
-        match got {
+    pub(crate) fn record(&self, key: &Key, result: PrefetchResult, now: Instant) {
+        let mut tables = self.lock();
+        match result {
             PrefetchResult::Stored => {}
-            PrefetchResult::None => things.not_reusable.insert_key(key, now),
-            PrefetchResult::Failed => things.failed.insert_key(key, now),
+            PrefetchResult::None => tables.not_reusable.insert_key(key, now),
+            PrefetchResult::Failed => tables.failed.insert_key(key, now),
         }
     }
 
-    /// What was purged, by the beginning of its keys, may be of use now.
+    /// Removes the entries with a key that begins with `prefix`: after a purge, a prefetch may be useful.
     pub(crate) fn purge(&self, prefix: &[u8]) {
         let first = Key::range_start(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
-        let mut things = self.lock();
-        things.not_reusable.remove_range(&first, is_meant);
-        things.failed.remove_range(&first, is_meant);
+        let mut tables = self.lock();
+        tables.not_reusable.remove_range(&first, is_meant);
+        tables.failed.remove_range(&first, is_meant);
     }
 
     fn lock(&self) -> MutexGuard<'_, BackoffTables> {
@@ -81,23 +81,23 @@ mod tests {
     /// All that came of one fetch was of no use for an hour, also when its origin was away for five seconds.
     #[test]
     fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
-        let things = PrefetchBackoff::new();
-        things.record(&key("/kept"), PrefetchResult::Stored, at(0));
-        things.record(&key("/private"), PrefetchResult::None, at(0));
-        things.record(&key("/overloaded"), PrefetchResult::Failed, at(0));
-        things.record(&key("/away"), PrefetchResult::Failed, at(0));
-        let left = |seconds| {
+        let backoff = PrefetchBackoff::new();
+        backoff.record(&key("/kept"), PrefetchResult::Stored, at(0));
+        backoff.record(&key("/private"), PrefetchResult::None, at(0));
+        backoff.record(&key("/overloaded"), PrefetchResult::Failed, at(0));
+        backoff.record(&key("/away"), PrefetchResult::Failed, at(0));
+        let backing_off = |seconds| {
             let all = ["/kept", "/private", "/overloaded", "/away"];
-            let left = all
+            let backing_off = all
                 .into_iter()
-                .filter(|target| things.has(&key(target), at(seconds)));
-            left.collect::<Vec<_>>()
+                .filter(|target| backoff.has(&key(target), at(seconds)));
+            backing_off.collect::<Vec<_>>()
         };
-        assert_eq!(left(9), ["/private", "/overloaded", "/away"]);
-        assert_eq!(left(3599), ["/private"]);
-        assert_eq!(left(3600), [""; 0]);
-        things.record(&key("/private"), PrefetchResult::None, at(3600));
-        things.purge(key("/private").as_bytes());
-        assert_eq!(left(3600), [""; 0]);
+        assert_eq!(backing_off(9), ["/private", "/overloaded", "/away"]);
+        assert_eq!(backing_off(3599), ["/private"]);
+        assert_eq!(backing_off(3600), [""; 0]);
+        backoff.record(&key("/private"), PrefetchResult::None, at(3600));
+        backoff.purge(key("/private").as_bytes());
+        assert_eq!(backing_off(3600), [""; 0]);
     }
 }

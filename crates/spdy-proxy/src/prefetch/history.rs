@@ -2,20 +2,20 @@
 
 use crate::cache::purge_log::PurgeObserver;
 use crate::prefetch::backoff::PrefetchBackoff;
-use crate::prefetch::seen::PrefetchSeen;
+use crate::prefetch::recent_lookups::RecentLookups;
 
 /// Former prefetches. The cache clears it when something is purged.
 #[derive(Debug)]
 pub(crate) struct PrefetchHistory {
     pub(crate) backoff: PrefetchBackoff,
-    pub(crate) seen: PrefetchSeen,
+    pub(crate) recent_lookups: RecentLookups,
 }
 
 impl PrefetchHistory {
     pub(crate) fn new() -> Self {
         Self {
             backoff: PrefetchBackoff::new(),
-            seen: PrefetchSeen::new(),
+            recent_lookups: RecentLookups::new(),
         }
     }
 }
@@ -26,6 +26,6 @@ impl PurgeObserver for PrefetchHistory {
     }
 
     fn forget_stored(&self) {
-        self.seen.clear();
+        self.recent_lookups.clear();
     }
 }

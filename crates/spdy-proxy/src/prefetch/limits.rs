@@ -1,7 +1,7 @@
 //! Limits for prefetching: for one client request with all that it leads to, and for all clients at once.
 //!
-//! A page names sheets, and each of these names more. Without a limit for the total, one request could cause as many fetches as the product
-//! of what each may name.
+//! A page references sheets, and each of these references more. Without a limit for the total, the number of fetches of one request could be
+//! the product of the numbers of references.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::config::learn::LearnConfig;
 use crate::request::prefetch_step::PrefetchBudget;
 
-/// The limits of it.
+/// The limits of prefetching.
 #[derive(Debug)]
 pub(crate) struct PrefetchLimits {
     per_page: usize,
@@ -25,7 +25,7 @@ impl PrefetchLimits {
         }
     }
 
-    /// For one client request.
+    /// The budget of one client request.
     pub(crate) fn budget(&self) -> PrefetchBudget {
         PrefetchBudget::new(self.per_page)
     }

@@ -2,11 +2,12 @@
 
 pub(crate) mod accept_history;
 pub(crate) mod backoff;
+pub mod document_references;
 pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod observer;
 pub mod page_resources;
 pub(crate) mod prefetcher;
 pub(crate) mod push_candidates;
-pub(crate) mod seen;
+pub(crate) mod recent_lookups;
 pub(crate) mod subresource_request;

@@ -7,15 +7,15 @@ use spdy_rewrite::reference::Reference;
 
 use crate::fetch::context::FetchContext;
 use crate::fetch::page_observer::{PageObserver, PagePrefetches};
-use crate::prefetch::page_resources::DocumentContext;
+use crate::prefetch::document_references::DocumentContext;
 use crate::prefetch::prefetcher::{MAX_PREFETCH_LOOKUPS, Prefetcher};
 use crate::request::proxy_request::ProxyRequest;
 
 impl PageObserver for Prefetcher {
-    fn begin(&self, wanted: &ProxyRequest) -> PagePrefetches {
+    fn begin(&self, request: &ProxyRequest) -> PagePrefetches {
         PagePrefetches {
-            budget: self.budget(wanted),
-            lookups_left: MAX_PREFETCH_LOOKUPS,
+            budget: self.budget(request),
+            remaining_lookups: MAX_PREFETCH_LOOKUPS,
             started: Vec::new(),
         }
     }
@@ -23,37 +23,37 @@ impl PageObserver for Prefetcher {
     fn references_found(
         &self,
         context: &Arc<FetchContext>,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         prefetches: &mut PagePrefetches,
         references: &[Reference],
     ) {
-        self.prefetch_references(context, wanted, prefetches, references);
+        self.prefetch_references(context, request, prefetches, references);
     }
 
-    fn stylesheet_finished(&self, wanted: &ProxyRequest, references: &[Reference]) {
-        if let (Some(url), Some(home)) = (wanted.client_url(), wanted.client_origin()) {
+    fn stylesheet_finished(&self, request: &ProxyRequest, references: &[Reference]) {
+        if let (Some(url), Some(home)) = (request.client_url(), request.client_origin()) {
             let reader = DocumentContext {
                 home: &home,
-                rules: wanted.site.rules.tag(),
+                rules: request.site.rules.tag(),
             };
             let resources = &self.resources;
             resources.record_stylesheet(url.as_str(), reader, references);
         }
     }
 
-    fn page_finished(&self, wanted: &ProxyRequest, stored: &Stored, references: &[Reference]) {
-        if let (Some(url), Some(home)) = (wanted.client_url(), wanted.client_origin()) {
-            let variant = stored.variant_of(&wanted.ask.headers);
+    fn page_finished(&self, request: &ProxyRequest, stored: &Stored, references: &[Reference]) {
+        if let (Some(url), Some(home)) = (request.client_url(), request.client_origin()) {
+            let variant = stored.variant_of(&request.head.headers);
             let reader = DocumentContext {
                 home: &home,
-                rules: wanted.site.rules.tag(),
+                rules: request.site.rules.tag(),
             };
             let resources = &self.resources;
             resources.record_page(url.as_str(), &variant, reader, references);
         }
     }
 
-    fn page_reused(&self, context: &Arc<FetchContext>, wanted: &ProxyRequest, note: &[u8]) {
-        self.prefetch_pinned(context, wanted, note);
+    fn page_reused(&self, context: &Arc<FetchContext>, request: &ProxyRequest, note: &[u8]) {
+        self.prefetch_pinned(context, request, note);
     }
 }

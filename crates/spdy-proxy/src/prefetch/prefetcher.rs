@@ -1,7 +1,7 @@
-//! What is fetched, pushed and hinted ahead: the resources that a page or a sheet names, with the headers of the later request.
+//! Prefetches the resources that a page or a sheet references, with the headers of the later request.
 //!
-//! A client that requested a page will request what the page names, with the same headers. So the prefetcher sends the same requests
-//! without the cookies, and stores the answers in the cache. The number of prefetches of a page and their depth are limited
+//! A client that requested a page will request the resources of the page with the same headers. So the prefetcher sends the same requests
+//! without the cookies, and stores the responses in the cache. The number of prefetches of a page and their depth are limited
 //! (prefetch/limits.rs).
 
 use std::sync::Arc;
@@ -20,21 +20,21 @@ use crate::fetch::background::BackgroundFetch;
 use crate::fetch::context::FetchContext;
 use crate::fetch::page_observer::PagePrefetches;
 use crate::prefetch::accept_history::AcceptHistory;
+use crate::prefetch::document_references::path_at_origin;
 use crate::prefetch::history::PrefetchHistory;
 use crate::prefetch::limits::PrefetchLimits;
-use crate::prefetch::page_resources::{self, PageResources};
-use crate::prefetch::seen::PrefetchContext;
+use crate::prefetch::page_resources::PageResources;
+use crate::prefetch::recent_lookups::PrefetchContext;
 use crate::prefetch::subresource_request::{LoadHints, kind_by_path, subresource_request};
 use crate::request::prefetch_step::{PrefetchBudget, PrefetchStep};
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::rewrite_facts::RewriteFacts;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
 
-/// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
+/// The most references of one page or sheet that are looked up for a prefetch. Most resources of a page that was served before are stored.
 pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
-/// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
-/// that imports another one without end is not followed.
+/// The longest chain of prefetches: a page's sheet, the sheet that it imports, and its images. An endless chain of imports is not followed.
 const MAX_PREFETCH_DEPTH: u8 = 3;
 
 /// The state of prefetching.
@@ -50,11 +50,11 @@ pub(crate) struct Prefetcher {
 
 /// The result of an attempt to prefetch a resource.
 enum PrefetchAttempt {
-    /// It is on its way now.
+    /// The fetch was started.
     Started,
     /// It is in memory; `varies` if other headers may select another variant.
     AlreadyStored { varies: bool },
-    /// Neither: it is on its way already, is of no use, or is one too many.
+    /// Neither: a fetch is in progress already, it would be useless, or a limit is reached.
     Skipped,
 }
 
@@ -69,28 +69,30 @@ impl Prefetcher {
         }
     }
 
-    /// The prefetches left for the request that led to `wanted`.
-    pub(crate) fn budget(&self, wanted: &ProxyRequest) -> PrefetchBudget {
-        match &wanted.prefetch_step {
+    /// The prefetches left for the request that led to `request`.
+    pub(crate) fn budget(&self, request: &ProxyRequest) -> PrefetchBudget {
+        match &request.prefetch_step {
             Some(step) => step.budget.clone(),
             None => self.limits.budget(),
         }
     }
 
-    /// A client requested `wanted`, which is not stored.
-    pub(crate) fn record_accept(&self, wanted: &ProxyRequest) {
-        let said = wanted.client_headers();
-        let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
+    /// Records the `Accept` of `request`, a client's request for a resource that is not stored.
+    pub(crate) fn record_accept(&self, request: &ProxyRequest) {
+        let client_headers = request.client_headers();
+        let accept = client_headers
+            .get(header::ACCEPT)
+            .map(HeaderValue::as_bytes);
         let is_page = accept.is_none_or(|accept| accept.starts_with(b"text/html"));
-        if wanted.ask.method != Method::GET || is_page {
+        if request.head.method != Method::GET || is_page {
             return;
         }
-        let kind = match said.contains_key("sec-fetch-dest") {
-            true => wanted.kind(),
-            false => Some(kind_by_path(wanted.ask.uri.path())),
+        let kind = match client_headers.contains_key("sec-fetch-dest") {
+            true => request.kind(),
+            false => Some(kind_by_path(request.head.uri.path())),
         };
         if let Some(kind) = kind {
-            self.accept_history.record(said, kind);
+            self.accept_history.record(client_headers, kind);
         }
     }
 
@@ -105,68 +107,68 @@ impl Prefetcher {
         subresource_request(&self.accept_history, site, page, uri, load)
     }
 
-    /// Loads into memory what a page or a sheet, the answer to `wanted`, names: its client will request that. References that
+    /// Loads into memory the resources that a page or a sheet, the response to `request`, references: its client will request them. References that
     /// are never prefetched do not count as lookups. Adds the targets that are now being loaded, from origin, disk or shared tier, to
     /// `prefetches`.
     pub(super) fn prefetch_references(
         &self,
         context: &Arc<FetchContext>,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         prefetches: &mut PagePrefetches,
-        named: &[Reference],
+        references: &[Reference],
     ) {
-        let steps = wanted.prefetch_step.as_ref().map_or(0, |step| step.depth);
+        let steps = request.prefetch_step.as_ref().map_or(0, |step| step.depth);
         if !self.is_enabled || steps >= MAX_PREFETCH_DEPTH {
             return;
         }
-        let Some(home) = wanted.client_origin() else {
+        let Some(origin) = request.client_origin() else {
             return;
         };
-        let mut asked = Request::new(()).into_parts().0;
-        asked.headers = wanted.subresource_headers();
-        if let Some(arrival) = wanted.arrival {
-            asked.extensions.insert(arrival);
+        let mut head = Request::new(()).into_parts().0;
+        head.headers = request.subresource_headers();
+        if let Some(arrival) = request.arrival {
+            head.extensions.insert(arrival);
         }
-        if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
-            asked.headers.insert(header::HOST, host);
+        if let Ok(host) = HeaderValue::from_str(&request.authority) {
+            head.headers.insert(header::HOST, host);
         }
         let now = context.clock.now();
-        let seeker = PrefetchContext::of(wanted, &asked.headers);
-        for reference in named {
-            let (site, kind) = (&wanted.site, reference.kind);
+        let client = PrefetchContext::of(request, &head.headers);
+        for reference in references {
+            let (site, kind) = (&request.site, reference.kind);
             let path = match reference.outcome {
-                // A browser loads a frame when it becomes visible, and a film when the user plays it.
+                // A browser loads a frame when it becomes visible, and media when the user plays it.
                 _ if matches!(kind, Kind::Media | Kind::Document) => None,
                 // The browser chooses one of several candidates, or the reference beside them.
                 _ if reference.is_candidate => None,
-                // A pinned sheet stays at its host or is requested unchanged, but is fetched: so it is known for the next page.
-                Err(SkipReason::Integrity) => proxied_path(site, reference, &home),
-                // A named host has nothing to do with the site's own resources.
-                Err(SkipReason::SameSite) if wanted.is_alias() => None,
-                _ => page_resources::path_at_origin(reference, &home),
+                // A pinned sheet stays at its host or is requested unchanged, but is fetched: so its result is known for the next page.
+                Err(SkipReason::Integrity) => proxied_path(site, reference, &origin),
+                // A page of an alias is not related to the site's own resources.
+                Err(SkipReason::SameSite) if request.is_alias() => None,
+                _ => path_at_origin(reference, &origin),
             };
             let Some(path) = path else { continue };
-            let Some(left) = prefetches.lookups_left.checked_sub(1) else {
+            let Some(remaining) = prefetches.remaining_lookups.checked_sub(1) else {
                 break;
             };
-            prefetches.lookups_left = left;
+            prefetches.remaining_lookups = remaining;
             let load = LoadHints {
                 kind: Some(kind),
                 by_cors: reference.by_cors,
                 referrer_scope: reference.referrer_scope,
             };
-            let numbers = seeker.keys(&path, &load);
-            if self.history.seen.has(numbers, now) {
+            let keys = client.keys(&path, &load);
+            if self.history.recent_lookups.has(keys, now) {
                 continue;
             }
             let uri = path.parse().ok();
-            let next = uri.and_then(|uri| self.subresource_request(site, &asked, &uri, load));
+            let next = uri.and_then(|uri| self.subresource_request(site, &head, &uri, load));
             let Some(mut next) = next else { continue };
-            next.span_context.clone_from(&wanted.span_context);
+            next.span_context.clone_from(&request.span_context);
             match self.start(context, next, steps + 1, &prefetches.budget) {
                 PrefetchAttempt::Started => prefetches.started.push(path),
                 PrefetchAttempt::AlreadyStored { varies } => {
-                    self.history.seen.record(numbers, varies, now);
+                    self.history.recent_lookups.record(keys, varies, now);
                 }
                 PrefetchAttempt::Skipped => {}
             }
@@ -177,7 +179,7 @@ impl Prefetcher {
     pub(crate) fn prefetch_pinned(
         &self,
         context: &Arc<FetchContext>,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         note: &[u8],
     ) {
         if RewriteFacts::note_lines(note).is_empty() {
@@ -188,45 +190,45 @@ impl Prefetcher {
             return;
         }
         let mut prefetches = PagePrefetches {
-            budget: self.budget(wanted),
-            lookups_left: unknown.len(),
+            budget: self.budget(request),
+            remaining_lookups: unknown.len(),
             started: Vec::new(),
         };
-        self.prefetch_references(context, wanted, &mut prefetches, &unknown);
+        self.prefetch_references(context, request, &mut prefetches, &unknown);
     }
 
-    /// Loads `wanted` into memory for a later request, unless it is there, was of no use or is being fetched. It is fetched, and counted
+    /// Loads `request` into memory for a later request, unless it is there, was of no use or is being fetched. It is fetched, and counted
     /// so, only if neither the disk nor the shared tier has it.
     fn start(
         &self,
         context: &Arc<FetchContext>,
-        mut wanted: ProxyRequest,
-        number: u8,
+        mut request: ProxyRequest,
+        depth: u8,
         budget: &PrefetchBudget,
     ) -> PrefetchAttempt {
         let (cache, counters) = (&context.cache, &context.telemetry.counters);
-        let policy = cache.policy(wanted.origin_kind());
-        let variants = cache.memory.lookup(&wanted.key);
+        let policy = cache.policy(request.origin_kind());
+        let variants = cache.memory.lookup(&request.key);
         let variants = variants.as_deref().unwrap_or_default();
         let now = context.clock.wall_now();
-        let found = lookup::lookup(policy, &wanted.ask, variants, now);
-        if !matches!(found, Lookup::Miss(_)) {
+        let lookup = lookup::lookup(policy, &request.head, variants, now);
+        if !matches!(lookup, Lookup::Miss(_)) {
             let varies = variants
                 .iter()
                 .any(|variant| variant.stored().selecting_names().next().is_some());
             return PrefetchAttempt::AlreadyStored { varies };
         }
-        if self.history.backoff.has(&wanted.key, context.clock.now()) {
+        if self.history.backoff.has(&request.key, context.clock.now()) {
             counters.count(CounterFamily::Preloads, "backoff");
             return PrefetchAttempt::Skipped;
         }
-        let Some(place) = self.limits.try_acquire() else {
+        let Some(permit) = self.limits.try_acquire() else {
             counters.count(CounterFamily::Limits, "prefetches");
             return PrefetchAttempt::Skipped;
         };
         let role = cache
             .coalescer
-            .join(CoalesceKey::of(&wanted.key), context.clock.now());
+            .join(CoalesceKey::of(&request.key), context.clock.now());
         let CoalesceRole::Leader(leader) = role else {
             return PrefetchAttempt::Skipped;
         };
@@ -234,21 +236,21 @@ impl Prefetcher {
             counters.count(CounterFamily::Limits, "prefetch_per_page");
             return PrefetchAttempt::Skipped;
         }
-        wanted.prefetch_step = Some(PrefetchStep {
-            depth: number,
+        request.prefetch_step = Some(PrefetchStep {
+            depth,
             budget: budget.clone(),
-            _permit: place,
+            _permit: permit,
         });
         let (history, context) = (self.history.clone(), context.clone());
         let runtime = context.clock.runtime.clone();
         runtime.spawn(Box::pin(async move {
-            if context.promote(&wanted).await {
+            if context.promote(&request).await {
                 return drop(leader);
             }
             let counters = &context.telemetry.counters;
             counters.count(CounterFamily::Preloads, "prefetched");
-            let key = wanted.key.clone();
-            let fetch = BackgroundFetch::new(&context, wanted, None, leader, Forward::UriMiss);
+            let key = request.key.clone();
+            let fetch = BackgroundFetch::new(&context, request, None, leader, Forward::UriMiss);
             let result = fetch.run().await;
             history.backoff.record(&key, result, context.clock.now());
         }));
@@ -256,7 +258,7 @@ impl Prefetcher {
     }
 }
 
-/// Where what `reference` names is served: where it would be moved to, or where it is, if that is at `home`.
+/// The path at which the resource of `reference` is served: its proxied path, or its own path if it is at `home`.
 fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Option<String> {
     let url = url::Url::parse(&reference.url).ok()?;
     match site

@@ -12,7 +12,7 @@ use crate::cache::tiers::Cache;
 use crate::prefetch::prefetcher::Prefetcher;
 use crate::prefetch::subresource_request::LoadHints;
 use crate::response::from_stored::respond_hit;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 impl Prefetcher {
     /// The cache state of `uri`, of the site's own origin, for a client that sent `page` and will load it as `load`.
@@ -24,10 +24,10 @@ impl Prefetcher {
         uri: &Uri,
         load: LoadHints,
     ) -> CandidateState {
-        let Some(wanted) = self.subresource_request(site, page, uri, load) else {
+        let Some(request) = self.subresource_request(site, page, uri, load) else {
             return CandidateState::Unavailable;
         };
-        match cache.lookup_fresh(&wanted) {
+        match cache.lookup_fresh(&request) {
             Some(object) => CandidateState::Available {
                 bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
                 kind: kind_of(object.stored().headers()),
@@ -50,22 +50,22 @@ impl Prefetcher {
         uri: &Uri,
         load: LoadHints,
     ) -> Option<PageKind> {
-        let wanted = self.subresource_request(site, page, uri, load)?;
-        if wanted.moved.is_some() || uri.query().is_some() {
+        let request = self.subresource_request(site, page, uri, load)?;
+        if request.proxied.is_some() || uri.query().is_some() {
             return None;
         }
-        let object = cache.lookup_fresh(&wanted)?;
+        let object = cache.lookup_fresh(&request)?;
         let stored = object.stored();
-        let is_shown = stored.status() == StatusCode::OK && is_public(stored);
+        let is_public_ok = stored.status() == StatusCode::OK && is_public(stored);
         let kind = kind_of(stored.served());
-        let is_part = matches!(
+        let is_preloadable = matches!(
             kind,
             PageKind::Stylesheet | PageKind::Script | PageKind::Font | PageKind::Image
         );
-        (is_shown && is_part).then_some(kind)
+        (is_public_ok && is_preloadable).then_some(kind)
     }
 
-    /// The answer that is pushed as `planned`.
+    /// The response that is pushed as `planned`.
     pub(crate) fn push_response(
         &self,
         cache: &Cache,
@@ -74,9 +74,9 @@ impl Prefetcher {
         planned: &PlannedPush,
     ) -> Option<Response<Body>> {
         let load = LoadHints::from_page(Some(planned.kind), planned.by_cors);
-        let wanted = self.subresource_request(site, page, &planned.uri, load)?;
-        let object = cache.lookup_fresh(&wanted)?;
-        let response = respond_hit(cache, &wanted, &object, cache.clock.wall_now());
+        let request = self.subresource_request(site, page, &planned.uri, load)?;
+        let object = cache.lookup_fresh(&request)?;
+        let response = respond_hit(cache, &request, &object, cache.clock.wall_now());
         (response.status() == StatusCode::OK).then_some(response)
     }
 }

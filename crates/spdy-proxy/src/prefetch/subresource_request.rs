@@ -13,19 +13,19 @@ use spdy_rewrite::rules::host_aliases::HostAlias;
 use crate::prefetch::accept_history::AcceptHistory;
 use crate::request::client_origin::request_authority;
 use crate::request::proxy_request::ProxyRequest;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 /// How a page loads a resource.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct LoadHints {
-    /// The kind by its name, if the page does not state it.
+    /// The kind that the page states; `None` if it is derived from the path.
     pub(super) kind: Option<Kind>,
     pub(super) by_cors: bool,
     pub(super) referrer_scope: ReferrerScope,
 }
 
 impl LoadHints {
-    /// As the page states that it will load it.
+    /// From what the page states about the resource.
     pub(crate) fn from_page(kind: Option<PageKind>, by_cors: bool) -> Self {
         let kind = match kind {
             Some(PageKind::Stylesheet) => Some(Kind::Style),
@@ -51,12 +51,12 @@ pub(super) fn subresource_request(
     uri: &Uri,
     load: LoadHints,
 ) -> Option<ProxyRequest> {
-    let mut asked = Request::new(()).into_parts().0;
-    asked.uri.clone_from(uri);
-    asked.version = page.version;
-    let asks = PrefetchOrigin::of(site, page, uri);
+    let mut head = Request::new(()).into_parts().0;
+    head.uri.clone_from(uri);
+    head.version = page.version;
+    let page_origin = PrefetchOrigin::of(site, page, uri);
     if let Some(arrival) = page.extensions.get::<RequestInfo>() {
-        asked.extensions.insert(*arrival);
+        head.extensions.insert(*arrival);
     }
     for name in [
         header::ACCEPT_ENCODING,
@@ -64,28 +64,28 @@ pub(super) fn subresource_request(
         header::USER_AGENT,
     ] {
         if let Some(value) = page.headers.get(&name) {
-            asked.headers.insert(name, value.clone());
+            head.headers.insert(name, value.clone());
         }
     }
     let kind = load.kind.unwrap_or_else(|| kind_by_path(uri.path()));
     if let Some(accept) = accept_history.lookup(&page.headers, kind) {
-        asked.headers.insert(header::ACCEPT, accept);
+        head.headers.insert(header::ACCEPT, accept);
     }
-    let is_told = match load.referrer_scope {
+    let sends_referrer = match load.referrer_scope {
         ReferrerScope::None => false,
         ReferrerScope::SameSite => {
-            !site.rules.is_proxied_target(uri.path()) && !asks.is_cross_origin
+            !site.rules.is_proxied_target(uri.path()) && !page_origin.is_cross_origin
         }
         ReferrerScope::All => true,
     };
-    if is_told {
-        let referer = HeaderValue::from_str(&format!("{}/", asks.origin)).ok()?;
-        asked.headers.insert(header::REFERER, referer);
+    if sends_referrer {
+        let referer = HeaderValue::from_str(&format!("{}/", page_origin.origin)).ok()?;
+        head.headers.insert(header::REFERER, referer);
     }
     let by_cors = load.by_cors || kind == Kind::Font;
-    if by_cors && asks.is_cross_origin {
-        let origin = HeaderValue::from_str(asks.origin).ok()?;
-        asked.headers.insert(header::ORIGIN, origin);
+    if by_cors && page_origin.is_cross_origin {
+        let origin = HeaderValue::from_str(page_origin.origin).ok()?;
+        head.headers.insert(header::ORIGIN, origin);
     }
     if page.headers.contains_key("sec-fetch-dest") {
         let destination = match kind {
@@ -101,19 +101,19 @@ pub(super) fn subresource_request(
             true => "cors",
             false => "no-cors",
         };
-        let headers = &mut asked.headers;
+        let headers = &mut head.headers;
         headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
         headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
-        let from = match asks.is_cross_origin {
+        let site_relation = match page_origin.is_cross_origin {
             true => "cross-site",
             false => "same-origin",
         };
-        headers.insert("sec-fetch-site", HeaderValue::from_static(from));
+        headers.insert("sec-fetch-site", HeaderValue::from_static(site_relation));
     }
-    ProxyRequest::read(site.clone(), asks.authority.to_owned(), asked).ok()
+    ProxyRequest::read(site.clone(), page_origin.authority.to_owned(), head).ok()
 }
 
-/// How a browser with a page requests what the page names.
+/// How a browser requests a resource of a page.
 struct PrefetchOrigin<'a> {
     /// The host that it contacts.
     authority: &'a str,
@@ -124,21 +124,21 @@ struct PrefetchOrigin<'a> {
 }
 
 impl<'a> PrefetchOrigin<'a> {
-    /// For `uri`, which the page requested as `page` names.
+    /// For `uri`, which the page that was requested as `page` references.
     fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
-        let at = request_authority(page).unwrap_or(&site.name);
-        let from = site.named(at).map(HostAlias::origin);
+        let page_host = request_authority(page).unwrap_or(&site.name);
+        let page_alias = site.named(page_host).map(HostAlias::origin);
         let authority = uri.authority().map(Authority::as_str);
-        let named = authority.and_then(|authority| Some((authority, site.named(authority)?)));
+        let alias = authority.and_then(|authority| Some((authority, site.named(authority)?)));
         Self {
-            authority: named.map_or(at, |(authority, _)| authority),
-            origin: from.unwrap_or(site.rules.site_origin()),
-            is_cross_origin: named.is_some_and(|(_, named)| from != Some(named.origin())),
+            authority: alias.map_or(page_host, |(authority, _)| authority),
+            origin: page_alias.unwrap_or(site.rules.site_origin()),
+            is_cross_origin: alias.is_some_and(|(_, alias)| page_alias != Some(alias.origin())),
         }
     }
 }
 
-/// The kind by the path of a moved resource, if nothing else states it.
+/// The kind by the path of a proxied resource, if nothing else states it.
 pub(super) fn kind_by_path(path: &str) -> Kind {
     let name = path.rsplit('/').next().unwrap_or_default();
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);

@@ -1,7 +1,7 @@
-//! A request under the name that another host has here: the host, the cache key, and the request for the host.
+//! A request for an alias of another host: the host, the cache key, and the request for the host.
 //!
-//! The operator listed the host, and the name stands for that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored answers are separate
-//! from those of resources moved under the site's name: an answer may depend on the requesting origin.
+//! The operator listed the host, and the alias stands for that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored responses are
+//! separate from those of proxied URLs: a response may depend on the requesting origin.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,117 +21,120 @@ use crate::request::client_origin::request_target;
 use crate::request::proxy_request::{ProxyRequest, copy_conditions};
 use crate::request::rejection::RequestRejection;
 use crate::request::websocket_handshake;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 impl ProxyRequest {
-    /// Reads `asked`, which named `authority`, the name of `named`.
+    /// Reads `client_request` for `authority`, the name of `alias`.
     ///
     /// # Errors
     ///
     /// The rule that forbids it.
     pub(crate) fn for_alias(
         site: Arc<Site>,
-        named: &HostAlias,
+        alias: &HostAlias,
         authority: String,
         from: Option<IpAddr>,
-        mut asked: request::Parts,
+        mut client_request: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        if websocket_handshake::is_upgrade_request(&asked) {
+        if websocket_handshake::is_upgrade_request(&client_request) {
             return Err(Refusal::Upgrade.into());
         }
-        let target = request_target(&asked);
-        let marked = integrity::strip_unrewritten_mark(target);
-        let (is_off, target) = (marked.is_some(), marked.unwrap_or(target).to_owned());
-        let arrival = asked.extensions.get().copied();
-        asked.extensions.clear();
-        let asked = Request::from_parts(asked, ());
-        let (moved, upstream) = open_alias(&site, named, &target, &asked)?;
-        let (mut ask, ()) = asked.into_parts();
-        let said = std::mem::replace(&mut ask.headers, upstream.headers);
-        ask.method = upstream.method;
-        copy_conditions(&said, &mut ask.headers);
-        let unusable = || RequestRejection::Target(moved.target().to_owned());
-        let uri: Result<Uri, _> = moved.url().as_str().parse();
-        ask.uri = uri.map_err(|_| unusable())?;
-        let key = cache_key(&site, &moved, upstream.load, &ask, is_off).ok_or_else(unusable)?;
+        let target = request_target(&client_request);
+        let unmarked = integrity::strip_unrewritten_mark(target);
+        let (is_off, target) = (unmarked.is_some(), unmarked.unwrap_or(target).to_owned());
+        let arrival = client_request.extensions.get().copied();
+        client_request.extensions.clear();
+        let client_request = Request::from_parts(client_request, ());
+        let (proxied, upstream) = open_alias(&site, alias, &target, &client_request)?;
+        let (mut head, ()) = client_request.into_parts();
+        let client_headers = std::mem::replace(&mut head.headers, upstream.headers);
+        head.method = upstream.method;
+        copy_conditions(&client_headers, &mut head.headers);
+        let unusable = || RequestRejection::Target(proxied.target().to_owned());
+        let uri: Result<Uri, _> = proxied.url().as_str().parse();
+        head.uri = uri.map_err(|_| unusable())?;
+        let key = cache_key(&site, &proxied, upstream.load, &head, is_off).ok_or_else(unusable)?;
         Ok(Self {
-            moved: Some((moved, upstream.load)),
+            proxied: Some((proxied, upstream.load)),
             site,
             key,
-            ask,
+            head,
             from,
             is_from_trusted: false, // another host receives no field of the client
             arrival,
-            accepted_codings: AcceptedCodings::of(&said),
+            accepted_codings: AcceptedCodings::of(&client_headers),
             has_content: false,
             is_websocket: false,
             prefetch_step: None,
             rewriting_disabled: is_off,
             authority,
             span_context: None,
-            client_headers: Some(said),
+            client_headers: Some(client_headers),
         })
     }
 
-    /// Whether it is of a host that has a name of its own here.
+    /// Whether it is a request for an alias.
     #[must_use]
     pub fn is_alias(&self) -> bool {
-        self.moved
+        self.proxied
             .as_ref()
-            .is_some_and(|(moved, _)| moved.is_alias())
+            .is_some_and(|(proxied, _)| proxied.is_alias())
     }
 }
 
 /// The request for `target` to the host.
 fn open_alias(
     site: &Site,
-    named: &HostAlias,
+    alias: &HostAlias,
     target: &str,
-    asked: &Request<()>,
+    client_request: &Request<()>,
 ) -> Result<(ProxiedUrl, UpstreamRequest), RequestRejection> {
-    let opened = site.rules.open_alias(named, target).and_then(|moved| {
-        let upstream = alias_request::request(&site.rules, named, &moved, asked)?;
-        Ok((moved, upstream))
+    let opened = site.rules.open_alias(alias, target).and_then(|proxied| {
+        let upstream = alias_request::request(&site.rules, alias, &proxied, client_request)?;
+        Ok((proxied, upstream))
     });
-    opened.map_err(
-        |why| match alias_request::is_sent_on(&why, target, asked.headers()) {
+    opened.map_err(|reason| {
+        match alias_request::is_sent_on(&reason, target, client_request.headers()) {
             true => RequestRejection::Redirect {
-                why,
-                to: format!("{}{target}", named.original_origin()),
+                reason,
+                to: format!("{}{target}", alias.original_origin()),
             },
-            false => why.into(),
-        },
-    )
+            false => reason.into(),
+        }
+    })
 }
 
-/// The cache key of the answer to `ask`. It has the request's Origin and the headers that scripts can set: the answer may depend on them,
+/// The cache key of the response to `head`. It has the request's Origin and the headers that scripts can set: the response may depend on them,
 /// even if the host does not state it in Vary.
 fn cache_key(
     site: &Site,
-    moved: &ProxiedUrl,
+    proxied: &ProxiedUrl,
     load: Load,
-    ask: &request::Parts,
+    head: &request::Parts,
     is_off: bool,
 ) -> Option<Key> {
     let tag = site.rules.tag();
     let off = if is_off { "off " } else { "" };
-    let teller = ask.headers.get(ORIGIN).and_then(|it| it.to_str().ok());
-    let mut rules = match teller {
+    let origin = head
+        .headers
+        .get(ORIGIN)
+        .and_then(|value| value.to_str().ok());
+    let mut rules = match origin {
         Some(origin) => format!("{off}{tag} named cors {origin}"),
         None => format!("{off}{tag} named"),
     };
-    for name in alias_request::script_headers(moved, load) {
-        let said = ask.headers.get(name).and_then(|said| said.to_str().ok());
-        if let Some(said) = said.filter(|said| *said != "*/*") {
-            rules.extend([" ", name.as_str(), "=", said]);
+    for name in alias_request::script_headers(proxied, load) {
+        let value = head.headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(value) = value.filter(|value| *value != "*/*") {
+            rules.extend([" ", name.as_str(), "=", value]);
         }
     }
     let parts = KeyParts {
         site: site.rules.site_origin(),
-        scheme: moved.scheme().name(),
-        host: moved.host(),
-        port: moved.port(),
-        target: moved.target(),
+        scheme: proxied.scheme().name(),
+        host: proxied.host(),
+        port: proxied.port(),
+        target: proxied.target(),
         rules: &rules,
     };
     Key::new(&parts).ok()

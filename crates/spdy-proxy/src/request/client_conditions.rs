@@ -1,11 +1,11 @@
-//! The client's cache fields: what it has, and how old an answer may be. Another host could recognize the client by them, so it does not
+//! The client's cache fields: what it has, and how old a response may be. Another host could recognize the client by them, so it does not
 //! get them, and they are evaluated here.
 
 use http::HeaderMap;
 use http::header::{self, HeaderName};
 use spdy_cache::conditions;
 
-/// Fields by which a client requests less than a whole answer, or sets conditions for a stored one.
+/// Fields by which a client requests less than a full response, or sets conditions for a stored one.
 pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
     header::CACHE_CONTROL,
     header::PRAGMA,

@@ -6,13 +6,13 @@ use http::{header, request};
 use spdy_net::handler::RequestInfo;
 
 use crate::request::forward_headers;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 /// The host that a client named, with its port.
-pub(crate) fn request_authority(asked: &request::Parts) -> Option<&str> {
-    match asked.uri.authority() {
+pub(crate) fn request_authority(head: &request::Parts) -> Option<&str> {
+    match head.uri.authority() {
         Some(authority) => Some(authority.as_str()),
-        None => asked.headers.get(header::HOST)?.to_str().ok(),
+        None => head.headers.get(header::HOST)?.to_str().ok(),
     }
 }
 
@@ -26,11 +26,11 @@ pub(crate) fn client_origin(
         Some(_) => forward_headers::scheme_of(arrival),
         None => site.rules.site().scheme(),
     };
-    let home = url::Url::parse(&format!("{scheme}://{authority}/"));
-    home.ok().map(|home| home.origin())
+    let url = url::Url::parse(&format!("{scheme}://{authority}/"));
+    url.ok().map(|url| url.origin())
 }
 
-/// The same as text, as most ask: without reading it.
+/// The client's origin as text. Usually this does not parse a URL.
 pub(crate) fn client_origin_text<'s>(
     site: &'s Site,
     arrival: Option<RequestInfo>,
@@ -46,7 +46,7 @@ pub(crate) fn client_origin_text<'s>(
 }
 
 /// Path and query.
-pub(crate) fn request_target(asked: &request::Parts) -> &str {
-    let target = asked.uri.path_and_query();
+pub(crate) fn request_target(head: &request::Parts) -> &str {
+    let target = head.uri.path_and_query();
     target.map_or("/", |target| target.as_str())
 }

@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn trusted_proxy_may_repeat_the_x_forwarded_for_address() {
-        for (name, value, want) in [
+        for (name, value, expected) in [
             ("true-client-ip", "192.0.2.1", true),
             ("true-client-ip", "::ffff:192.0.2.1", true),
             ("true-client-ip", "127.0.0.1", false),
@@ -313,7 +313,7 @@ mod tests {
         ] {
             assert_eq!(
                 is_passed(name, value, &Method::GET, true),
-                want,
+                expected,
                 "{name}: {value}"
             );
         }

@@ -42,12 +42,12 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Removes every field that matches `is_one`. Usually there is none, and then nothing is done.
 fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
-    let those: Vec<HeaderName> = headers
+    let names: Vec<HeaderName> = headers
         .keys()
         .filter(|name| is_one(name))
         .cloned()
         .collect();
-    for name in those {
+    for name in names {
         headers.remove(name);
     }
 }
@@ -79,7 +79,7 @@ pub(crate) fn set_forwarded_headers(
     };
 }
 
-/// The scheme that the client spoke.
+/// The scheme that the client used.
 pub(crate) fn scheme_of(arrival: Option<RequestInfo>) -> &'static str {
     match arrival {
         Some(RequestInfo { secure: true, .. }) => "https",
@@ -97,25 +97,27 @@ pub(crate) fn is_forwarded_origin(
     rest.and_then(|rest| rest.strip_prefix("://")) == Some(authority)
 }
 
-/// Whether the message passed by this accelerator already, by the member that it adds itself.
+/// Whether the message passed this proxy before, by the member of `CDN-Loop` that the proxy adds.
 pub(crate) fn has_looped(headers: &HeaderMap, site: &str) -> bool {
     let values = headers.get_all(CDN_LOOP).iter();
     values
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .any(|member| {
-            let who = member
+            let proxy_name = member
                 .split(|byte| *byte == b';')
                 .next()
                 .unwrap_or_default();
-            who.trim_ascii().eq_ignore_ascii_case(site.as_bytes())
+            proxy_name
+                .trim_ascii()
+                .eq_ignore_ascii_case(site.as_bytes())
         })
 }
 
-/// How many may pass on a request with these fields, if it is one of which that is bounded (RFC 9110 §7.6.2).
+/// How many more proxies may forward a request with these fields; `None` if that is not limited (RFC 9110 §7.6.2).
 pub(crate) fn max_forwards(method: &Method, headers: &HeaderMap) -> Option<u64> {
-    let left = headers.get(header::MAX_FORWARDS)?;
+    let remaining = headers.get(header::MAX_FORWARDS)?;
     let is_bounded = *method == Method::OPTIONS;
-    left.to_str().ok()?.parse().ok().filter(|_| is_bounded)
+    remaining.to_str().ok()?.parse().ok().filter(|_| is_bounded)
 }
 
 /// Adds this accelerator to `Via` and `CDN-Loop` of a request with `version`.
@@ -140,22 +142,22 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version, site: &str) 
     }
 }
 
-/// Adds `name` to `Vary`, unless it is there.
+/// Adds `name` to `Vary`, unless it is listed already.
 pub(crate) fn add_vary(headers: &mut HeaderMap, name: &'static str) {
-    let is_there = headers
+    let is_listed = headers
         .get_all(header::VARY)
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .map(<[u8]>::trim_ascii)
         .any(|member| member == b"*" || member.eq_ignore_ascii_case(name.as_bytes()));
-    if !is_there {
+    if !is_listed {
         headers.append(header::VARY, HeaderValue::from_static(name));
     }
 }
 
 /// Removes `name` from `Vary`.
 pub(crate) fn remove_vary(headers: &mut HeaderMap, name: &str) {
-    let left: Vec<String> = headers
+    let remaining: Vec<String> = headers
         .get_all(header::VARY)
         .iter()
         .filter_map(|value| value.to_str().ok())
@@ -165,7 +167,7 @@ pub(crate) fn remove_vary(headers: &mut HeaderMap, name: &str) {
         .map(str::to_owned)
         .collect();
     headers.remove(header::VARY);
-    if let Ok(value) = HeaderValue::try_from(left.join(", "))
+    if let Ok(value) = HeaderValue::try_from(remaining.join(", "))
         && !value.is_empty()
     {
         headers.insert(header::VARY, value);

@@ -18,9 +18,9 @@ use crate::request::forward_headers::{FORWARDED_FOR, FORWARDED_PROTO};
 /// The address of the client, by `headers` of a request that arrived from `from`.
 pub(crate) fn client(in_front: &TrustedProxies, from: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut client = from;
-    let told = headers.get_all(FORWARDED_FOR).iter().rev();
-    let told = told.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
-    for address in told.map(|text| text.trim().parse()) {
+    let addresses = headers.get_all(FORWARDED_FOR).iter().rev();
+    let addresses = addresses.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
+    for address in addresses.map(|text| text.trim().parse()) {
         let Ok(address) = address else {
             break; // the proxy that wrote this is the last known address
         };
@@ -34,8 +34,8 @@ pub(crate) fn client(in_front: &TrustedProxies, from: IpAddr, headers: &HeaderMa
 
 /// Whether the request reached the proxy in front over TLS; `None` if it does not report that.
 pub(crate) fn is_secure(headers: &HeaderMap) -> Option<bool> {
-    let told = headers.get_all(FORWARDED_PROTO).iter().next_back()?;
-    match told.to_str().ok()?.rsplit(',').next()?.trim() {
+    let proto = headers.get_all(FORWARDED_PROTO).iter().next_back()?;
+    match proto.to_str().ok()?.rsplit(',').next()?.trim() {
         "https" => Some(true),
         "http" => Some(false),
         _ => None,
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn client_is_the_last_untrusted_address() {
         let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
-        let in_front = TrustedProxies::read(&texts).expect("valid");
+        let in_front = TrustedProxies::read(&texts).expect("the value is valid");
         let balancer: IpAddr = "10.0.0.5".parse().expect("an address");
-        for (told, want) in [
+        for (values, expected) in [
             (&[][..], "10.0.0.5"),
             (&["203.0.113.7"], "203.0.113.7"),
             (&["198.51.100.1, 203.0.113.7"], "203.0.113.7"),
@@ -68,15 +68,15 @@ mod tests {
             (&["203.0.113.7, unknown, 10.0.0.6"], "10.0.0.6"),
             (&["203.0.113.7, "], "10.0.0.5"),
         ] {
-            let headers = fields(&FORWARDED_FOR, told);
+            let headers = fields(&FORWARDED_FOR, values);
             let client = client(&in_front, balancer, &headers);
-            assert_eq!(client.to_string(), want, "{told:?}");
+            assert_eq!(client.to_string(), expected, "{values:?}");
         }
     }
 
     #[test]
     fn last_forwarded_proto_wins() {
-        for (told, want) in [
+        for (values, expected) in [
             (&["https"][..], Some(true)),
             (&["http"], Some(false)),
             (&["http, https"], Some(true)),
@@ -84,8 +84,8 @@ mod tests {
             (&["ws"], None),
             (&[], None),
         ] {
-            let headers = fields(&FORWARDED_PROTO, told);
-            assert_eq!(is_secure(&headers), want, "{told:?}");
+            let headers = fields(&FORWARDED_PROTO, values);
+            assert_eq!(is_secure(&headers), expected, "{values:?}");
         }
     }
 }

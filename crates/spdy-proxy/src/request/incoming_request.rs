@@ -13,7 +13,7 @@ use crate::request::forgeable_headers;
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::trace_context::SpanContext;
 
 /// A request from a client, with its cache key. The fields for the site's own origin are not added yet, because most requests are answered
@@ -35,12 +35,12 @@ impl IncomingRequest {
         head: request::Parts,
     ) -> Result<Self, RequestRejection> {
         let alias = site.named(&authority).cloned();
-        let wanted = match (alias, site.rules.is_proxied_target(request_target(&head))) {
+        let request = match (alias, site.rules.is_proxied_target(request_target(&head))) {
             (Some(alias), _) => ProxyRequest::for_alias(site, &alias, authority, client, head)?,
             (None, true) => ProxyRequest::for_third_party(site, authority, client, head)?,
             (None, false) => ProxyRequest::for_site(site, authority, client, head)?,
         };
-        Ok(Self(wanted))
+        Ok(Self(request))
     }
 
     /// The request, without the fields that [`into_upstream_request`](Self::into_upstream_request) adds.
@@ -64,7 +64,7 @@ impl IncomingRequest {
     /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy sets for the origin.
     #[must_use]
     pub fn can_select_variant(&self, stored: &Stored) -> bool {
-        self.0.moved.is_some()
+        self.0.proxied.is_some()
             || !stored
                 .selecting_names()
                 .any(forward_headers::is_set_by_proxy)
@@ -77,27 +77,27 @@ impl IncomingRequest {
     ///
     /// The target and the site's origin do not make a valid URI.
     pub fn into_upstream_request(self) -> Result<ProxyRequest, RequestRejection> {
-        let Self(mut wanted) = self;
-        if wanted.moved.is_some() {
-            return Ok(wanted); // hosts of third parties get none of these fields
+        let Self(mut request) = self;
+        if request.proxied.is_some() {
+            return Ok(request); // hosts of third parties get none of these fields
         }
-        let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
-        let target = request_target(ask);
+        let (head, site, authority) = (&mut request.head, &request.site, &request.authority);
+        let target = request_target(head);
         let target = integrity::strip_unrewritten_mark(target).unwrap_or(target);
         let uri = site.own(authority, target);
-        ask.uri = uri.map_err(|_| RequestRejection::Target(target.to_owned()))?;
-        ask.headers.remove(header::HOST);
+        head.uri = uri.map_err(|_| RequestRejection::Target(target.to_owned()))?;
+        head.headers.remove(header::HOST);
         if let Some(host) = site.host_header(authority) {
-            ask.headers.insert(header::HOST, host);
+            head.headers.insert(header::HOST, host);
         }
-        let (from, is_from_trusted) = (wanted.from, wanted.is_from_trusted);
-        forgeable_headers::remove_forgeable(&mut ask.headers, &ask.method, from, is_from_trusted);
-        forward_headers::set_forwarded_headers(&mut ask.headers, from, wanted.arrival, authority);
-        forward_headers::append_via_and_cdn_loop(&mut ask.headers, ask.version, &site.name);
-        if let Some(left) = forward_headers::max_forwards(&ask.method, &ask.headers) {
-            let left = left.saturating_sub(1).into();
-            ask.headers.insert(header::MAX_FORWARDS, left);
+        let (from, is_from_trusted) = (request.from, request.is_from_trusted);
+        forgeable_headers::remove_forgeable(&mut head.headers, &head.method, from, is_from_trusted);
+        forward_headers::set_forwarded_headers(&mut head.headers, from, request.arrival, authority);
+        forward_headers::append_via_and_cdn_loop(&mut head.headers, head.version, &site.name);
+        if let Some(hops) = forward_headers::max_forwards(&head.method, &head.headers) {
+            let hops = hops.saturating_sub(1).into();
+            head.headers.insert(header::MAX_FORWARDS, hops);
         }
-        Ok(wanted)
+        Ok(request)
     }
 }

@@ -19,9 +19,9 @@ use spdy_clock::Instant;
 const BURST_SECONDS: u64 = 5;
 /// Clients with a budget of their own.
 const MAX_CLIENTS: usize = 64 * 1024;
-/// The table is not gone through more often.
+/// The least time between two sweeps of the table.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
-/// Bits of an IPv6 address that are one client's.
+/// Bits of an IPv6 address that identify a client.
 const IPV6_PREFIX_BITS: u32 = 56;
 
 /// The budgets of all clients.
@@ -83,8 +83,8 @@ impl MissRateLimit {
         });
         budget.fill(now, self.per_second, full);
         match budget.tokens.checked_sub(1000) {
-            Some(left) => {
-                budget.tokens = left;
+            Some(remaining) => {
+                budget.tokens = remaining;
                 true
             }
             None => false,
@@ -94,7 +94,7 @@ impl MissRateLimit {
 
 impl TokenBucket {
     fn fill(&mut self, now: Instant, per_second: u64, full: u64) {
-        // Whole milliseconds are paid for; what is left of one stays due.
+        // Only complete milliseconds are counted; the rest of one counts later.
         let waited = now.saturating_since(self.filled).as_millis();
         let waited = u64::try_from(waited).unwrap_or(u64::MAX);
         self.filled += Duration::from_millis(waited);
@@ -103,12 +103,12 @@ impl TokenBucket {
     }
 }
 
-/// The client for which `address` counts.
+/// The client that `address` belongs to.
 pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
-            let kept = u128::MAX << (128 - IPV6_PREFIX_BITS);
-            Ipv6Addr::from(u128::from(address) & kept).into()
+            let network_mask = u128::MAX << (128 - IPV6_PREFIX_BITS);
+            Ipv6Addr::from(u128::from(address) & network_mask).into()
         }
         v4 => v4,
     }
@@ -134,19 +134,27 @@ mod tests {
     fn client_gets_burst_of_five_seconds_then_steady_rate() {
         let rate = MissRateLimit::new(10);
         assert_eq!(admitted(&rate, "192.0.2.1", T0), 50);
-        assert_eq!(admitted(&rate, "192.0.2.2", T0), 50, "another has his own");
+        assert_eq!(
+            admitted(&rate, "192.0.2.2", T0),
+            50,
+            "another client has its own budget"
+        );
         let second = T0 + Duration::from_secs(1);
         assert_eq!(admitted(&rate, "192.0.2.1", second), 10);
         let day = T0 + Duration::from_secs(86_400);
-        assert_eq!(admitted(&rate, "192.0.2.1", day), 50, "no more is saved");
+        assert_eq!(
+            admitted(&rate, "192.0.2.1", day),
+            50,
+            "the burst is limited"
+        );
         // Requests more often than once per millisecond lose no budget to rounding.
         let mut now = day;
-        let mut got = 0;
+        let mut admitted_count = 0;
         for _ in 0..10_000 {
             now += Duration::from_micros(100);
-            got += usize::from(rate.admits(address("192.0.2.1"), now));
+            admitted_count += usize::from(rate.admits(address("192.0.2.1"), now));
         }
-        assert_eq!(got, 10);
+        assert_eq!(admitted_count, 10);
         assert_eq!(admitted(&MissRateLimit::new(0), "192.0.2.1", T0), 1000);
     }
 

@@ -1,4 +1,4 @@
-//! What a prefetched request knows of the client request that led to it: its depth, and how many prefetches are left.
+//! The relation of a prefetch to the client request that caused it: its depth, and how many prefetches are left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ impl PrefetchBudget {
 
     /// Takes one; `false` if none is left.
     pub(crate) fn take(&self) -> bool {
-        let one_less = |left: usize| left.checked_sub(1);
+        let one_less = |remaining: usize| remaining.checked_sub(1);
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
         self.0.fetch_update(set, fetch, one_less).is_ok()
     }

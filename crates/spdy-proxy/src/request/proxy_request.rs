@@ -1,4 +1,4 @@
-//! A request, as cache and origin see it: its site, its cache key, and the request for the origin.
+//! A client's request with what the proxy derives from it: its site, its cache key, and the request for the origin.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ use crate::request::prefetch_step::PrefetchStep;
 use crate::request::rejection::RequestRejection;
 use crate::request::websocket_handshake;
 use crate::sites::page_policies::PagePolicy;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::trace_context::SpanContext;
 
 /// A request to the proxy, and what the proxy derived from it.
@@ -37,12 +37,12 @@ use crate::telemetry::trace_context::SpanContext;
 pub struct ProxyRequest {
     /// The site that it belongs to.
     pub site: Arc<Site>,
-    /// The resource of another host that it is for; `None` for the site's own.
-    pub moved: Option<(ProxiedUrl, Load)>,
+    /// The resource of another host that it is for, and how it is loaded; `None` for the site's own.
+    pub proxied: Option<(ProxiedUrl, Load)>,
     /// Its key in the cache.
     pub key: Key,
-    /// The request for the origin, with the client's cache fields, which another host does not get. Its URI is absolute.
-    pub ask: request::Parts,
+    /// The head of the request for the origin, with the client's cache fields, which another host does not get. Its URI is absolute.
+    pub head: request::Parts,
     /// The address of the client that is accountable for the work. `None` for a prefetch.
     pub from: Option<IpAddr>,
     /// A trusted proxy sent it (`listen.trusted`).
@@ -51,13 +51,13 @@ pub struct ProxyRequest {
     pub arrival: Option<RequestInfo>,
     /// The codings that the client accepts.
     pub accepted_codings: AcceptedCodings,
-    /// It is a GET or HEAD with content: the answer may depend on more than its target.
+    /// It is a GET or HEAD with content: the response may depend on more than its target.
     pub has_content: bool,
     /// It is the handshake of a WebSocket.
     pub is_websocket: bool,
     /// Its position if it is a prefetch; `None` for a client's request.
     pub(crate) prefetch_step: Option<PrefetchStep>,
-    /// The client wants it as its origin made it: a cookie requests that, or the URL, in a page that pins a sheet.
+    /// The client gets the origin's response without rewriting: a cookie requests that, or the URL of a sheet that a page pins.
     pub rewriting_disabled: bool,
     /// The host that the client named.
     pub authority: String,
@@ -68,7 +68,7 @@ pub struct ProxyRequest {
 }
 
 impl ProxyRequest {
-    /// Reads `asked`, which named `authority`, with all additions for the origin.
+    /// Reads the request with `head` for `authority`, with all additions for the origin.
     ///
     /// # Errors
     ///
@@ -76,49 +76,49 @@ impl ProxyRequest {
     pub fn read(
         site: Arc<Site>,
         authority: String,
-        asked: request::Parts,
+        head: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        IncomingRequest::classify(site, authority, None, asked)?.into_upstream_request()
+        IncomingRequest::classify(site, authority, None, head)?.into_upstream_request()
     }
 
-    /// Something of the site's own, as the cache sees it.
+    /// A request for the site's own origin, without the fields that are added for the origin.
     pub(super) fn for_site(
         site: Arc<Site>,
         authority: String,
         from: Option<IpAddr>,
-        asked: request::Parts,
+        head: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        if matches!(asked.method, Method::CONNECT | Method::TRACE) {
-            return Err(RequestRejection::Method(asked.method));
+        if matches!(head.method, Method::CONNECT | Method::TRACE) {
+            return Err(RequestRejection::Method(head.method));
         }
-        if forward_headers::has_looped(&asked.headers, &site.name) {
+        if forward_headers::has_looped(&head.headers, &site.name) {
             return Err(RequestRejection::Loop);
         }
-        let target = request_target(&asked);
+        let target = request_target(&head);
         let unusable = || RequestRejection::Target(target.to_owned());
-        let is_of_web = matches!(asked.uri.scheme_str(), None | Some("http" | "https"));
+        let is_http_scheme = matches!(head.uri.scheme_str(), None | Some("http" | "https"));
         let is_rooted = match target {
-            "*" => asked.method == Method::OPTIONS,
+            "*" => head.method == Method::OPTIONS,
             target => target.starts_with('/'),
         };
-        if !is_of_web || !is_rooted {
+        if !is_http_scheme || !is_rooted {
             return Err(unusable());
         }
-        let arrival = asked.extensions.get().copied();
-        let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
-        let is_socket = websocket_handshake::is_upgrade_request(&asked);
+        let arrival = head.extensions.get().copied();
+        let is_from_trusted = head.extensions.get::<FromTrustedProxy>().is_some();
+        let is_socket = websocket_handshake::is_upgrade_request(&head);
         if is_socket {
             site.websocket.ok_or(RequestRejection::WebSocket)?;
-            websocket_handshake::check(&asked, arrival)?;
+            websocket_handshake::check(&head, arrival)?;
         }
         let marked = integrity::strip_unrewritten_mark(target);
-        let is_off = marked.is_some() || is_rewriting_disabled(&asked.headers);
-        // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
+        let is_off = marked.is_some() || is_rewriting_disabled(&head.headers);
+        // Without rewriting, the key still has the tag of the rules: another configuration may share a tier under the same site name.
         let rules = match is_off {
             true => Cow::Owned(["off ", site.rules.tag()].concat()),
             false => Cow::Borrowed(site.rules.tag()),
         };
-        // The origin sees the name and scheme of the request, and its answer may depend on them: a redirect does, at the least.
+        // The origin gets the name and scheme of the request, and its response may depend on them: redirects do.
         let rules = match forward_headers::is_forwarded_origin(
             site.rules.site_origin(),
             &authority,
@@ -146,21 +146,22 @@ impl ProxyRequest {
             rules: &rules,
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
-        let mut ask = asked;
-        ask.extensions.clear();
-        forward_headers::remove_hop_by_hop(&mut ask.headers);
-        let accepts = AcceptedCodings::of(&ask.headers);
-        let accepted = HeaderValue::from_static(accepts.header_value());
-        ask.headers.insert(header::ACCEPT_ENCODING, accepted);
+        let mut head = head;
+        head.extensions.clear();
+        forward_headers::remove_hop_by_hop(&mut head.headers);
+        let accepted_codings = AcceptedCodings::of(&head.headers);
+        let accept_encoding = HeaderValue::from_static(accepted_codings.header_value());
+        head.headers
+            .insert(header::ACCEPT_ENCODING, accept_encoding);
         Ok(Self {
             site,
-            moved: None,
+            proxied: None,
             key,
-            ask,
+            head,
             from,
             is_from_trusted,
             arrival,
-            accepted_codings: accepts,
+            accepted_codings,
             has_content: false,
             is_websocket: is_socket,
             prefetch_step: None,
@@ -175,112 +176,121 @@ impl ProxyRequest {
         site: Arc<Site>,
         authority: String,
         from: Option<IpAddr>,
-        mut asked: request::Parts,
+        mut client_request: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        let target = request_target(&asked);
-        let is_script = anonymize::is_script(&asked.headers);
+        let target = request_target(&client_request);
+        let is_script = anonymize::is_script(&client_request.headers);
         let opened = site.rules.open(target);
-        let opened = opened.map_err(|why| match why.place(is_script) {
-            // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
-            Some(to) if anonymize::is_subresource_load(&asked.headers) => {
+        let opened = opened.map_err(|refusal| match refusal.place(is_script) {
+            // Browsers may have pages and sheets from before the rule, and proxied resources reference others by relative URLs.
+            Some(to) if anonymize::is_subresource_load(&client_request.headers) => {
                 let to = to.to_owned();
-                RequestRejection::Redirect { why, to }
+                RequestRejection::Redirect {
+                    reason: refusal,
+                    to,
+                }
             }
-            _ => why.into(),
+            _ => refusal.into(),
         })?;
         let guarded = site.pages.guarded_kinds(&site.rules, opened.url());
-        let moved = opened.clone().without(guarded);
-        let referer = asked.headers.get(header::REFERER);
+        let proxied = opened.clone().without(guarded);
+        let referer = client_request.headers.get(header::REFERER);
         if referer.is_some_and(|page| {
             page.to_str()
                 .is_ok_and(|page| site.pages.hides_referrer(page))
         }) {
-            asked.headers.remove(header::REFERER);
+            client_request.headers.remove(header::REFERER);
         }
-        let arrival = asked.extensions.get().copied();
-        asked.extensions.clear();
-        let asked = Request::from_parts(asked, ());
-        let upstream = anonymize::request(&site.rules, &moved, &asked).map_err(|why| {
-            let why = match why {
-                Refusal::KindNotListed { kind, host } if guarded.has(kind) => {
-                    Refusal::CspGuarded { host }
+        let arrival = client_request.extensions.get().copied();
+        client_request.extensions.clear();
+        let client_request = Request::from_parts(client_request, ());
+        let upstream =
+            anonymize::request(&site.rules, &proxied, &client_request).map_err(|refusal| {
+                let refusal = match refusal {
+                    Refusal::KindNotListed { kind, host } if guarded.has(kind) => {
+                        Refusal::CspGuarded { host }
+                    }
+                    refusal => refusal,
+                };
+                let is_redirectable = match refusal {
+                    Refusal::CrossSite => anonymize::is_sent_on(&opened, client_request.headers()),
+                    Refusal::CspGuarded { .. } => true,
+                    // It is relative to a proxied resource, which loads it by its own URL.
+                    Refusal::KindNotListed { kind, .. } => {
+                        kind != Kind::Script && opened.is_listed()
+                    }
+                    _ => false,
+                };
+                match is_redirectable {
+                    true => {
+                        let to = proxied.url().to_string();
+                        RequestRejection::Redirect {
+                            reason: refusal,
+                            to,
+                        }
+                    }
+                    false => refusal.into(),
                 }
-                why => why,
-            };
-            let is_sent_on = match why {
-                Refusal::CrossSite => anonymize::is_sent_on(&opened, asked.headers()),
-                Refusal::CspGuarded { .. } => true,
-                // It is relative to a moved resource, which loads it by its own URL.
-                Refusal::KindNotListed { kind, .. } => kind != Kind::Script && opened.is_listed(),
-                _ => false,
-            };
-            match is_sent_on {
-                true => {
-                    let to = moved.url().to_string();
-                    RequestRejection::Redirect { why, to }
-                }
-                false => why.into(),
-            }
-        })?;
-        let (mut ask, ()) = asked.into_parts();
-        let said = std::mem::replace(&mut ask.headers, upstream.headers);
-        ask.method = upstream.method;
-        copy_conditions(&said, &mut ask.headers);
-        let (key, uri) = Self::place_of(&site, &moved, upstream.load)?;
-        ask.uri = uri;
+            })?;
+        let (mut head, ()) = client_request.into_parts();
+        let client_headers = std::mem::replace(&mut head.headers, upstream.headers);
+        head.method = upstream.method;
+        copy_conditions(&client_headers, &mut head.headers);
+        let (key, uri) = Self::place_of(&site, &proxied, upstream.load)?;
+        head.uri = uri;
         Ok(Self {
             site,
-            moved: Some((moved, upstream.load)),
+            proxied: Some((proxied, upstream.load)),
             key,
-            ask,
+            head,
             from,
             is_from_trusted: false, // another host receives no field of the client
             arrival,
-            accepted_codings: AcceptedCodings::of(&said),
+            accepted_codings: AcceptedCodings::of(&client_headers),
             has_content: false,
             is_websocket: false,
             prefetch_step: None,
             rewriting_disabled: false,
             authority,
             span_context: None,
-            client_headers: Some(said),
+            client_headers: Some(client_headers),
         })
     }
 
-    /// The same for where a moved resource was found to be.
+    /// The same request for the URL to which a redirect leads.
     ///
     /// # Errors
     ///
-    /// It makes no URI.
+    /// The URL is not a valid URI.
     pub fn at_redirect_target(
         &self,
-        moved: ProxiedUrl,
+        proxied: ProxiedUrl,
         load: Load,
     ) -> Result<Self, RequestRejection> {
-        let (key, uri) = Self::place_of(&self.site, &moved, load)?;
+        let (key, uri) = Self::place_of(&self.site, &proxied, load)?;
         let mut next = self.clone();
-        (next.key, next.ask.uri, next.moved) = (key, uri, Some((moved, load)));
+        (next.key, next.head.uri, next.proxied) = (key, uri, Some((proxied, load)));
         Ok(next)
     }
 
     fn place_of(
         site: &Site,
-        moved: &ProxiedUrl,
+        proxied: &ProxiedUrl,
         load: Load,
     ) -> Result<(Key, Uri), RequestRejection> {
-        let unusable = || RequestRejection::Target(moved.target().to_owned());
-        let uri = moved.url().as_str().parse().map_err(|_| unusable())?;
-        // A page can read what it loads with CORS. Such a request has an Origin, so its answer has a key of its own.
+        let unusable = || RequestRejection::Target(proxied.target().to_owned());
+        let uri = proxied.url().as_str().parse().map_err(|_| unusable())?;
+        // A page can read what it loads with CORS. Such a request has an Origin, so its response has a key of its own.
         let rules = match load.sends_origin() {
             true => format!("{} cors", site.rules.tag()),
             false => site.rules.tag().to_owned(),
         };
         let key = KeyParts {
             site: site.rules.site_origin(),
-            scheme: moved.scheme().name(),
-            host: moved.host(),
-            port: moved.port(),
-            target: moved.target(),
+            scheme: proxied.scheme().name(),
+            host: proxied.host(),
+            port: proxied.port(),
+            target: proxied.target(),
             rules: &rules,
         };
         Ok((Key::new(&key).map_err(|_| unusable())?, uri))
@@ -288,8 +298,8 @@ impl ProxyRequest {
 
     /// The fields of the request for the origin. Another host gets no cache fields of the client but a single range.
     pub(crate) fn origin_headers(&self) -> HeaderMap {
-        let mut headers = self.ask.headers.clone();
-        if self.moved.is_some() {
+        let mut headers = self.head.headers.clone();
+        if self.proxied.is_some() {
             keep_single_range(&mut headers);
         }
         headers
@@ -298,7 +308,7 @@ impl ProxyRequest {
     /// Whether its origin is the site's own or another host.
     #[must_use]
     pub fn origin_kind(&self) -> OriginKind {
-        match self.moved {
+        match self.proxied {
             Some(_) => OriginKind::ThirdParty,
             None => OriginKind::Site,
         }
@@ -307,10 +317,10 @@ impl ProxyRequest {
     /// The URL at its own host; for the site's own, with the first of its names.
     #[must_use]
     pub fn url(&self) -> Option<url::Url> {
-        match &self.moved {
-            Some((moved, _)) => Some(moved.url().clone()),
+        match &self.proxied {
+            Some((proxied, _)) => Some(proxied.url().clone()),
             None => {
-                let target = self.ask.uri.path_and_query()?;
+                let target = self.head.uri.path_and_query()?;
                 // Not joined: a path that begins with two slashes would name a host.
                 url::Url::parse(&format!("{}{target}", self.site.rules.site_origin())).ok()
             }
@@ -320,11 +330,11 @@ impl ProxyRequest {
     /// The URL with the name and scheme that the client uses: its browser resolves references from there.
     #[must_use]
     pub fn client_url(&self) -> Option<url::Url> {
-        if self.moved.is_some() {
+        if self.proxied.is_some() {
             return self.url();
         }
         let home = client_origin_text(&self.site, self.arrival, &self.authority)?;
-        let target = self.ask.uri.path_and_query()?;
+        let target = self.head.uri.path_and_query()?;
         url::Url::parse(&format!("{home}{target}")).ok()
     }
 
@@ -334,7 +344,7 @@ impl ProxyRequest {
         client_origin(&self.site, self.arrival, &self.authority)
     }
 
-    /// Leads redirects to the origin's own name, and to the site over `http`, to where the client has the site from.
+    /// Changes redirects to the origin's own name, and to the site over `http`, so that they lead to the client's origin of the site.
     pub(crate) fn rewrite_location(&self, headers: &mut HeaderMap) {
         let home = client_origin_text(&self.site, self.arrival, &self.authority);
         let home = home.unwrap_or(Cow::Borrowed(self.site.rules.site_origin()));
@@ -342,10 +352,10 @@ impl ProxyRequest {
             .rewrite_location(&home, self.client_url().as_ref(), headers);
     }
 
-    /// The page policy in `headers` of the answer, for later requests; `None` if it is no page of the site's own.
+    /// The page policy in `headers` of the response, for later requests; `None` if it is no page of the site's own.
     pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
-        if self.moved.is_some() || !guard::may_run_scripts(headers) {
-            return None; // most answers
+        if self.proxied.is_some() || !guard::may_run_scripts(headers) {
+            return None; // most responses
         }
         Some(PagePolicy::from_head(
             &self.site.rules,
@@ -354,17 +364,17 @@ impl ProxyRequest {
         ))
     }
 
-    /// The answer goes out, with this policy.
-    pub(crate) fn record_policy(&self, said: Option<PagePolicy>) {
-        if let Some(said) = said {
-            self.site.pages.record_head(|| self.client_url(), said);
+    /// Records the policy of the response, if it is a page.
+    pub(crate) fn record_policy(&self, policy: Option<PagePolicy>) {
+        if let Some(policy) = policy {
+            self.site.pages.record_head(|| self.client_url(), policy);
         }
     }
 
     /// The client's request fields, whether or not the origin gets them.
     #[must_use]
     pub fn client_headers(&self) -> &HeaderMap {
-        self.client_headers.as_ref().unwrap_or(&self.ask.headers)
+        self.client_headers.as_ref().unwrap_or(&self.head.headers)
     }
 
     /// Whether the client sends `body` only after a 100 (Continue) response (RFC 9110 §10.1.1).
@@ -386,29 +396,29 @@ impl ProxyRequest {
         }
     }
 
-    /// The fields of the client that it will send again for the resources that the answer names.
+    /// The fields of the client that it will send again for the resources that the response names.
     #[must_use]
     pub fn subresource_headers(&self) -> HeaderMap {
-        let said = self.client_headers();
-        let mut told = HeaderMap::new();
+        let client_headers = self.client_headers();
+        let mut headers = HeaderMap::new();
         for name in [
             "accept-encoding",
             "accept-language",
             "user-agent",
             "sec-fetch-dest",
         ] {
-            if let Some(value) = said.get(name) {
-                told.insert(HeaderName::from_static(name), value.clone());
+            if let Some(value) = client_headers.get(name) {
+                headers.insert(HeaderName::from_static(name), value.clone());
             }
         }
-        told
+        headers
     }
 }
 
-/// Copies the fields of `said` that the cache evaluates to `headers`, which were written for another host.
-pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
+/// Copies the fields of `client_headers` that the cache evaluates to `headers`, the headers for another host.
+pub(crate) fn copy_conditions(client_headers: &HeaderMap, headers: &mut HeaderMap) {
     for name in CACHE_REQUEST_FIELDS {
-        for value in said.get_all(&name) {
+        for value in client_headers.get_all(&name) {
             headers.append(name.clone(), value.clone());
         }
     }
@@ -421,7 +431,7 @@ fn lower_case(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// A user who debugs a site sets this cookie to get a page as its origin made it, without rewriting.
+/// This cookie disables rewriting, to debug a site.
 const REWRITING_OFF_COOKIE: &[u8] = b"spdy=off";
 
 /// Whether the client has disabled rewriting.

@@ -8,28 +8,27 @@ use crate::request::websocket_handshake::HandshakeError;
 /// Why a request is not passed on.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestRejection {
-    /// A rule about moved resources.
+    /// A rule about proxied resources.
     #[error(transparent)]
     Rule(#[from] Refusal),
-    /// The same, of what the page may load from its host: it is sent there.
-    #[error("{why}: redirected to {to}")]
+    /// A rule about proxied resources, but the page may load the resource from its host: the client is redirected.
+    #[error("{reason}: redirected to {to}")]
     Redirect {
         /// The rule.
-        why: Refusal,
+        reason: Refusal,
         /// The URL of the resource at its own host.
         to: String,
     },
-    /// It passed here before.
+    /// It passed this proxy before.
     #[error("request loop: the request passed this proxy before")]
     Loop,
-    /// Its target makes no URI, or no key.
+    /// Its target is not a valid URI or key.
     #[error("invalid request target {0:?}")]
     Target(String),
-    /// CONNECT and TRACE end here.
+    /// CONNECT and TRACE are not supported.
     #[error("method {0} is not supported")]
     Method(Method),
-    /// A WebSocket would begin with it (RFC 6455 §4.1), and the site lets none through. Its origin would only see a GET, and answer
-    /// with a page.
+    /// It requests a WebSocket (RFC 6455 §4.1), and the site does not allow them. Its origin would get a GET, and respond with a page.
     #[error("the site does not allow WebSockets (websocket = false)")]
     WebSocket,
     /// It requests a WebSocket, and is no valid handshake.
@@ -51,7 +50,7 @@ impl RequestRejection {
         }
     }
 
-    /// The text for the client. It is empty for rules about moved resources, so that clients cannot probe them.
+    /// The text for the client. It is empty for rules about proxied resources, so that clients cannot probe them.
     #[must_use]
     pub fn message(&self) -> &'static str {
         match self {
@@ -68,7 +67,10 @@ impl RequestRejection {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Rule(refusal) | Self::Redirect { why: refusal, .. } => refusal.name(),
+            Self::Rule(refusal)
+            | Self::Redirect {
+                reason: refusal, ..
+            } => refusal.name(),
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",

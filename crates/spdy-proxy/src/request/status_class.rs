@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-/// The label of an origin's answer in counters.
+/// The label of an origin's response in counters.
 pub(crate) fn class_of(status: StatusCode) -> &'static str {
     match status.as_u16() / 100 {
         1 => "1xx",

@@ -12,5 +12,5 @@ pub(crate) fn key(target: &str) -> Key {
         target,
         rules: "",
     };
-    Key::new(&parts).expect("no zero bytes")
+    Key::new(&parts).expect("a test key has no zero byte")
 }

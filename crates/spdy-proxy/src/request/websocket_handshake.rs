@@ -37,14 +37,14 @@ pub enum HandshakeError {
 
 /// Whether a header field requests a WebSocket: over HTTP/1.1, or in a later version against its rules. Over HTTP/1.0 the field is ignored,
 /// and so is one that `Connection` does not name: the hop that passed it on did not mean it (RFC 9110 §7.8).
-pub(crate) fn is_upgrade_request(asked: &request::Parts) -> bool {
-    let names = |name, token| names(&asked.headers, name, token);
-    let is_meant = match asked.version {
+pub(crate) fn is_upgrade_request(head: &request::Parts) -> bool {
+    let names = |name, token| names(&head.headers, name, token);
+    let is_upgrade = match head.version {
         Version::HTTP_09 | Version::HTTP_10 => false,
         Version::HTTP_11 => names(&header::CONNECTION, "upgrade"),
         _ => true,
     };
-    is_meant && names(&header::UPGRADE, "websocket")
+    is_upgrade && names(&header::UPGRADE, "websocket")
 }
 
 /// Whether a list of tokens under `name` has `token`.
@@ -70,14 +70,14 @@ fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8
 ///
 /// What it lacks.
 pub(crate) fn check(
-    asked: &request::Parts,
+    head: &request::Parts,
     arrival: Option<RequestInfo>,
 ) -> Result<(), HandshakeError> {
     let is_http1 = arrival.is_none_or(|arrival| arrival.protocol == Protocol::Http1);
-    if asked.method != Method::GET || asked.version != Version::HTTP_11 || !is_http1 {
+    if head.method != Method::GET || head.version != Version::HTTP_11 || !is_http1 {
         return Err(HandshakeError::NoUpgrade);
     }
-    let headers = &asked.headers;
+    let headers = &head.headers;
     let has_length = headers.get(header::CONTENT_LENGTH);
     if has_length.is_some_and(|length| length != "0")
         || headers.contains_key(header::TRANSFER_ENCODING)
@@ -85,11 +85,12 @@ pub(crate) fn check(
         return Err(HandshakeError::Body);
     }
     let is_named = |name: &HeaderName| names(headers, &header::CONNECTION, name.as_str());
-    let kept = |name: HeaderName| single_value(headers, &name).filter(|_| !is_named(&name));
-    if !kept(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
+    let forwarded_value =
+        |name: HeaderName| single_value(headers, &name).filter(|_| !is_named(&name));
+    if !forwarded_value(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
         return Err(HandshakeError::Key);
     }
-    match kept(header::SEC_WEBSOCKET_VERSION) {
+    match forwarded_value(header::SEC_WEBSOCKET_VERSION) {
         Some(version) if version == VERSION.as_bytes() => Ok(()),
         _ => Err(HandshakeError::Version),
     }
@@ -109,17 +110,21 @@ pub(crate) fn set_upgrade_headers(headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, WEBSOCKET);
 }
 
-/// Whether a 101 of `version` agrees to the WebSocket requested with the fields `asked`, and to nothing else (RFC 6455 §4.1).
-pub(crate) fn accepts_upgrade(asked: &HeaderMap, version: Version, headers: &HeaderMap) -> bool {
+/// Whether a 101 of `version` agrees to the WebSocket requested with the fields `request_headers`, and to nothing else (RFC 6455 §4.1).
+pub(crate) fn accepts_upgrade(
+    request_headers: &HeaderMap,
+    version: Version,
+    headers: &HeaderMap,
+) -> bool {
     let is_socket = single_value(headers, &header::UPGRADE)
         .is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"));
-    let key = single_value(asked, &header::SEC_WEBSOCKET_KEY).map(derive_accept_key);
-    let is_ours = key.is_some_and(|key| {
+    let key = single_value(request_headers, &header::SEC_WEBSOCKET_KEY).map(derive_accept_key);
+    let is_key_accepted = key.is_some_and(|key| {
         single_value(headers, &header::SEC_WEBSOCKET_ACCEPT) == Some(key.as_bytes())
     });
     // Over HTTP/1.0 nothing can be switched to (RFC 9110 §7.8).
     let is_http11 = version == Version::HTTP_11;
-    is_http11 && is_socket && is_ours && names(headers, &header::CONNECTION, "upgrade")
+    is_http11 && is_socket && is_key_accepted && names(headers, &header::CONNECTION, "upgrade")
 }
 
 #[cfg(test)]
@@ -152,13 +157,13 @@ mod tests {
         request.into_parts().0
     }
 
-    fn judged(fields: &[(&str, &str)]) -> Result<(), HandshakeError> {
+    fn check_fields(fields: &[(&str, &str)]) -> Result<(), HandshakeError> {
         check(&handshake(fields), None)
     }
 
     #[test]
     fn upgrade_not_listed_in_connection_is_ignored() {
-        for (connection, wanted) in [
+        for (connection, expected) in [
             ("upgrade", true),
             ("keep-alive, Upgrade", true),
             ("keep-alive|upgrade", true),
@@ -166,20 +171,20 @@ mod tests {
             ("upgraded", false),
             ("", false),
         ] {
-            let mut asked = handshake(&[("connection", connection)]);
-            assert_eq!(is_upgrade_request(&asked), wanted, "{connection}");
-            asked.version = Version::HTTP_10;
-            assert!(!is_upgrade_request(&asked), "{connection}");
+            let mut head = handshake(&[("connection", connection)]);
+            assert_eq!(is_upgrade_request(&head), expected, "{connection}");
+            head.version = Version::HTTP_10;
+            assert!(!is_upgrade_request(&head), "{connection}");
             // There neither field may be (RFC 9113 §8.2.2), and so the one is not looked for before the other is refused.
-            asked.version = Version::HTTP_2;
-            assert!(is_upgrade_request(&asked), "{connection}");
+            head.version = Version::HTTP_2;
+            assert!(is_upgrade_request(&head), "{connection}");
         }
     }
 
     #[test]
     fn handshake_has_all_required_headers() {
         use HandshakeError::{Body, Key, Version};
-        for (fields, wanted) in [
+        for (fields, expected) in [
             (&[][..], Ok(())),
             (&[("connection", "upgrade")], Ok(())),
             (&[("content-length", "0")], Ok(())),
@@ -203,7 +208,7 @@ mod tests {
             (&[("content-length", "5")], Err(Body)),
             (&[("transfer-encoding", "chunked")], Err(Body)),
         ] {
-            assert_eq!(judged(fields), wanted, "{fields:?}");
+            assert_eq!(check_fields(fields), expected, "{fields:?}");
         }
     }
 
@@ -212,42 +217,51 @@ mod tests {
         for (method, version) in [("POST", Version::HTTP_11), ("GET", Version::HTTP_10)] {
             let request = Request::builder().method(method).version(version);
             let request = request.header("upgrade", "websocket").body(()).unwrap();
-            let judged = check(&request.into_parts().0, None);
-            assert_eq!(judged, Err(HandshakeError::NoUpgrade), "{method}");
+            let result = check(&request.into_parts().0, None);
+            assert_eq!(result, Err(HandshakeError::NoUpgrade), "{method}");
         }
     }
 
     #[test]
     fn only_a_websocket_101_is_accepted() {
         // To KEY (RFC 6455 §1.3), and to another.
-        let ours = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        let valid_accept = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         let other = ("sec-websocket-accept", "HSmrc0sMlYUkAGmm5OPpG2HaGWk=");
         let (connection, upgrade) = (("connection", "Upgrade"), ("upgrade", "websocket"));
-        for (fields, wanted) in [
-            (&[connection, ("upgrade", "WebSocket"), ours][..], true),
+        for (fields, expected) in [
             (
-                &[("connection", "keep-alive, upgrade"), upgrade, ours],
+                &[connection, ("upgrade", "WebSocket"), valid_accept][..],
                 true,
             ),
-            (&[connection, ("upgrade", "h2c"), ours], false),
-            (&[connection, ("upgrade", "websocket, h2c"), ours], false),
-            (&[connection, upgrade, ("upgrade", "h2c"), ours], false),
-            (&[upgrade, ours], false),
-            (&[connection, ours], false),
+            (
+                &[("connection", "keep-alive, upgrade"), upgrade, valid_accept],
+                true,
+            ),
+            (&[connection, ("upgrade", "h2c"), valid_accept], false),
+            (
+                &[connection, ("upgrade", "websocket, h2c"), valid_accept],
+                false,
+            ),
+            (
+                &[connection, upgrade, ("upgrade", "h2c"), valid_accept],
+                false,
+            ),
+            (&[upgrade, valid_accept], false),
+            (&[connection, valid_accept], false),
             (&[connection, upgrade], false),
             (&[connection, upgrade, other], false),
-            (&[connection, upgrade, ours, other], false),
+            (&[connection, upgrade, valid_accept, other], false),
             (&[], false),
         ] {
             let mut headers = HeaderMap::new();
             for (name, value) in fields {
                 headers.append(*name, value.parse().unwrap());
             }
-            let mut asked = HeaderMap::new();
-            asked.insert(header::SEC_WEBSOCKET_KEY, KEY.parse().unwrap());
-            let judged = |version| accepts_upgrade(&asked, version, &headers);
-            assert_eq!(judged(Version::HTTP_11), wanted, "{fields:?}");
-            assert!(!judged(Version::HTTP_10), "{fields:?}");
+            let mut request_headers = HeaderMap::new();
+            request_headers.insert(header::SEC_WEBSOCKET_KEY, KEY.parse().unwrap());
+            let is_accepted = |version| accepts_upgrade(&request_headers, version, &headers);
+            assert_eq!(is_accepted(Version::HTTP_11), expected, "{fields:?}");
+            assert!(!is_accepted(Version::HTTP_10), "{fields:?}");
         }
     }
 }

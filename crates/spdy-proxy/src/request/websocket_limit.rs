@@ -95,8 +95,8 @@ mod tests {
         let sockets = WebSocketLimit::default();
         let from = |address: &str| Some(address.parse().expect("an address"));
         let place = |client| sockets.acquire(client, limits(2, 3));
-        let first = place(from("192.0.2.1")).expect("there is room");
-        let _second = place(from("192.0.2.1")).expect("there is room");
+        let first = place(from("192.0.2.1")).expect("the limit is not reached");
+        let _second = place(from("192.0.2.1")).expect("the limit is not reached");
         assert_eq!(
             place(from("192.0.2.1")).expect_err("the client has two WebSockets"),
             "websocket.per_client"
@@ -120,7 +120,8 @@ mod tests {
         let sockets = WebSocketLimit::default();
         let from = Some("192.0.2.1".parse().expect("an address"));
         let place = || sockets.acquire(from, limits(0, 3));
-        let _three = [place(), place(), place()].map(|place| place.expect("there is room"));
+        let _three =
+            [place(), place(), place()].map(|place| place.expect("the limit is not reached"));
         assert_eq!(place().expect_err("three are open"), "websocket.open");
     }
 

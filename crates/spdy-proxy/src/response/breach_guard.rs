@@ -21,40 +21,42 @@ use crate::request::proxy_request::ProxyRequest;
 /// Fields by which an origin recognizes a client.
 const CREDENTIAL_FIELDS: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 
-/// Whether the unshared response to `wanted` with the origin's head `told` is sent without a coding.
-pub(crate) fn may_contain_secret(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
-    is_uncoded_private_response(wanted, told)
-        && (is_private(told) || has_credentials(&wanted.ask.headers) && !is_public_response(told))
+/// Whether the unshared response to `request` with the origin's head `response_headers` is sent without a coding.
+pub(crate) fn may_contain_secret(request: &ProxyRequest, response_headers: &HeaderMap) -> bool {
+    is_uncoded_private_response(request, response_headers)
+        && (is_private(response_headers)
+            || has_credentials(&request.head.headers) && !is_public_response(response_headers))
 }
 
-/// Whether the response `stored` to `wanted` is sent without a coding: by `Vary`, only requests with the same credentials get it.
-pub(crate) fn is_stored_per_client(wanted: &ProxyRequest, stored: &Stored) -> bool {
-    let asked = &wanted.ask.headers;
+/// Whether the response `stored` to `request` is sent without a coding: by `Vary`, only requests with the same credentials get it.
+pub(crate) fn is_stored_per_client(request: &ProxyRequest, stored: &Stored) -> bool {
+    let request_headers = &request.head.headers;
     let mut selecting = stored.selecting_names();
-    selecting.any(|name| CREDENTIAL_FIELDS.contains(name) && asked.contains_key(name))
-        && is_uncoded_private_response(wanted, stored.headers())
+    selecting.any(|name| CREDENTIAL_FIELDS.contains(name) && request_headers.contains_key(name))
+        && is_uncoded_private_response(request, stored.headers())
 }
 
-/// Whether the response with the head `told` is from the site's own origin and uncoded, and the site does not compress private responses.
-fn is_uncoded_private_response(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
-    wanted.moved.is_none()
-        && !wanted.site.compress_private
-        && Coding::of(told) == Some(Coding::Identity)
+/// Whether the response with the head `response_headers` is from the site's own origin and uncoded, and the site does not compress private responses.
+fn is_uncoded_private_response(request: &ProxyRequest, response_headers: &HeaderMap) -> bool {
+    request.proxied.is_none()
+        && !request.site.compress_private
+        && Coding::of(response_headers) == Some(Coding::Identity)
 }
 
 /// Whether the origin marks the response as private, or sets a cookie.
-fn is_private(told: &HeaderMap) -> bool {
-    told.contains_key(header::SET_COOKIE) || says(told, &["private", "no-store"])
+fn is_private(response_headers: &HeaderMap) -> bool {
+    response_headers.contains_key(header::SET_COOKIE)
+        || has_cache_directive(response_headers, &["private", "no-store"])
 }
 
 /// Whether the origin marks the response as public. It gets here if it is too long to be stored, or there is no room.
-fn is_public_response(told: &HeaderMap) -> bool {
-    says(told, &["public", "s-maxage"])
+fn is_public_response(response_headers: &HeaderMap) -> bool {
+    has_cache_directive(response_headers, &["public", "s-maxage"])
 }
 
 /// Whether `Cache-Control` has one of these directives.
-fn says(told: &HeaderMap, names: &[&str]) -> bool {
-    let fields = told.get_all(header::CACHE_CONTROL).into_iter();
+fn has_cache_directive(response_headers: &HeaderMap, names: &[&str]) -> bool {
+    let fields = response_headers.get_all(header::CACHE_CONTROL).into_iter();
     let mut words = fields
         .filter_map(|field| field.to_str().ok())
         .flat_map(|field| field.split([',', '=']))
@@ -70,7 +72,7 @@ mod tests {
 
     #[test]
     fn response_is_private_if_marked_or_sets_cookie() {
-        for (name, value, want) in [
+        for (name, value, expected) in [
             ("cache-control", "max-age=60, Private", true),
             ("cache-control", "private=\"x-user\"", true),
             ("cache-control", "no-store", true),
@@ -79,8 +81,8 @@ mod tests {
             ("expires", "0", false),
         ] {
             let name = HeaderName::from_static(name);
-            let told = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
-            assert_eq!(is_private(&told), want, "{value}");
+            let response_headers = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
+            assert_eq!(is_private(&response_headers), expected, "{value}");
         }
     }
 }

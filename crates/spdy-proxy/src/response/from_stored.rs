@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use http::{HeaderMap, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
-use spdy_cache::body::Body as KeptBody;
+use spdy_cache::body::Body as CacheBody;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::memory_store::Object;
 use spdy_cache::policy::Policy;
@@ -33,7 +33,7 @@ use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
 use crate::sites::page_policies::PagePolicy;
 
-/// The result of the check of a stored third-party response for `wanted`.
+/// The result of the check of a stored third-party response for `request`.
 pub(crate) enum StoredCheck {
     /// It may be served.
     Allowed,
@@ -41,89 +41,89 @@ pub(crate) enum StoredCheck {
     Replaced(Box<Response<Body>>),
 }
 
-/// Checks a stored response of another host for `wanted`. A page may display resources that its scripts may not read. After redirects, each
+/// Checks a stored response of another host for `request`. A page may display resources that its scripts may not read. After redirects, each
 /// host on the way must allow the use, under the current policies of the pages.
-pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
-    let Some((moved, load)) = &wanted.moved else {
+pub(crate) fn check_stored(request: &ProxyRequest, stored: &Stored) -> StoredCheck {
+    let Some((proxied, load)) = &request.proxied else {
         return StoredCheck::Allowed;
     };
-    let (site, load) = (&wanted.site, *load);
+    let (site, load) = (&request.site, *load);
     let rules = &site.rules;
     let hops = RedirectChain::urls_from_note(stored.note());
     let guarded = |url: &Url| site.pages.guarded_kinds(rules, url);
     let led = match hops.is_empty() {
-        true => Some(Cow::Borrowed(moved)), // most
-        false => moved
+        true => Some(Cow::Borrowed(proxied)), // most
+        false => proxied
             .after_redirects(rules, load, &hops, guarded)
             .map(Cow::Owned),
     };
     let Some(led) = led else {
-        let answer = match load.is_subresource {
-            true => sanitize_response::SanitizedResponse::Redirect(moved.url().to_string()),
+        let replacement = match load.is_subresource {
+            true => sanitize_response::SanitizedResponse::Redirect(proxied.url().to_string()),
             false => sanitize_response::SanitizedResponse::Refuse(Refusal::Location),
         };
-        return StoredCheck::Replaced(Box::new(respond::from_sanitized(moved, answer)));
+        return StoredCheck::Replaced(Box::new(respond::from_sanitized(proxied, replacement)));
     };
     match sanitize_response::sanitize(rules, &led, load, stored.status(), stored.headers()) {
         sanitize_response::SanitizedResponse::Serve(_) => StoredCheck::Allowed,
-        other => StoredCheck::Replaced(Box::new(respond::from_sanitized(moved, other))),
+        other => StoredCheck::Replaced(Box::new(respond::from_sanitized(proxied, other))),
     }
 }
 
-/// The response to `wanted` from a stored object of `cache`.
+/// The response to `request` from a stored object of `cache`.
 pub(crate) fn respond_hit(
     cache: &Cache,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     object: &Object,
     now: SystemTime,
 ) -> Response<Body> {
     object.count_use();
     let status = CacheStatus::hit(CACHE_NAME).ttl(object.stored().ttl(now));
-    respond_stored(cache, wanted, object.stored(), object.body(), now, &status)
+    respond_stored(cache, request, object.stored(), object.body(), now, &status)
 }
 
-/// The response to `wanted` from a stored head and body, unless the checks of `wanted` require another.
+/// The response to `request` from a stored head and body, unless the checks of `request` require another.
 pub(crate) fn respond_stored(
     cache: &Cache,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     stored: &Stored,
-    body: &KeptBody,
+    body: &CacheBody,
     now: SystemTime,
     status: &CacheStatus,
 ) -> Response<Body> {
-    match check_stored(wanted, stored) {
+    match check_stored(request, stored) {
         StoredCheck::Replaced(response) => *response,
         StoredCheck::Allowed => {
-            wanted.record_policy(PagePolicy::parse_note(stored.note()));
-            let policy = cache.policy(wanted.origin_kind());
+            request.record_policy(PagePolicy::parse_note(stored.note()));
+            let policy = cache.policy(request.origin_kind());
             let coder = (&cache.encoded_bodies, &cache.clock.runtime);
-            from_stored(policy, wanted, stored, body, coder, now, status)
+            from_stored(policy, request, stored, body, coder, now, status)
         }
     }
 }
 
-/// The response to `wanted` from one that another request fetched.
+/// The response to `request` from one that another request fetched.
 pub(crate) fn respond_shared(
     cache: &Cache,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     shared: &SharedResponse,
     now: SystemTime,
     forward: Forward,
 ) -> Option<Response<Body>> {
     let status = CacheStatus::forwarded(CACHE_NAME, forward).collapsed(true);
-    if let StoredCheck::Replaced(response) = check_stored(wanted, &shared.stored) {
+    if let StoredCheck::Replaced(response) = check_stored(request, &shared.stored) {
         return Some(*response);
     }
     match &shared.source {
         SharedBodySource::Incoming(recording) => {
-            let (policy, stored) = (cache.policy(wanted.origin_kind()), &shared.stored);
-            from_shared_body(policy, wanted, stored, None, recording, now, &status)
+            let (policy, stored) = (cache.policy(request.origin_kind()), &shared.stored);
+            from_shared_body(policy, request, stored, None, recording, now, &status)
         }
         SharedBodySource::Stored(object) => {
             let stored = &shared.stored;
             Some(respond_stored(
                 cache,
-                wanted,
+                request,
                 stored,
                 object.body(),
                 now,
@@ -136,28 +136,28 @@ pub(crate) fn respond_shared(
 /// The store of encoded bodies, and the runtime that encodes in the background.
 pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime);
 
-/// The response to `wanted` from a complete stored one.
+/// The response to `request` from a complete stored one.
 pub(crate) fn from_stored(
     policy: &Policy,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     stored: &Stored,
-    body: &KeptBody,
+    body: &CacheBody,
     coder: EncodingContext<'_>,
     now: SystemTime,
     status: &CacheStatus,
 ) -> Response<Body> {
-    let answer = spdy_cache::response::answer(policy, stored, &wanted.ask, body.len(), now);
-    let (mut head, payload) = (answer.head, answer.body);
+    let parts = spdy_cache::response::answer(policy, stored, &request.head, body.len(), now);
+    let (mut head, payload) = (parts.head, parts.body);
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
     let is_codable = || respond::may_encode(stored.status(), stored.served(), Some(body.len()));
     // By the fields of the whole response: a 304 has only those that identify it.
     let is_coded_for_some =
-        stored.memoized_check(is_codable) && !breach_guard::is_stored_per_client(wanted, stored);
+        stored.memoized_check(is_codable) && !breach_guard::is_stored_per_client(request, stored);
     // A part has the `Vary` of the whole (RFC 9110 §15.3.7). A response without such a part has none.
     let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
-    let is_whole = is_not_modified || head.status == stored.status();
-    let is_coded_for_some = is_coded_for_some && is_whole;
-    let coding = wanted.accepted_codings.shortest();
+    let is_full = is_not_modified || head.status == stored.status();
+    let is_coded_for_some = is_coded_for_some && is_full;
+    let coding = request.accepted_codings.shortest();
     let body = match payload {
         Payload::None => {
             if is_coded_for_some && coding != Coding::Identity {
@@ -170,19 +170,19 @@ pub(crate) fn from_stored(
         }
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
             let (encodings, runtime) = coder;
-            match encodings.of(&wanted.key, body, coding, runtime) {
+            match encodings.of(&request.key, body, coding, runtime) {
                 EncodedLookup::Ready(coded) => {
                     respond::set_content_encoding(&mut head, coding, Some(coded.len()));
-                    stored_body::whole(&coded)
+                    stored_body::read_all(&coded)
                 }
                 EncodedLookup::InProgress(coded) => {
                     respond::set_content_encoding(&mut head, coding, None);
                     coded
                 }
-                EncodedLookup::Unavailable => stored_body::whole(body),
+                EncodedLookup::Unavailable => stored_body::read_all(body),
             }
         }
-        Payload::Whole => stored_body::whole(body),
+        Payload::Whole => stored_body::read_all(body),
         Payload::Range(range) => stored_body::range(body, range),
         Payload::Multipart { parts, end } => {
             let parts = parts.into_iter();
@@ -206,11 +206,11 @@ fn mark_public(stored: &Stored, head: &mut response::Parts) {
     }
 }
 
-/// The response to `wanted` while its body is still arriving; `None` if its beginning is gone. `own` is the full head for the request that
+/// The response to `request` while its body is still arriving; `None` if its beginning is gone. `own` is the full head for the request that
 /// started the fetch. Other clients do not see its private fields.
 pub(crate) fn from_shared_body(
     policy: &Policy,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     stored: &Stored,
     own: Option<&HeaderMap>,
     recording: &SharedBody,
@@ -218,14 +218,14 @@ pub(crate) fn from_shared_body(
     status: &CacheStatus,
 ) -> Option<Response<Body>> {
     // The check of the client's conditions needs no length.
-    let known = spdy_cache::response::answer(policy, stored, &wanted.ask, 0, now);
-    if known.head.status == StatusCode::NOT_MODIFIED {
-        let mut head = known.head;
+    let conditional = spdy_cache::response::answer(policy, stored, &request.head, 0, now);
+    if conditional.head.status == StatusCode::NOT_MODIFIED {
+        let mut head = conditional.head;
         let is_codable =
             respond::may_encode(stored.status(), stored.served(), recording.expected_len())
-                && !breach_guard::is_stored_per_client(wanted, stored);
+                && !breach_guard::is_stored_per_client(request, stored);
         if is_codable {
-            if wanted.accepted_codings.fastest() != Coding::Identity {
+            if request.accepted_codings.fastest() != Coding::Identity {
                 forward_headers::weaken_etag(&mut head.headers);
             }
             forward_headers::add_vary(&mut head.headers, "accept-encoding");
@@ -243,8 +243,8 @@ pub(crate) fn from_shared_body(
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
     let mut body = recording.read()?;
-    let is_for_all = !breach_guard::is_stored_per_client(wanted, stored);
-    if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
+    let is_for_all = !breach_guard::is_stored_per_client(request, stored);
+    if let Some((headers, range)) = part(policy, request, &head, recording, now) {
         (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
         body = cut_range(body, range);
         if is_for_all
@@ -253,13 +253,13 @@ pub(crate) fn from_shared_body(
             forward_headers::add_vary(&mut head.headers, "accept-encoding");
         }
     }
-    Some(respond::streaming(wanted, head, body, is_for_all, status))
+    Some(respond::streaming(request, head, body, is_for_all, status))
 }
 
 /// The requested part of a body that is still arriving, and its fields; `None` for the whole body, or if its length is unknown.
 pub(crate) fn part(
     policy: &Policy,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     head: &response::Parts,
     recording: &SharedBody,
     now: SystemTime,
@@ -267,5 +267,5 @@ pub(crate) fn part(
     let len = recording
         .expected_len()
         .filter(|_| head.status == StatusCode::OK)?;
-    spdy_cache::response::part(policy, &head.headers, &wanted.ask, len, now)
+    spdy_cache::response::part(policy, &head.headers, &request.head, len, now)
 }

@@ -24,27 +24,27 @@ pub(crate) struct RedirectChain {
 }
 
 impl RedirectChain {
-    /// What to do about the redirect with `headers`, a response for `moved`.
+    /// What to do about the redirect with `headers`, a response for `proxied`.
     pub(crate) fn decide(
         &mut self,
         rules: &Rules,
-        moved: &ProxiedUrl,
+        proxied: &ProxiedUrl,
         load: Load,
         headers: &HeaderMap,
     ) -> Redirect {
-        self.rules_state.decide(rules, moved, load, headers)
+        self.rules_state.decide(rules, proxied, load, headers)
     }
 
-    /// Adds a redirect that is followed: the response `head` to `asked`, which leads to `url`.
+    /// Adds a redirect that is followed: the response `head` to `request_head`, which leads to `url`.
     pub(crate) fn add(
         &mut self,
         policy: &Policy,
-        asked: &request::Parts,
+        request_head: &request::Parts,
         head: &response::Parts,
         times: Times,
         url: &Url,
     ) {
-        self.redirects.add(policy, asked, head, times);
+        self.redirects.add(policy, request_head, head, times);
         self.urls.push(url.to_string());
     }
 
@@ -83,10 +83,10 @@ impl RedirectChain {
     }
 
     /// Adds each URL on the way as a tag, so that the stored response is purged by it.
-    pub(crate) fn add_surrogate_keys(&self, kept: &mut HeaderMap) {
+    pub(crate) fn add_surrogate_keys(&self, headers: &mut HeaderMap) {
         for url in &self.urls {
             if let Ok(tag) = HeaderValue::from_str(url) {
-                kept.append(TAGS, tag);
+                headers.append(TAGS, tag);
             }
         }
     }

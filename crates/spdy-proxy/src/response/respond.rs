@@ -21,12 +21,12 @@ use crate::upstream::error::UpstreamError;
 /// The name of this cache in `Cache-Status` and `Proxy-Status`.
 pub(crate) const CACHE_NAME: &str = "spdy";
 
-/// The response that follows from the check of a moved resource.
+/// The response that follows from the check of a proxied resource.
 pub(crate) fn from_sanitized(
-    moved: &ProxiedUrl,
-    answer: sanitize_response::SanitizedResponse,
+    proxied: &ProxiedUrl,
+    sanitized: sanitize_response::SanitizedResponse,
 ) -> Response<Body> {
-    match answer {
+    match sanitized {
         sanitize_response::SanitizedResponse::Serve(headers) => {
             let mut response = plain(StatusCode::OK, "");
             *response.headers_mut() = headers;
@@ -34,7 +34,7 @@ pub(crate) fn from_sanitized(
         }
         sanitize_response::SanitizedResponse::StatusOnly(status) => plain(status, ""),
         // For the page, an alias is another origin.
-        sanitize_response::SanitizedResponse::Redirect(location) if moved.is_alias() => {
+        sanitize_response::SanitizedResponse::Redirect(location) if proxied.is_alias() => {
             with_outcome(redirect_cross_origin(&location), Outcome::REDIRECTED)
         }
         sanitize_response::SanitizedResponse::Redirect(location) => {
@@ -64,16 +64,16 @@ pub(crate) fn redirect_to_host(location: &str) -> Response<Body> {
     response
 }
 
-/// The response to a rejected request. For the site's own resources it gives the reason. For a moved resource it states only the refusal,
+/// The response to a rejected request. For the site's own resources it gives the reason. For a proxied resource it states only the refusal,
 /// and the reason is in the log.
-pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
-    match why {
+pub(crate) fn refused(rejection: &RequestRejection) -> Response<Body> {
+    match rejection {
         RequestRejection::Redirect { to, .. } => {
             with_outcome(redirect_cross_origin(to), Outcome::REDIRECTED)
         }
-        RequestRejection::Handshake(HandshakeError::Version) => websocket_version(why),
-        why => {
-            let mut response = plain(why.status(), why.message());
+        RequestRejection::Handshake(HandshakeError::Version) => websocket_version(rejection),
+        rejection => {
+            let mut response = plain(rejection.status(), rejection.message());
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
                 let allowed = HeaderValue::from_static("GET, HEAD");
                 response.headers_mut().insert(header::ALLOW, allowed);
@@ -93,8 +93,8 @@ pub(crate) fn options() -> Response<Body> {
 }
 
 /// States the supported version of the protocol (RFC 6455 §4.4), and that an upgrade is required (RFC 9110 §15.5.22).
-fn websocket_version(why: &RequestRejection) -> Response<Body> {
-    let mut response = plain(why.status(), "");
+fn websocket_version(rejection: &RequestRejection) -> Response<Body> {
+    let mut response = plain(rejection.status(), "");
     let headers = response.headers_mut();
     let version = HeaderValue::from_static(websocket_handshake::VERSION);
     headers.insert(header::SEC_WEBSOCKET_VERSION, version);
@@ -114,14 +114,14 @@ fn redirect_cross_origin(location: &str) -> Response<Body> {
     response
 }
 
-/// The response to `wanted` when its origin could not be contacted, or did not respond. A page that loads another host's resource is
+/// The response to `request` when its origin could not be contacted, or did not respond. A page that loads another host's resource is
 /// redirected to that host, so the browser gets what it would have got without the accelerator.
-pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -> Response<Body> {
-    let moved = wanted.moved.as_ref();
-    match moved.filter(|(_, load)| error.allows_redirect(*load)) {
-        Some((moved, _)) => {
-            let to = sanitize_response::SanitizedResponse::Redirect(moved.url().to_string());
-            let mut response = from_sanitized(moved, to);
+pub(crate) fn for_upstream_error(request: &ProxyRequest, error: &UpstreamError) -> Response<Body> {
+    let proxied = request.proxied.as_ref();
+    match proxied.filter(|(_, load)| error.allows_redirect(*load)) {
+        Some((proxied, _)) => {
+            let to = sanitize_response::SanitizedResponse::Redirect(proxied.url().to_string());
+            let mut response = from_sanitized(proxied, to);
             let headers = response.headers_mut();
             headers.insert(PROXY_STATUS, error.proxy_status());
             response
@@ -164,12 +164,16 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// Adds the fields of the origin's head `told` that only the client of this request may see.
-pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
+/// Adds the fields of the origin's head `origin_headers` that only the client of this request may see.
+pub(crate) fn add_private_fields(
+    headers: &mut HeaderMap,
+    stored: &Stored,
+    origin_headers: &HeaderMap,
+) {
     for name in stored.control().private_fields() {
         // A name may be listed twice.
         if !headers.contains_key(name) {
-            let values = told.get_all(name).into_iter().cloned();
+            let values = origin_headers.get_all(name).into_iter().cloned();
             headers.extend(values.map(|value| (name.clone(), value)));
         }
     }
@@ -177,7 +181,7 @@ pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told:
 
 /// A response with a streamed body. It is encoded if the client accepts a coding and it `is_for_all`.
 pub(crate) fn streaming(
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     mut head: response::Parts,
     body: Body,
     is_for_all: bool,
@@ -186,10 +190,10 @@ pub(crate) fn streaming(
     let len = head.headers.get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
     let is_coded_for_some = is_for_all && may_encode(head.status, &head.headers, len);
-    let body = match wanted.accepted_codings.fastest() {
+    let body = match request.accepted_codings.fastest() {
         _ if !is_coded_for_some => body,
         Coding::Identity => body,
-        coding if wanted.ask.method == Method::HEAD => {
+        coding if request.head.method == Method::HEAD => {
             set_content_encoding(&mut head, coding, None);
             body
         }

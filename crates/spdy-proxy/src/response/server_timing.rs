@@ -34,14 +34,14 @@ impl Timing {
         if !headers.contains_key(SPDY_TIMING) {
             return false; // most
         }
-        let mut given = headers.get_all(SPDY_TIMING).iter();
-        let given = given.next().filter(|_| given.next().is_none());
-        let is_known = match (&self.token, given) {
-            (Some(token), Some(given)) => token.is(given.as_bytes()),
+        let mut candidate = headers.get_all(SPDY_TIMING).iter();
+        let candidate = candidate.next().filter(|_| candidate.next().is_none());
+        let is_valid = match (&self.token, candidate) {
+            (Some(token), Some(candidate)) => token.is(candidate.as_bytes()),
             _ => false,
         };
         headers.remove(SPDY_TIMING);
-        is_known
+        is_valid
     }
 }
 
@@ -97,7 +97,8 @@ impl TimingBreakdown {
             metrics.push(format!("rewrite;dur={rewriting:.1};desc=\"when stored\""));
         }
         metrics.push(format!("total;dur={}", ms(self.total)));
-        let value = HeaderValue::try_from(metrics.join(", ")).expect("names and numbers");
+        let value =
+            HeaderValue::try_from(metrics.join(", ")).expect("names and numbers are visible ASCII");
         headers.append(SERVER_TIMING, value);
     }
 }
@@ -106,7 +107,7 @@ impl TimingBreakdown {
 mod tests {
     use super::*;
 
-    fn sent(values: &[&str]) -> HeaderMap {
+    fn token_headers(values: &[&str]) -> HeaderMap {
         let values = values
             .iter()
             .map(|value| (SPDY_TIMING, value.parse().unwrap()));
@@ -118,25 +119,25 @@ mod tests {
         let timing = Timing {
             token: Some(Token::new("the token")),
         };
-        for (values, is_told) in [
+        for (values, gets_timing) in [
             (&["the token"][..], true),
             (&["another"], false),
             (&[], false),
             (&["the token", "the token"], false),
         ] {
-            let mut headers = sent(values);
-            assert_eq!(timing.take(&mut headers), is_told, "{values:?}");
+            let mut headers = token_headers(values);
+            assert_eq!(timing.take(&mut headers), gets_timing, "{values:?}");
             assert!(headers.is_empty(), "{values:?}");
         }
         let nobody = Timing::default();
-        let mut headers = sent(&[""]);
+        let mut headers = token_headers(&[""]);
         assert!(!nobody.take(&mut headers) && headers.is_empty());
         assert!(!timing.take(&mut HeaderMap::new()));
     }
 
     #[test]
     fn unknown_durations_are_omitted() {
-        let told = |times: TimingBreakdown| {
+        let header_value = |times: TimingBreakdown| {
             let mut headers = HeaderMap::new();
             times.append_to(&mut headers);
             headers[SERVER_TIMING].to_str().unwrap().to_owned()
@@ -149,7 +150,7 @@ mod tests {
             total: ms(42_300),
         };
         assert_eq!(
-            told(miss),
+            header_value(miss),
             "cache;desc=\"miss\", origin;dur=41.7, total;dur=42.3"
         );
         let hit = TimingBreakdown {
@@ -159,7 +160,7 @@ mod tests {
             total: ms(240),
         };
         assert_eq!(
-            told(hit),
+            header_value(hit),
             "cache;desc=\"hit\", rewrite;dur=3.1;desc=\"when stored\", total;dur=0.2"
         );
     }

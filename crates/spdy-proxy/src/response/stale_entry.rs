@@ -33,18 +33,18 @@ impl StaleEntry {
     }
 }
 
-/// The stored response for `wanted`, although it is stale, if the origin's failure allows it.
+/// The stored response for `request`, although it is stale, if the origin's failure allows it.
 pub(crate) fn respond_stale_on_error(
     cache: &Cache,
-    wanted: &ProxyRequest,
-    known: Option<&StaleEntry>,
+    request: &ProxyRequest,
+    entry: Option<&StaleEntry>,
     failure: Failure,
     now: SystemTime,
 ) -> Option<Response<Body>> {
-    let known = known?;
-    let stored = known.object.stored();
-    let policy = cache.policy(wanted.origin_kind());
-    if !may_serve_on_error(policy, &wanted.ask, stored, failure, now) {
+    let entry = entry?;
+    let stored = entry.object.stored();
+    let policy = cache.policy(request.origin_kind());
+    if !may_serve_on_error(policy, &request.head, stored, failure, now) {
         return None;
     }
     let mut status = CacheStatus::hit(CACHE_NAME).ttl(stored.ttl(now));
@@ -52,6 +52,6 @@ pub(crate) fn respond_stale_on_error(
         Failure::Unreachable => status.detail("origin-unreachable"),
         Failure::Status(_) => status.detail("origin-error"),
     };
-    let response = respond_stored(cache, wanted, stored, known.object.body(), now, &status);
+    let response = respond_stored(cache, request, stored, entry.object.body(), now, &status);
     Some(respond::with_outcome(response, Outcome::STALE_ON_ERROR))
 }

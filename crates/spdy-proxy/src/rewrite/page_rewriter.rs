@@ -1,24 +1,24 @@
-//! A page's text as it comes: rewritten; or only judged, where its rules are tried ([`dry_run`](spdy_rewrite::rules::config::Config::dry_run)), and
-//! every byte goes on as it came.
+//! Rewrites a page while it arrives. In a dry run ([`dry_run`](spdy_rewrite::rules::config::Config::dry_run)) the page is only parsed, and its
+//! bytes are not changed.
 
 use bytes::Bytes;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::page_report::PageReport;
 
-use crate::body::content_coding::{CodingError, Decoder};
+use crate::body::decoder::{CodingError, Decoder};
 
-/// A page on its way.
+/// A page that is being rewritten.
 #[derive(Debug)]
 pub(crate) struct PageRewriter {
-    /// Until it has ended, or cannot be read any more.
+    /// `None` after its end, or if it cannot be decoded.
     inner: Option<(Decoder, Box<HtmlRewriter>)>,
     links: Vec<Reference>,
     is_tried: bool,
 }
 
 impl PageRewriter {
-    /// A page that `decoder` decodes; its head names `links`.
+    /// A page that `decoder` decodes; its head has the references `links`.
     pub(crate) fn new(decoder: Decoder, page: HtmlRewriter, links: Vec<Reference>) -> Self {
         Self {
             inner: Some((decoder, Box::new(page))),
@@ -27,7 +27,7 @@ impl PageRewriter {
         }
     }
 
-    /// The same, but its bytes go on as they come.
+    /// Makes it a dry run: its bytes are not changed.
     pub(crate) fn dry_run(self) -> Self {
         Self {
             is_tried: true,
@@ -35,18 +35,18 @@ impl PageRewriter {
         }
     }
 
-    /// Whether its bytes go on as they come.
+    /// Whether it is a dry run.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.is_tried
     }
 
-    /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
+    /// Bytes to [`write`](Self::write) at a time, so that the output of one write stays small.
     pub(crate) fn chunk_len(&self) -> usize {
         let decoder = self.inner.as_ref().map(|(decoder, _)| decoder);
         decoder.map_or(usize::MAX, Decoder::chunk_len)
     }
 
-    /// Bytes to write at a time until something comes of them; `None` where that may be any amount.
+    /// Bytes to write at a time until there is output; `None` if the output of few bytes may have any length.
     pub(crate) fn first_chunk_len(&self) -> Option<usize> {
         let (decoder, _) = self.inner.as_ref()?;
         decoder.first_chunk_len()
@@ -65,7 +65,7 @@ impl PageRewriter {
         Ok(piece)
     }
 
-    /// Whether text is held that [`flush`](Self::flush) would give.
+    /// Whether text is buffered that [`flush`](Self::flush) would return.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.is_tried
             && self
@@ -74,7 +74,7 @@ impl PageRewriter {
                 .is_some_and(|(_, page)| page.is_waiting())
     }
 
-    /// What need not wait for more, since no more comes for now.
+    /// The output that need not wait for more input.
     pub(crate) fn flush(&mut self) -> Bytes {
         let mut out = Vec::new();
         if self.is_waiting()

@@ -1,4 +1,4 @@
-//! What is known of rewritten pages and style sheets, over all sites.
+//! Results of rewriting pages and style sheets, for all sites.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// What was observed of the site of `wanted`, for this request.
-    pub(crate) fn observations(&self, wanted: &ProxyRequest) -> SiteObservations {
-        SiteObservations::new(self.stylesheets.clone(), self.reports.clone(), wanted)
+    /// What was observed of the site of `request`, for this request.
+    pub(crate) fn observations(&self, request: &ProxyRequest) -> SiteObservations {
+        SiteObservations::new(self.stylesheets.clone(), self.reports.clone(), request)
     }
 }

@@ -18,12 +18,12 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::pages::Pages;
 use crate::rewrite::rewrite_facts::RewriteFacts;
 
-/// The interval before a page is fetched again for the same facts without effect: its origin failed, or the answer is not stored.
+/// The interval before a page is fetched again for the same facts without effect: its origin failed, or the response is not stored.
 const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
 /// The number of pages with such an entry.
 const MAX_PAGES: usize = 4096;
 
-/// Pages that are fetched again, and the number of what was known then.
+/// Pages that were fetched again, each with a hash of the facts known then.
 #[derive(Debug)]
 pub(crate) struct RefetchHistory(Mutex<ExpiringMap<Key, u64>>);
 
@@ -39,7 +39,7 @@ impl RefetchHistory {
         pages.get(key, now) == Some(&facts)
     }
 
-    /// Whether that is new.
+    /// Records `facts` for the page. Returns whether they are new.
     fn record(&self, key: &Key, facts: u64, now: Instant) -> bool {
         let mut pages = self.0.lock();
         let is_new = pages.get(key, now) != Some(&facts);
@@ -49,59 +49,59 @@ impl RefetchHistory {
 }
 
 impl Pages {
-    /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
+    /// Whether `stored`, which is fresh for `request`, must be fetched again, since more facts are known than when it was rewritten.
     pub(crate) fn needs_refetch(
         &self,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         stored: &Stored,
         policy: &Policy,
         now: Instant,
     ) -> bool {
-        let facts = self.changed_facts(wanted, stored, policy, false);
-        facts.is_some_and(|facts| !self.refetches.has(&wanted.key, facts, now))
+        let facts = self.changed_facts(request, stored, policy, false);
+        facts.is_some_and(|facts| !self.refetches.has(&request.key, facts, now))
     }
 
     /// Like [`needs_refetch`](Self::needs_refetch), but true for one request only, until more is known or a minute has passed.
     pub(crate) fn start_refetch(
         &self,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         stored: &Stored,
         is_stale: bool,
         policy: &Policy,
         now: Instant,
     ) -> bool {
-        let facts = self.changed_facts(wanted, stored, policy, is_stale);
-        facts.is_some_and(|facts| self.refetches.record(&wanted.key, facts, now))
+        let facts = self.changed_facts(request, stored, policy, is_stale);
+        facts.is_some_and(|facts| self.refetches.record(&request.key, facts, now))
     }
 
     /// A hash of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
     fn changed_facts(
         &self,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
         stored: &Stored,
         policy: &Policy,
         is_stale: bool,
     ) -> Option<u64> {
         let lines = RewriteFacts::note_lines(stored.note());
         if lines.is_empty() || !is_stale && !RewriteFacts::has_pins(lines) {
-            return None; // most answers
+            return None; // most responses
         }
-        let parts = &wanted.ask;
-        let is_whole = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
-        if !is_whole || RequestControl::parse(&parts.headers).only_if_cached {
+        let parts = &request.head;
+        let is_full_get = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
+        if !is_full_get || RequestControl::parse(&parts.headers).only_if_cached {
             return None;
         }
-        let made_by = RewriteFacts::parse(stored.note());
+        let used_facts = RewriteFacts::parse(stored.note());
         let facts = {
-            let seen = self.observations(wanted);
-            let known = |url: &Url, metadata: &str| seen.known(url, metadata);
-            made_by.would_change(known, |url| seen.all_rewritten(url), is_stale)?
+            let observations = self.observations(request);
+            let state_of = |url: &Url, metadata: &str| observations.stylesheet_state(url, metadata);
+            used_facts.would_change(state_of, |url| observations.all_rewritten(url), is_stale)?
         };
         // A response to a request with cookies may not be stored, so fetching it would be useless.
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (stored.status(), stored.headers().clone());
-        let is_kept = may_store(policy, parts, &head, stored.times()).is_ok();
-        is_kept.then_some(facts)
+        let is_storable = may_store(policy, parts, &head, stored.times()).is_ok();
+        is_storable.then_some(facts)
     }
 }
 

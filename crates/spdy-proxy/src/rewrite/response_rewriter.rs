@@ -1,11 +1,12 @@
-//! What becomes of an answer on its way: pages and sheets have their references moved, everything else passes.
+//! Rewrites responses: the references of pages and sheets are changed to proxied URLs, and other bodies pass unchanged.
 //!
 //! ```text
-//! origin's bytes ── coding undone ──▶ text ── html.rs, css.rs of spdy-rewrite ──▶ what is kept and served
-//!                                              └─ what they name ──▶ fetched ahead (prefetch/prefetcher.rs), hinted (prefetch/page_resources.rs)
+//! origin's bytes ── decoded ───────▶ text ── html/, css/ of spdy-rewrite ───────▶ stored and served
+//!                                              └─ references ──▶ prefetched (prefetch/prefetcher.rs), hinted (prefetch/page_resources.rs)
 //! ```
 //!
-//! A page streams (`rewrite/page_rewriter.rs`); a sheet is rewritten when its last byte has come, or as much of it as may be held (`rewrite/stylesheet_rewriter.rs`).
+//! A page is rewritten while it arrives (`rewrite/page_rewriter.rs`). A sheet is rewritten after its last byte, or in parts if it is longer than
+//! the buffer (`rewrite/stylesheet_rewriter.rs`).
 
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::response::rewritten_head;
 
-use crate::body::content_coding::{Coding, CodingError, Decoder};
+use crate::body::content_coding::Coding;
+use crate::body::decoder::{CodingError, Decoder};
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::page_rewriter::PageRewriter;
@@ -32,22 +34,22 @@ use crate::rewrite::stylesheet_rewriter::StylesheetRewriter;
 /// The most text that a page or a sheet may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is to be done to a body.
+/// How a body is rewritten.
 #[derive(Debug)]
 pub enum RewritePlan {
-    /// Nothing.
+    /// It is not.
     Pass,
-    /// Nothing, though it is a page of the site's own, and why.
+    /// It is a page of the site's own that is not rewritten, for this reason.
     SkipPage(PageSkipReason),
-    /// Nothing, though it is a page of the site's own: its rules are only tried, and this would be its head.
+    /// It is a page of the site's own that is only parsed, in a dry run. It would have this head.
     DryRun(Box<PageHead>),
-    /// It is a page of the site's own, or of a host that has a name here, with this head.
+    /// It is a page of the site's own or of an alias, with this head.
     Page(Box<PageHead>),
-    /// It is a sheet, the site's own or one that was moved.
+    /// It is a sheet, the site's own or a proxied one.
     Sheet(Box<StylesheetContext>),
 }
 
-/// Plans the rewriting of the answer to `asked`, which came from `at` (the same, unless redirects were followed), with the facts `seen` of
+/// Plans the rewriting of the response to `request`, which came from `at` (the same, unless redirects were followed), with the `facts` of
 /// the site. Changes its head `served` in place.
 ///
 /// The site's own sheets are rewritten for all of its pages, even those that pass unchanged, so the policies of these pages name the new
@@ -55,57 +57,60 @@ pub enum RewritePlan {
 /// would lack the resources that its sheets name.
 #[must_use]
 pub fn plan_rewrite(
-    asked: &ProxyRequest,
+    request: &ProxyRequest,
     at: &ProxyRequest,
     status: StatusCode,
     served: &mut HeaderMap,
-    seen: Option<&dyn SiteFacts>,
+    facts: Option<&dyn SiteFacts>,
 ) -> RewritePlan {
-    let work = plan_body(asked, at, status, served, seen);
-    let is_touched = !asked.rewriting_disabled && !asked.site.rules.is_dry_run();
-    if matches!(work, RewritePlan::Pass | RewritePlan::SkipPage(_))
-        && is_touched
-        && asked.moved.is_none()
+    let plan = plan_body(request, at, status, served, facts);
+    let is_rewritten = !request.rewriting_disabled && !request.site.rules.is_dry_run();
+    if matches!(plan, RewritePlan::Pass | RewritePlan::SkipPage(_))
+        && is_rewritten
+        && request.proxied.is_none()
         && guard::may_run_scripts(served)
         && let Some(url) = at.client_url()
     {
-        Policies::rewrite_head(&asked.site.rules, &url, served);
+        Policies::rewrite_head(&request.site.rules, &url, served);
     }
-    work
+    plan
 }
 
-/// What is to be done to a body; the head is changed if anything is.
+/// How a body is rewritten; the head is changed if it is.
 fn plan_body(
-    asked: &ProxyRequest,
+    request: &ProxyRequest,
     at: &ProxyRequest,
     status: StatusCode,
     served: &mut HeaderMap,
-    seen: Option<&dyn SiteFacts>,
+    facts: Option<&dyn SiteFacts>,
 ) -> RewritePlan {
-    let rules = &asked.site.rules;
+    let rules = &request.site.rules;
     let is_candidate = is_displayed(status)
-        && !asked.rewriting_disabled
-        && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
+        && !request.rewriting_disabled
+        && matches!(
+            request.head.method,
+            Method::GET | Method::HEAD | Method::POST
+        );
     if !is_candidate {
         return RewritePlan::Pass;
     }
-    if let Some(why) = left(served) {
-        let is_page = essence(served) == "text/html" && asked.moved.is_none();
+    if let Some(reason) = skip_reason(served) {
+        let is_page = essence(served) == "text/html" && request.proxied.is_none();
         return match is_page {
-            true => RewritePlan::SkipPage(why),
+            true => RewritePlan::SkipPage(reason),
             false => RewritePlan::Pass,
         };
     }
     let Some(url) = at.client_url() else {
         return RewritePlan::Pass;
     };
-    match (essence(served).as_str(), &asked.moved, &at.moved) {
+    match (essence(served).as_str(), &request.proxied, &at.proxied) {
         ("text/html", None, None) => {
             let mut head = served.clone();
             remove_content_coding(&mut head);
-            let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, seen);
-            if let Some(why) = page.left {
-                return RewritePlan::SkipPage(why);
+            let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, facts);
+            if let Some(reason) = page.left {
+                return RewritePlan::SkipPage(reason);
             }
             if rules.is_dry_run() {
                 return RewritePlan::DryRun(Box::new(page));
@@ -113,10 +118,10 @@ fn plan_body(
             *served = head;
             RewritePlan::Page(Box::new(page))
         }
-        ("text/html", Some((moved, _)), Some(_)) if moved.kinds().has(MovedKind::Document) => {
+        ("text/html", Some((proxied, _)), Some(_)) if proxied.kinds().has(MovedKind::Document) => {
             let mut head = served.clone();
             remove_content_coding(&mut head);
-            let page = PageHead::rewrite_alias(rules, moved, status, &mut head);
+            let page = PageHead::rewrite_alias(rules, proxied, status, &mut head);
             if page.left.is_some() {
                 return RewritePlan::Pass;
             }
@@ -129,16 +134,16 @@ fn plan_body(
             rewritten_head::mark_etag(rules, served, true);
             RewritePlan::Sheet(Box::new(StylesheetContext::own(&url)))
         }
-        ("text/css", Some((moved, _)), Some((last, _))) => {
+        ("text/css", Some((proxied, _)), Some((last, _))) => {
             remove_content_coding(served);
             rewritten_head::mark_etag(rules, served, true);
-            RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, moved, last)))
+            RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, proxied, last)))
         }
         _ => RewritePlan::Pass,
     }
 }
 
-/// Whether browsers show the body of this status: an answer, or an error page.
+/// Whether browsers show the body of a response with this status: a page, or an error page.
 #[must_use]
 pub(crate) fn is_displayed(status: StatusCode) -> bool {
     let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
@@ -146,15 +151,14 @@ pub(crate) fn is_displayed(status: StatusCode) -> bool {
     status.is_success() && !is_empty || is_error
 }
 
-/// Whether a moved answer is a sheet that may not be rewritten, or not read: what it names from the root of its host would lead to the
-/// site's.
+/// Whether a proxied response is a sheet that may not be rewritten or cannot be decoded: its URLs that begin with `/` would lead to the site.
 #[must_use]
 pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> bool {
-    status == StatusCode::OK && essence(served) == "text/css" && left(served).is_some()
+    status == StatusCode::OK && essence(served) == "text/css" && skip_reason(served).is_some()
 }
 
-/// Why what has these fields is passed on as it is, whatever it is.
-fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
+/// Why a response with these fields is not rewritten, whatever its type is.
+fn skip_reason(headers: &HeaderMap) -> Option<PageSkipReason> {
     if headers.contains_key(header::CONTENT_RANGE) {
         Some(PageSkipReason::Partial)
     } else if rewritten_head::has_no_transform(headers) {
@@ -166,7 +170,7 @@ fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
     }
 }
 
-/// The body goes out without its coding, and perhaps under another.
+/// Removes the coding: the body is sent without it, or with another one.
 fn remove_content_coding(headers: &mut HeaderMap) {
     headers.remove(header::CONTENT_ENCODING);
     forward_headers::remove_vary(headers, "accept-encoding");
@@ -187,7 +191,7 @@ impl RewritePlan {
     }
 }
 
-/// Does the work, piece by piece.
+/// Rewrites a body, piece by piece.
 #[derive(Debug)]
 pub struct ResponseRewriter(RewriterKind);
 
@@ -199,28 +203,28 @@ enum RewriterKind {
 }
 
 impl ResponseRewriter {
-    /// For the answer to `asked`, with the origin's head `told` and the facts `seen` of the site.
+    /// For the response to `request`, with the `origin_headers` of the response and the `facts` of the site.
     #[must_use]
     pub fn new(
-        work: RewritePlan,
-        asked: &ProxyRequest,
-        told: &HeaderMap,
-        seen: Option<Arc<dyn SiteFacts>>,
+        plan: RewritePlan,
+        request: &ProxyRequest,
+        origin_headers: &HeaderMap,
+        facts: Option<Arc<dyn SiteFacts>>,
     ) -> Self {
-        let coding = Coding::of(told).unwrap_or(Coding::Identity);
-        let rules = &asked.site.rules;
+        let coding = Coding::of(origin_headers).unwrap_or(Coding::Identity);
+        let rules = &request.site.rules;
         let page = |head: PageHead, url| {
             let links = head.references.clone();
             let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
-            PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
+            PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, facts), links)
         };
-        Self(match (work, asked.client_url()) {
+        Self(match (plan, request.client_url()) {
             (RewritePlan::Page(head), Some(url)) => RewriterKind::Page(page(*head, &url)),
             (RewritePlan::DryRun(head), Some(url)) => {
                 RewriterKind::Page(page(*head, &url).dry_run())
             }
             (RewritePlan::Sheet(sheet), _) => {
-                let kind = told.get(header::CONTENT_TYPE);
+                let kind = origin_headers.get(header::CONTENT_TYPE);
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
                 let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
                 let charset = page_head::charset(kind);
@@ -230,7 +234,7 @@ impl ResponseRewriter {
         })
     }
 
-    /// What it is that is rewritten, if anything is.
+    /// What is rewritten: a page or a sheet; `None` if nothing is.
     #[must_use]
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match &self.0 {
@@ -241,18 +245,18 @@ impl ResponseRewriter {
         }
     }
 
-    /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
+    /// Bytes to [`write`](Self::write) at a time, so that the output of one write stays small.
     #[must_use]
     pub fn chunk_len(&self) -> usize {
         match &self.0 {
             RewriterKind::Pass => usize::MAX,
             RewriterKind::Page(page) => page.chunk_len(),
-            RewriterKind::Sheet(sheet) => sheet.sip(),
+            RewriterKind::Sheet(sheet) => sheet.chunk_len(),
         }
     }
 
     /// Bytes to write at a time until there is output; `None` if there is no output before the end, or the number is unknown.
-    pub(crate) fn first_sip(&self) -> Option<usize> {
+    pub(crate) fn first_chunk_len(&self) -> Option<usize> {
         match &self.0 {
             RewriterKind::Pass => Some(usize::MAX),
             RewriterKind::Page(page) => page.first_chunk_len(),
@@ -260,11 +264,11 @@ impl ResponseRewriter {
         }
     }
 
-    /// What `piece` becomes.
+    /// The output for `piece`.
     ///
     /// # Errors
     ///
-    /// [`CodingError`]: it is not what it was announced to be.
+    /// [`CodingError`]: it is not valid in its coding.
     pub fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
         match &mut self.0 {
             RewriterKind::Pass => Ok(piece),
@@ -273,13 +277,13 @@ impl ResponseRewriter {
         }
     }
 
-    /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page with an encoding that is not known yet. A sheet waits
-    /// for its end, since no browser applies the beginning of one.
+    /// Whether bytes are buffered that [`flush`](Self::flush) would return: those of a page with an encoding that is not known yet. A sheet is
+    /// buffered to its end, because no browser applies the beginning of one.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&self.0, RewriterKind::Page(page) if page.is_waiting())
     }
 
-    /// What need not wait for more, since no more comes for now.
+    /// The output that need not wait for more input.
     pub(crate) fn flush(&mut self) -> Bytes {
         match &mut self.0 {
             RewriterKind::Page(page) => page.flush(),
@@ -310,7 +314,7 @@ impl ResponseRewriter {
         matches!(&self.0, RewriterKind::Page(page) if page.is_dry_run())
     }
 
-    /// The result for a sheet that has come to its end.
+    /// The result for a sheet after its end.
     pub(crate) fn take_stylesheet(&mut self) -> Option<StylesheetResult> {
         match &mut self.0 {
             RewriterKind::Sheet(sheet) => sheet.take_result(),

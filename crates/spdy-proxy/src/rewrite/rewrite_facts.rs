@@ -7,10 +7,10 @@
 //! ```text
 //!  a page pins a sheet whose rewritten bytes are unknown ──▶ the reference is not changed, and the page is stored with a note of it
 //!  the sheet was fetched ──▶ the next request for the page fetches the whole page from its origin, once, and rewrites it
-//!  the page is stale ──────▶ the same, instead of a conditional request that a 304 would answer
+//!  the page is stale ──────▶ the same, instead of a conditional request, whose response would be a 304
 //! ```
 //!
-//! After its first line, which another module writes, the note has a line for each fact: `pin URL ANSWER METADATA` or `connect ORIGIN`. A
+//! After its first line, which another module writes, the note has a line for each fact: `pin URL RESULT METADATA` or `connect ORIGIN`. A
 //! fact that is no longer known does not cause a rewrite, because the page that was rewritten with it is still correct.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,11 +35,11 @@ const MAX_LINE_BYTES: usize = 1024;
 const PIN: &str = "pin";
 /// The first word of a line about a preconnect hint.
 const CONNECT: &str = "connect";
-/// ANSWER: the sheet's rewritten bytes are not known.
+/// RESULT: the sheet's rewritten bytes are not known.
 const UNKNOWN: &str = "unknown";
-/// ANSWER: rewriting does not change the sheet.
+/// RESULT: rewriting does not change the sheet.
 const UNTOUCHED: &str = "untouched";
-/// ANSWER: the sheet's host is guarded by a content security policy (`spdy-rewrite/src/csp/guard.rs`), so the sheet is not served under
+/// RESULT: the sheet's host is guarded by a content security policy (`spdy-rewrite/src/csp/guard.rs`), so the sheet is not served under
 /// the site's name.
 const CSP_GUARDED: &str = "guarded";
 
@@ -58,17 +58,17 @@ struct PinnedStylesheet {
     url: String,
     metadata: String,
     /// What was known of the sheet: [`UNKNOWN`], [`UNTOUCHED`], [`CSP_GUARDED`], or the hash of the rewritten sheet.
-    answer: String,
+    result: String,
 }
 
 impl PinnedStylesheet {
     fn format_line(&self) -> String {
-        [PIN, &self.url, &self.answer, &self.metadata].join(" ")
+        [PIN, &self.url, &self.result, &self.metadata].join(" ")
     }
 }
 
 impl RewriteFacts {
-    /// Notes that the page pins the sheet at `url` with the integrity `metadata`, and what was `known` of the sheet. If it `is_guarded`,
+    /// Notes that the page pins the sheet at `url` with the integrity `metadata`, and the known `state` of the sheet. If it `is_guarded`,
     /// [`CSP_GUARDED`] is noted instead: the sheet stays at its host, whatever is known of it.
     ///
     /// Only the first note of a sheet with the same metadata is kept, and nothing is noted beyond the limits of a note.
@@ -76,14 +76,14 @@ impl RewriteFacts {
         &mut self,
         url: &Url,
         metadata: &str,
-        known: &IntegrityState,
+        state: &IntegrityState,
         is_guarded: bool,
     ) {
         let words: Vec<&str> = metadata.split_ascii_whitespace().collect();
         let pin = PinnedStylesheet {
             url: url[..url::Position::AfterQuery].to_owned(),
             metadata: words.join(" "),
-            answer: answer(known, is_guarded).to_owned(),
+            result: result_word(state, is_guarded).to_owned(),
         };
         let is_same =
             |other: &PinnedStylesheet| other.url == pin.url && other.metadata == pin.metadata;
@@ -126,11 +126,11 @@ impl RewriteFacts {
         for line in lines.lines() {
             let mut words = line.splitn(4, ' ');
             match (words.next(), words.next(), words.next(), words.next()) {
-                (Some(PIN), Some(url), Some(answer), Some(metadata)) => {
+                (Some(PIN), Some(url), Some(result_word), Some(metadata)) => {
                     facts.pins.push(PinnedStylesheet {
                         url: url.to_owned(),
                         metadata: metadata.to_owned(),
-                        answer: answer.to_owned(),
+                        result: result_word.to_owned(),
                     });
                 }
                 (Some(CONNECT), Some(origin), None, None) => {
@@ -144,12 +144,12 @@ impl RewriteFacts {
 
     /// A hash of the facts that are known now, if the page would be rewritten differently with them.
     ///
-    /// `known` returns what is known of the sheet at a URL that is pinned with some metadata, and whether it is guarded. `all_rewritten`
+    /// `state_of` returns the known state of the sheet at a URL that is pinned with some metadata, and whether it is guarded. `all_rewritten`
     /// returns whether all of the page's references to an origin are rewritten. This only saves a connection, so it is compared only if the
     /// page `is_stale` and will be requested from its origin in any case.
     pub(crate) fn would_change(
         &self,
-        known: impl Fn(&Url, &str) -> (IntegrityState, bool),
+        state_of: impl Fn(&Url, &str) -> (IntegrityState, bool),
         all_rewritten: impl Fn(&Url) -> Option<bool>,
         is_stale: bool,
     ) -> Option<u64> {
@@ -159,10 +159,10 @@ impl RewriteFacts {
             let Ok(url) = Url::parse(&pin.url) else {
                 continue;
             };
-            let (state, is_guarded) = known(&url, &pin.metadata);
-            let answer = answer(&state, is_guarded);
-            changes |= answer != UNKNOWN && answer != pin.answer;
-            answer.hash(&mut hasher);
+            let (state, is_guarded) = state_of(&url, &pin.metadata);
+            let result_word = result_word(&state, is_guarded);
+            changes |= result_word != UNKNOWN && result_word != pin.result;
+            result_word.hash(&mut hasher);
         }
         for origin in self.preconnects.iter().filter(|_| is_stale) {
             let url = Url::parse(origin).ok();
@@ -181,22 +181,22 @@ impl RewriteFacts {
 
     /// Adds the known facts about pinned sheets to the ETag: a page that is rewritten with other facts has another text.
     fn mark_etag(&self, headers: &mut HeaderMap) {
-        let is_known = |pin: &&PinnedStylesheet| pin.answer != UNKNOWN;
-        let known: Vec<String> = self
+        let has_result = |pin: &&PinnedStylesheet| pin.result != UNKNOWN;
+        let lines: Vec<String> = self
             .pins
             .iter()
-            .filter(is_known)
+            .filter(has_result)
             .map(PinnedStylesheet::format_line)
             .collect();
-        if !known.is_empty() {
-            rewritten_head::add_facts_to_etag(headers, known.join("\n").as_bytes());
+        if !lines.is_empty() {
+            rewritten_head::add_facts_to_etag(headers, lines.join("\n").as_bytes());
         }
     }
 
     /// References to the pinned sheets of which nothing was known when the note was written, for the prefetcher. Only the URLs are the
     /// page's; the other fields have the values that make the prefetcher fetch a pinned sheet.
     pub(crate) fn unknown_stylesheets(&self) -> impl Iterator<Item = Reference> {
-        let unknown = self.pins.iter().filter(|pin| pin.answer == UNKNOWN);
+        let unknown = self.pins.iter().filter(|pin| pin.result == UNKNOWN);
         unknown.map(|pin| Reference {
             url: pin.url.clone(),
             kind: Kind::Style,
@@ -212,9 +212,9 @@ impl RewriteFacts {
     }
 }
 
-/// The ANSWER of a note for a pinned sheet.
-fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
-    match known {
+/// The RESULT of a note for a pinned sheet.
+fn result_word(state: &IntegrityState, is_guarded: bool) -> &str {
+    match state {
         _ if is_guarded => CSP_GUARDED,
         IntegrityState::Unknown => UNKNOWN,
         IntegrityState::Unchanged => UNTOUCHED,
@@ -239,29 +239,29 @@ mod tests {
 
     #[test]
     fn note_round_trips() {
-        let mut made_by = RewriteFacts::default();
-        made_by.add_pin(
+        let mut facts = RewriteFacts::default();
+        facts.add_pin(
             &url(1),
             " sha256-AA\n sha512-BB ",
             &IntegrityState::Unknown,
             false,
         );
-        made_by.add_pin(
+        facts.add_pin(
             &url(2),
             "sha256-AA",
             &IntegrityState::Rewritten("sha256-CC".to_owned()),
             false,
         );
-        made_by.add_pin(&url(3), "sha256-AA", &IntegrityState::Unchanged, true);
-        made_by.add_pin(
+        facts.add_pin(&url(3), "sha256-AA", &IntegrityState::Unchanged, true);
+        facts.add_pin(
             &url(1),
             "sha256-AA sha512-BB",
             &IntegrityState::Unchanged,
             false,
         );
-        made_by.add_preconnect("https://cdn.test".to_owned());
-        made_by.add_preconnect("https://cdn.test".to_owned());
-        let lines = made_by.format_lines();
+        facts.add_preconnect("https://cdn.test".to_owned());
+        facts.add_preconnect("https://cdn.test".to_owned());
+        let lines = facts.format_lines();
         assert_eq!(
             lines,
             "\npin https://cdn.test/1.css?v unknown sha256-AA sha512-BB\
@@ -270,9 +270,12 @@ mod tests {
              \nconnect https://cdn.test"
         );
         let note = ["page quiet 0", &lines].concat();
-        assert_eq!(RewriteFacts::parse(note.as_bytes()), made_by);
+        assert_eq!(RewriteFacts::parse(note.as_bytes()), facts);
         assert_eq!(RewriteFacts::note_lines(note.as_bytes()), lines.as_bytes());
-        let unknown: Vec<String> = made_by.unknown_stylesheets().map(|it| it.url).collect();
+        let unknown: Vec<String> = facts
+            .unknown_stylesheets()
+            .map(|reference| reference.url)
+            .collect();
         assert_eq!(unknown, ["https://cdn.test/1.css?v"]);
         for nothing in [
             "",
@@ -290,13 +293,13 @@ mod tests {
 
     #[test]
     fn note_lines_and_bytes_are_limited() {
-        let mut made_by = RewriteFacts::default();
+        let mut facts = RewriteFacts::default();
         for at in 0..=MAX_PINS {
-            made_by.add_pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
-            made_by.add_preconnect(format!("https://{at}.test"));
+            facts.add_pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
+            facts.add_preconnect(format!("https://{at}.test"));
         }
         assert_eq!(
-            (made_by.pins.len(), made_by.preconnects.len()),
+            (facts.pins.len(), facts.preconnects.len()),
             (MAX_PINS, MAX_PRECONNECTS)
         );
         let mut long = RewriteFacts::default();

@@ -12,10 +12,10 @@ use url::Url;
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::rewrite_facts::RewriteFacts;
 use crate::rewrite::stylesheet_index::StylesheetIndex;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::page_reports::PageReports;
 
-/// What was seen of one site, for a page of it.
+/// What was observed of one site, for a page of it.
 #[derive(Debug)]
 pub(crate) struct SiteObservations {
     stylesheets: Arc<StylesheetIndex>,
@@ -24,27 +24,27 @@ pub(crate) struct SiteObservations {
     /// The page, as reports know it.
     page: Option<String>,
     /// The facts that were looked up so far.
-    made_by: Mutex<RewriteFacts>,
+    facts: Mutex<RewriteFacts>,
 }
 
 impl SiteObservations {
-    /// For the request `wanted` of the site.
+    /// For the request `request` of the site.
     pub(crate) fn new(
         stylesheets: Arc<StylesheetIndex>,
         reports: Arc<PageReports>,
-        wanted: &ProxyRequest,
+        request: &ProxyRequest,
     ) -> Self {
         Self {
             stylesheets,
             reports,
-            site: wanted.site.clone(),
-            page: wanted.url().map(String::from),
-            made_by: Mutex::default(),
+            site: request.site.clone(),
+            page: request.url().map(String::from),
+            facts: Mutex::default(),
         }
     }
 
     /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
-    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
+    pub(crate) fn stylesheet_state(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
         let rules = &self.site.rules;
         let is_guarded = self.guarded_kinds(url).has(Kind::Style);
         let state = self.stylesheets.integrity_state(rules, url, metadata);
@@ -53,17 +53,17 @@ impl SiteObservations {
 
     /// The facts that the page was rewritten with so far.
     pub(crate) fn facts(&self) -> RewriteFacts {
-        let made_by = self.made_by.lock();
-        made_by.clone()
+        let facts = self.facts.lock();
+        facts.clone()
     }
 }
 
 impl SiteFacts for SiteObservations {
     fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
-        let (known, is_guarded) = self.known(url, metadata);
-        let mut made_by = self.made_by.lock();
-        made_by.add_pin(url, metadata, &known, is_guarded);
-        known
+        let (state, is_guarded) = self.stylesheet_state(url, metadata);
+        let mut facts = self.facts.lock();
+        facts.add_pin(url, metadata, &state, is_guarded);
+        state
     }
 
     fn guarded_kinds(&self, url: &Url) -> Kinds {
@@ -74,11 +74,11 @@ impl SiteFacts for SiteObservations {
         let origin = url.origin().ascii_serialization();
         let of_page = |page: &String| self.reports.host_counts(page, &origin);
         let count = self.page.as_ref().and_then(of_page);
-        let all_moved = count.map(|count| count.proxied > 0 && count.skipped == 0);
-        if all_moved != Some(true) {
-            let mut made_by = self.made_by.lock();
-            made_by.add_preconnect(origin);
+        let all_rewritten = count.map(|count| count.proxied > 0 && count.skipped == 0);
+        if all_rewritten != Some(true) {
+            let mut facts = self.facts.lock();
+            facts.add_preconnect(origin);
         }
-        all_moved
+        all_rewritten
     }
 }

@@ -1,4 +1,4 @@
-//! Results of rewriting style sheets, moved ones and the site's own. A page that pins a sheet by a hash can then pin the rewritten text.
+//! Results of rewriting style sheets, proxied ones and the site's own. A page that pins a sheet by a hash can then pin the rewritten text.
 //!
 //! ```text
 //! sheet's text ──▶ digests ──┐
@@ -8,7 +8,7 @@
 //! The result of rewriting a sheet is stored with it, so it is known again when the sheet comes from the disk or the shared tier.
 //!
 //! The same text under the same rules always gives the same result, so an entry is valid while the host serves what the page pins. If the
-//! host serves anything else, the browser refuses it as it would without the proxy. A moved sheet that was not fetched yet stays at its
+//! host serves anything else, the browser refuses it as it would without the proxy. A proxied sheet that was not fetched yet stays at its
 //! host. One of the site's own is requested unchanged. Both are fetched for the next page that names them.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -34,7 +34,7 @@ pub(crate) struct StylesheetResult {
 }
 
 impl StylesheetResult {
-    /// It is served as its host has it.
+    /// Whether it is served without a change.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.original == self.served
     }
@@ -48,7 +48,7 @@ impl StylesheetResult {
         )
     }
 
-    /// Reads that line of a note.
+    /// Parses that line of a note.
     fn parse_note(note: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(note).ok()?.lines().skip(1);
         lines.find_map(|line| {
@@ -61,38 +61,38 @@ impl StylesheetResult {
     }
 }
 
-/// All of them.
+/// All results.
 #[derive(Debug, Default)]
 pub(crate) struct StylesheetIndex(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    became: BTreeMap<String, StylesheetResult>,
+    results: BTreeMap<String, StylesheetResult>,
     order: VecDeque<String>,
 }
 
 impl StylesheetIndex {
-    /// The sheet at `url` became this under `rules`.
-    pub(crate) fn record(&self, rules: &Rules, url: &Url, became: StylesheetResult) {
+    /// Records the result for the sheet at `url` under `rules`.
+    pub(crate) fn record(&self, rules: &Rules, url: &Url, result: StylesheetResult) {
         let name = name(rules, url);
         let mut table = self.0.lock();
-        if table.became.insert(name.clone(), became).is_some() {
+        if table.results.insert(name.clone(), result).is_some() {
             return;
         }
         table.order.push_back(name);
         if table.order.len() > MAX_STYLESHEETS
             && let Some(oldest) = table.order.pop_front()
         {
-            table.became.remove(&oldest);
+            table.results.remove(&oldest);
         }
     }
 
-    /// `stored`, from the disk or the shared tier, is the answer to `wanted`: if it is a sheet, its note has the result.
-    pub(crate) fn record_stored(&self, wanted: &ProxyRequest, stored: &Stored) {
-        if let Some(became) = StylesheetResult::parse_note(stored.note())
-            && let Some(url) = wanted.client_url()
+    /// `stored`, from the disk or the shared tier, is the response to `request`: if it is a sheet, its note has the result.
+    pub(crate) fn record_stored(&self, request: &ProxyRequest, stored: &Stored) {
+        if let Some(result) = StylesheetResult::parse_note(stored.note())
+            && let Some(url) = request.client_url()
         {
-            self.record(&wanted.site.rules, &url, became);
+            self.record(&request.site.rules, &url, result);
         }
     }
 
@@ -104,14 +104,14 @@ impl StylesheetIndex {
         metadata: &str,
     ) -> IntegrityState {
         let table = self.0.lock();
-        match table.became.get(&name(rules, url)) {
-            Some(became) => integrity::integrity_state(metadata, &became.original, &became.served),
+        match table.results.get(&name(rules, url)) {
+            Some(result) => integrity::integrity_state(metadata, &result.original, &result.served),
             None => IntegrityState::Unknown,
         }
     }
 }
 
-/// The tag of rules is theirs and their site's alone.
+/// The key of the sheet at `url`. The tag of rules is unique to them and to their site.
 fn name(rules: &Rules, url: &Url) -> String {
     format!("{} {}", rules.tag(), &url[..url::Position::AfterQuery])
 }
@@ -128,7 +128,8 @@ mod tests {
         };
         for first in ["", "https://cdn.test/a.css https://cdn.test/b.css"] {
             let note = [first, &became.line()].concat();
-            let read = StylesheetResult::parse_note(note.as_bytes()).expect("it says so");
+            let read =
+                StylesheetResult::parse_note(note.as_bytes()).expect("the note has a result");
             assert_eq!(read.original, became.original);
             assert_eq!(read.served, became.served);
         }
@@ -153,7 +154,10 @@ mod tests {
         let other = Url::parse("https://www.other.test/").expect("a URL");
         let rules =
             |site| Rules::compile(site, &spdy_rewrite::rules::config::Config::default(), None);
-        let (rules, others) = (rules(&site).expect("rules"), rules(&other).expect("rules"));
+        let (rules, others) = (
+            rules(&site).expect("the rules are valid"),
+            rules(&other).expect("the rules are valid"),
+        );
         let sheets = StylesheetIndex::default();
         let url =
             |at: usize| Url::parse(&format!("https://cdn.test/{at}.css#fragment")).expect("a URL");

@@ -1,5 +1,5 @@
-//! The text of a sheet on its way: held until its last byte has come, and then rewritten whole; one that is longer than may be held
-//! is rewritten in parts, each up to the end of a rule.
+//! Rewrites a style sheet: it is buffered to its last byte. A sheet that is longer than the buffer is rewritten in parts, each up to the end of a
+//! rule.
 //!
 //! ```text
 //! bytes ── coding undone ──▶ held, up to 8 MiB ──▶ rewritten at its end      what became of it is known, and may be pinned
@@ -7,7 +7,7 @@
 //!                              ▼
 //!                            up to its last whole rule ──▶ rewritten, given; and so on
 //!                            no such place, or not UTF-8 ─▶ the rest passes as it came, if the sheet is the site's own;
-//!                                                           a moved one is imported from its host instead
+//!                                                           a proxied one is imported from its host instead
 //! ```
 
 use std::borrow::Cow;
@@ -19,37 +19,37 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::integrity::Digests;
 use spdy_rewrite::rules::Rules;
 
-use crate::body::content_coding::{CodingError, Decoder};
+use crate::body::decoder::{CodingError, Decoder};
 use crate::rewrite::stylesheet_index::StylesheetResult;
 
-/// The most text of a sheet that is held, bytes.
-const MAX_HELD_BYTES: usize = 8 * 1024 * 1024;
+/// The most text of a sheet that is buffered, bytes.
+const MAX_BUFFER_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct StylesheetRewriter {
     /// `None` once it has ended.
     decoder: Option<Decoder>,
-    held: Vec<u8>,
-    most: usize,
+    buffer: Vec<u8>,
+    max_buffer_bytes: usize,
     rules: Arc<Rules>,
     sheet: Box<StylesheetContext>,
     charset: Option<String>,
-    far: StylesheetProgress,
-    found: Vec<Reference>,
-    /// There once it is rewritten whole.
+    progress: StylesheetProgress,
+    references: Vec<Reference>,
+    /// Present after it was rewritten as a whole.
     result: Option<Box<StylesheetResult>>,
 }
 
-/// How far it was given.
+/// How much of it was returned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StylesheetProgress {
-    /// All of it is held.
+    /// Nothing: all of it is buffered.
     Buffering,
-    /// Its beginning is gone.
+    /// Its beginning.
     Partial,
-    /// What comes is given as it comes.
+    /// The rest passes unchanged.
     PassThrough,
-    /// It stays where it is: the given text states that.
+    /// An `@import` of the sheet at its host, in place of its text.
     ImportOnly,
 }
 
@@ -62,23 +62,23 @@ impl StylesheetRewriter {
     ) -> Self {
         Self {
             decoder: Some(decoder),
-            held: Vec::new(),
-            most: MAX_HELD_BYTES,
+            buffer: Vec::new(),
+            max_buffer_bytes: MAX_BUFFER_BYTES,
             rules: rules.clone(),
             sheet,
             charset,
-            far: StylesheetProgress::Buffering,
-            found: Vec::new(),
+            progress: StylesheetProgress::Buffering,
+            references: Vec::new(),
             result: None,
         }
     }
 
     /// Bytes to [`write`](Self::write) at a time.
-    pub(crate) fn sip(&self) -> usize {
+    pub(crate) fn chunk_len(&self) -> usize {
         self.decoder.as_ref().map_or(usize::MAX, Decoder::chunk_len)
     }
 
-    /// What can be given by now.
+    /// The output for `piece`.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
         let Some(decoder) = &mut self.decoder else {
             return Ok(Bytes::new());
@@ -88,89 +88,89 @@ impl StylesheetRewriter {
     }
 
     fn take(&mut self, text: Vec<u8>) -> Bytes {
-        match self.far {
+        match self.progress {
             StylesheetProgress::PassThrough => return text.into(),
             StylesheetProgress::ImportOnly => return Bytes::new(),
-            StylesheetProgress::Buffering | StylesheetProgress::Partial => self.held.extend(text),
+            StylesheetProgress::Buffering | StylesheetProgress::Partial => self.buffer.extend(text),
         }
-        if self.held.len() <= self.most {
+        if self.buffer.len() <= self.max_buffer_bytes {
             return Bytes::new();
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
-        let beginning = css::rewrite_prefix(rules, &self.sheet, &self.held, charset);
-        // What is left is looked through again with what comes: so each part must be worth it.
-        match beginning.filter(|(_, read)| *read >= self.most / 2) {
+        let beginning = css::rewrite_prefix(rules, &self.sheet, &self.buffer, charset);
+        // The rest is parsed again with the next bytes, so a part must have a minimum length.
+        match beginning.filter(|(_, read)| *read >= self.max_buffer_bytes / 2) {
             Some((beginning, read)) => {
-                self.found.extend(beginning.references);
-                let given = beginning.body.into_owned().into();
-                self.held.drain(..read);
+                self.references.extend(beginning.references);
+                let output = beginning.body.into_owned().into();
+                self.buffer.drain(..read);
                 self.charset = Some(css::UTF_8.to_owned());
-                self.far = StylesheetProgress::Partial;
-                given
+                self.progress = StylesheetProgress::Partial;
+                output
             }
             None => {
-                let held = std::mem::take(&mut self.held);
+                let buffered = std::mem::take(&mut self.buffer);
                 match self
                     .sheet
                     .import_only_body()
-                    .filter(|_| self.far == StylesheetProgress::Buffering)
+                    .filter(|_| self.progress == StylesheetProgress::Buffering)
                 {
                     Some(elsewhere) => {
-                        self.far = StylesheetProgress::ImportOnly;
+                        self.progress = StylesheetProgress::ImportOnly;
                         elsewhere.into()
                     }
                     None => {
-                        self.far = StylesheetProgress::PassThrough;
-                        held.into()
+                        self.progress = StylesheetProgress::PassThrough;
+                        buffered.into()
                     }
                 }
             }
         }
     }
 
-    /// What is left at the end.
+    /// The remaining output at the end.
     pub(crate) fn finish(&mut self) -> Result<Bytes, CodingError> {
         let Some(decoder) = self.decoder.take() else {
             return Ok(Bytes::new());
         };
         let rest = decoder.finish()?;
-        let mut given = Vec::from(self.take(rest));
+        let mut output = Vec::from(self.take(rest));
         if matches!(
-            self.far,
+            self.progress,
             StylesheetProgress::PassThrough | StylesheetProgress::ImportOnly
         ) {
-            return Ok(given.into());
+            return Ok(output.into());
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
-        let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
+        let end = css::rewrite_bytes(rules, &self.sheet, &self.buffer, charset);
         let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
-        if self.far == StylesheetProgress::Partial && is_elsewhere {
-            // An import is none behind rules.
-            given.extend_from_slice(&self.held);
-            return Ok(given.into());
+        if self.progress == StylesheetProgress::Partial && is_elsewhere {
+            // An `@import` after rules has no effect.
+            output.extend_from_slice(&self.buffer);
+            return Ok(output.into());
         }
-        self.found.extend(end.references);
-        // What only imports the sheet is no sheet that a hash could pin.
-        if self.far == StylesheetProgress::Buffering && !is_elsewhere {
+        self.references.extend(end.references);
+        // A sheet that only imports another has no result for a pin.
+        if self.progress == StylesheetProgress::Buffering && !is_elsewhere {
             let served = Digests::of(&end.body);
             let original = match &end.body {
                 Cow::Borrowed(_) => served.clone(),
-                Cow::Owned(_) => Digests::of(&self.held),
+                Cow::Owned(_) => Digests::of(&self.buffer),
             };
             self.result = Some(Box::new(StylesheetResult { original, served }));
         }
-        given.extend_from_slice(&end.body);
-        Ok(given.into())
+        output.extend_from_slice(&end.body);
+        Ok(output.into())
     }
 
     /// The result, if it was rewritten as a whole.
     pub(crate) fn take_result(&mut self) -> Option<StylesheetResult> {
-        self.result.take().map(|became| *became)
+        self.result.take().map(|result| *result)
     }
 
     /// The references found since the last call.
     pub(crate) fn take_references(&mut self) -> Vec<Reference> {
-        std::mem::take(&mut self.found)
+        std::mem::take(&mut self.references)
     }
 }
 
@@ -188,17 +188,17 @@ mod tests {
         let site = Url::parse("https://www.site.test/").expect("a URL");
         let kinds = ["image", "style"];
         let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": kinds }] });
-        let config: Config = serde_json::from_value(host).expect("rules");
-        Arc::new(Rules::compile(&site, &config, None).expect("valid rules"))
+        let config: Config = serde_json::from_value(host).expect("the rules are valid");
+        Arc::new(Rules::compile(&site, &config, None).expect("the rules are valid"))
     }
 
     /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.
     fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
         let rules = rules();
-        become_of(StylesheetContext::own(rules.site()), &rules, text, charset)
+        rewrite(StylesheetContext::own(rules.site()), &rules, text, charset)
     }
 
-    fn become_of(
+    fn rewrite(
         sheet: StylesheetContext,
         rules: &Arc<Rules>,
         text: &[u8],
@@ -206,37 +206,45 @@ mod tests {
     ) -> (Vec<u8>, usize, bool) {
         let sheet = Box::new(sheet);
         let decoder = Decoder::new(Coding::Identity, 1 << 20);
-        let mut of = StylesheetRewriter {
-            most: 1000,
+        let mut rewriter = StylesheetRewriter {
+            max_buffer_bytes: 1000,
             ..StylesheetRewriter::new(decoder, rules, sheet, charset.map(str::to_owned))
         };
-        let mut given = Vec::new();
+        let mut output = Vec::new();
         for piece in text.chunks(333) {
-            given.extend_from_slice(&of.write(piece).expect("no coding"));
-            assert!(of.held.len() <= 1000, "{} bytes are held", of.held.len());
+            output.extend_from_slice(&rewriter.write(piece).expect("no coding"));
+            assert!(
+                rewriter.buffer.len() <= 1000,
+                "{} bytes are held",
+                rewriter.buffer.len()
+            );
         }
-        given.extend_from_slice(&of.finish().expect("no coding"));
-        let named = of.take_references().len();
-        (given, named, of.take_result().is_some())
+        output.extend_from_slice(&rewriter.finish().expect("no coding"));
+        let references = rewriter.take_references().len();
+        (output, references, rewriter.take_result().is_some())
     }
 
     #[test]
     fn stylesheet_above_buffer_limit_is_rewritten_in_parts() {
-        for (rules, became) in [(2, true), (20, true), (100, false)] {
+        for (rules, expects_result) in [(2, true), (20, true), (100, false)] {
             let text = RULE.repeat(rules);
-            let want = text.replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
-            let (given, named, is_known) = rewritten(text.as_bytes(), None);
-            assert_eq!(String::from_utf8_lossy(&given), want);
-            assert_eq!((named, is_known), (rules, became), "{rules} rules");
+            let expected = text.replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
+            let (output, references, has_result) = rewritten(text.as_bytes(), None);
+            assert_eq!(String::from_utf8_lossy(&output), expected);
+            assert_eq!(
+                (references, has_result),
+                (rules, expects_result),
+                "{rules} rules"
+            );
         }
     }
 
     #[test]
     fn unrewritable_proxied_stylesheet_becomes_an_import() {
         let rules = rules();
-        let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css?b'\u{22}").ok();
-        assert!(moved.is_none(), "no URL has a quote in it");
-        let moved = rules
+        let proxied = rules.open("/.spdy/1/-/s/cdn.test/a.css?b'\u{22}").ok();
+        assert!(proxied.is_none(), "no URL has a quote in it");
+        let proxied = rules
             .open("/.spdy/1/-/s/cdn.test/css/a.css")
             .expect("a proxied URL");
         let import = "\u{feff}@import \"https://cdn.test/css/a.css\";\n";
@@ -265,23 +273,23 @@ mod tests {
             ),
             (long.into_bytes(), None, false),
         ] {
-            let sheet = StylesheetContext::moved(&rules, &moved, &moved);
-            let (given, _, is_known) = become_of(sheet, &rules, &text, charset);
-            let want = if is_served { &text } else { import.as_bytes() };
+            let sheet = StylesheetContext::moved(&rules, &proxied, &proxied);
+            let (output, _, has_result) = rewrite(sheet, &rules, &text, charset);
+            let expected = if is_served { &text } else { import.as_bytes() };
             assert_eq!(
-                String::from_utf8_lossy(&given),
-                String::from_utf8_lossy(want)
+                String::from_utf8_lossy(&output),
+                String::from_utf8_lossy(expected)
             );
             assert_eq!(
-                is_known, is_served,
+                has_result, is_served,
                 "what imports it is what no page pinned"
             );
         }
         // What is not well-formed is read all the same.
-        let sheet = StylesheetContext::moved(&rules, &moved, &moved);
-        let (given, ..) = become_of(sheet, &rules, b"/* \xe9\xff */ a { b: url(/c.png) }", None);
+        let sheet = StylesheetContext::moved(&rules, &proxied, &proxied);
+        let (output, ..) = rewrite(sheet, &rules, b"/* \xe9\xff */ a { b: url(/c.png) }", None);
         assert_eq!(
-            given,
+            output,
             b"/* \xe9\xff */ a { b: url(/.spdy/1/-/s/cdn.test/c.png) }"
         );
     }
@@ -289,16 +297,16 @@ mod tests {
     #[test]
     fn long_stylesheet_without_rule_end_passes_through() {
         let long = format!("{}@media all {{ {} }}", RULE.repeat(15), RULE.repeat(100));
-        let (given, named, _) = rewritten(long.as_bytes(), None);
+        let (output, references, _) = rewritten(long.as_bytes(), None);
         let (begun, rest) = (15 * RULE.len(), &long[15 * RULE.len()..]);
-        let want = long[..begun].replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
-        assert_eq!(String::from_utf8_lossy(&given), want + rest);
-        assert_eq!(named, 15);
+        let expected = long[..begun].replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
+        assert_eq!(String::from_utf8_lossy(&output), expected + rest);
+        assert_eq!(references, 15);
         // And all of it where a letter of another encoding could look like anything.
         let text = RULE.repeat(100);
-        let (given, named, _) = rewritten(text.as_bytes(), Some("shift_jis"));
+        let (output, references, _) = rewritten(text.as_bytes(), Some("shift_jis"));
         assert_eq!(
-            (String::from_utf8_lossy(&given).as_ref(), named),
+            (String::from_utf8_lossy(&output).as_ref(), references),
             (&text[..], 0)
         );
     }

@@ -37,7 +37,7 @@ use crate::telemetry::trace_context::{SpanContext, TraceId};
 pub struct ConnectionHandler {
     proxy: Arc<Proxy>,
     from: Option<IpAddr>,
-    /// Where else the same is served, as this listener announces it (RFC 7838).
+    /// The alternative services that this listener announces (RFC 7838).
     alt_svc: Option<HeaderValue>,
     pages: PushAndHints,
     log: Option<AccessLog>,
@@ -47,15 +47,14 @@ pub struct ConnectionHandler {
 
 impl std::fmt::Debug for ConnectionHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Visit")
+        f.debug_struct("ConnectionHandler")
             .field("from", &self.from)
             .finish_non_exhaustive()
     }
 }
 
 impl ConnectionHandler {
-    /// Handles a client at `from`. `alt_svc` announces HTTP/3 where the client connected. Clients get it with the port by which they reach
-    /// it.
+    /// Handles a client at `from`. `alt_svc` announces HTTP/3 on the listener. Clients get it with the public port.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
         Self {
@@ -91,33 +90,33 @@ impl ConnectionHandler {
     }
 
     /// The URL of the request, as browsers see it.
-    fn url(&self, asked: &request::Parts) -> Option<String> {
-        let site = self.proxy.origins.site_for(asked)?;
-        let target = asked.uri.path_and_query()?.as_str();
+    fn url(&self, head: &request::Parts) -> Option<String> {
+        let site = self.proxy.origins.site_for(head)?;
+        let target = head.uri.path_and_query()?.as_str();
         Some([site.rules.site_origin(), target].concat())
     }
 
     /// Completes `response` to a pending request before it is sent. `outcome` counts if the response has no outcome of its own.
     fn finish(
         &self,
-        began: PendingResponse,
+        pending: PendingResponse,
         mut response: Response<Body>,
         outcome: Outcome,
     ) -> Response<Body> {
-        if let Some(asked) = began.asked {
-            self.pages.finish_page(asked, &mut response);
+        if let Some(tracked) = pending.tracked {
+            self.pages.finish_page(tracked, &mut response);
         }
-        let known = response.extensions_mut().remove::<Outcome>();
-        let outcome = known.unwrap_or(outcome).0;
+        let recorded = response.extensions_mut().remove::<Outcome>();
+        let outcome = recorded.unwrap_or(outcome).0;
         self.proxy
             .telemetry
             .counters
             .count(CounterFamily::Responses, outcome);
-        let took = || self.proxy.clock.now() - began.at;
+        let took = || self.proxy.clock.now() - pending.at;
         let origin = response.extensions_mut().remove::<OriginDuration>();
-        if let Some(url) = began.times_for {
-            let is_kept = origin.is_none() && is_html(response.headers());
-            let url = url.filter(|_| is_kept);
+        if let Some(url) = pending.times_for {
+            let is_cached_page = origin.is_none() && is_html(response.headers());
+            let url = url.filter(|_| is_cached_page);
             let times = TimingBreakdown {
                 outcome,
                 origin: origin.map(|origin| origin.0),
@@ -130,103 +129,108 @@ impl ConnectionHandler {
             let now = spdy_cache::date::to_value(self.proxy.clock.wall_now());
             response.headers_mut().insert(header::DATE, now);
         }
-        let line = self.log.clone().zip(began.about);
-        let line = line.map(|(log, about)| self.line(log, about, began.at, &response, outcome));
+        let log_entry = self.log.clone().zip(pending.about);
+        let log_entry = log_entry
+            .map(|(log, context)| self.log_entry(log, context, pending.at, &response, outcome));
         if let Some(alt_svc) = &self.alt_svc {
-            let told = self.proxy.origins.sites().alt_svc(alt_svc);
-            response.headers_mut().insert(header::ALT_SVC, told);
+            let public_alt_svc = self.proxy.origins.sites().alt_svc(alt_svc);
+            response
+                .headers_mut()
+                .insert(header::ALT_SVC, public_alt_svc);
         }
-        if let Some(mut span) = began.span {
+        if let Some(mut span) = pending.span {
             set_response(&mut span, &response, Outcome(outcome));
             response = response.map(|body| with_span(body, span));
         }
-        match line {
-            Some(line) => response.map(|body| log_at_end(body, line)),
+        match log_entry {
+            Some(log_entry) => response.map(|body| log_at_end(body, log_entry)),
             None => response,
         }
     }
 
-    /// The entry for `log`, as far as it is known at the head of `response`.
-    fn line(
+    /// The entry for `log`, as far as it is known when the head of `response` is sent.
+    fn log_entry(
         &self,
         log: AccessLog,
-        about: LogContext,
+        context: LogContext,
         began: Instant,
         response: &Response<Body>,
         outcome: &'static str,
     ) -> PendingLogEntry {
-        let told = response.headers().get_all(&CACHE_STATUS).iter();
-        let told = told.filter_map(|told| told.to_str().ok()).next_back();
-        let head = self.proxy.clock.now() - began;
-        let answered = AccessLogEntry {
-            at: about.at,
-            method: Some(about.method),
-            uri: Some(about.uri),
-            client: about.from,
-            protocol: about.protocol,
+        let cache_status = response.headers().get_all(&CACHE_STATUS).iter();
+        let cache_status = cache_status
+            .filter_map(|cache_status| cache_status.to_str().ok())
+            .next_back();
+        let time_to_head = self.proxy.clock.now() - began;
+        let entry = AccessLogEntry {
+            at: context.at,
+            method: Some(context.method),
+            uri: Some(context.uri),
+            client: context.from,
+            protocol: context.protocol,
             status: response.status(),
             outcome,
-            cache_status: told.map(str::to_owned),
-            trace: about.trace,
-            time_to_head: head,
-            duration: head,
+            cache_status: cache_status.map(str::to_owned),
+            trace: context.trace,
+            time_to_head,
+            duration: time_to_head,
             bytes: 0,
             body_end: BodyEnd::Complete,
             page: None,
         };
         PendingLogEntry {
             log,
-            answered,
+            entry,
             began,
             cut_off: self.cutoff.clone(),
             runtime: self.proxy.clock.runtime.clone(),
             reports: self.proxy.pages.reports.clone(),
-            page: about.url.filter(|_| is_html(response.headers())),
+            page: context.url.filter(|_| is_html(response.headers())),
         }
     }
 
     /// The span of a request and its place in the trace, if spans are recorded.
-    fn start_span(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
+    fn start_span(&self, head: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
         let spans = self.proxy.telemetry.spans()?;
-        let told = SpanContext::of(&asked.headers);
-        let mut place = spans.server_span(told, span_name(&asked.method));
-        if let Some(open) = &mut place.open {
-            let arrival: Option<RequestInfo> = asked.extensions.get().copied();
-            let (scheme, authority) = (scheme_of(arrival), request_authority(asked));
-            set_request(open, asked, scheme, authority, from);
+        let remote = SpanContext::of(&head.headers);
+        let mut scope = spans.server_span(remote, span_name(&head.method));
+        if let Some(open) = &mut scope.open {
+            let arrival: Option<RequestInfo> = head.extensions.get().copied();
+            let (scheme, authority) = (scheme_of(arrival), request_authority(head));
+            set_request(open, head, scheme, authority, from);
         }
-        Some(place)
+        Some(scope)
     }
 }
 
 impl Handler for ConnectionHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
-        let (mut asked, body) = request.into_parts();
-        let from = self.proxy.origins.resolve_client(self.from, &mut asked);
-        let times_for = self.timing.take(&mut asked.headers);
-        let (within, span) = match self.start_span(&asked, from) {
-            Some(place) => (Some(place.context), place.open),
+        let (mut head, body) = request.into_parts();
+        let from = self.proxy.origins.resolve_client(self.from, &mut head);
+        let times_for = self.timing.take(&mut head.headers);
+        let (context, span) = match self.start_span(&head, from) {
+            Some(scope) => (Some(scope.context), scope.open),
             None => (None, None),
         };
-        let began = PendingResponse {
+        let pending = PendingResponse {
             at: self.proxy.clock.now(),
-            times_for: times_for.then(|| self.url(&asked)),
+            times_for: times_for.then(|| self.url(&head)),
             about: self
                 .log
                 .as_ref()
-                .map(|_| self.log_context(&asked, from, within.as_ref())),
-            asked: self.pages.start_page(&asked, &body, from),
+                .map(|_| self.log_context(&head, from, context.as_ref())),
+            tracked: self.pages.start_page(&head, &body, from),
             span,
         };
-        let request = Request::from_parts(asked, body);
-        match self.proxy.handle_traced_request(request, from, within) {
-            Either::Left(kept) => {
-                let response = self.finish(began, kept.into_inner(), Outcome::HIT);
+        let request = Request::from_parts(head, body);
+        match self.proxy.handle_traced_request(request, from, context) {
+            Either::Left(ready) => {
+                let response = self.finish(pending, ready.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
             }
-            Either::Right(coming) => {
-                let visit = self.clone();
-                Box::pin(async move { visit.finish(began, coming.await, Outcome::UNCACHEABLE) })
+            Either::Right(future) => {
+                let handler = self.clone();
+                Box::pin(async move { handler.finish(pending, future.await, Outcome::UNCACHEABLE) })
             }
         }
     }
@@ -255,48 +259,48 @@ struct PendingResponse {
     /// The client gets the times of the response; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<LogContext>,
-    asked: Option<TrackedRequest>,
+    tracked: Option<TrackedRequest>,
     /// The span of the request, if it is recorded.
     span: Option<OpenSpan>,
 }
 
-/// What a log entry has of a request.
+/// The part of a log entry that is about the request.
 struct LogContext {
     at: SystemTime,
     from: Option<IpAddr>,
     method: Method,
     uri: String,
-    /// The same as browsers see it, by the site's first name.
+    /// The URL with the site's first name.
     url: Option<String>,
     protocol: Option<Protocol>,
     trace: Option<TraceId>,
 }
 
 impl ConnectionHandler {
-    /// What a log entry has of a request with a place `within` a trace, or with the trace that its client names.
+    /// The part of a log entry about a request `within` a trace, or with the trace that its client sent.
     fn log_context(
         &self,
-        asked: &request::Parts,
+        head: &request::Parts,
         from: Option<IpAddr>,
         within: Option<&SpanContext>,
     ) -> LogContext {
-        let host = asked.headers.get(header::HOST);
+        let host = head.headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let uri = match asked.uri.authority() {
-            Some(_) => asked.uri.to_string(),
-            None => format!("{host}{}", asked.uri),
+        let uri = match head.uri.authority() {
+            Some(_) => head.uri.to_string(),
+            None => format!("{host}{}", head.uri),
         };
-        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        let arrival: Option<&RequestInfo> = head.extensions.get();
         LogContext {
             at: self.proxy.clock.wall_now(),
             from,
-            method: asked.method.clone(),
+            method: head.method.clone(),
             uri,
-            url: self.url(asked),
+            url: self.url(head),
             protocol: arrival.map(|arrival| arrival.protocol),
             trace: match within {
                 Some(within) => Some(within.trace_id),
-                None => SpanContext::of(&asked.headers).map(|told| told.trace_id),
+                None => SpanContext::of(&head.headers).map(|remote| remote.trace_id),
             },
         }
     }

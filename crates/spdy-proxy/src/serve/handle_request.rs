@@ -60,9 +60,9 @@ impl Proxy {
         from: Option<IpAddr>,
         within: Option<SpanContext>,
     ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
-        let (asked, body) = request.into_parts();
+        let (head, body) = request.into_parts();
         let at_once = |response| Either::Left(std::future::ready(response));
-        let Some((authority, site)) = request_authority(&asked)
+        let Some((authority, site)) = request_authority(&head)
             .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
@@ -70,37 +70,39 @@ impl Proxy {
         };
         let authority = authority.to_owned();
         // For the log, if it is enabled.
-        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
-        let asked = match IncomingRequest::classify(site, authority, from, asked) {
-            Ok(asked) => asked.with_span(within),
-            Err(why) => return at_once(self.reject(&why, uri.as_ref())),
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
+        let incoming = match IncomingRequest::classify(site, authority, from, head) {
+            Ok(incoming) => incoming.with_span(within),
+            Err(rejection) => return at_once(self.reject(&rejection, uri.as_ref())),
         };
-        let ask = &asked.request().ask;
-        if forward_headers::max_forwards(&ask.method, &ask.headers) == Some(0) {
+        let head = &incoming.request().head;
+        if forward_headers::max_forwards(&head.method, &head.headers) == Some(0) {
             return at_once(respond::with_outcome(
                 respond::options(),
                 Outcome::NOT_CACHED,
             ));
         }
-        if let Some(limits) = asked.socket() {
+        if let Some(limits) = incoming.socket() {
             let proxy = self.clone();
             return Either::Right(Box::pin(async move {
-                match asked.into_upstream_request() {
-                    Ok(wanted) => websocket::open(&proxy.fetch_context, wanted, limits).await,
-                    Err(why) => proxy.reject(&why, uri.as_ref()),
+                match incoming.into_upstream_request() {
+                    Ok(upstream_request) => {
+                        websocket::open(&proxy.fetch_context, upstream_request, limits).await
+                    }
+                    Err(rejection) => proxy.reject(&rejection, uri.as_ref()),
                 }
             }));
         }
         if http_body::Body::is_end_stream(&body)
-            && let Some(response) = self.fresh_hit(&asked)
+            && let Some(response) = self.fresh_hit(&incoming)
         {
             return at_once(response);
         }
         let proxy = self.clone();
         Either::Right(Box::pin(async move {
-            match asked.into_upstream_request() {
-                Ok(wanted) => proxy.lookup_and_respond(wanted, body).await,
-                Err(why) => proxy.reject(&why, uri.as_ref()),
+            match incoming.into_upstream_request() {
+                Ok(upstream_request) => proxy.lookup_and_respond(upstream_request, body).await,
+                Err(rejection) => proxy.reject(&rejection, uri.as_ref()),
             }
         }))
     }
@@ -114,32 +116,32 @@ impl Proxy {
         respond::with_outcome(respond::refused(why), Outcome::REFUSED)
     }
 
-    /// The stored response for `asked` that needs no request to the origin, if the client's own headers are enough to select it.
-    fn fresh_hit(&self, asked: &IncomingRequest) -> Option<Response<Body>> {
-        let wanted = asked.request();
-        let variants = self.cache.memory.lookup(&wanted.key)?;
+    /// The stored response for `incoming` that needs no request to the origin, if the client's own headers are enough to select it.
+    fn fresh_hit(&self, incoming: &IncomingRequest) -> Option<Response<Body>> {
+        let request = incoming.request();
+        let variants = self.cache.memory.lookup(&request.key)?;
         let now = self.clock.wall_now();
-        let mut all = variants.iter();
-        let object = all
-            .all(|variant| asked.can_select_variant(variant.stored()))
-            .then(|| self.cache.select_fresh(&variants, wanted, now))??;
-        let policy = self.cache.policy(wanted.origin_kind());
+        let mut candidates = variants.iter();
+        let object = candidates
+            .all(|variant| incoming.can_select_variant(variant.stored()))
+            .then(|| self.cache.select_fresh(&variants, request, now))??;
+        let policy = self.cache.policy(request.origin_kind());
         let (stored, at) = (object.stored(), self.clock.now());
-        if self.pages.needs_refetch(wanted, stored, policy, at) {
+        if self.pages.needs_refetch(request, stored, policy, at) {
             return None;
         }
-        Some(respond_hit(&self.cache, wanted, object, now))
+        Some(respond_hit(&self.cache, request, object, now))
     }
 
-    /// The response to `wanted`.
-    async fn lookup_and_respond(&self, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
-        let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
+    /// The response to `request`.
+    async fn lookup_and_respond(&self, mut request: ProxyRequest, body: Body) -> Response<Body> {
+        let is_safe = matches!(request.head.method, Method::GET | Method::HEAD);
         let mut body = body;
-        if is_safe && wanted.expects_continue(&body) && wanted.moved.is_none() {
-            wanted.has_content = true;
-            return self.bypass(wanted, body, None).await;
+        if is_safe && request.expects_continue(&body) && request.proxied.is_none() {
+            request.has_content = true;
+            return self.bypass(request, body, None).await;
         }
-        if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
+        if is_safe && request.proxied.is_none() && !http_body::Body::is_end_stream(&body) {
             // Over HTTP/2 and HTTP/3 a body may be empty although the head does not end the stream.
             body = match buffer_start(body).await {
                 Ok(body) => body,
@@ -147,45 +149,47 @@ impl Proxy {
             };
             if !http_body::Body::is_end_stream(&body) {
                 // A response that depends on content is not selected by the target alone.
-                wanted.has_content = true;
-                return self.bypass(wanted, body, None).await;
+                request.has_content = true;
+                return self.bypass(request, body, None).await;
             }
         }
-        let policy = self.cache.policy(wanted.origin_kind());
+        let policy = self.cache.policy(request.origin_kind());
         let mut purges = self.cache.purge_log.now();
-        let mut kept = self.cache.memory.lookup(&wanted.key);
+        let mut stored_variants = self.cache.memory.lookup(&request.key);
         let now = self.clock.wall_now();
-        let mut found = lookup::lookup(
+        let mut result = lookup::lookup(
             policy,
-            &wanted.ask,
-            kept.as_deref().unwrap_or_default(),
+            &request.head,
+            stored_variants.as_deref().unwrap_or_default(),
             now,
         );
-        let is_lifted = match &found {
-            Lookup::Miss(_) => self.fetch_context.promote(&wanted).await,
+        let is_promoted = match &result {
+            Lookup::Miss(_) => self.fetch_context.promote(&request).await,
             // Another machine may have contacted the origin already.
             Lookup::Revalidate { index, .. } => {
-                let known = kept.as_deref().map(|variants| variants[*index].stored());
-                self.fetch_context.promote_newer(&wanted, known, now).await
+                let local = stored_variants
+                    .as_deref()
+                    .map(|variants| variants[*index].stored());
+                self.fetch_context.promote_newer(&request, local, now).await
             }
             _ => false,
         };
-        if is_lifted {
+        if is_promoted {
             purges = self.cache.purge_log.now();
-            kept = self.cache.memory.lookup(&wanted.key);
-            found = lookup::lookup(
+            stored_variants = self.cache.memory.lookup(&request.key);
+            result = lookup::lookup(
                 policy,
-                &wanted.ask,
-                kept.as_deref().unwrap_or_default(),
+                &request.head,
+                stored_variants.as_deref().unwrap_or_default(),
                 now,
             );
         }
-        let variants = kept.as_deref().unwrap_or_default();
-        let forward = found.forward();
-        let known = |index: usize, conditional| {
+        let variants = stored_variants.as_deref().unwrap_or_default();
+        let forward = result.forward();
+        let stale_entry_at = |index: usize, conditional| {
             let object: Object = variants[index].clone();
             // With a 304 it would stay as it was rewritten with the facts known then.
-            let conditional = match self.start_refetch(&wanted, object.stored(), true) {
+            let conditional = match self.start_refetch(&request, object.stored(), true) {
                 true => Conditional::default(),
                 false => conditional,
             };
@@ -195,40 +199,41 @@ impl Proxy {
                 purges,
             }
         };
-        match found {
+        match result {
             Lookup::Fresh { index, .. } => {
-                if self.start_refetch(&wanted, variants[index].stored(), false) {
-                    let known = StaleEntry {
+                if self.start_refetch(&request, variants[index].stored(), false) {
+                    let stale_entry = StaleEntry {
                         object: variants[index].clone(),
                         conditional: Conditional::default(),
                         purges,
                     };
-                    self.revalidate_in_background(wanted.clone(), known);
+                    self.revalidate_in_background(request.clone(), stale_entry);
                 }
-                if is_lifted {
+                if is_promoted {
                     // The resources that it waits for may be on the disk, too.
                     let note = variants[index].stored().note();
                     self.prefetcher
-                        .prefetch_pinned(&self.fetch_context, &wanted, note);
+                        .prefetch_pinned(&self.fetch_context, &request, note);
                 }
-                let response = respond_hit(&self.cache, &wanted, &variants[index], now);
+                let response = respond_hit(&self.cache, &request, &variants[index], now);
                 respond::with_outcome(response, Outcome::HIT)
             }
             Lookup::Stale {
                 index, background, ..
             } => {
-                self.revalidate_in_background(wanted.clone(), known(index, background));
-                let response = respond_hit(&self.cache, &wanted, &variants[index], now);
+                self.revalidate_in_background(request.clone(), stale_entry_at(index, background));
+                let response = respond_hit(&self.cache, &request, &variants[index], now);
                 respond::with_outcome(response, Outcome::STALE)
             }
             Lookup::Revalidate {
                 index, conditional, ..
             } => {
-                let known = known(index, conditional);
-                self.fetch_coalesced(wanted, Some(known), forward).await
+                let stale_entry = stale_entry_at(index, conditional);
+                self.fetch_coalesced(request, Some(stale_entry), forward)
+                    .await
             }
-            Lookup::Miss(_) => self.fetch_coalesced(wanted, None, forward).await,
-            Lookup::Bypass(_) => self.bypass(wanted, body, forward).await,
+            Lookup::Miss(_) => self.fetch_coalesced(request, None, forward).await,
+            Lookup::Bypass(_) => self.bypass(request, body, forward).await,
             Lookup::OnlyIfCached => {
                 let text = "no stored response, and the request has only-if-cached\n";
                 let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
@@ -237,11 +242,11 @@ impl Proxy {
         }
     }
 
-    /// Whether the page `stored` is fetched again for `wanted`, because more facts are known than when it was rewritten.
-    fn start_refetch(&self, wanted: &ProxyRequest, stored: &Stored, is_stale: bool) -> bool {
-        let policy = self.cache.policy(wanted.origin_kind());
+    /// Whether the page `stored` is fetched again for `request`, because more facts are known than when it was rewritten.
+    fn start_refetch(&self, request: &ProxyRequest, stored: &Stored, is_stale: bool) -> bool {
+        let policy = self.cache.policy(request.origin_kind());
         let now = self.clock.now();
         self.pages
-            .start_refetch(wanted, stored, is_stale, policy, now)
+            .start_refetch(request, stored, is_stale, policy, now)
     }
 }

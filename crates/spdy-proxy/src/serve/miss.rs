@@ -1,4 +1,4 @@
-//! Handles requests that the cache cannot answer: each leads a fetch, or shares the fetch of another request.
+//! Handles requests without a usable stored response: each leads a fetch, or shares the fetch of another request.
 //!
 //! ```text
 //!  fetch_coalesced ── Leader ──────▶ fetch (fetch/foreground.rs), which shares its response
@@ -31,25 +31,25 @@ impl Proxy {
     /// Fetches a response, or shares one that another request fetches.
     pub(crate) async fn fetch_coalesced(
         &self,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        let policy = self.cache.policy(wanted.origin_kind());
+        let policy = self.cache.policy(request.origin_kind());
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.clock.now() + self.origins.upstream().head_timeout;
         let since = self.clock.wall_now();
-        let mut coalesce_key = CoalesceKey::of(&wanted.key);
+        let mut coalesce_key = CoalesceKey::of(&request.key);
         let mut may_rejoin = true;
         loop {
             // The previous leader may have found that the whole response is not stored.
-            if !lookup::may_join_fetch(policy, &wanted.ask)
-                && !request_whole::should_fill(&self.fetch_context, &wanted)
+            if !lookup::may_join_fetch(policy, &request.head)
+                && !request_whole::should_fill(&self.fetch_context, &request)
             {
                 let context = &self.fetch_context;
-                return match request_whole::respond_range_of_shared(context, &wanted, forward) {
+                return match request_whole::respond_range_of_shared(context, &request, forward) {
                     Some(part) => part,
-                    None => self.fetch(wanted, known, None, forward).await,
+                    None => self.fetch(request, stale_entry, None, forward).await,
                 };
             }
             let role = self
@@ -69,46 +69,46 @@ impl Proxy {
                     outcome
                 }
             };
-            let lead = match outcome {
+            let leader = match outcome {
                 WaitOutcome::Promoted(leader) => Some(leader),
                 WaitOutcome::Private => None,
-                WaitOutcome::LeaderGone => continue,
+                WaitOutcome::LeaderEnded => continue,
                 WaitOutcome::Failed(failure) => {
-                    let standing = known
+                    let unpurged = stale_entry
                         .as_ref()
-                        .filter(|known| known.is_unpurged(&self.cache, &wanted.key));
+                        .filter(|stale_entry| stale_entry.is_unpurged(&self.cache, &request.key));
                     let now = self.clock.wall_now();
                     let stale =
-                        respond_stale_on_error(&self.cache, &wanted, standing, failure, now);
+                        respond_stale_on_error(&self.cache, &request, unpurged, failure, now);
                     if let Some(stale) = stale {
                         return stale;
                     }
                     match failure {
                         Failure::Status(status) if is_overloaded(status) => {
                             let error = UpstreamError::Overloaded(status);
-                            return self.fail_after_wait(wanted, known, forward, &error);
+                            return self.fail_after_wait(request, stale_entry, forward, &error);
                         }
                         _ => continue,
                     }
                 }
                 WaitOutcome::TimedOut => {
                     return self.fail_after_wait(
-                        wanted,
-                        known,
+                        request,
+                        stale_entry,
                         forward,
                         &UpstreamError::CoalesceTimeout,
                     );
                 }
                 WaitOutcome::Shared(shared) => {
                     let now = self.clock.wall_now();
-                    if lookup::may_share_with(policy, &shared.stored, &wanted.ask, since, now)
+                    if lookup::may_share_with(policy, &shared.stored, &request.head, since, now)
                         && let Some(response) =
-                            respond_shared(&self.cache, &wanted, &shared, now, forward)
+                            respond_shared(&self.cache, &request, &shared, now, forward)
                     {
                         return respond::with_outcome(response, Outcome::COALESCED);
                     }
                     // The shared response is of another variant. Requests for this variant share a fetch, too.
-                    let other = coalesce_key.for_other_variant(&shared, &wanted.ask.headers);
+                    let other = coalesce_key.for_other_variant(&shared, &request.head.headers);
                     match other {
                         Some(other) => {
                             coalesce_key = other;
@@ -125,78 +125,81 @@ impl Proxy {
                 }
             };
             // The previous leader may have shared a response and finished since the lookup.
-            if lead.is_some()
-                && let Some(object) = self.cache.lookup_fresh(&wanted)
-                && !known.as_ref().is_some_and(|known| known.object.is(&object))
+            if leader.is_some()
+                && let Some(object) = self.cache.lookup_fresh(&request)
+                && !stale_entry
+                    .as_ref()
+                    .is_some_and(|stale_entry| stale_entry.object.is(&object))
             {
-                let response = respond_hit(&self.cache, &wanted, &object, self.clock.wall_now());
+                let response = respond_hit(&self.cache, &request, &object, self.clock.wall_now());
                 return respond::with_outcome(response, Outcome::HIT);
             }
-            return self.fetch(wanted, known, lead, forward).await;
+            return self.fetch(request, stale_entry, leader, forward).await;
         }
     }
 
     /// The response when the shared fetch had no response in time, or none that can be used.
     fn fail_after_wait(
         &self,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         forward: Forward,
         error: &UpstreamError,
     ) -> Response<Body> {
-        ForegroundFetch::new(&self.fetch_context, wanted, known, None, forward).fail(error)
+        ForegroundFetch::new(&self.fetch_context, request, stale_entry, None, forward).fail(error)
     }
 
     async fn fetch(
         &self,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         leader: Option<FetchLeader>,
         forward: Forward,
     ) -> Response<Body> {
-        if let Some(refused) = self.reject_over_rate(&wanted) {
+        if let Some(refused) = self.reject_over_rate(&request) {
             return refused;
         }
-        self.prefetcher.record_accept(&wanted);
-        let fetch = ForegroundFetch::new(&self.fetch_context, wanted, known, leader, forward);
+        self.prefetcher.record_accept(&request);
+        let fetch =
+            ForegroundFetch::new(&self.fetch_context, request, stale_entry, leader, forward);
         fetch.run(Body::empty()).await
     }
 
     /// Forwards a request past the cache.
     pub(crate) async fn bypass(
         &self,
-        wanted: ProxyRequest,
+        request: ProxyRequest,
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        if let Some(refused) = self.reject_over_rate(&wanted) {
+        if let Some(refused) = self.reject_over_rate(&request) {
             return refused;
         }
         let forward = forward.unwrap_or(Forward::Bypass);
-        let fetch = ForegroundFetch::new(&self.fetch_context, wanted, None, None, forward);
+        let fetch = ForegroundFetch::new(&self.fetch_context, request, None, None, forward);
         fetch.run(body).await
     }
 
     /// The response to a client that causes too many requests to origins; `None` if it does not.
-    fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
+    fn reject_over_rate(&self, request: &ProxyRequest) -> Option<Response<Body>> {
         let (now, counters) = (self.clock.now(), &self.telemetry.counters);
-        self.client_limits.reject_over_rate(wanted, now, counters)
+        self.client_limits.reject_over_rate(request, now, counters)
     }
 
     /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
-    pub(crate) fn revalidate_in_background(&self, mut wanted: ProxyRequest, stale: StaleEntry) {
-        let coalesce_key = CoalesceKey::of(&wanted.key);
+    pub(crate) fn revalidate_in_background(&self, mut request: ProxyRequest, stale: StaleEntry) {
+        let coalesce_key = CoalesceKey::of(&request.key);
         let CoalesceRole::Leader(leader) =
             self.cache.coalescer.join(coalesce_key, self.clock.now())
         else {
             return;
         };
         // This client's conditions are its own, and HEAD could refresh only a response that has not changed.
-        strip_conditions(&mut wanted.ask.headers);
-        wanted.ask.method = Method::GET;
+        strip_conditions(&mut request.head.headers);
+        request.head.method = Method::GET;
         let stale = Some(stale);
         let fetch =
-            BackgroundFetch::new(&self.fetch_context, wanted, stale, leader, Forward::Stale);
+            BackgroundFetch::new(&self.fetch_context, request, stale, leader, Forward::Stale);
         self.clock.runtime.spawn(Box::pin(async move {
             let _ = fetch.run().await;
         }));

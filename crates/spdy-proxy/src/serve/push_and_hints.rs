@@ -1,7 +1,7 @@
-//! What goes with the pages that one client requests: pushes, early hints and `Link`; and what is learned from its requests.
+//! Pushes, early hints and `Link` for the pages that one client requests, and what is learned from its requests.
 //!
 //! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
-//! would be answered with it (`public`).
+//! would get it as its response (`public`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,15 +25,16 @@ use spdy_server::session_history::{SessionHistory, UrlDigest};
 use spdy_server::site_pusher::is_normal;
 
 use crate::cache::public_response::{self, PublicPage};
-use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
+use crate::prefetch::document_references::target_at;
+use crate::prefetch::page_resources::{Candidate, SubresourceRequest};
 use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
 use crate::request::forgeable_headers::has_credentials;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
-use crate::telemetry::page_reports::PushedAndHinted;
+use crate::telemetry::page_report::PushedAndHinted;
 
 /// What a browser uses the response for (W3C Fetch Metadata).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -48,9 +49,9 @@ pub(super) struct PushAndHints {
     session_history: Arc<Mutex<SessionHistory>>,
 }
 
-/// A GET that is being answered, as far as it is about pages.
+/// A GET in progress, as far as it is about pages.
 pub(super) struct TrackedRequest {
-    /// Recorded when the request is answered.
+    /// Recorded when the response is sent.
     digest: UrlDigest,
     page: Option<PageRequest>,
 }
@@ -60,11 +61,11 @@ struct PageRequest {
     url: String,
     from: Option<IpAddr>,
     is_new: bool,
-    /// The origin may know the client.
+    /// The request has credentials, so the origin may identify the client.
     has_credentials: bool,
     /// The variant of the public page that the request selects; `None` if the page is not known to be public.
     public: Option<Vec<u8>>,
-    /// Hints that go into the head of the answer.
+    /// Hints that go into the head of the response.
     links: Vec<Hint>,
     /// Targets that the client receives hints for.
     hinted: Vec<String>,
@@ -84,40 +85,40 @@ impl PushAndHints {
     /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
     pub(super) fn start_page(
         &self,
-        asked: &request::Parts,
+        head: &request::Parts,
         body: &Body,
         from: Option<IpAddr>,
     ) -> Option<TrackedRequest> {
-        if asked.method != Method::GET || !http_body::Body::is_end_stream(body) {
+        if head.method != Method::GET || !http_body::Body::is_end_stream(body) {
             return None;
         }
-        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        let arrival: Option<&RequestInfo> = head.extensions.get();
         let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
-        if cannot_push && !asked.headers.contains_key(header::REFERER) && !is_navigation(asked) {
+        if cannot_push && !head.headers.contains_key(header::REFERER) && !is_navigation(head) {
             return None; // nothing to learn from it, and nothing to push or hint
         }
-        let site = self.proxy.origins.site_for(asked)?;
-        let target = asked.uri.path_and_query()?.as_str();
+        let site = self.proxy.origins.site_for(head)?;
+        let target = head.uri.path_and_query()?.as_str();
         // By the host name that the client used: its pushes and hints must have that name.
-        let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
-        let text = [&*home, target].concat();
-        self.record_subresource(&home, asked, from, target, &text);
-        let digest = self.memory().digest(&text);
-        let is_page = is_navigation(asked)
+        let origin = client_origin_text(&site, arrival.copied(), request_authority(head)?)?;
+        let url = [&*origin, target].concat();
+        self.record_subresource(&origin, head, from, target, &url);
+        let digest = self.memory().digest(&url);
+        let is_page = is_navigation(head)
             && strip_unrewritten_mark(target).is_none()
-            && !is_rewriting_disabled(&asked.headers);
-        let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
+            && !is_rewriting_disabled(&head.headers);
+        let page = is_page.then(|| self.page(&site, head, from, &origin, url, digest));
         let page = page.flatten();
         Some(TrackedRequest { digest, page })
     }
 
-    /// Records that `asked` is answered with `response`, and adds the hints of its page.
-    pub(super) fn finish_page(&self, asked: TrackedRequest, response: &mut Response<Body>) {
+    /// Records `response` to the request `tracked`, and adds the hints of its page.
+    pub(super) fn finish_page(&self, tracked: TrackedRequest, response: &mut Response<Body>) {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
-            self.memory().record(asked.digest);
+            self.memory().record(tracked.digest);
         }
-        let Some(page) = asked.page else {
+        let Some(page) = tracked.page else {
             return;
         };
         if response.extensions_mut().remove::<PublicPage>().is_none() {
@@ -135,8 +136,8 @@ impl PushAndHints {
         }
         if page.is_new && status == StatusCode::OK {
             let now = self.proxy.clock.now();
-            let companions = &self.proxy.prefetcher.resources;
-            companions.record_view(now, page.from, &page.url, &page.hinted);
+            let resources = &self.proxy.prefetcher.resources;
+            resources.record_view(now, page.from, &page.url, &page.hinted);
         }
         for hint in &page.links {
             if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
@@ -149,9 +150,9 @@ impl PushAndHints {
     fn page(
         &self,
         site: &Arc<Site>,
-        asked: &request::Parts,
+        head: &request::Parts,
         from: Option<IpAddr>,
-        home: &str,
+        origin: &str,
         text: String,
         digest: UrlDigest,
     ) -> Option<PageRequest> {
@@ -159,8 +160,8 @@ impl PushAndHints {
         let mut page = PageRequest {
             from,
             is_new: !self.memory().has(digest),
-            has_credentials: has_credentials(&asked.headers),
-            public: self.public_variant(site, asked, &text),
+            has_credentials: has_credentials(&head.headers),
+            public: self.public_variant(site, head, &text),
             links: Vec::new(),
             hinted: Vec::new(),
             url: text,
@@ -169,12 +170,12 @@ impl PushAndHints {
             return Some(page);
         };
         let now = self.proxy.clock.now();
-        let companions = &self.proxy.prefetcher.resources;
-        let candidates = companions.candidates(now, home, &page.url, variant);
-        let wishes = candidates
+        let resources = &self.proxy.prefetcher.resources;
+        let candidates = resources.candidates(now, origin, &page.url, variant);
+        let push_candidates = candidates
             .into_iter()
-            .filter_map(|it| self.preload_for(site, asked, it));
-        let arrival: Option<&RequestInfo> = asked.extensions.get();
+            .filter_map(|candidate| self.preload_for(site, head, candidate));
+        let arrival: Option<&RequestInfo> = head.extensions.get();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
         let Plan { pushes, mut hints } = plan(
@@ -182,34 +183,30 @@ impl PushAndHints {
             priority,
             &budget,
             Hints::Remaining,
-            wishes,
-            |uri, wish| {
+            push_candidates,
+            |uri, candidate| {
                 let memory = self.memory();
                 if memory.has(memory.digest(&uri.to_string())) {
                     return CandidateState::AlreadyReceived;
                 }
                 drop(memory);
-                let load = LoadHints::from_page(wish.kind, wish.by_cors);
-                self.proxy.prefetcher.push_candidate_state(
-                    &self.proxy.cache,
-                    site,
-                    asked,
-                    uri,
-                    load,
-                )
+                let load = LoadHints::from_page(candidate.kind, candidate.by_cors);
+                self.proxy
+                    .prefetcher
+                    .push_candidate_state(&self.proxy.cache, site, head, uri, load)
             },
         );
         let mut pushed = Vec::new();
-        let refused = self.push(site, asked, &page, pushes, &mut pushed);
+        let refused = self.push(site, head, &page, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
         hints.truncate(budget.hints);
         let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
-        let is_told;
-        (is_told, page.links) = self.hint(asked, hints);
-        if is_told {
+        let gets_hints;
+        (gets_hints, page.links) = self.hint(head, hints);
+        if gets_hints {
             page.hinted = hinted;
         }
-        let target = &page.url[home.len()..];
+        let target = &page.url[origin.len()..];
         let reported = [site.rules.site_origin(), target].concat();
         self.proxy
             .pages
@@ -222,34 +219,39 @@ impl PushAndHints {
     }
 
     /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
-    /// answered.
+    /// responded.
     fn public_variant(
         &self,
         site: &Arc<Site>,
-        asked: &request::Parts,
+        head: &request::Parts,
         url: &str,
     ) -> Option<Vec<u8>> {
         if !self.proxy.prefetcher.resources.has_page(url) {
             return None; // true of most pages: there is nothing to push or hint
         }
-        let authority = request_authority(asked)?;
+        let authority = request_authority(head)?;
         let mut copy = Request::new(()).into_parts().0;
-        (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
-        copy.headers.clone_from(&asked.headers);
-        if let Some(arrival) = asked.extensions.get::<RequestInfo>() {
+        (copy.uri, copy.version) = (head.uri.clone(), head.version);
+        copy.headers.clone_from(&head.headers);
+        if let Some(arrival) = head.extensions.get::<RequestInfo>() {
             copy.extensions.insert(*arrival);
         }
-        let wanted = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
-        if wanted.is_websocket {
+        let request = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
+        if request.is_websocket {
             return None;
         }
-        let variants = self.proxy.cache.memory.lookup(&wanted.key)?;
-        let policy = self.proxy.cache.policy(wanted.origin_kind());
-        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.clock.wall_now());
-        let page = public_response::public_page(&found, &variants)?;
-        let variant = page.variant_of(&wanted.ask.headers);
-        let companions = &self.proxy.prefetcher.resources;
-        companions.has_variant(url, &variant).then_some(variant)
+        let variants = self.proxy.cache.memory.lookup(&request.key)?;
+        let policy = self.proxy.cache.policy(request.origin_kind());
+        let result = lookup::lookup(
+            policy,
+            &request.head,
+            &variants,
+            self.proxy.clock.wall_now(),
+        );
+        let page = public_response::public_page(&result, &variants)?;
+        let variant = page.variant_of(&request.head.headers);
+        let resources = &self.proxy.prefetcher.resources;
+        resources.has_variant(url, &variant).then_some(variant)
     }
 
     /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that no public text names must be in the
@@ -257,49 +259,49 @@ impl PushAndHints {
     fn preload_for(
         &self,
         site: &Arc<Site>,
-        asked: &request::Parts,
+        head: &request::Parts,
         candidate: Candidate,
     ) -> Option<PushCandidate> {
         let Candidate {
-            resource: mut wish,
+            resource: mut push_candidate,
             is_referenced: is_named,
         } = candidate;
         if is_named {
-            return Some(wish);
+            return Some(push_candidate);
         }
-        let uri = wish.url.parse().ok()?;
-        let load = LoadHints::from_page(wish.kind, wish.by_cors);
+        let uri = push_candidate.url.parse().ok()?;
+        let load = LoadHints::from_page(push_candidate.kind, push_candidate.by_cors);
         let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
-        let kind = prefetcher.public_resource_kind(cache, site, asked, &uri, load)?;
-        let is_so = wish.kind.is_none_or(|said| said == kind);
-        wish.kind = Some(kind);
-        is_so.then_some(wish)
+        let kind = prefetcher.public_resource_kind(cache, site, head, &uri, load)?;
+        let is_consistent = push_candidate.kind.is_none_or(|stated| stated == kind);
+        push_candidate.kind = Some(kind);
+        is_consistent.then_some(push_candidate)
     }
 
-    /// Records the page after which `text` is requested, which is `target` of `home`.
+    /// Records the page after which `url` is requested, which is `target` of `origin`.
     fn record_subresource(
         &self,
-        home: &str,
-        asked: &request::Parts,
+        origin: &str,
+        head: &request::Parts,
         from: Option<IpAddr>,
         target: &str,
-        text: &str,
+        url: &str,
     ) {
-        let referer = asked.headers.get(header::REFERER);
+        let referer = head.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
-        let is_own = |page: &&str| target_at(home, page).is_some();
-        let Some(page) = referer.filter(|page| is_own(page) && *page != text) else {
+        let is_own = |page: &&str| target_at(origin, page).is_some();
+        let Some(page) = referer.filter(|page| is_own(page) && *page != url) else {
             return;
         };
-        let loaded = ResourceLoad::of(target, &asked.method, &asked.headers);
-        if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
+        let loaded = ResourceLoad::of(target, &head.method, &head.headers);
+        if let Some(loaded) = loaded.filter(|_| is_normal(url)) {
             let now = self.proxy.clock.now();
-            let companions = &self.proxy.prefetcher.resources;
+            let resources = &self.proxy.prefetcher.resources;
             let request = SubresourceRequest {
                 loaded: &loaded,
-                has_credentials: has_credentials(&asked.headers),
+                has_credentials: has_credentials(&head.headers),
             };
-            companions.record_request(now, from, home, page, &request);
+            resources.record_request(now, from, origin, page, &request);
         }
     }
 
@@ -307,12 +309,12 @@ impl PushAndHints {
     fn push(
         &self,
         site: &Arc<Site>,
-        asked: &request::Parts,
+        head: &request::Parts,
         page: &PageRequest,
         pushes: Vec<PlannedPush>,
         pushed: &mut Vec<String>,
     ) -> Vec<PlannedPush> {
-        let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.push_config.push);
+        let pusher = Pusher::of(&head.extensions).filter(|_| self.proxy.push_config.push);
         let Some(pusher) = pusher else {
             return pushes;
         };
@@ -320,7 +322,7 @@ impl PushAndHints {
         let mut rest = Vec::new();
         for planned in pushes.by_ref() {
             let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
-            let Some(response) = prefetcher.push_response(cache, site, asked, &planned) else {
+            let Some(response) = prefetcher.push_response(cache, site, head, &planned) else {
                 continue;
             };
             let mut request = Request::new(());
@@ -361,11 +363,11 @@ impl PushAndHints {
     }
 
     /// Sends `hints` at once if possible. Gives whether the client gets hints, and those that go into the response.
-    fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
-        let early = EarlyHints::of(&asked.extensions)
-            .filter(|_| self.proxy.push_config.early_hints && supports_early_hints(asked));
+    fn hint(&self, head: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
+        let early = EarlyHints::of(&head.extensions)
+            .filter(|_| self.proxy.push_config.early_hints && supports_early_hints(head));
         let Some(early) = early.filter(|_| !hints.is_empty()) else {
-            let arrival: Option<&RequestInfo> = asked.extensions.get();
+            let arrival: Option<&RequestInfo> = head.extensions.get();
             let is_spdy = matches!(
                 arrival,
                 Some(RequestInfo {
@@ -414,17 +416,17 @@ fn is_about_page(status: StatusCode) -> bool {
             | StatusCode::GONE
             | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
     );
-    let is_answer = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
-    let is_elsewhere = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
-    is_answer || is_elsewhere || is_refusal
+    let is_content = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
+    let is_redirect = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
+    is_content || is_redirect || is_refusal
 }
 
 /// Whether a user views the response: modern browsers state it, and those of SPDY's time accept HTML first.
-fn is_navigation(asked: &request::Parts) -> bool {
-    match asked.headers.get(SEC_FETCH_DEST) {
+fn is_navigation(head: &request::Parts) -> bool {
+    match head.headers.get(SEC_FETCH_DEST) {
         Some(destination) => destination == "document",
         None => {
-            let accepted = asked.headers.get(header::ACCEPT);
+            let accepted = head.headers.get(header::ACCEPT);
             accepted.is_some_and(|accepted| accepted.as_bytes().starts_with(b"text/html"))
         }
     }
@@ -432,7 +434,7 @@ fn is_navigation(asked: &request::Parts) -> bool {
 
 /// Whether the client is known to support a 103: browsers that announce a navigation by Fetch Metadata do. With a 103, some browsers of
 /// 2016 fail the page.
-fn supports_early_hints(asked: &request::Parts) -> bool {
-    let says = |name, word| asked.headers.get(name).is_some_and(|said| said == word);
-    says(SEC_FETCH_DEST, "document") && says(SEC_FETCH_MODE, "navigate")
+fn supports_early_hints(head: &request::Parts) -> bool {
+    let has_value = |name, word| head.headers.get(name).is_some_and(|value| value == word);
+    has_value(SEC_FETCH_DEST, "document") && has_value(SEC_FETCH_MODE, "navigate")
 }

@@ -1,16 +1,17 @@
-//! What is answered in our zones for the names that other hosts have here: what is answered for their site.
+//! DNS records for the aliases of other hosts, in the zones that this program serves: those of the site.
 //!
-//! A browser uses the site's session for such a name if that leads to the same address. So where the zone of those names is ours,
-//! each has the records of the site's first name that has some; every other name there is none. Where either is elsewhere, the
-//! operator enters them there.
+//! A browser uses the site's session for an alias if both resolve to the same address. So if this program serves the zone of the aliases,
+//! each alias has the records of the site's first name that has any; all other names in that zone do not exist. If another server serves
+//! one of the zones, the operator adds the records there.
 
 use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 
 use crate::config::Config;
 use crate::config::dns_name::is_in_zone;
-use crate::sites::site_table::{Site, Sites};
+use crate::sites::site::Site;
+use crate::sites::site_table::Sites;
 
-/// The zones of `config`, with the names that other hosts have for `sites`.
+/// The zones of `config`, with the aliases of `sites`.
 #[must_use]
 pub fn with_alias_records(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
     let mut zones = config.dns.zone.clone();
@@ -22,8 +23,9 @@ pub fn with_alias_records(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
             let Some(zone) = zone_of(&mut zones, named.name()) else {
                 continue;
             };
-            let is_there = |it: &NameConfig| whole(&zone.apex, &it.name) == named.name();
-            if !zone.names.iter().any(is_there) {
+            let is_configured =
+                |entry: &NameConfig| absolute_name(&zone.apex, &entry.name) == named.name();
+            if !zone.names.iter().any(is_configured) {
                 zone.names.push(NameConfig {
                     name: format!("{}.", named.name()),
                     ..records.clone()
@@ -34,7 +36,7 @@ pub fn with_alias_records(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
     zones
 }
 
-/// The names of other hosts that no zone served here has, each with the name of the site whose records it needs.
+/// The aliases that are in no zone of this program, each with the name of the site whose records it needs.
 #[must_use]
 pub fn external_aliases(config: &Config, sites: &Sites) -> Vec<(String, String)> {
     let zones = with_alias_records(config, sites);
@@ -42,10 +44,11 @@ pub fn external_aliases(config: &Config, sites: &Sites) -> Vec<(String, String)>
         let named = site.rules.aliases();
         named.map(|named| (named.name().to_owned(), site.name.clone()))
     });
-    // Without `dns.listen`, another server answers for the zones.
+    // Without `dns.listen`, another server serves the zones.
     let is_served = !config.dns.listen.is_empty();
-    let is_ours = |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
-    named.filter(|(name, _)| !is_ours(name)).collect()
+    let is_served_here =
+        |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
+    named.filter(|(name, _)| !is_served_here(name)).collect()
 }
 
 /// The DNS records of `site`, with full names.
@@ -56,36 +59,36 @@ fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
         let record = record(zone, name)?;
         let alias = record.alias.as_ref();
         Some(NameConfig {
-            alias: alias.map(|alias| format!("{}.", whole(&zone.apex, alias))),
+            alias: alias.map(|alias| format!("{}.", absolute_name(&zone.apex, alias))),
             ..record.clone()
         })
     })
 }
 
-/// The entry of `zone` for `name`: its own, or that of a wildcard.
+/// The entry of `zone` for `name`: an exact one, or that of a wildcard.
 fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
-    let of = |wanted: &str| {
+    let entry_named = |full_name: &str| {
         let mut entries = zone.names.iter();
-        entries.find(|entry| whole(&zone.apex, &entry.name) == wanted)
+        entries.find(|entry| absolute_name(&zone.apex, &entry.name) == full_name)
     };
     let above = name.split_once('.').map_or("", |(_, above)| above);
-    of(name).or_else(|| of(&format!("*.{above}")))
+    entry_named(name).or_else(|| entry_named(&format!("*.{above}")))
 }
 
 fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneConfig> {
-    let of_it = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
-    of_it.max_by_key(|zone| zone.apex.len())
+    let candidates = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
+    candidates.max_by_key(|zone| zone.apex.len())
 }
 
-/// `name` of the zone of `apex`, without the dot at the end.
-fn whole(apex: &str, name: &str) -> String {
+/// The absolute form of `name` in the zone of `apex`, in lower case and without the dot at the end.
+fn absolute_name(apex: &str, name: &str) -> String {
     let apex = apex.trim_end_matches('.');
-    let whole = match name.strip_suffix('.') {
-        Some(whole) => whole.to_owned(),
+    let name = match name.strip_suffix('.') {
+        Some(name) => name.to_owned(),
         None if name == "@" => apex.to_owned(),
         None => format!("{name}.{apex}"),
     };
-    whole.to_ascii_lowercase()
+    name.to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -101,13 +104,13 @@ mod tests {
 
     fn compiled(dns: &str) -> (Config, Sites) {
         let config = Config::parse(&format!("{SITE}{dns}")).expect("a valid value");
-        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("the secret is long enough");
         let sites = Sites::compile(&config, &keys).expect("valid sites");
         (config, sites)
     }
 
     #[test]
-    fn zones_without_listener_answer_nothing() {
+    fn zones_without_listener_have_no_records() {
         let zones = "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
              [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9']\n\
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n";
@@ -127,8 +130,8 @@ mod tests {
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n",
         );
         let zones = with_alias_records(&config, &sites);
-        let name = sites.alias_names().next().expect("one");
-        let record = record(&zones[1], name).expect("it has records");
+        let name = sites.alias_names().next().expect("there is an alias");
+        let record = record(&zones[1], name).expect("the alias has records");
         assert_eq!(record.addresses.len(), 2);
         assert_eq!(record.https.as_ref().expect("HTTPS").alpn, ["h2"]);
         assert!(super::record(&zones[1], "other.x.assets.test").is_none());
@@ -147,8 +150,8 @@ mod tests {
         );
         assert!(external_aliases(&config, &sites).is_empty());
         let zones = with_alias_records(&config, &sites);
-        let name = sites.alias_names().next().expect("one");
-        let record = record(&zones[1], name).expect("it has records");
+        let name = sites.alias_names().next().expect("there is an alias");
+        let record = record(&zones[1], name).expect("the alias has records");
         assert_eq!(record.addresses.len(), 1);
         Zones::new(&zones).expect("zones that can be served");
     }
@@ -161,16 +164,20 @@ mod tests {
              [[dns.zone]]\napex = 'x.assets.test.'\nname_servers = ['ns.o.test']\n",
         );
         let zones = with_alias_records(&config, &sites);
-        let name = sites.alias_names().next().expect("one");
-        let record = record(&zones[1], name).expect("it has records");
+        let name = sites.alias_names().next().expect("there is an alias");
+        let record = record(&zones[1], name).expect("the alias has records");
         assert_eq!(record.alias.as_deref(), Some("site.test."));
     }
 
     #[test]
     fn externally_hosted_aliases_are_reported_with_their_site() {
         let (config, sites) = compiled("");
-        let name = sites.alias_names().next().expect("one").to_owned();
-        let told = external_aliases(&config, &sites);
-        assert_eq!(told, [(name, "www.site.test".to_owned())]);
+        let name = sites
+            .alias_names()
+            .next()
+            .expect("there is an alias")
+            .to_owned();
+        let external = external_aliases(&config, &sites);
+        assert_eq!(external, [(name, "www.site.test".to_owned())]);
     }
 }

@@ -2,4 +2,5 @@
 
 pub mod alias_dns_records;
 pub mod page_policies;
+pub mod site;
 pub mod site_table;

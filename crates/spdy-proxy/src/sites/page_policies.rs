@@ -2,9 +2,9 @@
 //! pages are hidden from other hosts.
 //!
 //! ```text
-//!  head of a page ───────┐               ┌──▶ a script or sheet is asked for: sent on to its host (spdy-rewrite/csp/guard.rs)
-//!  policies in its text ─┼─▶ remembered ─┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
-//!        a page is kept ─┴─▶ a note with it ──▶ the same of whoever serves it: after a restart, on another machine
+//!  head of a page ───────┐               ┌──▶ a script or sheet is requested: redirected to its host (spdy-rewrite/csp/guard.rs)
+//!  policies in its text ─┼─▶ remembered ─┴──▶ a proxied resource is requested with a Referer: its host gets no Referer
+//!        a page is stored ┴─▶ a note with it ──▶ the same after a restart, and on another machine
 //! ```
 //!
 //! After a restart or a change of the rules, policies are learned again from each served page: from its head on arrival, from its text when
@@ -59,7 +59,7 @@ impl PagePolicy {
         note.into_bytes()
     }
 
-    /// Reads the first line of a note; `None` if it is none of a page.
+    /// Parses the first line of a note; `None` if it is not the note of a page.
     pub(crate) fn parse_note(note: &[u8]) -> Option<Self> {
         let note = note.split(|byte| *byte == b'\n').next()?;
         let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
@@ -77,7 +77,7 @@ impl PagePolicy {
     }
 }
 
-/// What is remembered of a site.
+/// The page policies of a site.
 #[derive(Debug, Default)]
 pub struct PagePolicies(Mutex<SitePolicy>);
 
@@ -94,25 +94,25 @@ impl PagePolicies {
         self.0.lock()
     }
 
-    /// Records the policy in the head of the site's own answer for `page`, its URL in browsers, as far as that is known.
-    pub(crate) fn record_head(&self, page: impl FnOnce() -> Option<Url>, said: PagePolicy) {
-        if said.is_empty() {
+    /// Records the policy in the head of a response of the site's own origin. `page` returns the URL that browsers have for it, if it is known.
+    pub(crate) fn record_head(&self, page: impl FnOnce() -> Option<Url>, policy: PagePolicy) {
+        if policy.is_empty() {
             return; // most pages, each time they are served
         }
-        let mut known = self.lock();
-        known.guarded.extend(said.csp_guard);
-        if let (true, Some(page)) = (said.hides_referrer, page()) {
-            known.add_hidden_referrer(&page);
+        let mut state = self.lock();
+        state.guarded.extend(policy.csp_guard);
+        if let (true, Some(page)) = (policy.hides_referrer, page()) {
+            state.add_hidden_referrer(&page);
         }
     }
 
-    /// A page was read to its end: records its policy.
-    pub(crate) fn record_page(&self, page: &Url, guarded: CspGuard, tells: ReferrerScope) {
-        let mut known = self.lock();
-        known.guarded.extend(guarded);
-        match tells {
-            ReferrerScope::SameSite => known.add_hidden_referrer(page),
-            ReferrerScope::None | ReferrerScope::All => known.forget(page),
+    /// Records the policy of a page that was read to its end.
+    pub(crate) fn record_page(&self, page: &Url, guarded: CspGuard, referrer_scope: ReferrerScope) {
+        let mut state = self.lock();
+        state.guarded.extend(guarded);
+        match referrer_scope {
+            ReferrerScope::SameSite => state.add_hidden_referrer(page),
+            ReferrerScope::None | ReferrerScope::All => state.forget(page),
         }
     }
 
@@ -127,10 +127,10 @@ impl PagePolicies {
         self.lock().quiet.contains(&digest(referer))
     }
 
-    /// Knows what `other` did, of the same site under the same rules.
+    /// Copies the policies of `other`, of the same site under the same rules.
     pub(crate) fn copy_from(&self, other: &Self) {
-        let known = other.lock().clone();
-        *self.lock() = known;
+        let state = other.lock().clone();
+        *self.lock() = state;
     }
 }
 
@@ -175,9 +175,9 @@ mod tests {
             (true, "page quiet 3-style 3"),
             (false, "page 1-style from:'self' from:'self',https://a.test"),
         ] {
-            let said = PagePolicy::parse_note(note.as_bytes()).expect("a note");
-            assert_eq!(said.hides_referrer, is_quiet, "{note}");
-            assert_eq!(said.note(), note.as_bytes());
+            let policy = PagePolicy::parse_note(note.as_bytes()).expect("a note");
+            assert_eq!(policy.hides_referrer, is_quiet, "{note}");
+            assert_eq!(policy.note(), note.as_bytes());
         }
         for other in [
             "",
@@ -205,12 +205,12 @@ mod tests {
         assert!(!policies.hides_referrer(page(0).as_str()), "one too many");
         assert!(policies.hides_referrer(page(1).as_str()));
         // A stored page is served again and again, and counts once.
-        let said = PagePolicy {
+        let policy = PagePolicy {
             hides_referrer: true,
             ..PagePolicy::default()
         };
         for _ in 0..MAX_HIDDEN_REFERRERS {
-            policies.record_head(|| Some(page(MAX_HIDDEN_REFERRERS)), said.clone());
+            policies.record_head(|| Some(page(MAX_HIDDEN_REFERRERS)), policy.clone());
         }
         assert!(policies.hides_referrer(page(1).as_str()));
         let heir = PagePolicies::default();

@@ -1,70 +1,48 @@
-//! The sites of a configuration, found by the requested name.
+//! All sites of a configuration: compiles them, and finds them by the requested name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, Uri, header};
+use http::HeaderValue;
 use spdy_net::listen::trusted_proxies::TrustedProxies;
 use spdy_rewrite::reference::integrity;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules::capability::Keys;
 use spdy_rewrite::rules::config::Config as Rewrite;
 use spdy_rewrite::rules::error::RulesError;
-use spdy_rewrite::rules::host_aliases::{self, HostAlias};
+use spdy_rewrite::rules::host_aliases;
 use spdy_rewrite::rules::refusal::Refusal;
 use url::Url;
 
 use crate::config::Config;
 use crate::config::site::SiteConfig;
-use crate::config::websocket::WebSocketConfig;
-use crate::sites::page_policies::PagePolicies;
-
-/// One site, as requests need it.
-#[derive(Clone, Debug)]
-pub struct Site {
-    /// The first of its names.
-    pub name: String,
-    names: Vec<String>,
-    /// Where its own pages come from.
-    origin: Url,
-    preserve_host: bool,
-    /// What is one client's alone may be compressed here.
-    pub(crate) compress_private: bool,
-    /// How many WebSockets may go to its origin; `None` if none may.
-    pub(crate) websocket: Option<WebSocketConfig>,
-    /// The limits for its stored bytes in memory and on the disk, if configured.
-    quotas: (Option<u64>, Option<u64>),
-    /// What is moved.
-    pub rules: Arc<Rules>,
-    /// The policies of its pages.
-    pub pages: Arc<PagePolicies>,
-}
+use crate::sites::site::{Site, host_of};
 
 /// All sites.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     by_name: BTreeMap<String, Arc<Site>>,
-    /// By the names that other hosts have here for a site.
+    /// By the aliases of other hosts.
     by_alias: BTreeMap<String, Arc<Site>>,
-    /// Names that are not looked up: name, port, address.
+    /// Names with a configured address: name, port, address.
     addresses: Vec<(String, Option<u16>, IpAddr)>,
-    /// Names that are contacted at the address of another.
+    /// Names of sites that are contacted at the address of another name.
     connect_hosts: BTreeMap<String, String>,
     /// Sites whose origin may be this accelerator.
     possible_loops: Vec<String>,
     /// Aliases of other hosts that pages do not use.
     withheld_aliases: BTreeSet<String>,
-    /// Where clients reach them by HTTP/3, if not where it is listened.
+    /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
     alt_svc: Option<HeaderValue>,
     /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
 
-/// What is wrong with a site.
+/// Why a site cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
-    /// Its rules.
+    /// Its rules are invalid.
     #[error("site {site}: {error}")]
     Rules {
         /// Its first name.
@@ -72,7 +50,7 @@ pub enum SiteError {
         /// What is wrong.
         error: RulesError,
     },
-    /// Its name makes no URL.
+    /// Its name does not make a valid URL.
     #[error("site {site}: {error}")]
     Name {
         /// Its first name.
@@ -80,21 +58,21 @@ pub enum SiteError {
         /// What is wrong.
         error: url::ParseError,
     },
-    /// A name of a site that shares cookies with the zone in which other hosts have names.
-    #[error("site {site}: names_under \"{zone}\": {why}")]
+    /// A name of a site shares cookies with the zone of the aliases.
+    #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
         /// Its first name.
         site: String,
         /// The zone.
         zone: String,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
 }
 
 impl Sites {
-    /// Those of `config`. Capabilities are made and known by `keys`: a program that is started again finds its URLs in browsers, and
-    /// must know them.
+    /// Compiles the sites of `config`. `keys` makes and checks the capabilities in URLs. Browsers still have URLs from before a restart, so the
+    /// keys must stay the same.
     ///
     /// # Errors
     ///
@@ -103,8 +81,8 @@ impl Sites {
         Self::compile_with(config, keys, Ok)
     }
 
-    /// The same, with moved URLs in the form of the paper, `/HOST/PATH`, for listed hosts alone: for experiments. They hide the site's own
-    /// paths of the same name, and lose schemes and ports.
+    /// Compiles the sites with proxied URLs in the form of the paper, `/HOST/PATH`, for experiments. Only listed hosts have them. They hide the
+    /// site's own paths of the same name, and lose schemes and ports.
     ///
     /// # Errors
     ///
@@ -157,18 +135,18 @@ impl Sites {
             }
         }
         let resolve = &config.upstream.resolve;
-        let is_placed = |host: &str| resolve.keys().any(|it| it.eq_ignore_ascii_case(host));
-        let is_of_ours = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
-        let of_ours = config.site.iter().filter(|site| {
-            site.address.is_none() && site.origin.host_str().is_some_and(is_of_ours)
+        let is_placed = |host: &str| resolve.keys().any(|name| name.eq_ignore_ascii_case(host));
+        let is_own_name = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
+        let looping = config.site.iter().filter(|site| {
+            site.address.is_none() && site.origin.host_str().is_some_and(is_own_name)
         });
-        sites.possible_loops = of_ours
+        sites.possible_loops = looping
             .filter_map(|site| site.names.first().cloned())
             .collect();
         Ok(sites)
     }
 
-    /// The same, where pages call no other host by one of `withheld`, which browsers would refuse. All names are answered as before.
+    /// These sites, with pages that use no alias in `withheld`, because browsers would refuse it. Requests for all aliases are still served.
     #[must_use]
     pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
         let mut sites = self.clone();
@@ -198,7 +176,7 @@ impl Sites {
     fn resolve(&mut self, site: &SiteConfig) {
         let host = site.origin.host_str().unwrap_or_default();
         let Some(address) = site.address else {
-            // The names lead here; the origin is at the address of its own name.
+            // The site's names resolve to this proxy; the origin is at the address of its own name.
             let names = site
                 .names
                 .iter()
@@ -215,7 +193,7 @@ impl Sites {
         }
     }
 
-    /// The site of `authority`, which may have a port.
+    /// The site with the name `authority`, which may have a port.
     #[must_use]
     pub fn find(&self, authority: &str) -> Option<&Arc<Site>> {
         let host = host_of(authority);
@@ -224,7 +202,7 @@ impl Sites {
             .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
     }
 
-    /// The site for which `authority`, which may have a port, is answered: as its own name, or as that of another host.
+    /// The site with the name or the alias `authority`, which may have a port.
     #[must_use]
     pub fn find_with_aliases(&self, authority: &str) -> Option<&Arc<Site>> {
         self.find(authority).or_else(|| {
@@ -244,7 +222,7 @@ impl Sites {
         self.quotas(|site| site.quotas.0)
     }
 
-    /// And on the disk.
+    /// The disk limits of single sites, in bytes, by the same names.
     pub(crate) fn disk_quotas(&self) -> BTreeMap<String, u64> {
         self.quotas(|site| site.quotas.1)
     }
@@ -254,7 +232,7 @@ impl Sites {
         self.all().filter_map(named).collect()
     }
 
-    /// Knows of each site what `former` did, if its rules are the same: the keys may be others.
+    /// Copies the page policies of each site from `former`, if its rules are the same except for the keys.
     pub(crate) fn copy_state_from(&self, former: &Self) {
         for site in self.all() {
             let before = former.by_name.get(&site.name);
@@ -266,42 +244,43 @@ impl Sites {
         }
     }
 
-    /// `url` as its host has it, if it is of a name that another host has here, or moved to a path of a site's.
+    /// The URL of the resource at its own host, if `url` is a proxied URL or has an alias; otherwise `url`.
     ///
     /// # Errors
     ///
-    /// It is of a site's paths for what is moved, and nothing that is moved is at it.
+    /// It is in the path of proxied URLs, and not a valid proxied URL.
     pub fn original_url(&self, url: Url) -> Result<Url, Refusal> {
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let own = url.host_str().and_then(|host| self.find(host));
         if let Some(own) = own.filter(|own| own.rules.is_proxied_target(target)) {
-            return own.rules.open(target).map(|moved| moved.url().clone());
+            return own.rules.open(target).map(|proxied| proxied.url().clone());
         }
         let site = url.host_str().and_then(|host| self.by_alias.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
         // A URL with the alias may have the mark for an unrewritten resource.
         let rest = integrity::strip_unrewritten_mark(target).unwrap_or(target);
-        let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.original_origin())).ok());
+        let own =
+            named.and_then(|alias| Url::parse(&format!("{}{rest}", alias.original_origin())).ok());
         Ok(own.unwrap_or(url))
     }
 
-    /// The names that other hosts have here, in order.
+    /// All aliases, in order.
     pub fn alias_names(&self) -> impl Iterator<Item = &str> {
         self.by_alias.keys().map(String::as_str)
     }
 
-    /// Every name of a site that is answered for, in order.
+    /// All names of sites, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// The names of each certificate: those of a site and those that other hosts have here for it, and of sites that call one another's
-    /// names their own (`own_hosts`). Browsers use one session for names that stand in one certificate.
+    /// The names of each certificate: those of a site, its aliases, and those of sites that list one another's names as their own (`own_hosts`).
+    /// Browsers use one session for the names of one certificate.
     #[must_use]
     pub fn certificate_names(&self) -> Vec<Vec<String>> {
         let sites: Vec<&Arc<Site>> = self.all().collect();
         let mut groups: Vec<usize> = (0..sites.len()).collect();
-        // Few have any, and there may be thousands of sites.
+        // Few sites have own hosts, and there may be thousands of sites.
         let with_own = sites.iter().enumerate();
         for (one, site) in with_own.filter(|(_, site)| site.rules.has_site_hosts()) {
             for (other, its) in sites.iter().enumerate() {
@@ -319,7 +298,7 @@ impl Sites {
         for (site, group) in sites.iter().zip(groups) {
             let (names, others) = members.entry(group).or_default();
             names.extend(site.names.iter().cloned());
-            others.extend(site.rules.aliases().map(|it| it.name().to_owned()));
+            others.extend(site.rules.aliases().map(|alias| alias.name().to_owned()));
         }
         let names = members.into_values();
         names
@@ -333,8 +312,8 @@ impl Sites {
         &self.trusted_proxies
     }
 
-    /// The first names of sites whose origin has a name that is answered for here, and no `address`. Unless that name leads elsewhere from
-    /// here, this accelerator would contact itself.
+    /// The first names of sites whose origin has the name of a site and no `address`. Unless that name resolves to another machine, the proxy
+    /// would contact itself.
     #[must_use]
     pub fn possible_loops(&self) -> &[String] {
         &self.possible_loops
@@ -345,13 +324,13 @@ impl Sites {
         self.alt_svc.as_ref().unwrap_or(door).clone()
     }
 
-    /// Names that are contacted at the address of another.
+    /// Names of sites that are contacted at the address of another name.
     #[must_use]
     pub fn connect_hosts(&self) -> &BTreeMap<String, String> {
         &self.connect_hosts
     }
 
-    /// Where origins are that are not looked up.
+    /// The configured addresses of origins: name, port, address.
     #[must_use]
     pub fn addresses(&self) -> &[(String, Option<u16>, IpAddr)] {
         &self.addresses
@@ -362,8 +341,8 @@ fn mib(mib: usize) -> u64 {
     (mib as u64) << 20
 }
 
-/// The rewrite rules for `site`, with every name of the site among its own hosts: resources moved from there would be requested from this
-/// accelerator itself. Addresses are never moved.
+/// The rewrite rules for `site`, with every name of the site among its own hosts: the proxy would request resources of these hosts from
+/// itself. Addresses are never proxied.
 fn with_site_names(site: &SiteConfig) -> Rewrite {
     let mut rewrite = site.rewrite.clone();
     let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
@@ -373,139 +352,30 @@ fn with_site_names(site: &SiteConfig) -> Rewrite {
     rewrite
 }
 
-/// The host of `authority`, which may have a port.
-fn host_of(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if is_port(port) => host,
-        _ => authority,
-    }
-}
-
-/// Whether `text` is a port, or none at all, which means the usual one (RFC 3986 §3.2.3).
-fn is_port(text: &str) -> bool {
-    let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    is_of_digits && (text.is_empty() || text.parse::<u16>().is_ok())
-}
-
-/// Checks that no site shares cookies with the zone in which `site` gives names to others.
+/// Checks that no site shares cookies with the zone of the aliases of `site`.
 fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
     let Some(zone) = &site.rewrite.names_under else {
         return Ok(());
     };
     for name in config.site.iter().flat_map(|site| &site.names) {
-        host_aliases::check_cookie_isolation(zone, name).map_err(|why| SiteError::Zone {
+        host_aliases::check_cookie_isolation(zone, name).map_err(|reason| SiteError::Zone {
             site: site.names.first().cloned().unwrap_or_default(),
             zone: zone.clone(),
-            why,
+            reason,
         })?;
     }
     Ok(())
 }
 
-impl Site {
-    /// The URI of the site's own `target` (path and query), for a client that named `authority`.
-    ///
-    /// # Errors
-    ///
-    /// They make no URI.
-    pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
-        let (origin, host) = (&self.origin, self.upstream_host(authority));
-        let authority = match origin.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        let uri = Uri::builder().scheme(origin.scheme());
-        uri.authority(authority).path_and_query(target).build()
-    }
-
-    /// The host name that its origin gets, for a client that named `authority`.
-    #[must_use]
-    pub fn upstream_host<'a>(&'a self, authority: &'a str) -> &'a str {
-        match self.preserve_host {
-            true => host_of(authority),
-            false => self.origin.host_str().unwrap_or_default(),
-        }
-    }
-
-    /// The `Host` field for its origin, from a client that named `authority`, if it differs from the contacted place. The port is the
-    /// client's, since the origin uses it to make URLs for clients.
-    #[must_use]
-    pub fn host_header(&self, authority: &str) -> Option<HeaderValue> {
-        let kept = self.preserve_host.then(|| HeaderValue::try_from(authority));
-        kept?.ok()
-    }
-
-    /// The host that has the name `authority`, which may have a port, for this site.
-    #[must_use]
-    pub fn named(&self, authority: &str) -> Option<&HostAlias> {
-        self.rules.zone()?;
-        self.rules.named(&host_of(authority).to_ascii_lowercase())
-    }
-
-    /// All of its names, the first of them first.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
-    }
-
-    /// The host names that its origin gets.
-    pub fn upstream_hosts(&self) -> impl Iterator<Item = &str> {
-        let named = self.names.iter().filter(|_| self.preserve_host);
-        let own = self.origin.host_str().filter(|_| !self.preserve_host);
-        named.map(String::as_str).chain(own)
-    }
-
-    /// Changes redirects to the origin's own name so that they lead to `home`, where the client has the site from. If `home` is over `https`,
-    /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
-    pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
-        for name in [header::LOCATION, header::CONTENT_LOCATION] {
-            let told = headers.get(&name).and_then(|value| value.to_str().ok());
-            let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
-                continue; // what is relative leads to the site as it is
-            };
-            let place = if url.origin() == self.origin.origin() {
-                Some(format!("{home}{}", &url[url::Position::BeforePath..]))
-            } else {
-                self.over_https(home, requested, url)
-            };
-            if let Some(Ok(value)) = place.map(HeaderValue::try_from) {
-                headers.insert(name, value);
-            }
-        }
-    }
-
-    /// `url` over `https`, if it is the site's own over `http` and the client is at `home` over `https`.
-    fn over_https(&self, home: &str, requested: Option<&Url>, url: Url) -> Option<String> {
-        let home = Url::parse(home).ok()?;
-        let is_over_http = url.scheme() == "http" && url.port().is_none();
-        let is_own = self.names.iter().any(|name| url.host_str() == Some(name));
-        if home.scheme() != "https" || !is_over_http || !is_own {
-            return None;
-        }
-        let mut secure = url;
-        secure.set_scheme("https").ok()?;
-        secure.set_port(home.port()).ok()?;
-        let target = |url: &Url| url[..url::Position::AfterQuery].to_owned();
-        // An origin that leads from `https` to `http` would lead in a circle.
-        let is_circle = requested.is_some_and(|requested| target(requested) == target(&secure));
-        (!is_circle).then(|| secure.into())
-    }
-
-    /// Host and port of the origin, the default one written out.
-    #[must_use]
-    pub fn origin(&self) -> (&str, &str, u16) {
-        let port = self.origin.port_or_known_default().unwrap_or_default();
-        let host = self.origin.host_str().unwrap_or_default();
-        (self.origin.scheme(), host, port)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, header};
+
     use super::*;
     use crate::sites::page_policies::PagePolicy;
 
     fn keys(fill: u8) -> Keys {
-        Keys::from_secrets(&[fill; 32], None).expect("it is long enough")
+        Keys::from_secrets(&[fill; 32], None).expect("the secret is long enough")
     }
 
     /// A browser may still have a page from before the key changed, and the page's policy is still the same.
@@ -522,12 +392,14 @@ mod tests {
             Sites::compile(&config, &keys(fill)).expect("a valid value")
         };
         let guards = |sites: &Sites, host: &str| {
-            let site = sites.find("www.site.test").expect("it is there");
+            let site = sites.find("www.site.test").expect("the site is configured");
             let script = Url::parse(&format!("https://{host}/a.js")).expect("a URL");
             !site.pages.guarded_kinds(&site.rules, &script).is_empty()
         };
         let former = sites("cdn.test", 1);
-        let site = former.find("www.site.test").expect("it is there");
+        let site = former
+            .find("www.site.test")
+            .expect("the site is configured");
         let page = Url::parse("https://www.site.test/").expect("a URL");
         let head = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("text/html")),
@@ -536,17 +408,17 @@ mod tests {
                 HeaderValue::from_static("script-src 'self'"),
             ),
         ]);
-        let said = PagePolicy::from_head(&site.rules, &page, &head);
-        site.pages.record_head(|| Some(page), said);
+        let policy = PagePolicy::from_head(&site.rules, &page, &head);
+        site.pages.record_head(|| Some(page), policy);
         assert!(guards(&former, "cdn.test"));
-        for (host, fill, is_known) in [
+        for (host, fill, is_guarded) in [
             ("cdn.test", 1, true),
             ("cdn.test", 2, true),
             ("other.test", 1, false),
         ] {
             let next = sites(host, fill);
             next.copy_state_from(&former);
-            assert_eq!(guards(&next, host), is_known, "{host} {fill}");
+            assert_eq!(guards(&next, host), is_guarded, "{host} {fill}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The log entry of each answer, written when its body has ended: only then is it known how much was sent, and whether it is complete.
+//! The log entry of each response, written when its body has ended: only then is it known how much was sent, and whether it is complete.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -17,42 +17,43 @@ use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 
 use crate::telemetry::counters::Outcome;
-use crate::telemetry::page_reports::{PageCounts, PageReports};
+use crate::telemetry::page_report::PageCounts;
+use crate::telemetry::page_reports::PageReports;
 use crate::telemetry::trace_context::TraceId;
 
-/// Called for every answer.
+/// Called for every response.
 pub type AccessLog = Arc<dyn Fn(&AccessLogEntry) + Send + Sync>;
 
-/// One answer, for a log.
+/// One response, for a log.
 #[derive(Debug)]
 pub struct AccessLogEntry {
-    /// When the request came.
+    /// When the request arrived.
     pub at: SystemTime,
-    /// Of the request; `None` if it could not be read.
+    /// The method of the request; `None` if it could not be read.
     pub method: Option<Method>,
     /// Host that the client named, and the target; `None` if the request could not be read.
     pub uri: Option<String>,
     /// The client's address.
     pub client: Option<IpAddr>,
-    /// Spoken on the connection.
+    /// The protocol of the connection.
     pub protocol: Option<Protocol>,
-    /// Of the answer.
+    /// The status of the response.
     pub status: StatusCode,
     /// The request's outcome.
     pub outcome: &'static str,
-    /// The `Cache-Status` of the answer (RFC 9211): ours is the last of its values.
+    /// The `Cache-Status` of the response (RFC 9211); the value of this proxy is the last one.
     pub cache_status: Option<String>,
     /// The trace of the request (W3C Trace Context): that of its spans if there are any, else the one that the client sent.
     pub trace: Option<TraceId>,
-    /// From the request to the head of the answer.
+    /// From the request to the head of the response.
     pub time_to_head: Duration,
-    /// From the request to the end of the answer.
+    /// From the request to the end of the response.
     pub duration: Duration,
     /// Bytes of the body, under its coding, that the client's connection took; it may have lost the last of them.
     pub bytes: u64,
     /// How the body ended.
     pub body_end: BodyEnd,
-    /// The results for the references of a page of the site's own, if known by now.
+    /// The results for the references of a page of the site's own, if it was rewritten already.
     pub page: Option<PageCounts>,
 }
 
@@ -82,37 +83,37 @@ impl AccessLogEntry {
     }
 }
 
-/// How the body of an answer ended.
+/// How the body of a response ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyEnd {
-    /// All of it went out.
+    /// All of it was sent.
     Complete,
-    /// The client cancelled it, or took nothing for too long.
-    ClientLeft,
-    /// It was still on its way when the program ended: the time that connections have to end was over.
+    /// The client cancelled it, or did not read for too long.
+    ClientAborted,
+    /// The program ended before the body did: the time that connections have to end was over.
     Shutdown,
-    /// The origin broke off, or met a limit.
+    /// The response of the origin was incomplete, or met a limit.
     UpstreamError,
 }
 
 impl BodyEnd {
-    /// As logs have it.
+    /// The value in logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
-            Self::ClientLeft => "client-aborted",
+            Self::ClientAborted => "client-aborted",
             Self::Shutdown => "shutdown",
             Self::UpstreamError => "upstream-error",
         }
     }
 }
 
-/// A line that is written when a body has ended.
+/// An entry that is written when a body has ended.
 pub(crate) struct PendingLogEntry {
     pub(crate) log: AccessLog,
-    /// All that is known by its head.
-    pub(crate) answered: AccessLogEntry,
+    /// What is known when the head is sent.
+    pub(crate) entry: AccessLogEntry,
     pub(crate) began: Instant,
     /// Set when the program drops the client's connection.
     pub(crate) cut_off: Latch,
@@ -125,10 +126,10 @@ pub(crate) struct PendingLogEntry {
 impl PendingLogEntry {
     fn write(&mut self, ended: BodyEnd) {
         let page = self.page.as_deref();
-        self.answered.page = page.and_then(|url| self.reports.counts(url));
-        self.answered.duration = self.runtime.now() - self.began;
-        self.answered.body_end = ended;
-        (self.log)(&self.answered);
+        self.entry.page = page.and_then(|url| self.reports.counts(url));
+        self.entry.duration = self.runtime.now() - self.began;
+        self.entry.body_end = ended;
+        (self.log)(&self.entry);
     }
 }
 
@@ -166,15 +167,15 @@ impl Drop for LoggedBody {
         let Some(line) = &self.line else {
             return;
         };
-        let answered = &line.answered;
-        // The body of an answer to HEAD is never read.
+        let entry = &line.entry;
+        // The body of a response to HEAD is never read.
         let is_complete = http_body::Body::is_end_stream(&self.body)
-            || self.announced == Some(answered.bytes)
-            || answered.method == Some(Method::HEAD);
+            || self.announced == Some(entry.bytes)
+            || entry.method == Some(Method::HEAD);
         let ended = match line.cut_off.is_set() {
             _ if is_complete => BodyEnd::Complete,
             true => BodyEnd::Shutdown,
-            false => BodyEnd::ClientLeft,
+            false => BodyEnd::ClientAborted,
         };
         self.write(ended);
     }
@@ -194,7 +195,7 @@ impl http_body::Body for LoggedBody {
             Some(Ok(frame)) => {
                 let len = frame.data_ref().map_or(0, Bytes::len);
                 if let Some(line) = &mut this.line {
-                    line.answered.bytes += len as u64;
+                    line.entry.bytes += len as u64;
                 }
                 if this.body.is_end_stream() {
                     this.write(BodyEnd::Complete);

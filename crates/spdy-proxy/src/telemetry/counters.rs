@@ -18,7 +18,7 @@ pub enum CounterFamily {
     Uncacheable,
     /// Pages, by whether they were rewritten, or why not.
     Pages,
-    /// References in pages, by whether they were moved, or why not.
+    /// References in pages, by whether they were proxied, or why not.
     References,
     /// Resources that were pushed, hinted or prefetched.
     Preloads,
@@ -128,7 +128,7 @@ impl Counters {
     }
 }
 
-/// The outcome of a request; in the extensions of its answer.
+/// The outcome of a request; in the extensions of its response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Outcome(pub &'static str);
 
@@ -143,9 +143,9 @@ impl Outcome {
     pub const REVALIDATED: Self = Self("revalidated");
     /// Another request for it was in flight.
     pub const COALESCED: Self = Self("coalesced");
-    /// The origin was contacted, and its answer is stored.
+    /// The origin was contacted, and its response is stored.
     pub const MISS: Self = Self("miss");
-    /// The origin was contacted, and its answer is private to this client.
+    /// The origin was contacted, and its response is private to this client.
     pub const UNCACHEABLE: Self = Self("uncacheable");
     /// It became a WebSocket to the origin.
     pub const WEBSOCKET: Self = Self("websocket");
@@ -157,7 +157,7 @@ impl Outcome {
     pub const REDIRECTED: Self = Self("redirected");
     /// The origin could not be contacted.
     pub const UNREACHABLE: Self = Self("unreachable");
-    /// The client allowed only a stored answer, and there was none.
+    /// The client allowed only a stored response, and there was none.
     pub const NOT_CACHED: Self = Self("not-cached");
     /// It was no request.
     pub const MALFORMED: Self = Self("malformed");

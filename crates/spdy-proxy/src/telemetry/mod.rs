@@ -3,6 +3,7 @@
 pub mod access_log;
 pub mod counters;
 pub mod origin_latency;
+pub mod page_report;
 pub mod page_reports;
 pub mod recorders;
 pub mod span_attributes;

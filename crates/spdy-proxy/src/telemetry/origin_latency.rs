@@ -1,4 +1,4 @@
-//! How long origins took to the heads of their answers, as histograms.
+//! Histograms of the time from a request to the head of the response, for each kind of origin.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub const LATENCY_BOUNDS_MS: [u64; 12] = [
     5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000,
 ];
 
-/// How long answers took.
+/// A histogram of response times.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LatencyHistogram {
     /// How many took no longer than each of [`LATENCY_BOUNDS_MS`], and longer than the one before; those that took longer than all
@@ -42,9 +42,9 @@ pub struct OriginLatency {
 }
 
 impl OriginLatency {
-    /// The head of an answer came after `took`.
-    pub(crate) fn record(&self, whose: OriginKind, took: Duration) {
-        let latency = self.of(whose);
+    /// Records that the head of a response arrived after `took`.
+    pub(crate) fn record(&self, kind: OriginKind, took: Duration) {
+        let latency = self.of(kind);
         let within = |bound: &u64| took <= Duration::from_millis(*bound);
         let last = LATENCY_BOUNDS_MS.len();
         let bucket = LATENCY_BOUNDS_MS.iter().position(within).unwrap_or(last);
@@ -53,18 +53,18 @@ impl OriginLatency {
         latency.sum_us.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// By now.
+    /// The values so far.
     #[must_use]
-    pub fn load(&self, whose: OriginKind) -> LatencyHistogram {
-        let latency = self.of(whose);
+    pub fn load(&self, kind: OriginKind) -> LatencyHistogram {
+        let latency = self.of(kind);
         LatencyHistogram {
             buckets: std::array::from_fn(|nth| latency.buckets[nth].load(Ordering::Relaxed)),
             sum: Duration::from_micros(latency.sum_us.load(Ordering::Relaxed)),
         }
     }
 
-    fn of(&self, whose: OriginKind) -> &AtomicHistogram {
-        match whose {
+    fn of(&self, kind: OriginKind) -> &AtomicHistogram {
+        match kind {
             OriginKind::Site => &self.site,
             OriginKind::ThirdParty => &self.others,
         }

@@ -1,9 +1,8 @@
-//! Reports on pages that passed through, for a caller with the operator's token: which references were moved, which were left and why, what
-//! was prefetched, and what was pushed or hinted with the page the last time.
+//! Stores the latest report of each page, for a caller with the operator's token.
 //!
 //! ```text
-//! a page is rewritten ──▶ Reports::told      one report a page, the last; the oldest go
-//! a client asks for it ──▶ Reports::along    what was pushed and hinted with it
+//! a page is rewritten ───────▶ PageReports::record            one report for each page; the oldest are evicted
+//! a client requests it ──────▶ PageReports::record_delivery   what was pushed and hinted with it
 //! ```
 //!
 //! The report of a private page has numbers only, and the site's URL in place of the page's: the path and the references may be private. A
@@ -13,131 +12,50 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
-use serde::Serialize;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::reference::page_report::{HostCount, PageReport, PageSkipReason};
-use spdy_rewrite::rules::verdict::SkipReason;
+use spdy_rewrite::reference::page_report::{HostCount, PageReport};
 use url::Url;
 
-/// Pages that have a report.
-pub const MAX_PAGES: usize = 256;
-/// Bytes of all that is remembered, about.
-pub const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes that a URL counts beside its own, for its entry.
-const URL_OVERHEAD_BYTES: usize = 96;
+use crate::telemetry::page_report::{
+    PageCounts, PageSummary, PushedAndHinted, Report, reported_reference, weight,
+};
 
-/// Reports of the last pages.
+/// The number of pages with a report.
+pub const MAX_PAGES: usize = 256;
+
+/// Approximate bytes of all reports.
+pub const MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// Reports of the latest pages.
 #[derive(Debug, Default)]
 pub struct PageReports(Mutex<PageReportsState>);
 
 #[derive(Debug, Default)]
 struct PageReportsState {
-    /// By the URL that clients ask for; without a query if the page is one client's alone.
+    /// By the URL that clients request; without a query if the page is private.
     pages: BTreeMap<String, Report>,
     /// Keys of `pages` by report time, the oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
 
-/// The report of a page.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// As clients ask for it; the root of the site if it is one client's alone.
-    pub url: String,
-    /// When it passed, as an HTTP date.
-    pub at: String,
-    /// The page is public, so that the report may have URLs.
-    pub is_public: bool,
-    /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
-    pub dry_run: bool,
-    /// Time for decoding and rewriting the page, in ms.
-    pub rewrite_ms: f64,
-    /// Counts of references by result, reason and host; or why the page was not rewritten.
-    #[serde(flatten)]
-    pub counts: PageReport,
-    /// References to other hosts in the order of the page, up to a limit.
-    pub references: Vec<ReportedReference>,
-    /// What was prefetched into memory, as clients see it: fetched, or loaded from the disk or the shared tier.
-    pub prefetched: Vec<String>,
-    /// What was pushed or hinted with it the last time that a client requested it.
-    pub last_delivery: Option<PushedAndHinted>,
-    #[serde(skip)]
-    weight: usize,
-}
-
-/// A reference to another host.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReportedReference {
-    /// What it means, in full.
-    pub url: String,
-    /// What it is used as.
-    pub kind: &'static str,
-    /// The proxied URL; `None` if the reference was not rewritten.
-    pub proxied_to: Option<String>,
-    /// The name of the reason why it was not rewritten.
-    pub reason: Option<&'static str>,
-    /// The reason in words.
-    pub message: Option<String>,
-}
-
-/// The resources that were pushed or hinted with a page.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PushedAndHinted {
-    /// Pushed.
-    pub pushed: Vec<String>,
-    /// Hinted by 103 or Link.
-    pub hinted: Vec<String>,
-}
-
-/// A page that passed.
+/// A page that was rewritten, or only parsed in a dry run.
 #[derive(Clone, Copy, Debug)]
 pub struct RewrittenPage<'a> {
-    /// As clients ask for it.
+    /// The URL that clients request.
     pub url: &'a str,
-    /// The hour.
+    /// When it was rewritten.
     pub at: SystemTime,
     /// The page is public.
     pub is_public: bool,
-    /// Time that rewriting took.
+    /// The time of rewriting.
     pub rewriting: Duration,
-    /// What it names.
+    /// The references in the page.
     pub named: &'a [Reference],
     /// Targets at the site that were prefetched into memory, from any tier or the origin.
     pub prefetched: &'a [String],
     /// Its rules were only tried in a dry run.
     pub is_dry_run: bool,
-}
-
-/// The results for the references of a page, in numbers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct PageCounts {
-    /// As [`Report::dry_run`].
-    pub dry_run: bool,
-    /// Why the page was not rewritten, if so.
-    pub skip_reason: Option<PageSkipReason>,
-    /// References that were rewritten to proxied URLs.
-    pub proxied: usize,
-    /// References that were not rewritten.
-    pub skipped: usize,
-}
-
-/// One line of the list of reports.
-#[derive(Clone, Debug, Serialize)]
-pub struct PageSummary {
-    /// As [`Report::url`].
-    pub url: String,
-    /// As [`Report::at`].
-    pub at: String,
-    /// As [`Report::is_public`].
-    pub is_public: bool,
-    /// As [`Report::dry_run`].
-    pub dry_run: bool,
-    /// Why the page was not rewritten, if so.
-    pub skip_reason: Option<PageSkipReason>,
-    /// References that were rewritten to proxied URLs.
-    pub proxied: usize,
-    /// References that were not rewritten.
-    pub skipped: usize,
 }
 
 impl PageReports {
@@ -172,31 +90,31 @@ impl PageReports {
         self.lock().keep(key, report);
     }
 
-    /// Records that the page at `url` was requested again and `along` went with it; ignored if the page has no report.
-    pub fn record_delivery(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
-        let mut kept = self.lock();
-        let kept = &mut *kept;
-        let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_public) else {
+    /// Records that the page at `url` was requested again and `resources` were pushed or hinted with it; ignored if the page has no report.
+    pub fn record_delivery(&self, url: &str, resources: impl FnOnce() -> PushedAndHinted) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(report) = state.pages.get_mut(url).filter(|page| page.is_public) else {
             return;
         };
-        let along = along();
+        let resources = resources();
         let before = report
             .last_delivery
             .as_ref()
             .map_or(0, PushedAndHinted::weight);
-        kept.bytes = kept.bytes - before + along.weight();
-        report.weight = report.weight - before + along.weight();
-        report.last_delivery = Some(along);
-        kept.make_room(0, 0);
+        state.bytes = state.bytes - before + resources.weight();
+        report.weight = report.weight - before + resources.weight();
+        report.last_delivery = Some(resources);
+        state.make_room(0, 0);
     }
 
-    /// The pages, the last first.
+    /// The pages, the latest first.
     #[must_use]
     pub fn list(&self) -> Vec<PageSummary> {
-        let kept = self.lock();
-        let pages = kept.order.iter().rev();
-        let reports = pages.filter_map(|url| kept.pages.get(url));
-        let line = |report: &Report| PageSummary {
+        let state = self.lock();
+        let pages = state.order.iter().rev();
+        let reports = pages.filter_map(|url| state.pages.get(url));
+        let summary = |report: &Report| PageSummary {
             url: report.url.clone(),
             at: report.at.clone(),
             is_public: report.is_public,
@@ -205,7 +123,7 @@ impl PageReports {
             proxied: report.counts.proxied,
             skipped: report.counts.unchanged_count(),
         };
-        reports.map(line).collect()
+        reports.map(summary).collect()
     }
 
     /// The report of the page at `url`.
@@ -214,13 +132,13 @@ impl PageReports {
         self.lock().pages.get(url).cloned()
     }
 
-    /// The same in numbers, if it passed and is among the last.
+    /// The numbers of that report, if there is one.
     #[must_use]
     pub fn counts(&self, url: &str) -> Option<PageCounts> {
-        let kept = self.lock();
-        // One client's alone is known without its query.
+        let state = self.lock();
+        // A private page is stored without its query.
         let path = url.split('?').next().unwrap_or_default();
-        let report = kept.pages.get(url).or_else(|| kept.pages.get(path))?;
+        let report = state.pages.get(url).or_else(|| state.pages.get(path))?;
         Some(PageCounts {
             dry_run: report.dry_run,
             skip_reason: report.counts.skip_reason,
@@ -229,17 +147,17 @@ impl PageReports {
         })
     }
 
-    /// How many references of the page at `url` to `origin` were moved and left when it last was rewritten.
+    /// How many references of the page at `url` to `origin` were proxied and skipped when it was last rewritten.
     pub(crate) fn host_counts(&self, url: &str, origin: &str) -> Option<HostCount> {
-        let kept = self.lock();
-        kept.pages.get(url)?.counts.hosts.get(origin).cloned()
+        let state = self.lock();
+        state.pages.get(url)?.counts.hosts.get(origin).cloned()
     }
 
-    /// How long the page at `url` took to be rewritten when it last was.
+    /// The time that rewriting the page at `url` took the last time, in ms.
     #[must_use]
     pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
-        let kept = self.lock();
-        let report = kept.pages.get(url)?;
+        let state = self.lock();
+        let report = state.pages.get(url)?;
         let is_rewritten = report.counts.skip_reason.is_none() && !report.dry_run;
         is_rewritten.then_some(report.rewrite_ms)
     }
@@ -271,14 +189,8 @@ impl PageReportsState {
     fn forget(&mut self, url: &str) {
         if let Some(report) = self.pages.remove(url) {
             self.bytes -= report.weight;
-            self.order.retain(|known| known != url);
+            self.order.retain(|listed| listed != url);
         }
-    }
-}
-
-impl PushedAndHinted {
-    fn weight(&self) -> usize {
-        urls_weight(&self.pushed) + urls_weight(&self.hinted)
     }
 }
 
@@ -288,53 +200,11 @@ fn root(url: &str) -> String {
     root.map(String::from).unwrap_or_default()
 }
 
-fn text_weight(text: &str) -> usize {
-    text.len() + URL_OVERHEAD_BYTES
-}
-
-fn urls_weight(urls: &[String]) -> usize {
-    urls.iter().map(|url| text_weight(url)).sum()
-}
-
-fn weight(key: &str, report: &Report) -> usize {
-    let references = report.references.iter().map(|reference| {
-        let len = |text: &Option<String>| text.as_deref().map_or(0, str::len);
-        text_weight(&reference.url) + len(&reference.proxied_to) + len(&reference.message)
-    });
-    let hosts = report.counts.hosts.keys().map(|host| text_weight(host));
-    // Twice in keys, and once in the report.
-    2 * text_weight(key)
-        + text_weight(&report.url)
-        + references.sum::<usize>()
-        + urls_weight(&report.prefetched)
-        + urls_weight(&report.counts.removed_preconnects)
-        + hosts.sum::<usize>()
-        + report
-            .last_delivery
-            .as_ref()
-            .map_or(0, PushedAndHinted::weight)
-}
-
-/// Nothing for what is the site's own.
-fn reported_reference(reference: &Reference) -> Option<ReportedReference> {
-    let (proxied_to, reason) = match &reference.outcome {
-        Ok(path) => (Some(path.clone()), None),
-        Err(SkipReason::SameSite) => return None,
-        Err(reason) => (None, Some(reason)),
-    };
-    Some(ReportedReference {
-        url: reference.url.clone(),
-        kind: reference.kind.name(),
-        proxied_to,
-        reason: reason.map(SkipReason::name),
-        message: reason.map(ToString::to_string),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use spdy_rewrite::kind::Kind;
     use spdy_rewrite::referrer::ReferrerScope;
+    use spdy_rewrite::rules::verdict::SkipReason;
 
     use super::*;
 
@@ -372,13 +242,13 @@ mod tests {
         ];
         reports.record(&page("https://site.test/", &named), PageReport::default());
         let report = reports.of("https://site.test/").unwrap();
-        let told: Vec<_> = report
+        let references: Vec<_> = report
             .references
             .iter()
-            .map(|told| (&told.url[..], told.reason))
+            .map(|references| (&references.url[..], references.reason))
             .collect();
         assert_eq!(
-            told,
+            references,
             [
                 ("https://a.test/x", None),
                 ("https://b.test/y", Some("opt-out"))
@@ -424,9 +294,11 @@ mod tests {
             serde_json::to_string(&report).unwrap(),
             serde_json::to_string(&reports.list()).unwrap(),
         ] {
-            let told = ["his", "token", "secret"];
-            let told = told.into_iter().find(|&told| text.contains(told));
-            assert_eq!(told, None, "{text}");
+            let private_word = ["his", "token", "secret"];
+            let private_word = private_word
+                .into_iter()
+                .find(|&private_word| text.contains(private_word));
+            assert_eq!(private_word, None, "{text}");
         }
     }
 
@@ -437,23 +309,23 @@ mod tests {
         for number in 0..2 {
             reports.record(&page(&url(number), &[]), PageReport::default());
         }
-        let pushing = |bytes: usize| PushedAndHinted {
+        let delivery = |bytes: usize| PushedAndHinted {
             pushed: vec!["x".repeat(bytes)],
             hinted: Vec::new(),
         };
         for bytes in [1000, 10, MAX_BYTES / 2] {
-            reports.record_delivery(&url(0), || pushing(bytes));
-            let kept = reports.lock();
-            let weights = kept.pages.iter().map(|(key, report)| weight(key, report));
-            assert_eq!(weights.sum::<usize>(), kept.bytes, "{bytes}");
-            assert_eq!(kept.pages.len(), 2, "{bytes}");
+            reports.record_delivery(&url(0), || delivery(bytes));
+            let state = reports.lock();
+            let weights = state.pages.iter().map(|(key, report)| weight(key, report));
+            assert_eq!(weights.sum::<usize>(), state.bytes, "{bytes}");
+            assert_eq!(state.pages.len(), 2, "{bytes}");
         }
         assert_eq!(
             reports.of(&url(0)).unwrap().last_delivery,
-            Some(pushing(MAX_BYTES / 2))
+            Some(delivery(MAX_BYTES / 2))
         );
         assert_eq!(reports.list()[0].url, url(1), "it is as old as it was");
-        reports.record_delivery(&url(1), || pushing(MAX_BYTES / 2));
+        reports.record_delivery(&url(1), || delivery(MAX_BYTES / 2));
         assert!(reports.of(&url(0)).is_none() && reports.of(&url(1)).is_some());
     }
 
@@ -477,12 +349,12 @@ mod tests {
         for number in 0..8 {
             reports.record(&page(&url(number), &named), PageReport::default());
         }
-        let kept = reports.lock();
-        assert!(kept.bytes <= MAX_BYTES, "{} bytes", kept.bytes);
-        let sum: usize = kept.pages.values().map(|report| report.weight).sum();
-        assert_eq!((sum, kept.order.len()), (kept.bytes, kept.pages.len()));
-        assert!(kept.pages.contains_key(&url(7)) && !kept.pages.contains_key(&url(0)));
-        drop(kept);
+        let state = reports.lock();
+        assert!(state.bytes <= MAX_BYTES, "{} bytes", state.bytes);
+        let sum: usize = state.pages.values().map(|report| report.weight).sum();
+        assert_eq!((sum, state.order.len()), (state.bytes, state.pages.len()));
+        assert!(state.pages.contains_key(&url(7)) && !state.pages.contains_key(&url(0)));
+        drop(state);
         let longer = "x".repeat(MAX_BYTES + 1);
         let named = [reference(&longer, Err(SkipReason::OptOut))];
         reports.record(&page(&url(7), &named), PageReport::default());

@@ -12,7 +12,7 @@ use crate::telemetry::trace_context::SpanContext;
 pub struct Telemetry {
     /// What was done so far.
     pub counters: Counters,
-    /// How long origins took to answer.
+    /// How long origins took to respond.
     pub latency: OriginLatency,
     spans: OnceLock<Arc<Spans>>,
 }

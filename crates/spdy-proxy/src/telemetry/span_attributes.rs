@@ -43,19 +43,19 @@ const FORWARD: &str = "spdy.cache.forward";
 const BACKGROUND: &str = "spdy.background";
 /// `page` or `sheet`.
 const REWRITTEN: &str = "spdy.rewrite.kind";
-/// What the rewriting itself took, without waiting for bytes; ms.
+/// The time of rewriting, without the time that it waited for bytes; ms.
 const REWRITING_MS: &str = "spdy.rewrite.busy_ms";
-/// References in a page that were moved.
+/// References in a page that were proxied.
 const REFERENCES_REWRITTEN: &str = "spdy.rewrite.proxied";
-/// And that were left.
+/// References in a page that were skipped.
 const REFERENCES_UNCHANGED: &str = "spdy.rewrite.skipped";
 
-/// A span's name: the method, if it is one that is known, since a client may make up more.
+/// The name of a span: the method if it is registered, because clients may send any other.
 pub(crate) fn span_name(method: &Method) -> &'static str {
-    known(method).unwrap_or("HTTP")
+    known_method_name(method).unwrap_or("HTTP")
 }
 
-fn known(method: &Method) -> Option<&'static str> {
+fn known_method_name(method: &Method) -> Option<&'static str> {
     Some(match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
@@ -73,16 +73,16 @@ fn known(method: &Method) -> Option<&'static str> {
 /// Describes a request that a client at `from` sent over `scheme` and that names `authority`.
 pub(crate) fn set_request(
     span: &mut OpenSpan,
-    asked: &request::Parts,
+    head: &request::Parts,
     scheme: &'static str,
     authority: Option<&str>,
     from: Option<IpAddr>,
 ) {
-    let arrival: Option<RequestInfo> = asked.extensions.get().copied();
-    of_method(span, &asked.method);
+    let arrival: Option<RequestInfo> = head.extensions.get().copied();
+    of_method(span, &head.method);
     span.set_attribute(URL_SCHEME, static_text(scheme));
-    span.set_attribute(URL_PATH, text(asked.uri.path()));
-    if let Some(query) = asked.uri.query().filter(|_| span.records_queries()) {
+    span.set_attribute(URL_PATH, text(head.uri.path()));
+    if let Some(query) = head.uri.query().filter(|_| span.records_queries()) {
         span.set_attribute(URL_QUERY, text(query));
     }
     if let Some(authority) = authority {
@@ -90,7 +90,7 @@ pub(crate) fn set_request(
     }
     let (name, version) = match arrival.map(|arrival| arrival.protocol) {
         Some(Protocol::Spdy(_)) => ("spdy", arrival.map_or("", version_of_spdy)),
-        _ => ("http", version_of(asked.version)),
+        _ => ("http", version_of(head.version)),
     };
     span.set_attribute(PROTOCOL_NAME, static_text(name));
     span.set_attribute(PROTOCOL_VERSION, static_text(version));
@@ -100,13 +100,13 @@ pub(crate) fn set_request(
             AttributeValue::Text(from.to_string().into()),
         );
     }
-    if let Some(agent) = asked.headers.get(header::USER_AGENT) {
+    if let Some(agent) = head.headers.get(header::USER_AGENT) {
         let agent = String::from_utf8_lossy(agent.as_bytes());
         span.set_attribute(USER_AGENT, text(&agent));
     }
 }
 
-/// What a client is answered.
+/// Describes the response to a client.
 pub(crate) fn set_response(span: &mut OpenSpan, response: &Response<Body>, outcome: Outcome) {
     span.set_ok();
     of_status(span, response.status());
@@ -114,13 +114,15 @@ pub(crate) fn set_response(span: &mut OpenSpan, response: &Response<Body>, outco
         span.set_error(response.status().as_str().to_owned());
     }
     span.set_attribute(OUTCOME, static_text(outcome.0));
-    let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
-    if let Some(told) = told.and_then(|told: &HeaderValue| told.to_str().ok()) {
-        span.set_attribute(STATUS, text(told));
+    let cache_status = response.headers().get_all(&CACHE_STATUS).iter().next_back();
+    if let Some(cache_status) =
+        cache_status.and_then(|cache_status: &HeaderValue| cache_status.to_str().ok())
+    {
+        span.set_attribute(STATUS, text(cache_status));
     }
 }
 
-/// Describes a request to an origin, and its reason; `before` counts earlier requests for the same, as when redirects led here.
+/// Describes a request to an origin, and its reason; `before` is the number of earlier requests of the same fetch, for example redirects.
 pub(crate) fn set_origin_request(
     span: &mut OpenSpan,
     method: &Method,
@@ -148,13 +150,13 @@ pub(crate) fn set_origin_request(
     }
 }
 
-/// What an origin answers, or the label of the error if it does not.
+/// Describes the response of an origin, or the label of the error if there is none.
 pub(crate) fn set_origin_response(
     span: &mut OpenSpan,
-    answered: Result<(StatusCode, Version), &'static str>,
+    result: Result<(StatusCode, Version), &'static str>,
 ) {
     span.set_ok();
-    match answered {
+    match result {
         Ok((status, version)) => {
             of_status(span, status);
             span.set_attribute(PROTOCOL_VERSION, static_text(version_of(version)));
@@ -183,8 +185,11 @@ pub(crate) fn set_rewrite(
 }
 
 fn of_method(span: &mut OpenSpan, method: &Method) {
-    span.set_attribute(METHOD, static_text(known(method).unwrap_or("_OTHER")));
-    if known(method).is_none() {
+    span.set_attribute(
+        METHOD,
+        static_text(known_method_name(method).unwrap_or("_OTHER")),
+    );
+    if known_method_name(method).is_none() {
         span.set_attribute(METHOD_ORIGINAL, text(method.as_str()));
     }
 }
@@ -235,21 +240,21 @@ mod tests {
     #[test]
     fn text_attribute_is_truncated_at_a_char_boundary() {
         let of = |len: usize| AttributeValue::Text("é".repeat(len).into());
-        for (given, told) in [(512, 512), (513, 512)] {
-            assert_eq!(text(&"é".repeat(given)), of(told));
+        for (chars, expected) in [(512, 512), (513, 512)] {
+            assert_eq!(text(&"é".repeat(chars)), of(expected));
         }
         let uneven = format!("a{}", "é".repeat(512));
-        let AttributeValue::Text(told) = text(&uneven) else {
+        let AttributeValue::Text(expected) = text(&uneven) else {
             panic!("it is text");
         };
-        assert_eq!(told.len(), TEXT_BYTES - 1);
+        assert_eq!(expected.len(), TEXT_BYTES - 1);
     }
 
     #[test]
     fn unknown_method_has_the_generic_span_name() {
-        let made_up = Method::from_bytes(b"FROB").unwrap();
+        let unknown = Method::from_bytes(b"FROB").unwrap();
         assert_eq!(
-            (span_name(&Method::PATCH), span_name(&made_up)),
+            (span_name(&Method::PATCH), span_name(&unknown)),
             ("PATCH", "HTTP")
         );
     }

@@ -1,10 +1,10 @@
 //! Spans: how long each part of a request took, for a trace collector (OpenTelemetry).
 //!
 //! ```text
-//!  client ── traceparent ──▶ SERVER    a request, to the last byte of its answer                              serve/connection.rs
-//!                              ├─ CLIENT    each origin that is asked for it, to the head of what it answers   fetch/origin_spans.rs
-//!                              │              └─ traceparent ──▶ the site's own origin; no other is told
-//!                              ├─ INTERNAL  what is rewritten of the answer, to the last byte                  fetch/pump.rs
+//!  client ── traceparent ──▶ SERVER    a request, to the last byte of its response                              serve/connection.rs
+//!                              ├─ CLIENT    each request to an origin, to the head of its response             fetch/origin_spans.rs
+//!                              │              └─ traceparent ──▶ the site's own origin, and no other host
+//!                              ├─ INTERNAL  what is rewritten of the response, to the last byte                  fetch/pump.rs
 //!                              ┊ link
 //!                            CLIENT    what is fetched behind it or ahead of the client: a trace of its own
 //! ```
@@ -23,7 +23,7 @@ use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
 
 /// The outcome of an exchange that was dropped before its end.
 const CANCELLED: &str = "cancelled";
-/// The outcome of an answer whose body broke off.
+/// The outcome of a response whose body broke off.
 pub(crate) const BROKEN: &str = "body-aborted";
 
 /// Collects spans, and assigns their IDs.
@@ -159,24 +159,24 @@ impl Spans {
         }
     }
 
-    /// The span of a request that came with the context `told`.
+    /// The span of a request that has the context `remote` of its client.
     pub(crate) fn server_span(
         self: &Arc<Self>,
-        told: Option<SpanContext>,
+        remote: Option<SpanContext>,
         name: &'static str,
     ) -> SpanScope {
-        let context = match &told {
-            Some(told) if self.rules.trust_clients => self.continued(told),
+        let context = match &remote {
+            Some(remote) if self.rules.trust_clients => self.continued(remote),
             _ => self.root(None),
         };
         let mut place = self.place(context, SpanKind::Server, name);
         if let Some(open) = &mut place.open {
-            open.set(|span| match told {
-                Some(told) if self.rules.trust_clients => {
-                    span.parent = Some(told.span_id);
+            open.set(|span| match remote {
+                Some(remote) if self.rules.trust_clients => {
+                    span.parent = Some(remote.span_id);
                     span.is_parent_remote = true;
                 }
-                told => span.link = told,
+                remote => span.link = remote,
             });
         }
         place
@@ -211,12 +211,12 @@ impl Spans {
     }
 
     /// A span context in the trace of a client.
-    fn continued(&self, told: &SpanContext) -> SpanContext {
-        let child = self.child_of(told);
+    fn continued(&self, remote: &SpanContext) -> SpanContext {
+        let child = self.child_of(remote);
         SpanContext {
             is_sampled: match self.rules.sampler.follows_parents {
-                true => told.is_sampled,
-                false => self.samples(told.trace_id),
+                true => remote.is_sampled,
+                false => self.samples(remote.trace_id),
             },
             ..child
         }
@@ -334,7 +334,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Even {
         next: AtomicU64,
-        taken: AtomicU64,
+        span_count: AtomicU64,
     }
 
     impl SpanSink for Even {
@@ -353,7 +353,7 @@ mod tests {
         }
 
         fn take(&self, _: Span) {
-            self.taken.fetch_add(1, Ordering::Relaxed);
+            self.span_count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -378,18 +378,18 @@ mod tests {
             for _ in 0..10_000 {
                 drop(spans.server_span(None, "GET"));
             }
-            let taken = sink.taken.load(Ordering::Relaxed);
-            assert!(recorded.contains(&taken), "{sample}: {taken}");
+            let span_count = sink.span_count.load(Ordering::Relaxed);
+            assert!(recorded.contains(&span_count), "{sample}: {span_count}");
         }
     }
 
     #[test]
     fn remote_trace_is_sampled_by_id_unless_parent_based() {
         let client = |number: u64, flags: &str| {
-            let told = format!("00-{:016x}{number:016x}-{}2-{flags}", 1, "0".repeat(15));
+            let remote = format!("00-{:016x}{number:016x}-{}2-{flags}", 1, "0".repeat(15));
             SpanContext::of(&HeaderMap::from_iter([(
                 TRACEPARENT,
-                told.parse().unwrap(),
+                remote.parse().unwrap(),
             )]))
         };
         for (part, number, flags, is_recorded) in [
@@ -405,9 +405,9 @@ mod tests {
                 },
                 ..rules(part, true)
             });
-            let told = client(number, flags);
-            let place = spans.server_span(told.clone(), "GET");
-            let trace_id = told.map(|told| told.trace_id);
+            let remote = client(number, flags);
+            let place = spans.server_span(remote.clone(), "GET");
+            let trace_id = remote.map(|remote| remote.trace_id);
             assert_eq!(Some(place.context.trace_id), trace_id, "it goes on");
             assert_eq!(place.context.is_sampled, is_recorded, "{part} {number:x}");
             assert_eq!(place.open.is_some(), is_recorded, "{part} {number:x}");
@@ -425,10 +425,10 @@ mod tests {
             let (spans, _) = spans(rules(sample, trust_clients));
             let client = format!("00-{}2-{}2-{flags}", "0".repeat(31), "0".repeat(15));
             let headers = HeaderMap::from_iter([(TRACEPARENT, client.parse().unwrap())]);
-            let told = SpanContext::of(&headers);
-            let place = spans.server_span(told.clone(), "GET");
+            let remote = SpanContext::of(&headers);
+            let place = spans.server_span(remote.clone(), "GET");
             let context = &place.context;
-            let is_continued = Some(context.trace_id) == told.map(|told| told.trace_id);
+            let is_continued = Some(context.trace_id) == remote.map(|remote| remote.trace_id);
             assert_eq!(is_continued, trust_clients, "{client}");
             let within = spans.child_span(context, SpanKind::Client, "GET");
             let behind = spans.linked_span(context, SpanKind::Client, "GET");

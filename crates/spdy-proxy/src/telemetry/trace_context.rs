@@ -128,7 +128,7 @@ impl SpanContext {
     pub fn traceparent(&self) -> HeaderValue {
         let (trace, span, flags) = (self.trace_id, self.span_id, u8::from(self.is_sampled));
         let value = format!("00-{trace}-{span}-{flags:02x}");
-        HeaderValue::try_from(value).expect("digits and dashes")
+        HeaderValue::try_from(value).expect("digits and dashes are visible ASCII")
     }
 
     /// Sets the context in `headers`, in place of what they had.
@@ -141,19 +141,19 @@ impl SpanContext {
     }
 }
 
-/// All of `tracestate`, which may be in pieces; nothing where it is too long to be passed on.
+/// All fields `tracestate` as one; `None` if that is too long to be passed on.
 fn state(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut values = headers.get_all(&TRACESTATE).iter();
     let first = values.next()?;
     let rest: Vec<&[u8]> = values.map(HeaderValue::as_bytes).collect();
-    let whole = match rest.is_empty() {
+    let joined = match rest.is_empty() {
         true => first.clone(),
         false => {
             let all = std::iter::once(first.as_bytes()).chain(rest);
             HeaderValue::from_bytes(&all.collect::<Vec<_>>().join(&b","[..])).ok()?
         }
     };
-    (whole.len() <= STATE_BYTES).then_some(whole)
+    (joined.len() <= STATE_BYTES).then_some(joined)
 }
 
 #[cfg(test)]
@@ -172,15 +172,15 @@ mod tests {
     #[test]
     fn traceparent_parses_only_valid_ids() {
         let good = format!("00-{TRACE}-00f067aa0ba902b7-01");
-        let known = read(&[&good]).unwrap();
-        assert_eq!(known.trace_id.to_string(), TRACE);
-        assert_eq!(known.span_id.to_string(), "00f067aa0ba902b7");
-        assert!(known.is_sampled);
-        assert_eq!(known.traceparent(), good);
+        let context = read(&[&good]).unwrap();
+        assert_eq!(context.trace_id.to_string(), TRACE);
+        assert_eq!(context.span_id.to_string(), "00f067aa0ba902b7");
+        assert!(context.is_sampled);
+        assert_eq!(context.traceparent(), good);
         let later = format!("cc-{TRACE}-00f067aa0ba902b7-02-more");
-        let known = read(&[&later]).unwrap();
-        assert_eq!(known.trace_id.to_string(), TRACE);
-        assert!(!known.is_sampled);
+        let context = read(&[&later]).unwrap();
+        assert_eq!(context.trace_id.to_string(), TRACE);
+        assert!(!context.is_sampled);
         for wrong in [
             "",
             "00",
@@ -207,8 +207,8 @@ mod tests {
             for state in states {
                 headers.append(TRACESTATE, state.parse().unwrap());
             }
-            let told = SpanContext::of(&headers).unwrap();
-            told.set_headers(&mut headers);
+            let context = SpanContext::of(&headers).unwrap();
+            context.set_headers(&mut headers);
             headers.get(TRACESTATE).cloned()
         };
         assert_eq!(with(&[]), None);

@@ -35,9 +35,9 @@ use crate::upstream::response_framing::{check_framing, normalize_content_length}
 use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
 use crate::upstream::uploads::{UploadLimit, with_permit};
 
-/// Bytes of an HTTP/2 answer that may arrive before they are read.
+/// Bytes of an HTTP/2 response that may arrive before they are read.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
-/// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many origins state no limit.
+/// The most concurrent responses of an origin over HTTP/2, even if it allows more: many origins state no limit.
 const MAX_STREAMS: u32 = 256;
 /// The same for all of them together. All requests to an origin share its connection: with a smaller window than that of all streams, slow
 /// readers would hold up others.
@@ -58,7 +58,7 @@ pub struct Upstream {
     slow_readers: SlowReaders,
     pub(crate) fetch_limits: KeyedSemaphore<FetchLimitKey>,
     pub(crate) queue_timeout: Duration,
-    /// From a request to the head of its answer.
+    /// From a request to the head of its response.
     pub(crate) head_timeout: Duration,
     retry_budget: Arc<RetryBudget>,
 }
@@ -124,10 +124,10 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale answer may take its place.
+    /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale response may take its place.
     pub async fn fetch(
         &self,
-        whose: OriginKind,
+        kind: OriginKind,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
@@ -135,40 +135,40 @@ impl Upstream {
         if self.backoff.rejects(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
-        let client = match whose {
+        let client = match kind {
             OriginKind::Site => &self.site,
             OriginKind::ThirdParty => &self.others,
         };
         let request = self.with_upload_permit(&origin, request).await?;
-        let asked = self.runtime.now();
-        let answered = self.answered(client, &origin, request, priority).await;
-        self.record_result(origin.clone(), asked, answered.as_ref().err());
-        let mut response = answered?;
+        let sent_at = self.runtime.now();
+        let result = self.send(client, &origin, request, priority).await;
+        self.record_result(origin.clone(), sent_at, result.as_ref().err());
+        let mut response = result?;
         check_framing(response.headers(), origin.clone())?;
         normalize_content_length(&mut response);
         let route = response.extensions().get::<Route>();
-        let is_alone = route.is_some_and(|route| !route.protocol.is_multiplexed());
-        let is_coming = !http_body::Body::is_end_stream(response.body());
-        Ok(match is_alone && is_coming {
+        let is_exclusive = route.is_some_and(|route| !route.protocol.is_multiplexed());
+        let is_incomplete = !http_body::Body::is_end_stream(response.body());
+        Ok(match is_exclusive && is_incomplete {
             true => response.map(|body| self.slow_readers.read(origin, body, &self.runtime)),
             false => response,
         })
     }
 
-    /// The answer of `client` to `request`. While all connections are taken, answers that are read too slowly are broken off.
-    async fn answered(
+    /// Sends `request` with `client`. While all connections are in use, responses that are read too slowly are aborted.
+    async fn send(
         &self,
         client: &Client,
         origin: &Origin,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, Error> {
-        let mut coming = client.send(request, priority);
+        let mut exchange = client.send(request, priority);
         loop {
-            let moment = self.runtime.sleep_until(self.runtime.now() + SLOW_AFTER);
-            match select(coming, moment).await {
-                Either::Left((answered, _)) => return answered,
-                Either::Right(((), still)) => coming = still,
+            let timer = self.runtime.sleep_until(self.runtime.now() + SLOW_AFTER);
+            match select(exchange, timer).await {
+                Either::Left((response, _)) => return response,
+                Either::Right(((), pending)) => exchange = pending,
             }
             if client.is_full(origin) {
                 self.slow_readers.abort_slowest(origin, self.runtime.now());
@@ -176,8 +176,8 @@ impl Upstream {
         }
     }
 
-    /// Requests another protocol from a site's own origin. An origin that does not answer this may answer all else, so such a failure does
-    /// not count.
+    /// Requests another protocol from a site's own origin. An origin that does not respond to this may respond to all other requests, so such a
+    /// failure does not count.
     ///
     /// # Errors
     ///
@@ -187,11 +187,11 @@ impl Upstream {
         if self.backoff.is_backing_off(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
-        let asked = self.runtime.now();
+        let sent_at = self.runtime.now();
         let switched = self.site.upgrade(request).await;
         match &switched {
             Err(error) if !error.is_unreachable() => (),
-            switched => self.record_result(origin.clone(), asked, switched.as_ref().err()),
+            switched => self.record_result(origin.clone(), sent_at, switched.as_ref().err()),
         }
         let switched = switched?;
         check_framing(switched.headers(), origin)?;
@@ -208,32 +208,32 @@ impl Upstream {
             return Ok(request);
         }
         let deadline = self.runtime.now() + self.queue_timeout;
-        let seat = Box::pin(self.uploads.acquire(origin));
-        match select(seat, self.runtime.sleep_until(deadline)).await {
-            Either::Left((seat, _)) => Ok(request.map(|body| with_permit(body, seat))),
+        let permit = Box::pin(self.uploads.acquire(origin));
+        match select(permit, self.runtime.sleep_until(deadline)).await {
+            Either::Left((permit, _)) => Ok(request.map(|body| with_permit(body, permit))),
             Either::Right(_) => Err(UpstreamError::UploadQueueTimeout(origin.clone())),
         }
     }
 
-    /// Answers that were broken off because they were read too slowly while others waited, since the last call.
+    /// The number of responses that were aborted since the last call, because they were read too slowly while other requests waited.
     pub(crate) fn take_broken_off(&self) -> u64 {
         self.slow_readers.take_aborted()
     }
 
-    /// Requests that might have been sent again and were not (`retry_percent`), since the last call.
+    /// The number of requests since the last call that were not retried because of the retry budget (`retry_percent`).
     pub(crate) fn take_retries_withheld(&self) -> u64 {
         self.retry_budget.take_withheld()
     }
 
-    /// Ends all connections in order.
+    /// Closes all connections gracefully.
     pub async fn close(&self) {
         self.site.close().await;
         self.others.close().await;
     }
 
-    /// Records the result of a request to `origin`, which was sent at `asked`.
-    pub(crate) fn record_result(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
+    /// Records the result of a request to `origin`, which was sent at `sent_at`.
+    pub(crate) fn record_result(&self, origin: Origin, sent_at: Instant, error: Option<&Error>) {
         let now = self.runtime.now();
-        self.backoff.record_result(origin, asked, error, now);
+        self.backoff.record_result(origin, sent_at, error, now);
     }
 }

@@ -19,14 +19,14 @@ impl<K> Default for KeyedSemaphore<K> {
 impl<K: Ord> KeyedSemaphore<K> {
     /// One of `most` permits for `key`, once one is free. All holders and waiters of a key pass the same `most`.
     pub(crate) async fn acquire(&self, key: K, most: usize) -> OwnedSemaphorePermit {
-        let seats = {
-            let mut taken = self.0.lock();
-            taken.retain(|_, seats| Arc::strong_count(seats) > 1);
-            let seats = taken.entry(key);
-            let seats = seats.or_insert_with(|| Arc::new(Semaphore::new(most)));
-            seats.clone()
+        let semaphore = {
+            let mut semaphores = self.0.lock();
+            semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+            let semaphore = semaphores.entry(key);
+            let semaphore = semaphore.or_insert_with(|| Arc::new(Semaphore::new(most)));
+            semaphore.clone()
         };
-        let seat = seats.acquire_owned().await;
-        seat.unwrap_or_else(|error| unreachable!("the semaphore is never closed: {error}"))
+        let permit = semaphore.acquire_owned().await;
+        permit.unwrap_or_else(|error| unreachable!("the semaphore is never closed: {error}"))
     }
 }

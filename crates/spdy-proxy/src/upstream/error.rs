@@ -1,4 +1,4 @@
-//! Why an origin gave no answer: the status for the client, and the name in counters.
+//! Why an origin gave no response: the status for the client, and the name in counters.
 
 use http::{HeaderValue, StatusCode};
 use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
@@ -7,31 +7,31 @@ use spdy_rewrite::request::anonymize::Load;
 
 use crate::telemetry::counters::{CounterFamily, Counters};
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum UpstreamError {
-    /// It failed so often that it is left alone.
+    /// It failed so often that no request is sent to it for now.
     #[error("{0} failed repeatedly: no request is sent to it for now")]
     Backoff(Origin),
     /// Too many long bodies are being sent to it, and one more got no permit in time.
     #[error("too many uploads to {0} (upstream.uploads)")]
     UploadQueueTimeout(Origin),
-    /// Too many of its answers are in flight, and one more got no permit in time.
+    /// Too many of its responses are in flight, and one more got no permit in time.
     #[error("too many fetches from {0} (limits.fetches)")]
     FetchLimitTimeout(Origin),
-    /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
+    /// Its response has a length and chunks, so that two readers may find different ends (RFC 9112 §6.3).
     #[error("response of {0} has both Content-Length and Transfer-Encoding")]
     ConflictingLength(Origin),
-    /// Its answer has a transfer coding that was not requested, and that would be removed without decoding (RFC 9112 §6.1).
+    /// Its response has a transfer coding that was not requested, and that would be removed without decoding (RFC 9112 §6.1).
     #[error("response of {0} has an unsupported transfer coding, expected chunked")]
     TransferCoding(Origin),
-    /// Other requests for the same wait for it, and it has not answered within their timeout.
+    /// Other requests for the same wait for it, and it has not responded within their timeout.
     #[error("the coalesced fetch timed out")]
     CoalesceTimeout,
-    /// It answered another request for the same that it is overloaded.
+    /// Its response to another request for the same shows that it is overloaded.
     #[error("the coalesced fetch failed with status {0}")]
     Overloaded(StatusCode),
-    /// It could not be contacted, or did not answer.
+    /// It could not be contacted, or did not respond.
     #[error(transparent)]
     Client(#[from] Error),
 }
@@ -57,7 +57,7 @@ impl UpstreamError {
         }
     }
 
-    /// The limit of ours that was met, if no origin did anything wrong: the key that sets it.
+    /// The configuration key of the proxy's own limit that was met; `None` if the origin caused the error.
     #[must_use]
     pub fn limit(&self) -> Option<&'static str> {
         match self {
@@ -90,13 +90,13 @@ impl UpstreamError {
             Self::FetchLimitTimeout(_) => load.is_subresource,
             // The address rules deny the host: it must not be connected to.
             Self::Client(error) if error.is_denied() => false,
-            // The host did answer, or the client stopped sending.
+            // The host did respond, or the client stopped sending.
             Self::Overloaded(_) | Self::Client(Error::NoBody { .. }) => false,
             _ => load.allows_redirect(),
         }
     }
 
-    /// Whether it was connected to, and what came is no answer.
+    /// Whether it was connected to, and sent no valid response.
     #[must_use]
     pub fn is_malformed_response(&self) -> bool {
         matches!(
@@ -107,7 +107,7 @@ impl UpstreamError {
         )
     }
 
-    /// Whether the origin did answer, with a head larger than any that is taken.
+    /// Whether the origin did respond, with a head above the size limit.
     #[must_use]
     pub fn is_head_too_large(&self) -> bool {
         matches!(self, Self::Client(error) if is_too_large(error))
@@ -169,12 +169,12 @@ impl UpstreamError {
     }
 }
 
-/// Whether an origin was given up because it took nothing of a request.
+/// Whether a request was aborted because the origin did not read it.
 pub(crate) fn is_write_stalled(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.write_timed_out)
 }
 
-/// Whether the head of an origin's answer is larger than any that is taken.
+/// Whether the head of an origin's response is above the size limit.
 fn is_too_large(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.too_large)
 }

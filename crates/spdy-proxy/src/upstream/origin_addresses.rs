@@ -1,4 +1,4 @@
-//! Where sites' own origins are that are not looked up, by name and port.
+//! The configured addresses of sites' own origins, by name and port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,22 +8,26 @@ use crate::sites::site_table::Sites;
 /// A name, its port (any if `None`), and its address.
 pub(crate) type OriginAddress = (String, Option<u16>, IpAddr);
 
-/// The addresses of `sites`' own origins that are not looked up. The `address` of a site overrides `resolve`. If both were used, both would
-/// be tried.
+/// The configured addresses of `sites`' own origins. The `address` of a site overrides `resolve`. If both were used, both would be tried.
 pub(crate) fn origin_addresses(
     sites: &Sites,
     resolve: &BTreeMap<String, IpAddr>,
 ) -> Vec<OriginAddress> {
-    let mut placed = sites.addresses().to_vec();
-    let is_said = |name: &str| sites.addresses().iter().any(|(said, ..)| said == name);
-    let is_said_at = |name: &str, port| {
-        let mut said = sites.addresses().iter();
-        said.any(|(said, at, _)| said == name && at.is_none_or(|at| at == port))
+    let mut result = sites.addresses().to_vec();
+    let has_site_address = |name: &str| {
+        sites
+            .addresses()
+            .iter()
+            .any(|(addresses, ..)| addresses == name)
     };
-    // Another site's origin may be there at another port.
-    let left = |name: &str| {
+    let has_address_at = |name: &str, port| {
+        let mut addresses = sites.addresses().iter();
+        addresses.any(|(addresses, at, _)| addresses == name && at.is_none_or(|at| at == port))
+    };
+    // Another site may have an origin with the same name at another port.
+    let remaining_ports = |name: &str| {
         let origins = sites.all().map(|site| site.origin());
-        let ports = origins.filter(|(_, host, port)| *host == name && !is_said_at(host, *port));
+        let ports = origins.filter(|(_, host, port)| *host == name && !has_address_at(host, *port));
         ports
             .map(|(_, _, port)| Some(port))
             .collect::<BTreeSet<_>>()
@@ -31,22 +35,22 @@ pub(crate) fn origin_addresses(
     for (name, &address) in resolve {
         let name = name.to_ascii_lowercase();
         // Names that an origin is contacted by have the address of its own name.
-        let asked = sites
+        let aliases = sites
             .connect_hosts()
             .iter()
             .filter(|(_, own)| **own == name);
-        let asked = asked.map(|(asked, _)| asked.clone());
+        let aliases = aliases.map(|(aliases, _)| aliases.clone());
         let of_itself = (!sites.connect_hosts().contains_key(&name)).then(|| name.clone());
-        let names = of_itself.into_iter().chain(asked);
+        let names = of_itself.into_iter().chain(aliases);
         for name in names {
-            let ports = match is_said(&name) {
-                true => left(&name),
+            let ports = match has_site_address(&name) {
+                true => remaining_ports(&name),
                 false => BTreeSet::from([None]),
             };
-            placed.extend(ports.into_iter().map(|port| (name.clone(), port, address)));
+            result.extend(ports.into_iter().map(|port| (name.clone(), port, address)));
         }
     }
-    placed
+    result
 }
 
 #[cfg(test)]
@@ -66,13 +70,13 @@ mod tests {
             [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
             [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
         let config = Config::parse(text).expect("a valid value");
-        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("the secret is long enough");
         let sites = Sites::compile(&config, &keys).expect("valid sites");
         let placed = origin_addresses(&sites, &config.upstream.resolve);
         let of = |name: &str| {
-            let of_it = placed.iter().filter(|(placed, ..)| placed == name);
-            let of_it = of_it.map(|(_, _, address)| address.to_string());
-            of_it.collect::<Vec<_>>().join(" ")
+            let matching = placed.iter().filter(|(placed, ..)| placed == name);
+            let matching = matching.map(|(_, _, address)| address.to_string());
+            matching.collect::<Vec<_>>().join(" ")
         };
         for (name, address) in [
             ("looked.test", "192.0.2.1"),
@@ -84,8 +88,8 @@ mod tests {
         ] {
             assert_eq!(of(name), address, "{name}");
         }
-        let of_said = placed.iter().filter(|(name, ..)| name == "said.test");
-        let at: Vec<_> = of_said.map(|(_, port, _)| *port).collect();
+        let of_site_address = placed.iter().filter(|(name, ..)| name == "said.test");
+        let at: Vec<_> = of_site_address.map(|(_, port, _)| *port).collect();
         assert_eq!(at, [Some(443), Some(8443), Some(9443)], "each where it is");
     }
 }

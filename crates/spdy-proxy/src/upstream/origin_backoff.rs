@@ -19,8 +19,8 @@ const MAX_HEALTH_ENTRIES: usize = 1024;
 struct Health {
     failures: u32,
     backoff_until: Option<Instant>,
-    /// When it answered last.
-    answered: Option<Instant>,
+    /// When it responded last.
+    last_response: Option<Instant>,
 }
 
 /// The recent results of all origins.
@@ -51,7 +51,7 @@ impl OriginBackoff {
         match health.backoff_until {
             Some(until) if until > now => true,
             Some(_) => {
-                // One is let through to see; the others wait for what it finds.
+                // One request is the probe; other requests fail until it has a result.
                 health.backoff_until = Some(now + self.duration);
                 false
             }
@@ -65,25 +65,25 @@ impl OriginBackoff {
             .entries
             .lock()
             .get(origin)
-            .and_then(|it| it.backoff_until);
+            .and_then(|health| health.backoff_until);
         until.is_some_and(|until| until > now)
     }
 
-    /// Records the result of a request to `origin`, which was sent at `asked`.
+    /// Records the result of a request to `origin`, which was sent at `sent_at`.
     pub(crate) fn record_result(
         &self,
         origin: Origin,
-        asked: Instant,
+        sent_at: Instant,
         error: Option<&Error>,
         now: Instant,
     ) {
-        // A body that does not come is another error, and its client's fault.
+        // A request body that does not arrive is another error, and the client's fault.
         let counts = error.is_some_and(|error| match error {
-            // Our own address rules deny it.
+            // The proxy's own address rules deny it.
             error if error.is_denied() => false,
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
-            // Counts only if the origin took nothing of a request. An answer that breaks off or cannot be read may concern one resource,
-            // and requests for that would close the site. Or the client broke off.
+            // Counts only if the origin did not read a request. A response that is incomplete or invalid may concern one resource, and requests
+            // for it would make the site unavailable. Or the client aborted the request.
             error => is_write_stalled(error),
         });
         if !(counts || error.is_none()) {
@@ -99,17 +99,21 @@ impl OriginBackoff {
         let health = all.entry(origin).or_default();
         if error.is_none() {
             *health = Health {
-                answered: Some(now),
+                last_response: Some(now),
                 ..Health::default()
             };
             return;
         }
-        // An origin that answered other requests meanwhile is slow for this resource only, and requests for that would close the site.
+        // An origin that responded to other requests meanwhile is slow for this resource only, and requests for it would make the site unavailable.
         let is_slow = error.is_some_and(|error| match error {
             Error::TimedOut { .. } => !error.is_unreachable(),
             error => is_write_stalled(error),
         });
-        if is_slow && health.answered.is_some_and(|answered| answered > asked) {
+        if is_slow
+            && health
+                .last_response
+                .is_some_and(|last_response| last_response > sent_at)
+        {
             return;
         }
         health.failures = health.failures.saturating_add(1);

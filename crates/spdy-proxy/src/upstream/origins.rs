@@ -12,7 +12,8 @@ use spdy_net::listen::trusted_proxies::TrustedProxies;
 use crate::request::client_origin::request_authority;
 use crate::request::forgeable_headers::FromTrustedProxy;
 use crate::request::forwarded::{self, is_secure};
-use crate::sites::site_table::{Site, Sites};
+use crate::sites::site::Site;
+use crate::sites::site_table::Sites;
 use crate::upstream::client::Upstream;
 
 /// The sites, and how their origins are contacted.
@@ -61,9 +62,9 @@ impl Origins {
         sites.clone()
     }
 
-    /// The site that `asked` is for.
-    pub(crate) fn site_for(&self, asked: &request::Parts) -> Option<Arc<Site>> {
-        self.site_named(request_authority(asked)?)
+    /// The site that `head` is for.
+    pub(crate) fn site_for(&self, head: &request::Parts) -> Option<Arc<Site>> {
+        self.site_named(request_authority(head)?)
     }
 
     fn site_named(&self, authority: &str) -> Option<Arc<Site>> {
@@ -76,23 +77,23 @@ impl Origins {
         sites.find_with_aliases(authority).cloned()
     }
 
-    /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `asked` is marked as its request, and
+    /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `head` is marked as its request, and
     /// `RequestInfo::secure` is set to what the proxy states.
     pub(crate) fn resolve_client(
         &self,
         from: Option<IpAddr>,
-        asked: &mut request::Parts,
+        head: &mut request::Parts,
     ) -> Option<IpAddr> {
         let from = from?;
         let Some(in_front) = self.trusted_proxy(from) else {
             return Some(from);
         };
-        let arrival: Option<&mut RequestInfo> = asked.extensions.get_mut();
-        if let (Some(arrival), Some(secure)) = (arrival, is_secure(&asked.headers)) {
+        let arrival: Option<&mut RequestInfo> = head.extensions.get_mut();
+        if let (Some(arrival), Some(secure)) = (arrival, is_secure(&head.headers)) {
             arrival.secure = secure;
         }
-        asked.extensions.insert(FromTrustedProxy);
-        Some(forwarded::client(&in_front, from, &asked.headers))
+        head.extensions.insert(FromTrustedProxy);
+        Some(forwarded::client(&in_front, from, &head.headers))
     }
 
     /// The client that sent `headers`, where `from` may be a proxy in front.

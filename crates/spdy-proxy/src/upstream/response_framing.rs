@@ -1,4 +1,4 @@
-//! Makes the end of an origin's answer unambiguous for every later reader (RFC 9112 §6.3).
+//! Makes the end of an origin's response unambiguous for every later reader (RFC 9112 §6.3).
 
 use http::{HeaderMap, Response, StatusCode, header};
 use spdy::body::Body;
@@ -6,7 +6,7 @@ use spdy_client::origin::Origin;
 
 use crate::upstream::error::UpstreamError;
 
-/// Fails if the fields of an answer of `origin` give it two ends, or it has a transfer coding that is not decoded.
+/// Fails if the end of a response of `origin` is ambiguous, or it has a transfer coding that is not decoded.
 pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else {
@@ -25,16 +25,20 @@ pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), U
     }
 }
 
-/// Whether these transfer codings are more than chunked alone. A single unregistered name does not count: such an answer ends with its
+/// Whether these transfer codings are more than chunked alone. A single unregistered name does not count: such a response ends with its
 /// connection (RFC 9112 §6.3).
 fn has_unsupported_transfer_coding(codings: &str) -> bool {
     let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
-    let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));
+    let is_any = |coding: &str| {
+        registered
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(coding))
+    };
     codings.contains([',', ';']) || is_any(codings.trim())
 }
 
-/// Has the length of an answer stand there once, as a number, as the body was read by: `4, 4` is good to read, and not to pass on
-/// (RFC 9110 §8.6). An answer that has no content has none.
+/// Sets `Content-Length` once, as the number by which the body was read: `4, 4` may be read, but not passed on (RFC 9110 §8.6). A response
+/// without content gets none.
 pub(crate) fn normalize_content_length(response: &mut Response<Body>) {
     let status = response.status();
     let headers = response.headers_mut();

@@ -1,7 +1,7 @@
 //! Answers that come over HTTP/1.1 and are not stored: each holds a connection to its origin for as long as its client reads.
 //!
 //! A slow reader does nothing wrong, and has no effect while connections are free for others. When a request waits for a connection, and
-//! more than a limit are held by readers that were idle for longer than `SLOW_AFTER`, answers are broken off until the limit is met. Those
+//! more than a limit are held by readers that were idle for longer than `SLOW_AFTER`, responses are broken off until the limit is met. Those
 //! with the lowest rate go first. So clients that read as slowly as the listener lets them hold some of a site's connections, and not all.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(crate) const SLOW_AFTER: Duration = Duration::from_secs(1);
 )]
 pub(crate) struct SlowReaderAborted;
 
-/// The readers of answers, by origin.
+/// The readers of responses, by origin.
 #[derive(Debug)]
 pub(crate) struct SlowReaders {
     most: usize,
@@ -38,7 +38,7 @@ pub(crate) struct SlowReaders {
 }
 
 impl SlowReaders {
-    /// `most` answers of one origin are never broken off.
+    /// `most` responses of one origin are never aborted.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -72,7 +72,7 @@ impl SlowReaders {
         })
     }
 
-    /// Breaks off the slowest answers of `origin`, until no more are left than may stay.
+    /// Aborts the slowest responses of `origin` until the limit is met.
     pub(crate) fn abort_slowest(&self, origin: &Origin, now: Instant) {
         let readers: Vec<_> = match self.lock().get(origin) {
             Some(readers) => readers.iter().filter_map(Weak::upgrade).collect(),
@@ -93,7 +93,7 @@ impl SlowReaders {
         }
     }
 
-    /// How many were broken off since the last call.
+    /// The number of aborted responses since the last call.
     pub(crate) fn take_aborted(&self) -> u64 {
         self.broken_off.swap(0, Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl SlowReaders {
     }
 }
 
-/// The reader of an answer.
+/// The reader of a response.
 #[derive(Debug)]
 struct TrackedReader {
     since: Instant,
@@ -114,9 +114,9 @@ struct TrackedReader {
 struct State {
     /// `None` when it has ended or was broken off.
     body: Option<Body>,
-    /// That were read.
+    /// Bytes that were read.
     bytes: u64,
-    /// How long the reader had something and did not ask for more, before `idle_since`.
+    /// How long the reader had data and did not read on, before `idle_since`.
     idle: Duration,
     /// Since when the reader is idle; `None` if it is not.
     idle_since: Option<Instant>,
@@ -209,7 +209,8 @@ mod tests {
     #[test]
     fn waiting_finished_or_active_readers_are_not_slow() {
         let runtime = SharedRuntime::new(TokioRuntime::start());
-        let origin = Origin::of(&"http://origin.test/".parse().expect("a URI")).expect("one");
+        let origin = Origin::of(&"http://origin.test/".parse().expect("a URI"))
+            .expect("the URL has an origin");
         let readers = SlowReaders::new(0);
         let read = |body: Body| readers.read(origin.clone(), body, &runtime);
         let mut waits = read(pieces(1));

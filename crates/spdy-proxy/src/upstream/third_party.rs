@@ -1,4 +1,4 @@
-//! Requests to other hosts, within the limits that the rules set for their answers.
+//! Requests to other hosts, within the limits that the rules set for their responses.
 
 use futures_util::future::{Either, select};
 use http::{Request, Response};
@@ -14,7 +14,7 @@ use crate::telemetry::counters::Counters;
 use crate::upstream::client::Upstream;
 use crate::upstream::error::UpstreamError;
 
-/// What a host's answers may cost a site.
+/// The limits for a host's responses to a site.
 pub(crate) struct ThirdPartyLimits<'a> {
     pub(crate) site: &'a str,
     pub(crate) limits: HostLimits,
@@ -22,31 +22,31 @@ pub(crate) struct ThirdPartyLimits<'a> {
 }
 
 impl Upstream {
-    /// Sends `request` to another host; the body of its answer fails past the limits.
+    /// Sends `request` to the third party `host`. The body of the response fails past the limits.
     pub(crate) async fn fetch_third_party(
         &self,
-        of_host: &ThirdPartyLimits<'_>,
+        host: &ThirdPartyLimits<'_>,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
-        let (origin, limits) = (Origin::of(request.uri())?, &of_host.limits);
-        let place = (of_host.site.to_owned(), origin.clone(), limits.fetches);
-        let seat = Box::pin(self.fetch_limits.acquire(place, limits.fetches));
-        let patience = self
+        let (origin, limits) = (Origin::of(request.uri())?, &host.limits);
+        let key = (host.site.to_owned(), origin.clone(), limits.fetches);
+        let permit = Box::pin(self.fetch_limits.acquire(key, limits.fetches));
+        let timer = self
             .runtime
             .sleep_until(self.runtime.now() + self.queue_timeout);
-        let seat = match select(seat, patience).await {
-            Either::Left((seat, _)) => seat,
+        let permit = match select(permit, timer).await {
+            Either::Left((permit, _)) => permit,
             Either::Right(_) => return Err(UpstreamError::FetchLimitTimeout(origin)),
         };
         // The time that a request waits for a permit does not count for the host.
         let begun = self.runtime.now();
         let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
         let after = after.min(limits.fetch_timeout);
-        let asked = Box::pin(self.fetch(OriginKind::ThirdParty, request, priority));
-        let patience = self.runtime.sleep_until(begun + after);
-        let response = match select(asked, patience).await {
-            Either::Left((answered, _)) => answered?,
+        let exchange = Box::pin(self.fetch(OriginKind::ThirdParty, request, priority));
+        let timer = self.runtime.sleep_until(begun + after);
+        let response = match select(exchange, timer).await {
+            Either::Left((result, _)) => result?,
             Either::Right(_) => {
                 let late = Error::TimedOut {
                     phase: TimeoutPhase::Response,
@@ -58,7 +58,7 @@ impl Upstream {
             }
         };
         let deadline = self.runtime.sleep_until(begun + limits.fetch_timeout);
-        let counters = of_host.counters.clone();
-        Ok(response.map(|body| limit_body(body, limits.max_bytes, deadline, seat, counters)))
+        let counters = host.counters.clone();
+        Ok(response.map(|body| limit_body(body, limits.max_bytes, deadline, permit, counters)))
     }
 }

@@ -15,7 +15,7 @@ use crate::upstream::concurrency::KeyedSemaphore;
 #[derive(Debug)]
 pub(crate) struct UploadLimit {
     most: usize,
-    seats: KeyedSemaphore<Origin>,
+    permits: KeyedSemaphore<Origin>,
 }
 
 impl UploadLimit {
@@ -23,17 +23,17 @@ impl UploadLimit {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
-            seats: KeyedSemaphore::default(),
+            permits: KeyedSemaphore::default(),
         }
     }
 
     /// A permit for a body to `origin`, once one is free.
     pub(crate) async fn acquire(&self, origin: &Origin) -> OwnedSemaphorePermit {
-        self.seats.acquire(origin.clone(), self.most).await
+        self.permits.acquire(origin.clone(), self.most).await
     }
 }
 
 /// A body that holds a permit until it ends.
-pub(crate) fn with_permit(body: Body, seat: OwnedSemaphorePermit) -> Body {
-    with_guard(body, seat, |_| {})
+pub(crate) fn with_permit(body: Body, permit: OwnedSemaphorePermit) -> Body {
+    with_guard(body, permit, |_| {})
 }

@@ -42,28 +42,27 @@ use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 use crate::websocket::tunnel::{self, TunnelStats};
 
-/// Requests the WebSocket `wanted` from the origin, and connects the client's connection with it.
+/// Requests the WebSocket `request` from the origin, and connects the client's connection with it.
 pub(crate) async fn open(
     context: &Arc<FetchContext>,
-    wanted: ProxyRequest,
+    request: ProxyRequest,
     limits: WebSocketConfig,
 ) -> Response<Body> {
     let counters = &context.telemetry.counters;
-    let limits_of_client = &context.client_limits;
-    if let Some(refused) = limits_of_client.reject_over_rate(&wanted, context.clock.now(), counters)
-    {
+    let client_limits = &context.client_limits;
+    if let Some(refused) = client_limits.reject_over_rate(&request, context.clock.now(), counters) {
         return refused;
     }
-    let place = match limits_of_client.websockets.acquire(wanted.from, limits) {
-        Ok(place) => place,
+    let permit = match client_limits.websockets.acquire(request.from, limits) {
+        Ok(permit) => permit,
         Err(limit) => {
             counters.count(CounterFamily::Limits, limit);
             return limit_reached();
         }
     };
-    let uri = wanted.ask.uri.clone();
-    let switched = request_upgrade(context, &wanted).await;
-    let mut response = match switched {
+    let uri = request.head.uri.clone();
+    let result = request_upgrade(context, &request).await;
+    let mut response = match result {
         Err(error) => {
             tracing::debug!(%error, %uri, "WebSocket handshake with the origin failed");
             error.count(counters);
@@ -74,66 +73,73 @@ pub(crate) async fn open(
             let class = class_of(response.status());
             counters.count(CounterFamily::Origins, class);
             let (mut head, body) = response.into_parts();
-            to_client_head(&wanted, &mut head);
+            to_client_head(&request, &mut head);
             // Its connection is in no pool, and has no other bound.
-            let response = Response::from_parts(head, with_guard(body, place, |_| {}));
+            let response = Response::from_parts(head, with_guard(body, permit, |_| {}));
             respond::with_outcome(response, Outcome::UNCACHEABLE)
         }
-        Ok(UpgradeOutcome::Upgraded(head, _)) if !is_valid_upgrade(&wanted, &head) => {
+        Ok(UpgradeOutcome::Upgraded(head, _)) if !is_valid_upgrade(&request, &head) => {
             tracing::debug!(%uri, fields = ?head.headers(), "the origin switched to another protocol than requested");
             counters.count(CounterFamily::Origins, "invalid-response");
             unexpected_protocol()
         }
         Ok(UpgradeOutcome::Upgraded(head, origin)) => {
             counters.count(CounterFamily::Origins, "1xx");
-            start_tunnel(context.clone(), &wanted, head, origin, place, limits)
+            start_tunnel(context.clone(), &request, head, origin, permit, limits)
         }
     };
     CacheStatus::forwarded(CACHE_NAME, Forward::Bypass).append_to(response.headers_mut());
     response
 }
 
-/// The answer of the site's own origin to the handshake.
+/// The response of the site's own origin to the handshake.
 async fn request_upgrade(
     context: &FetchContext,
-    wanted: &ProxyRequest,
+    proxy_request: &ProxyRequest,
 ) -> Result<UpgradeOutcome, UpstreamError> {
-    let mut ask = wanted.ask.clone();
-    ask.headers.remove(header::CONTENT_LENGTH);
-    websocket_handshake::set_upgrade_headers(&mut ask.headers);
-    let mut spans = FetchSpans::of(context.telemetry.spans(), wanted, Forward::Bypass, false);
-    let asking = spans.as_mut().map(|it| it.ask(wanted, &mut ask.headers));
-    let request = Request::from_parts(ask, Body::empty());
-    let switched = context.origins.upstream().upgrade(request).await;
-    if let Some(asking) = asking {
-        let told = switched.as_ref();
+    let mut head = proxy_request.head.clone();
+    head.headers.remove(header::CONTENT_LENGTH);
+    websocket_handshake::set_upgrade_headers(&mut head.headers);
+    let mut spans = FetchSpans::of(
+        context.telemetry.spans(),
+        proxy_request,
+        Forward::Bypass,
+        false,
+    );
+    let span = spans
+        .as_mut()
+        .map(|spans| spans.start_request(proxy_request, &mut head.headers));
+    let request = Request::from_parts(head, Body::empty());
+    let outcome = context.origins.upstream().upgrade(request).await;
+    if let Some(span) = span {
+        let result = outcome.as_ref();
         // The request goes over HTTP/1.1 only.
-        asking.answered(told.map(|switched| (switched.status(), Version::HTTP_11)));
+        span.finish(result.map(|outcome| (outcome.status(), Version::HTTP_11)));
     }
-    switched
+    outcome
 }
 
-/// 101, with what becomes of the connection.
+/// The 101 for the client, with the handler of the upgraded connection.
 fn start_tunnel(
     context: Arc<FetchContext>,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     head: Response<()>,
     origin: BoxIo,
-    place: WebSocketPermit,
+    permit: WebSocketPermit,
     limits: WebSocketConfig,
 ) -> Response<Body> {
     let (mut head, ()) = head.into_parts();
-    to_client_head(wanted, &mut head);
+    to_client_head(request, &mut head);
     websocket_handshake::set_upgrade_headers(&mut head.headers);
-    let agreed = WebSocketConnection {
+    let connection = WebSocketConnection {
         context,
         passed: TunnelStats::NOTHING,
-        _place: place,
+        _permit: permit,
     };
     let idle = limits.idle_timeout();
     head.extensions
         .insert(UpgradeHandler::new(move |client, stop| async move {
-            agreed.run(client, origin, idle, &stop).await;
+            connection.run(client, origin, idle, &stop).await;
         }));
     respond::with_outcome(
         Response::from_parts(head, Body::empty()),
@@ -141,15 +147,15 @@ fn start_tunnel(
     )
 }
 
-/// A WebSocket that its origin agreed to; dropped, it is counted, though its client may have left before it began.
+/// A WebSocket that the origin accepted. It is counted when it is dropped, even if the client left before it began.
 struct WebSocketConnection {
     context: Arc<FetchContext>,
     passed: TunnelStats,
-    _place: WebSocketPermit,
+    _permit: WebSocketPermit,
 }
 
 impl WebSocketConnection {
-    /// Carries its bytes to its end.
+    /// Runs the tunnel to its end.
     async fn run(mut self, client: BoxIo, origin: BoxIo, idle: Duration, stop: &Latch) {
         self.passed = tunnel::run(client, origin, idle, stop, &self.context.clock.runtime).await;
     }
@@ -166,24 +172,24 @@ impl Drop for WebSocketConnection {
     }
 }
 
-/// Whether a 101 agrees to the WebSocket `wanted`.
-fn is_valid_upgrade(wanted: &ProxyRequest, head: &Response<()>) -> bool {
-    websocket_handshake::accepts_upgrade(&wanted.ask.headers, head.version(), head.headers())
+/// Whether a 101 accepts the WebSocket of `request`.
+fn is_valid_upgrade(request: &ProxyRequest, head: &Response<()>) -> bool {
+    websocket_handshake::accepts_upgrade(&request.head.headers, head.version(), head.headers())
 }
 
-/// Makes of an origin's head the one that a client gets.
-fn to_client_head(wanted: &ProxyRequest, head: &mut response::Parts) {
+/// Changes the head of an origin's response to the one that the client gets.
+fn to_client_head(request: &ProxyRequest, head: &mut response::Parts) {
     let headers = &mut head.headers;
     forward_headers::remove_hop_by_hop(headers);
-    // As for any answer: the proxy sets alternative services itself (RFC 7838).
+    // As for any response: the proxy sets alternative services itself (RFC 7838).
     headers.remove(header::ALT_SVC);
-    wanted.rewrite_location(headers);
-    forward_headers::append_via(headers, head.version, &wanted.site.name);
+    request.rewrite_location(headers);
+    forward_headers::append_via(headers, head.version, &request.site.name);
     // The protocol of the connection to the client.
     head.version = Version::HTTP_11;
 }
 
-/// As many are open as may be.
+/// The response when a limit of WebSockets is reached.
 fn limit_reached() -> Response<Body> {
     let text = "too many WebSockets are open; try again soon\n";
     let mut response = respond::plain(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -192,11 +198,11 @@ fn limit_reached() -> Response<Body> {
     respond::with_outcome(response, Outcome::RATE_LIMITED)
 }
 
-/// The origin switches to a protocol that was not requested (RFC 9209 §2.3.26).
+/// The response when the origin switches to a protocol that was not requested (RFC 9209 §2.3.26).
 fn unexpected_protocol() -> Response<Body> {
     let text = "the origin switched to a protocol that was not requested\n";
     let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);
-    let why = HeaderValue::from_static("spdy; error=http_upgrade_failed");
-    response.headers_mut().insert(PROXY_STATUS, why);
+    let proxy_status = HeaderValue::from_static("spdy; error=http_upgrade_failed");
+    response.headers_mut().insert(PROXY_STATUS, proxy_status);
     respond::with_outcome(response, Outcome::UNREACHABLE)
 }

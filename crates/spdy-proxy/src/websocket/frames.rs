@@ -18,47 +18,47 @@ const LENGTH: u8 = 0x7f;
 /// The endpoint goes away (RFC 6455 §7.4.1).
 const GOING_AWAY: u16 = 1001;
 
-/// Where the bytes that passed so far end.
+/// The position in the frames of the bytes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; LONGEST_HEAD],
-    /// Bytes of the head that are here.
-    known: usize,
-    /// Bytes of payload to come.
-    left: u64,
+    /// Bytes of the current head so far.
+    head_bytes: usize,
+    /// Bytes of the current payload that are missing.
+    remaining_payload: u64,
     is_closed: bool,
 }
 
 impl Frames {
-    /// `bytes` come next.
+    /// Parses the next `bytes`.
     pub(crate) fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            if self.left > 0 {
-                let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            if self.remaining_payload > 0 {
+                let most = usize::try_from(self.remaining_payload).unwrap_or(usize::MAX);
                 let passed = most.min(bytes.len());
-                self.left -= passed as u64;
+                self.remaining_payload -= passed as u64;
                 bytes = &bytes[passed..];
                 continue;
             }
-            self.head[self.known] = bytes[0];
-            self.known += 1;
+            self.head[self.head_bytes] = bytes[0];
+            self.head_bytes += 1;
             bytes = &bytes[1..];
-            if self.known == self.head_len() {
+            if self.head_bytes == self.head_len() {
                 self.is_closed |= self.head[0] & KIND == CLOSE;
-                self.left = self.payload_len();
-                self.known = 0;
+                self.remaining_payload = self.payload_len();
+                self.head_bytes = 0;
             }
         }
     }
 
-    /// Whether one that closes has passed.
+    /// Whether a close frame has passed.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// How long the head is, as far as that is known.
+    /// The length of the head, as far as its bytes so far show it.
     fn head_len(&self) -> usize {
-        if self.known < 2 {
+        if self.head_bytes < 2 {
             return 2;
         }
         let mask = if self.head[1] & MASKED == 0 { 0 } else { 4 };
@@ -84,9 +84,9 @@ impl Frames {
         }
     }
 
-    /// A frame that ends the WebSocket, where one may follow: between two frames, and behind none that closes.
+    /// A close frame, if one may follow: between two frames, and not after a close frame.
     pub(crate) fn close_frame(&self, masked: bool) -> Option<Vec<u8>> {
-        if self.known > 0 || self.left > 0 || self.is_closed {
+        if self.head_bytes > 0 || self.remaining_payload > 0 || self.is_closed {
             return None;
         }
         let code = GOING_AWAY.to_be_bytes();
@@ -143,14 +143,14 @@ mod tests {
                 .collect();
             let mut ends = vec![0];
             for frame in &frames {
-                ends.push(ends.last().expect("there is one") + frame.len());
+                ends.push(ends.last().expect("the first end is 0") + frame.len());
             }
             let wire = frames.concat();
-            let (mut passed, mut seen) = (Frames::default(), 0);
+            let (mut parser, mut position) = (Frames::default(), 0);
             for piece in wire.chunks(cut) {
-                passed.advance(piece);
-                seen += piece.len();
-                prop_assert_eq!(passed.close_frame(false).is_some(), ends.contains(&seen));
+                parser.advance(piece);
+                position += piece.len();
+                prop_assert_eq!(parser.close_frame(false).is_some(), ends.contains(&position));
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Copies bytes both ways between a client and an origin, once they use another protocol than HTTP.
 //!
 //! ```text
-//!  client ──▶ 8 KiB ──▶ origin      neither is read while the other takes nothing
+//!  client ──▶ 8 KiB ──▶ origin      a side is not read while the other side does not read
 //!         ◀── 8 KiB ◀──
-//!    one ends its half, or is cut off ─▶ what it said passes, the other's half is ended, and what comes back still passes
-//!    nothing passes for `idle`, or we stop ─▶ both are told by a frame that closes, if one fits, and have a second to say the same
+//!    one ends its half, or is cut off ─▶ its bytes are delivered, the other half is ended, and bytes in the other direction are still delivered
+//!    nothing passes for `idle`, or we stop ─▶ both get a close frame, if one fits in the stream, and have a second to close
 //! ```
 
 use std::io;
@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, cop
 
 use crate::websocket::frames::Frames;
 
-/// How long both sides have to end it from their side, too.
+/// How long both sides have to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The size of one read of discarded bytes.
 const DISCARD_BUFFER_BYTES: usize = 4096;
@@ -36,14 +36,14 @@ pub(crate) enum TunnelEnd {
     Origin,
     /// Nothing passed for too long.
     Idle,
-    /// We stop.
+    /// The program stops.
     Shutdown,
-    /// A connection broke, or a peer took nothing, before either ended it.
+    /// A connection failed, or a peer did not read, before either side ended it.
     Error,
 }
 
 impl TunnelEnd {
-    /// The other side's.
+    /// The end by the other side.
     fn other(self) -> Self {
         match self {
             Self::Client => Self::Origin,
@@ -64,18 +64,18 @@ impl TunnelEnd {
     }
 }
 
-/// What a tunnel came to.
+/// The result of a tunnel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct TunnelStats {
     pub(crate) end: TunnelEnd,
-    /// Bytes that the origin took.
+    /// Bytes that were written to the origin.
     pub(crate) to_origin: u64,
-    /// Bytes that the client took.
+    /// Bytes that were written to the client.
     pub(crate) to_client: u64,
 }
 
 impl TunnelStats {
-    /// Of one that ended before it began.
+    /// The result of a tunnel that ended before it began.
     pub(crate) const NOTHING: Self = Self {
         end: TunnelEnd::Error,
         to_origin: 0,
@@ -91,13 +91,13 @@ pub(crate) async fn run(
     stop: &Latch,
     runtime: &SharedRuntime,
 ) -> TunnelStats {
-    let seen = TunnelActivity::new(runtime.now());
+    let activity = TunnelActivity::new(runtime.now());
     let side = |io, end| Side {
         io,
         end,
-        seen: &seen,
+        activity: &activity,
         runtime,
-        taken: 0,
+        written_bytes: 0,
         frames: Frames::default(),
     };
     let (mut client, mut origin) = (
@@ -105,15 +105,15 @@ pub(crate) async fn run(
         side(origin, TunnelEnd::Origin),
     );
     let end = {
-        let copying = pin!(copy_bidirectional(&mut client, &mut origin));
-        let silent = pin!(seen.idle_timeout(idle, runtime));
-        let given_up = select(silent, stop.wait());
-        match select(copying, given_up).await {
-            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Error),
+        let copy = pin!(copy_bidirectional(&mut client, &mut origin));
+        let idle_timeout = pin!(activity.idle_timeout(idle, runtime));
+        let idle_or_stop = select(idle_timeout, stop.wait());
+        match select(copy, idle_or_stop).await {
+            Either::Left((Ok(_), _)) => activity.lock().first.unwrap_or(TunnelEnd::Error),
             Either::Left((Err(error), _)) => {
                 tracing::debug!(%error, "WebSocket tunnel failed");
                 // Browsers close the connection after their last frame without ending TLS.
-                seen.lock().first.unwrap_or(TunnelEnd::Error)
+                activity.lock().first.unwrap_or(TunnelEnd::Error)
             }
             Either::Right((Either::Left(_), _)) => TunnelEnd::Idle,
             Either::Right((Either::Right(_), _)) => TunnelEnd::Shutdown,
@@ -125,12 +125,12 @@ pub(crate) async fn run(
     }
     TunnelStats {
         end,
-        to_origin: origin.taken,
-        to_client: client.taken,
+        to_origin: origin.written_bytes,
+        to_client: client.written_bytes,
     }
 }
 
-/// What both sides know.
+/// The state that both sides share.
 struct TunnelActivity(Mutex<ActivityState>);
 
 struct ActivityState {
@@ -161,15 +161,15 @@ impl TunnelActivity {
     }
 }
 
-/// One side's connection, and what is known of it.
+/// The connection of one side, and its state.
 struct Side<'a> {
     io: BoxIo,
-    /// What its end is called.
+    /// The end that this side causes.
     end: TunnelEnd,
-    seen: &'a TunnelActivity,
+    activity: &'a TunnelActivity,
     runtime: &'a SharedRuntime,
     /// Bytes that were written to it.
-    taken: u64,
+    written_bytes: u64,
     /// Those bytes, as frames.
     frames: Frames,
 }
@@ -186,13 +186,8 @@ impl Side<'_> {
             return;
         }
         // A connection that is closed with unread bytes is reset, and the last bytes sent are lost with it.
-        let mut thrown_away = [0; DISCARD_BUFFER_BYTES];
-        while self
-            .io
-            .read(&mut thrown_away)
-            .await
-            .is_ok_and(|len| len > 0)
-        {}
+        let mut discarded = [0; DISCARD_BUFFER_BYTES];
+        while self.io.read(&mut discarded).await.is_ok_and(|len| len > 0) {}
     }
 }
 
@@ -211,12 +206,12 @@ impl AsyncRead for Side<'_> {
         let this = &mut *self;
         let before = into.filled().len();
         let polled = match Pin::new(&mut this.io).poll_read(cx, into) {
-            // Earlier bytes are for the other side, and its answer may still be read.
+            // Earlier bytes are for the other side, and its response may still be read.
             Poll::Ready(Err(error)) if is_end(&error) => Poll::Ready(Ok(())),
             polled => polled,
         };
         if matches!(polled, Poll::Ready(Ok(()))) && into.filled().len() == before {
-            this.seen.lock().first.get_or_insert(this.end);
+            this.activity.lock().first.get_or_insert(this.end);
         }
         polled
     }
@@ -232,12 +227,12 @@ impl AsyncWrite for Side<'_> {
         let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
         if let Poll::Ready(Ok(len)) = polled {
             this.frames.advance(&bytes[..len]);
-            this.taken += len as u64;
-            let mut seen = this.seen.lock();
-            seen.at = this.runtime.now();
+            this.written_bytes += len as u64;
+            let mut state = this.activity.lock();
+            state.at = this.runtime.now();
             if this.frames.is_closed() {
                 // The side that closes the connection first does not matter: servers should do it (RFC 6455 §7.1.1).
-                seen.first.get_or_insert(this.end.other());
+                state.first.get_or_insert(this.end.other());
             }
         }
         polled
@@ -263,35 +258,35 @@ mod tests {
     use super::*;
 
     /// Gives its bytes, breaks off then, and takes everything that is written.
-    struct Cut {
-        says: VecDeque<u8>,
+    struct CutConnection {
+        input: VecDeque<u8>,
         how: io::ErrorKind,
-        took: Arc<Mutex<Vec<u8>>>,
+        written: Arc<Mutex<Vec<u8>>>,
     }
 
-    impl AsyncRead for Cut {
+    impl AsyncRead for CutConnection {
         fn poll_read(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
             into: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            if self.says.is_empty() {
+            if self.input.is_empty() {
                 return Poll::Ready(Err(self.how.into()));
             }
-            let most = into.remaining().min(self.says.len());
-            let said: Vec<u8> = self.says.drain(..most).collect();
-            into.put_slice(&said);
+            let most = into.remaining().min(self.input.len());
+            let bytes: Vec<u8> = self.input.drain(..most).collect();
+            into.put_slice(&bytes);
             Poll::Ready(Ok(()))
         }
     }
 
-    impl AsyncWrite for Cut {
+    impl AsyncWrite for CutConnection {
         fn poll_write(
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
             bytes: &[u8],
         ) -> Poll<io::Result<usize>> {
-            self.took.lock().extend(bytes);
+            self.written.lock().extend(bytes);
             Poll::Ready(Ok(bytes.len()))
         }
 
@@ -308,16 +303,16 @@ mod tests {
     #[tokio::test]
     async fn tunnel_delivers_both_directions_after_half_close() {
         use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-        for (how, wanted, ended) in [
+        for (how, expected, expected_end) in [
             (UnexpectedEof, 6000, TunnelEnd::Origin),
             (ConnectionReset, 6000, TunnelEnd::Origin),
             (BrokenPipe, 1000, TunnelEnd::Error),
         ] {
-            let took = Arc::<Mutex<Vec<u8>>>::default();
-            let origin = Cut {
-                says: vec![0; 6000].into(),
+            let written = Arc::<Mutex<Vec<u8>>>::default();
+            let origin = CutConnection {
+                input: vec![0; 6000].into(),
                 how,
-                took: took.clone(),
+                written: written.clone(),
             };
             let (mut client, far) = duplex(1000);
             let runtime = SharedRuntime::new(Clock::default());
@@ -325,15 +320,18 @@ mod tests {
                 let (idle, stop) = (Duration::from_secs(300), Latch::new());
                 run(Box::new(far), Box::new(origin), idle, &stop, &runtime).await
             });
-            let mut got = Vec::new();
-            client.read_to_end(&mut got).await.expect("a clean end");
-            assert_eq!(got.len(), wanted, "{how}");
+            let mut received = Vec::new();
+            client
+                .read_to_end(&mut received)
+                .await
+                .expect("a clean end");
+            assert_eq!(received.len(), expected, "{how}");
             client.write_all(b"goodbye").await.ok();
             drop(client);
-            let passed = running.await.expect("no panic");
-            assert_eq!(passed.end, ended, "{how}");
-            let all_back = ended == TunnelEnd::Origin;
-            assert_eq!(*took.lock() == b"goodbye", all_back, "{how}");
+            let stats = running.await.expect("no panic");
+            assert_eq!(stats.end, expected_end, "{how}");
+            let all_back = expected_end == TunnelEnd::Origin;
+            assert_eq!(*written.lock() == b"goodbye", all_back, "{how}");
         }
     }
 }

@@ -27,7 +27,7 @@ fn each_abuse_is_refused_with_its_reason() {
         let request = request.body(()).unwrap();
         let outcome = rules
             .open(&case.target)
-            .and_then(|moved| anonymize::request(&rules, &moved, &request));
+            .and_then(|proxied| anonymize::request(&rules, &proxied, &request));
         match outcome {
             Ok(upstream) => panic!("{}: {} was opened: {upstream:?}", case.name, case.target),
             Err(refusal) => assert_eq!(refusal.name(), case.refusal, "{}: {refusal}", case.name),
@@ -49,13 +49,13 @@ fn unmodified_base_of_abuses_is_accepted() {
         written("/.spdy/1/{k open.test}/s/open.test/a.png"),
         written("/.spdy/1/{u shared.test /lib.js}/s/shared.test/lib.js"),
     ] {
-        let moved = rules
+        let proxied = rules
             .open(&target)
             .unwrap_or_else(|refusal| panic!("{target}: {refusal}"));
-        let upstream = anonymize::request(&rules, &moved, &Request::new(())).unwrap();
+        let upstream = anonymize::request(&rules, &proxied, &Request::new(())).unwrap();
         assert_eq!(upstream.method, "GET");
-        assert!(target.ends_with(moved.target()), "{target}");
-        assert_eq!(moved.path(), target);
+        assert!(target.ends_with(proxied.target()), "{target}");
+        assert_eq!(proxied.path(), target);
     }
 }
 

@@ -14,14 +14,14 @@ fn own(text: &str) -> String {
     css::rewrite(&rules(), &sheet, text, &mut |_| {}).into_owned()
 }
 
-fn moved_of(rules: &Rules, path: &str, text: &str) -> String {
-    let moved = rules.open(path).unwrap();
-    let sheet = StylesheetContext::moved(rules, &moved, &moved);
+fn rewrite_proxied_at(rules: &Rules, path: &str, text: &str) -> String {
+    let proxied = rules.open(path).unwrap();
+    let sheet = StylesheetContext::moved(rules, &proxied, &proxied);
     css::rewrite(rules, &sheet, text, &mut |_| {}).into_owned()
 }
 
-fn moved(text: &str) -> String {
-    moved_of(&rules(), "/.spdy/1/-/s/cdn.test/css/a.css", text)
+fn rewrite_proxied(text: &str) -> String {
+    rewrite_proxied_at(&rules(), "/.spdy/1/-/s/cdn.test/css/a.css", text)
 }
 
 #[test]
@@ -59,28 +59,28 @@ fn proxied_stylesheet_rewrites_root_relative_only() {
         "a{b:url(?x)}",
         "a{--x:url(rel.png)}",
     ] {
-        assert_eq!(moved(untouched), untouched);
+        assert_eq!(rewrite_proxied(untouched), untouched);
     }
     assert_eq!(
-        moved("a{--x:url(/i.png) url(' /j.png')}"),
+        rewrite_proxied("a{--x:url(/i.png) url(' /j.png')}"),
         "a{--x:url(/.spdy/1/-/s/cdn.test/i.png) url('/.spdy/1/-/s/cdn.test/j.png')}",
         "for every use of the font"
     );
     assert_eq!(
-        moved("a{b:url(/i.png)}"),
+        rewrite_proxied("a{b:url(/i.png)}"),
         "a{b:url(/.spdy/1/-/s/cdn.test/i.png)}"
     );
     assert_eq!(
-        moved("a{b:url(../../i.png)}"),
+        rewrite_proxied("a{b:url(../../i.png)}"),
         "a{b:url(/.spdy/1/-/s/cdn.test/i.png)}",
         "past the root"
     );
     assert_eq!(
-        moved("a{b:url(https://www.site.test/i.png)}"),
+        rewrite_proxied("a{b:url(https://www.site.test/i.png)}"),
         "a{b:url(https://www.site.test/i.png)}"
     );
     assert_eq!(
-        moved("a{b:url(//www.site.test/i.png)}"),
+        rewrite_proxied("a{b:url(//www.site.test/i.png)}"),
         "a{b:url(//www.site.test/i.png)}"
     );
 }
@@ -98,7 +98,7 @@ fn proxied_stylesheet_has_absolute_urls_for_unproxied() {
         },
         support::keys(),
     );
-    let rewritten = |text| moved_of(&rules, "/.spdy/1/-/s/part.test/css/a.css", text);
+    let rewritten = |text| rewrite_proxied_at(&rules, "/.spdy/1/-/s/part.test/css/a.css", text);
     assert_eq!(
         rewritten("a{b:url(../i.png)}"),
         "a{b:url(https://part.test/i.png)}",
@@ -126,7 +126,7 @@ fn discovered_stylesheet_gets_no_capabilities_for_other_hosts() {
     };
     let head = path.strip_suffix("/a.css").unwrap();
     assert_eq!(
-        moved_of(
+        rewrite_proxied_at(
             &rules,
             &path,
             "a{b:url(/i.png) url(i.png) url(https://next.test/i.png) url(https://cdn.test/i.png)}"
@@ -140,9 +140,9 @@ fn discovered_stylesheet_gets_no_capabilities_for_other_hosts() {
 #[test]
 fn redirected_stylesheet_uses_final_url_as_base() {
     let rules = rules();
-    let asked = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
+    let requested = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
     let last = rules.open("/.spdy/1/-/s/cdn.test/v2/a.css").unwrap();
-    let sheet = StylesheetContext::moved(&rules, &asked, &last);
+    let sheet = StylesheetContext::moved(&rules, &requested, &last);
     let rewritten = css::rewrite(&rules, &sheet, "a{b:url(i.png)}", &mut |_| {});
     assert_eq!(rewritten, "a{b:url(/.spdy/1/-/s/cdn.test/v2/i.png)}");
 }
@@ -202,8 +202,8 @@ fn other_encodings_keep_their_bytes() {
 #[test]
 fn unreadable_stylesheet_with_custom_property_url_is_imported() {
     let rules = rules();
-    let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
-    let sheet = StylesheetContext::moved(&rules, &moved, &moved);
+    let proxied = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
+    let sheet = StylesheetContext::moved(&rules, &proxied, &proxied);
     for (text, stays) in [("a{--x:url(/i.png)}", true), ("a{--x:url(i.png)}", false)] {
         let rewritten = css::rewrite_bytes(&rules, &sheet, text.as_bytes(), Some("shift_jis"));
         assert_eq!(rewritten.body != text.as_bytes(), stays, "{text}");
@@ -267,7 +267,7 @@ proptest! {
     #[test]
     fn rewritten_urls_resolve_to_the_same_resource(text in any_css()) {
         let rules = rules();
-        let (before, after) = (urls(&text), moved(&text));
+        let (before, after) = (urls(&text), rewrite_proxied(&text));
         let after = urls(&after);
         prop_assert_eq!(before.len(), after.len());
         let (base, served) = (url("https://cdn.test/css/a.css"), url("https://www.site.test/.spdy/1/-/s/cdn.test/css/a.css"));
@@ -280,35 +280,35 @@ proptest! {
                 UrlUse::Font => Kind::Font,
                 _ => Kind::Image,
             };
-            let leads = served.join(&after.url).unwrap();
-            let wanted = match rules.verdict(&meant, kind, ReferenceSource::Listed) {
+            let actual = served.join(&after.url).unwrap();
+            let expected = match rules.verdict(&meant, kind, ReferenceSource::Listed) {
                 Verdict::Rewrite(path) => rules.site().join(&path).unwrap(),
                 Verdict::Skip(_) => meant,
             };
-            prop_assert_eq!(leads, wanted, "{:?}", before);
+            prop_assert_eq!(actual, expected, "{:?}", before);
         }
     }
 
     /// Cut at any allowed place, a sheet becomes what it becomes whole.
     #[test]
-    fn parts_rewrite_like_the_whole(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+    fn parts_rewrite_like_the_full_sheet(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
         let text = texts.join("\n.a{b:url(https://cdn.test/x.png)}\n");
         let rules = rules();
         let sheet = StylesheetContext::own(&url("https://www.site.test/css/site.css"));
         let mut ends: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         ends.sort_unstable();
-        let (mut given, mut held, mut at) = (Vec::new(), Vec::new(), 0);
+        let (mut output, mut buffer, mut at) = (Vec::new(), Vec::new(), 0);
         for end in ends {
-            held.extend_from_slice(&text.as_bytes()[at..end]);
+            buffer.extend_from_slice(&text.as_bytes()[at..end]);
             at = end;
-            if let Some((part, read)) = css::rewrite_prefix(&rules, &sheet, &held, Some(css::UTF_8)) {
-                given.extend_from_slice(&part.body);
-                held.drain(..read);
+            if let Some((part, read)) = css::rewrite_prefix(&rules, &sheet, &buffer, Some(css::UTF_8)) {
+                output.extend_from_slice(&part.body);
+                buffer.drain(..read);
             }
         }
-        held.extend_from_slice(&text.as_bytes()[at..]);
-        given.extend_from_slice(&css::rewrite_bytes(&rules, &sheet, &held, Some(css::UTF_8)).body);
-        prop_assert_eq!(String::from_utf8_lossy(&given), own(&text));
+        buffer.extend_from_slice(&text.as_bytes()[at..]);
+        output.extend_from_slice(&css::rewrite_bytes(&rules, &sheet, &buffer, Some(css::UTF_8)).body);
+        prop_assert_eq!(String::from_utf8_lossy(&output), own(&text));
     }
 
     /// A sheet that names no other host is the same bytes.

@@ -159,14 +159,14 @@ proptest! {
         let Ok(original) = url::Url::parse(&text) else { return Ok(()) };
         if let Verdict::Rewrite(path) = rules.verdict(&original, kind, ReferenceSource::Site) {
             let (target, fragment) = path.split_once('#').map_or((path.as_str(), None), |(path, rest)| (path, Some(rest)));
-            let moved = rules.open(target);
-            prop_assert!(moved.is_ok(), "{path}: {moved:?}");
-            let moved = moved.unwrap();
-            prop_assert!(moved.kinds().has(kind), "{path} as {kind}");
-            let mut back = moved.url().clone();
+            let proxied = rules.open(target);
+            prop_assert!(proxied.is_ok(), "{path}: {proxied:?}");
+            let proxied = proxied.unwrap();
+            prop_assert!(proxied.kinds().has(kind), "{path} as {kind}");
+            let mut back = proxied.url().clone();
             back.set_fragment(fragment);
             prop_assert_eq!(back, original);
-            prop_assert_eq!(moved.path(), target);
+            prop_assert_eq!(proxied.path(), target);
         }
     }
 
@@ -179,9 +179,9 @@ proptest! {
     ) {
         let rules = rules();
         let target = format!("/.spdy/1/{head}/{host}{path}");
-        if let Ok(moved) = rules.open(&target) {
-            let kind = moved.kinds().iter().next().unwrap();
-            let again = rules.verdict(moved.url(), kind, ReferenceSource::Site);
+        if let Ok(proxied) = rules.open(&target) {
+            let kind = proxied.kinds().iter().next().unwrap();
+            let again = rules.verdict(proxied.url(), kind, ReferenceSource::Site);
             prop_assert_eq!(again, Verdict::Rewrite(target));
         }
     }
@@ -190,15 +190,15 @@ proptest! {
     #[test]
     fn any_page_split_gives_same_bytes(page in any_page(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let rules = rules();
-        let whole = rewritten(&rules, &[&page]);
+        let unsplit = rewritten(&rules, &[&page]);
         let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(page.len() + 1)).collect();
         cuts.push(0);
         cuts.push(page.len());
         cuts.sort_unstable();
         let pieces: Vec<_> = cuts.windows(2).map(|cut| &page[cut[0]..cut[1]]).collect();
-        prop_assert_eq!(rewritten(&rules, &pieces), whole.clone());
+        prop_assert_eq!(rewritten(&rules, &pieces), unsplit.clone());
         let bytes: Vec<_> = page.chunks(1).collect();
-        prop_assert_eq!(rewritten(&rules, &bytes), whole);
+        prop_assert_eq!(rewritten(&rules, &bytes), unsplit);
     }
 
     /// A page that was rewritten is not rewritten again.

@@ -34,14 +34,14 @@ fn rewritten(page: &str, policy: Option<&str>, text: &str) -> (String, PageRepor
     let mut out = Vec::new();
     rewriter.write(text.as_bytes(), &mut out);
     let report = rewriter.end(&mut out);
-    (String::from_utf8(out).expect("it is text"), report)
+    (String::from_utf8(out).expect("the value is text"), report)
 }
 
 const PAGE: &str = "https://www.site.test/dir/page.html";
 
 #[test]
 fn https_page_references_site_by_https() {
-    for (text, want) in [
+    for (text, expected) in [
         (
             "<img src=http://www.site.test/a.png>",
             "<img src=\"/a.png\">",
@@ -98,7 +98,7 @@ fn https_page_references_site_by_https() {
             "<img src=\"https://www.site.test//evil.test/a.png\">",
         ),
     ] {
-        assert_eq!(rewritten(PAGE, None, text).0, want, "{text}");
+        assert_eq!(rewritten(PAGE, None, text).0, expected, "{text}");
     }
 }
 
@@ -131,22 +131,22 @@ fn http_page_references_site_by_http() {
 fn other_site_name_gets_the_page_port() {
     let page = "https://www.site.test:8443/";
     let text = "<img src=http://www.site.test/a.png><img src=http://site.test/b.png>";
-    let want = "<img src=\"/a.png\"><img src=\"https://site.test:8443/b.png\">";
-    assert_eq!(rewritten(page, None, text).0, want);
+    let expected = "<img src=\"/a.png\"><img src=\"https://site.test:8443/b.png\">";
+    assert_eq!(rewritten(page, None, text).0, expected);
 }
 
 #[test]
 fn csp_block_and_upgrade_are_kept() {
     let text = "<img src=http://www.site.test/a.png>";
-    let moved = "<img src=\"/a.png\">";
-    for (policy, want) in [
-        ("upgrade-insecure-requests", moved),
-        ("img-src http://www.site.test", moved),
-        ("img-src http:", moved),
+    let rewritten_image = "<img src=\"/a.png\">";
+    for (policy, expected) in [
+        ("upgrade-insecure-requests", rewritten_image),
+        ("img-src http://www.site.test", rewritten_image),
+        ("img-src http:", rewritten_image),
         ("img-src 'none'", text),
         ("img-src https://www.site.test", text),
     ] {
-        assert_eq!(rewritten(PAGE, Some(policy), text).0, want, "{policy}");
+        assert_eq!(rewritten(PAGE, Some(policy), text).0, expected, "{policy}");
     }
 }
 
@@ -156,13 +156,13 @@ fn https_upgrade_counts_as_rewritten_not_aliased() {
         "<img src=http://www.site.test/a.png><img src=http://site.test/b.png><img src=/c.png>";
     let (_, report) = rewritten(PAGE, None, text);
     assert_eq!((report.proxied, report.aliased), (2, 0));
-    let moved: Vec<_> = report
+    let rewritten_urls: Vec<_> = report
         .hosts
         .iter()
         .map(|(host, count)| (host.as_str(), count.proxied))
         .collect();
     assert_eq!(
-        moved,
+        rewritten_urls,
         [("http://site.test", 1), ("http://www.site.test", 1)]
     );
 }

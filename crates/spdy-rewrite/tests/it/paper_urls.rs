@@ -19,7 +19,7 @@ use crate::support::{config, discovering, keys, rules, url};
 const SITE: &str = "https://www.site.test";
 
 fn compiled(config: &Config) -> Rules {
-    let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("valid rules");
+    let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("the rules are valid");
     rules.with_literal_urls().expect("nothing is discovered")
 }
 
@@ -27,7 +27,7 @@ fn literal() -> Rules {
     compiled(&config())
 }
 
-fn moved(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
+fn proxied_path(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
     match rules.verdict(&url(at), kind, ReferenceSource::Site) {
         Verdict::Rewrite(path) => Some(path),
         Verdict::Skip(_) => None,
@@ -37,7 +37,7 @@ fn moved(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
 #[test]
 fn literal_url_round_trips_with_defaults() {
     let rules = literal();
-    for (at, want) in [
+    for (at, expected) in [
         ("https://cdn.test/a/b.png?c=/d", "/cdn.test/a/b.png?c=/d"),
         ("https://cdn.test/", "/cdn.test/"),
         ("https://folder.test/lib/a.png", "/folder.test/lib/a.png"),
@@ -46,16 +46,22 @@ fn literal_url_round_trips_with_defaults() {
         ("http://plain.test/a.png", "/plain.test/a.png"),
         ("https://cdn.test/a.png#b", "/cdn.test/a.png#b"),
     ] {
-        let path = moved(&rules, at, Kind::Image);
-        assert_eq!(path.as_deref(), Some(want), "{at}");
-        let asked = want.split('#').next().expect("there is one");
-        assert!(rules.is_proxied_target(asked), "{asked}");
+        let path = proxied_path(&rules, at, Kind::Image);
+        assert_eq!(path.as_deref(), Some(expected), "{at}");
+        let target = expected
+            .split('#')
+            .next()
+            .expect("split yields at least one part");
+        assert!(rules.is_proxied_target(target), "{target}");
         let opened = rules
-            .open(asked)
-            .unwrap_or_else(|why| panic!("{asked}: {why}"));
-        let whole = at.split('#').next().expect("there is one");
-        assert_eq!(opened.url().as_str(), whole);
-        assert_eq!(opened.path(), asked);
+            .open(target)
+            .unwrap_or_else(|why| panic!("{target}: {why}"));
+        let without_fragment = at
+            .split('#')
+            .next()
+            .expect("split yields at least one part");
+        assert_eq!(opened.url().as_str(), without_fragment);
+        assert_eq!(opened.path(), target);
     }
 }
 
@@ -80,7 +86,9 @@ fn literal_url_follows_the_same_rules() {
     }
     let long = format!("/cdn.test/{}", "a".repeat(8192));
     assert_eq!(rules.open(&long).unwrap_err().name(), "too-long");
-    let shared = rules.open("/shared.test/a.js").expect("its images are");
+    let shared = rules
+        .open("/shared.test/a.js")
+        .expect("images of the host are listed");
     assert!(
         !shared.kinds().has(Kind::Script),
         "no capability, no script"
@@ -147,7 +155,7 @@ fn urls_needing_capabilities_are_unchanged() {
         ..Config::default()
     };
     let rules = compiled(&both);
-    let image = |at| moved(&rules, at, Kind::Image);
+    let image = |at| proxied_path(&rules, at, Kind::Image);
     assert_eq!(
         image("https://cdn.test/a.png").as_deref(),
         Some("/cdn.test/a.png")
@@ -155,7 +163,7 @@ fn urls_needing_capabilities_are_unchanged() {
     assert_eq!(image("http://cdn.test/a.png"), None, "another scheme");
     assert_eq!(image("https://cdn.test:8443/a.png"), None, "another port");
     assert_eq!(
-        moved(&literal(), "https://shared.test/a.js", Kind::Script),
+        proxied_path(&literal(), "https://shared.test/a.js", Kind::Script),
         None
     );
     let discovered = Rules::compile(
@@ -166,7 +174,7 @@ fn urls_needing_capabilities_are_unchanged() {
         },
         Some(keys()),
     );
-    let refused = discovered.expect("valid rules").with_literal_urls();
+    let refused = discovered.expect("the rules are valid").with_literal_urls();
     assert_eq!(refused.err(), Some(RulesError::Literal));
     assert!(
         discovering().is_proxied_target("/.spdy/"),

@@ -25,11 +25,11 @@ fn page() -> Url {
 }
 
 #[track_caller]
-fn becomes(policy: &str, want: &str) {
-    let got = csp::rewrite(&rules(), &page(), policy);
+fn becomes(policy: &str, expected: &str) {
+    let rewritten = csp::rewrite(&rules(), &page(), policy);
     assert_eq!(
-        got.as_deref(),
-        Some(want.replace("{site}", SITE).as_str()),
+        rewritten.as_deref(),
+        Some(expected.replace("{site}", SITE).as_str()),
         "{policy}"
     );
 }
@@ -136,26 +136,27 @@ fn star_with_scheme_or_port_matches_every_host() {
         ("img-src ws://*", false, false),
         ("img-src https://*/b/", false, false),
     ] {
-        let got = (allow(policy, &cdn), allow(policy, &other));
-        assert_eq!(got, (of_cdn, of_other), "{policy}");
+        let actual = (allow(policy, &cdn), allow(policy, &other));
+        assert_eq!(actual, (of_cdn, of_other), "{policy}");
     }
 }
 
 #[test]
 fn public_cdn_script_source_gets_its_capability_path() {
-    let got = csp::rewrite(&rules(), &page(), "script-src https://shared.test/lib.js").unwrap();
-    let added = got.rsplit(' ').next().unwrap();
-    let moved = rules()
+    let rewritten =
+        csp::rewrite(&rules(), &page(), "script-src https://shared.test/lib.js").unwrap();
+    let added = rewritten.rsplit(' ').next().unwrap();
+    let proxied = rules()
         .open(&url(added)[url::Position::BeforePath..])
         .unwrap();
-    assert_eq!(moved.url().as_str(), "https://shared.test/lib.js");
+    assert_eq!(proxied.url().as_str(), "https://shared.test/lib.js");
 }
 
 #[test]
 fn discoverable_host_source_gets_capability_path() {
     let rules = discovering();
-    let got = csp::rewrite(&rules, &page(), "img-src https://open.test").unwrap();
-    let added = url(got.rsplit(' ').next().unwrap());
+    let rewritten = csp::rewrite(&rules, &page(), "img-src https://open.test").unwrap();
+    let added = url(rewritten.rsplit(' ').next().unwrap());
     assert_eq!(rules.open(added.path()).unwrap().host(), "open.test");
     assert_eq!(
         csp::rewrite(&rules, &page(), "script-src https://open.test"),
@@ -174,7 +175,7 @@ fn discoverable_host_source_gets_capability_path() {
 /// A site may have several names, and answer over plain HTTP too; the browser requests a path from the root at the page's own origin.
 #[test]
 fn policy_is_rewritten_for_the_page_url() {
-    let moved = "/.spdy/1/-/s/cdn.test/";
+    let prefix = "/.spdy/1/-/s/cdn.test/";
     for home in [
         "https://site.test",
         "http://www.site.test:8080",
@@ -182,10 +183,10 @@ fn policy_is_rewritten_for_the_page_url() {
     ] {
         let page = url(&format!("{home}/dir/"));
         let policy = "img-src 'self' https://cdn.test; script-src https://cdn.test";
-        let got = csp::rewrite(&rules(), &page, policy).unwrap();
-        let want =
-            format!("img-src 'self' https://cdn.test; script-src https://cdn.test {home}{moved}");
-        assert_eq!(got, want, "what 'self' allows is allowed");
+        let rewritten = csp::rewrite(&rules(), &page, policy).unwrap();
+        let expected =
+            format!("img-src 'self' https://cdn.test; script-src https://cdn.test {home}{prefix}");
+        assert_eq!(rewritten, expected, "what 'self' allows is allowed");
     }
 }
 
@@ -224,9 +225,9 @@ fn report_only_policies_are_rewritten() {
         ("content-security-policy-report-only", "img-src cdn.test"),
     ]);
     rewrite(&mut headers);
-    let said: Vec<_> = headers.get_all(CONTENT_SECURITY_POLICY).iter().collect();
+    let policies: Vec<_> = headers.get_all(CONTENT_SECURITY_POLICY).iter().collect();
     assert_eq!(
-        said,
+        policies,
         [
             &format!("img-src cdn.test {SITE}/s/cdn.test/"),
             "font-src x.test"
@@ -243,9 +244,9 @@ fn unreadable_policy_disables_rewriting() {
     let mut headers = head(&[("link", "<https://cdn.test/a.css>; rel=stylesheet")]);
     let policy = HeaderValue::from_bytes(b"img-src *; \xff").unwrap();
     headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
-    let found = rewrite(&mut headers).references;
+    let references = rewrite(&mut headers).references;
     assert_eq!(
-        found[0].outcome.as_ref().map_err(SkipReason::name),
+        references[0].outcome.as_ref().map_err(SkipReason::name),
         Err("policy")
     );
     assert_eq!(headers[CONTENT_SECURITY_POLICY], policy);
@@ -314,10 +315,10 @@ fn link_headers_are_rewritten_like_elements() {
         assert_eq!(links(untouched), untouched);
     }
     let value = "</a>; rel=preload; as=image; imagesrcset=\"https://cdn.test/a.png 2x\"";
-    let found = rewrite(&mut head(&[("link", value)])).references;
-    let names: Vec<_> = found
+    let references = rewrite(&mut head(&[("link", value)])).references;
+    let names: Vec<_> = references
         .iter()
-        .map(|it| (&it.url[..], it.is_candidate))
+        .map(|reference| (&reference.url[..], reference.is_candidate))
         .collect();
     let page = "https://www.site.test/a";
     assert_eq!(names, [(page, false), ("https://cdn.test/a.png", true)]);
@@ -437,13 +438,13 @@ fn link_header_and_element_treat_pins_alike() {
             element.contains(&format!("href=\"{named}\"")),
             "{element} and {link}"
         );
-        for said in [link, &element] {
-            let pinned = said.contains("integrity=\"sha256-BBBB\"");
-            assert_eq!(pinned, is_rewritten, "{said}");
+        for text in [link, &element] {
+            let pinned = text.contains("integrity=\"sha256-BBBB\"");
+            assert_eq!(pinned, is_rewritten, "{text}");
             assert_eq!(
-                said.contains("integrity=\"sha256-AAAA\""),
+                text.contains("integrity=\"sha256-AAAA\""),
                 !is_rewritten,
-                "{said}"
+                "{text}"
             );
         }
         let is_marked = named == "/new.css?spdy=off";
@@ -488,7 +489,7 @@ fn unknown_pinned_site_stylesheet_is_requested_unrewritten() {
 #[test]
 fn module_preload_needs_no_nonce_with_strict_dynamic() {
     let policy = "script-src 'nonce-abc' 'strict-dynamic'";
-    for (link, is_moved) in [
+    for (link, is_rewritten) in [
         ("<link rel=modulepreload href=https://cdn.test/a.mjs>", true),
         (
             "<link rel=preload as=script href=https://cdn.test/a.mjs>",
@@ -513,7 +514,7 @@ fn module_preload_needs_no_nonce_with_strict_dynamic() {
         let out = String::from_utf8(out).unwrap();
         assert_eq!(
             out.contains("/.spdy/1/-/s/cdn.test/a.mjs"),
-            is_moved,
+            is_rewritten,
             "{out}"
         );
     }

@@ -35,7 +35,7 @@ fn redirects_within_rules_are_followed() {
             leave => panic!("{leave:?}"),
         }
     };
-    let (cdn, found, part) = (
+    let (cdn, discovered, part) = (
         open("cdn.test"),
         open("open.test"),
         "/.spdy/1/-/s/folder.test/lib/a.png".to_owned(),
@@ -132,13 +132,19 @@ fn redirects_within_rules_are_followed() {
             "location",
         ),
         (
-            &found,
+            &discovered,
             "/b.png",
             PAGE_LOADS_IMAGE,
             1,
             "follow https://open.test/b.png",
         ),
-        (&found, "https://next.test/b.png", stranger, 1, "not-listed"),
+        (
+            &discovered,
+            "https://next.test/b.png",
+            stranger,
+            1,
+            "not-listed",
+        ),
         (
             &cdn,
             "https://shared.test/b.png",
@@ -162,25 +168,25 @@ fn redirects_within_rules_are_followed() {
             "follow https://cdn.test/v2/a.js",
         ),
     ];
-    for (target, location, load, hop, want) in rows {
-        let moved = rules.open(target).unwrap();
+    for (target, location, load, hop, expected) in rows {
+        let proxied = rules.open(target).unwrap();
         let mut trail = RedirectState::default();
         for _ in 1..hop {
-            let before = trail.decide(&rules, &moved, load, &fields(&["location: b.png"]));
+            let before = trail.decide(&rules, &proxied, load, &fields(&["location: b.png"]));
             assert!(matches!(before, Redirect::Follow(_)), "{target}");
         }
         let line = format!("location: {location}");
-        let got = match trail.decide(&rules, &moved, load, &fields(&[&line])) {
+        let actual = match trail.decide(&rules, &proxied, load, &fields(&[&line])) {
             Redirect::Follow(next) => format!("follow {}", next.url()),
             Redirect::Direct(url) => format!("direct {url}"),
             Redirect::Refuse(refusal) => refusal.name().to_owned(),
         };
-        assert_eq!(got, want, "{target} to {location}");
+        assert_eq!(actual, expected, "{target} to {location}");
     }
-    let moved = rules.open(&part).unwrap();
+    let proxied = rules.open(&part).unwrap();
     for lines in [&[][..], &["location: /lib/a.png", "location: /lib/b.png"]] {
         let decided =
-            RedirectState::default().decide(&rules, &moved, PAGE_LOADS_IMAGE, &fields(lines));
+            RedirectState::default().decide(&rules, &proxied, PAGE_LOADS_IMAGE, &fields(lines));
         assert!(matches!(decided, Redirect::Refuse(refusal) if refusal.name() == "location"));
     }
 }
@@ -188,10 +194,10 @@ fn redirects_within_rules_are_followed() {
 #[test]
 fn redirect_cannot_reach_public_cdn_scripts() {
     let rules = rules();
-    let moved = rules.open("/.spdy/1/-/s/cdn.test/a").unwrap();
+    let proxied = rules.open("/.spdy/1/-/s/cdn.test/a").unwrap();
     let decided = RedirectState::default().decide(
         &rules,
-        &moved,
+        &proxied,
         PAGE_LOADS_IMAGE,
         &fields(&["location: https://shared.test/x"]),
     );
@@ -203,7 +209,7 @@ fn redirect_cannot_reach_public_cdn_scripts() {
 
 /// As browsers do it (Fetch, *CORS check*): what a page may read, each host on the way lets it read.
 #[test]
-fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
+fn cors_response_is_readable_if_every_hop_allows_it() {
     let rules = rules();
     let cors = Load {
         expected: Some(Kind::Font),
@@ -239,14 +245,14 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         (&[&[far]], any, "null", "no"),
         (&[&[near, site], &[far, site]], any, "null", "yes"),
     ];
-    for (hops, last, origin, want) in rows {
+    for (hops, last, origin, expected) in rows {
         for load in [cors, unknown] {
-            let mut moved = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
+            let mut proxied = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
             let mut trail = RedirectState::default();
             let mut direct = None;
             for hop in hops {
-                match trail.decide(&rules, &moved, load, &fields(hop)) {
-                    Redirect::Follow(next) => moved = next,
+                match trail.decide(&rules, &proxied, load, &fields(hop)) {
+                    Redirect::Follow(next) => proxied = next,
                     Redirect::Direct(url) => direct = Some(url),
                     Redirect::Refuse(refusal) => panic!("{hops:?}: {refusal}"),
                 }
@@ -254,19 +260,19 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
             let mut head = fields(&[last]);
             trail.amend(&mut head);
             if let Some(url) = direct {
-                assert_eq!((load.mode, want), (FetchMode::Cors, "no"), "{hops:?}");
+                assert_eq!((load.mode, expected), (FetchMode::Cors, "no"), "{hops:?}");
                 assert_eq!(url, "https://cdn.test/a.woff2");
                 continue;
             }
             assert_eq!(trail.origin(&rules), origin, "{hops:?}");
             head.insert("content-type", HeaderValue::from_static("font/woff2"));
             let font = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
-            let got = match sanitize_response::sanitize(&rules, &font, load, StatusCode::OK, &head)
-            {
-                SanitizedResponse::Serve(_) => "yes",
-                _ => "no",
-            };
-            assert_eq!(got, want, "{hops:?}, then {last}");
+            let actual =
+                match sanitize_response::sanitize(&rules, &font, load, StatusCode::OK, &head) {
+                    SanitizedResponse::Serve(_) => "yes",
+                    _ => "no",
+                };
+            assert_eq!(actual, expected, "{hops:?}, then {last}");
         }
     }
 }

@@ -5,7 +5,7 @@ use spdy_rewrite::request::anonymize::{self, UpstreamRequest};
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules::config::{Config, HostConfig, Referrer};
 
-use crate::support::fields::{fields, told};
+use crate::support::fields::{fields, sorted_lines};
 use crate::support::{self, rules};
 
 fn upstream(rules: &Rules, target: &str, lines: &[&str]) -> UpstreamRequest {
@@ -43,7 +43,7 @@ fn no_client_data_is_sent_upstream() {
             "priority: u=1",
         ],
     );
-    let want = [
+    let expected = [
         "accept-encoding: br, gzip",
         "accept: image/avif,image/webp,image/*,*/*;q=0.8",
         "cdn-loop: other, www.site.test",
@@ -51,25 +51,28 @@ fn no_client_data_is_sent_upstream() {
         "user-agent: Mozilla/5.0 (compatible; spdy-accelerate)",
         "via: 1.1 www.site.test",
     ];
-    assert_eq!(told(&upstream.headers), want);
+    assert_eq!(sorted_lines(&upstream.headers), expected);
 }
 
 /// One that took Brotli alone was given gzip as well.
 #[test]
 fn only_client_codings_are_requested_except_stylesheets() {
-    for (said, dest, told) in [
+    for (accepted, dest, expected) in [
         ("gzip, br", "script", "br, gzip"),
         ("gzip, br;q=0", "script", "gzip"),
         ("br", "script", "identity"),
         ("br", "style", "br, gzip"),
     ] {
         let lines = [
-            &format!("accept-encoding: {said}"),
+            &format!("accept-encoding: {accepted}"),
             &format!("sec-fetch-dest: {dest}"),
         ];
         let lines = lines.map(String::as_str);
         let upstream = upstream(&rules(), "/.spdy/1/-/s/cdn.test/a", &lines);
-        assert_eq!(upstream.headers["accept-encoding"], told, "{said}, {dest}");
+        assert_eq!(
+            upstream.headers["accept-encoding"], expected,
+            "{accepted}, {dest}"
+        );
     }
 }
 
@@ -114,14 +117,18 @@ fn referrer_follows_cross_origin_default() {
             .headers
             .contains_key("referer")
     };
-    let sent = ["referer: https://www.site.test/a"];
-    assert!(referer(&rules(), "/.spdy/1/-/s/cdn.test/a.png", &sent));
+    let referer_line = ["referer: https://www.site.test/a"];
+    assert!(referer(
+        &rules(),
+        "/.spdy/1/-/s/cdn.test/a.png",
+        &referer_line
+    ));
     assert!(
         !referer(&rules(), "/.spdy/1/-/s/cdn.test/a.png", &[]),
         "the browser said nothing"
     );
     assert!(
-        !referer(&rules(), "/.spdy/1/-/p/plain.test/a.png", &sent),
+        !referer(&rules(), "/.spdy/1/-/p/plain.test/a.png", &referer_line),
         "never from TLS to none"
     );
     let silent = support::compile(
@@ -131,7 +138,11 @@ fn referrer_follows_cross_origin_default() {
         },
         support::keys(),
     );
-    assert!(!referer(&silent, "/.spdy/1/-/s/cdn.test/a.png", &sent));
+    assert!(!referer(
+        &silent,
+        "/.spdy/1/-/s/cdn.test/a.png",
+        &referer_line
+    ));
 }
 
 #[test]
@@ -145,7 +156,7 @@ fn language_and_device_class_go_only_to_configured_hosts() {
         ..Config::default()
     };
     let rules = support::compile(&config, support::keys());
-    let tell = |agent: &str| {
+    let device_headers = |agent: &str| {
         let agent = format!("user-agent: {agent}");
         let upstream = upstream(
             &rules,
@@ -155,13 +166,16 @@ fn language_and_device_class_go_only_to_configured_hosts() {
         assert_eq!(upstream.headers["accept-language"], "de");
         upstream.headers["user-agent"].to_str().unwrap().to_owned()
     };
-    let desktop = tell("Mozilla/5.0 (Windows NT 10.0) Chrome/141.0.7390.54 Safari/537.36");
+    let desktop =
+        device_headers("Mozilla/5.0 (Windows NT 10.0) Chrome/141.0.7390.54 Safari/537.36");
     assert_eq!(
         desktop,
-        tell("Mozilla/5.0 (X11) Gecko/20100101 Firefox/143.0"),
+        device_headers("Mozilla/5.0 (X11) Gecko/20100101 Firefox/143.0"),
         "one class, one variant"
     );
-    let mobile = tell("Mozilla/5.0 (Linux; Android 15; Pixel 9) Chrome/141.0 Mobile Safari/537.36");
+    let mobile = device_headers(
+        "Mozilla/5.0 (Linux; Android 15; Pixel 9) Chrome/141.0 Mobile Safari/537.36",
+    );
     assert!(mobile.contains("Mobile") && mobile != desktop);
-    assert!(tell("curl/8").contains("compatible"));
+    assert!(device_headers("curl/8").contains("compatible"));
 }

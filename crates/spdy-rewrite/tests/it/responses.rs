@@ -6,14 +6,19 @@ use spdy_rewrite::request::anonymize::{FetchMode, Load};
 use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 
 use crate::support::discovering;
-use crate::support::fields::{PAGE_LOADS_IMAGE, fields, told};
+use crate::support::fields::{PAGE_LOADS_IMAGE, fields, sorted_lines};
 
-fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> SanitizedResponse {
+fn sanitize_response_for(
+    target: &str,
+    load: Load,
+    status: u16,
+    lines: &[&str],
+) -> SanitizedResponse {
     let rules = discovering();
-    let moved = rules.open(target).unwrap();
+    let proxied = rules.open(target).unwrap();
     sanitize_response::sanitize(
         &rules,
-        &moved,
+        &proxied,
         load,
         StatusCode::from_u16(status).unwrap(),
         &fields(lines),
@@ -21,8 +26,8 @@ fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> SanitizedRes
 }
 
 /// In one word, for tables.
-fn outcome(answer: SanitizedResponse) -> String {
-    match answer {
+fn outcome(sanitized: SanitizedResponse) -> String {
+    match sanitized {
         SanitizedResponse::Serve(_) => "serve".to_owned(),
         SanitizedResponse::StatusOnly(status) => status.as_u16().to_string(),
         SanitizedResponse::Redirect(url) => format!("direct {url}"),
@@ -32,7 +37,7 @@ fn outcome(answer: SanitizedResponse) -> String {
 
 #[test]
 fn third_party_cannot_set_site_headers() {
-    let SanitizedResponse::Serve(head) = judged(
+    let SanitizedResponse::Serve(head) = sanitize_response_for(
         "/.spdy/1/-/s/cdn.test/a.png",
         PAGE_LOADS_IMAGE,
         200,
@@ -73,7 +78,7 @@ fn third_party_cannot_set_site_headers() {
     ) else {
         panic!("an image is served");
     };
-    let want = [
+    let expected = [
         "cache-control: max-age=60",
         "content-length: 3",
         "content-security-policy: sandbox; default-src 'none'; style-src 'unsafe-inline'",
@@ -84,7 +89,7 @@ fn third_party_cannot_set_site_headers() {
         "vary: accept",
         "x-content-type-options: nosniff",
     ];
-    assert_eq!(told(&head), want);
+    assert_eq!(sorted_lines(&head), expected);
 }
 
 #[test]
@@ -99,7 +104,7 @@ fn external_source_map_is_removed() {
         "\\x",
     ] {
         let map = format!("sourcemap: {map}");
-        let SanitizedResponse::Serve(head) = judged(
+        let SanitizedResponse::Serve(head) = sanitize_response_for(
             "/.spdy/1/-/s/cdn.test/a.png",
             PAGE_LOADS_IMAGE,
             200,
@@ -182,17 +187,20 @@ fn response_type_must_match_requested_kind() {
             "direct https://folder.test/lib/a",
         ),
     ];
-    for (target, load, content_type, want) in rows {
+    for (target, load, content_type, expected) in rows {
         let line = format!("content-type: {content_type}");
         assert_eq!(
-            outcome(judged(target, load, 200, &[&line])),
-            want,
+            outcome(sanitize_response_for(target, load, 200, &[&line])),
+            expected,
             "{content_type} as {load:?}"
         );
     }
     let twice = ["content-type: image/png", "content-type: text/html"];
-    assert_eq!(outcome(judged(cdn, any, 200, &twice)), "field");
-    assert_eq!(outcome(judged(cdn, any, 200, &[])), "type");
+    assert_eq!(
+        outcome(sanitize_response_for(cdn, any, 200, &twice)),
+        "field"
+    );
+    assert_eq!(outcome(sanitize_response_for(cdn, any, 200, &[])), "type");
 }
 
 #[test]
@@ -211,18 +219,21 @@ fn cross_origin_resource_policy_redirects_to_host() {
         ];
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         assert_eq!(
-            outcome(judged(cdn, PAGE_LOADS_IMAGE, 200, &lines)),
+            outcome(sanitize_response_for(cdn, PAGE_LOADS_IMAGE, 200, &lines)),
             "direct https://cdn.test/a"
         );
         // A request without fetch metadata may open it as a page, and the host's answer to it could differ
         // from that to us.
         assert_eq!(
-            outcome(judged(cdn, stranger, 200, &lines)),
+            outcome(sanitize_response_for(cdn, stranger, 200, &lines)),
             "resource-policy"
         );
         let mut page = lines;
         page[0] = "content-type: text/html";
-        assert_eq!(outcome(judged(cdn, stranger, 200, &page)), "type");
+        assert_eq!(
+            outcome(sanitize_response_for(cdn, stranger, 200, &page)),
+            "type"
+        );
     }
 }
 
@@ -247,26 +258,42 @@ fn cors_read_requires_permission() {
     let allowed = "access-control-allow-origin: *";
     let named = "access-control-allow-origin: https://www.site.test";
     let other = "access-control-allow-origin: https://other.test";
-    assert_eq!(outcome(judged(cdn, cors, 200, &[font, allowed])), "serve");
-    assert_eq!(outcome(judged(cdn, cors, 200, &[font, named])), "serve");
     assert_eq!(
-        outcome(judged(cdn, cors, 200, &[font, other])),
+        outcome(sanitize_response_for(cdn, cors, 200, &[font, allowed])),
+        "serve"
+    );
+    assert_eq!(
+        outcome(sanitize_response_for(cdn, cors, 200, &[font, named])),
+        "serve"
+    );
+    assert_eq!(
+        outcome(sanitize_response_for(cdn, cors, 200, &[font, other])),
         "direct https://cdn.test/a"
     );
     assert_eq!(
-        outcome(judged(cdn, cors, 200, &[font])),
+        outcome(sanitize_response_for(cdn, cors, 200, &[font])),
         "direct https://cdn.test/a"
     );
     assert_eq!(
-        outcome(judged(cdn, cors, 200, &[font, allowed, named])),
+        outcome(sanitize_response_for(
+            cdn,
+            cors,
+            200,
+            &[font, allowed, named]
+        )),
         "direct https://cdn.test/a"
     );
-    for kept in [font, "content-type: application/json"] {
-        let answer = judged(cdn, old, 200, &[kept]);
-        assert_eq!(outcome(answer), "cors", "{kept}");
+    for content_type in [font, "content-type: application/json"] {
+        let sanitized = sanitize_response_for(cdn, old, 200, &[content_type]);
+        assert_eq!(outcome(sanitized), "cors", "{content_type}");
     }
     assert_eq!(
-        outcome(judged(cdn, old, 200, &["content-type: image/png"])),
+        outcome(sanitize_response_for(
+            cdn,
+            old,
+            200,
+            &["content-type: image/png"]
+        )),
         "serve"
     );
 }
@@ -287,9 +314,9 @@ fn no_cors_script_cannot_read_data() {
         "application/wasm",
     ] {
         let line = format!("content-type: {content_type}");
-        let answer = judged("/.spdy/1/-/s/cdn.test/a", fetched, 200, &[&line]);
+        let sanitized = sanitize_response_for("/.spdy/1/-/s/cdn.test/a", fetched, 200, &[&line]);
         assert_eq!(
-            outcome(answer),
+            outcome(sanitized),
             "direct https://cdn.test/a",
             "{content_type}"
         );
@@ -300,7 +327,7 @@ fn no_cors_script_cannot_read_data() {
 fn errors_have_no_body_and_no_auth_challenge() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let html = "content-type: text/html";
-    for (status, want) in [
+    for (status, expected) in [
         (404, "404"),
         (410, "410"),
         (500, "500"),
@@ -313,8 +340,13 @@ fn errors_have_no_body_and_no_auth_challenge() {
         (304, "serve"),
     ] {
         assert_eq!(
-            outcome(judged(cdn, PAGE_LOADS_IMAGE, status, &[html])),
-            want,
+            outcome(sanitize_response_for(
+                cdn,
+                PAGE_LOADS_IMAGE,
+                status,
+                &[html]
+            )),
+            expected,
             "{status}"
         );
     }

@@ -86,7 +86,7 @@ fn valid_config_compiles() {
 
 #[test]
 fn invalid_config_is_an_error() {
-    for (text, want) in [
+    for (text, expected) in [
         ("prefx = '/x/'", "unknown field `prefx`"),
         (
             "[[hosts]]\nhost = 'a.test'\nkind = ['image']",
@@ -155,7 +155,7 @@ fn invalid_config_is_an_error() {
         ("lazy_attributes = ['data-x], *']", "lazy_attributes"),
     ] {
         let fault = compiled(text).err().unwrap_or_default();
-        assert!(fault.contains(want), "{text}: {fault}");
+        assert!(fault.contains(expected), "{text}: {fault}");
     }
     for site in [
         "https://www.site.test/x",
@@ -230,7 +230,7 @@ fn excluded_path_stays_under_any_encoding() {
         "#,
     )
     .unwrap();
-    for (path, want) in [
+    for (path, expected) in [
         ("/ads/x.png", Some("path-excepted")),
         ("/ads/", Some("path-excepted")),
         ("/%61ds/x.png", Some("path-excepted")),
@@ -267,13 +267,13 @@ fn excluded_path_stays_under_any_encoding() {
         ("/ads/free/x.png", None),
     ] {
         let named = url(&format!("https://a.test{path}"));
-        let left = match rules.verdict(&named, Kind::Image, ReferenceSource::Site) {
+        let skip_reason = match rules.verdict(&named, Kind::Image, ReferenceSource::Site) {
             Verdict::Rewrite(_) => None,
             Verdict::Skip(reason) => Some(reason.name()),
         };
-        assert_eq!(left, want, "{path}");
+        assert_eq!(skip_reason, expected, "{path}");
         let refused = rules.open(&format!("/.spdy/1/-/s/a.test{path}")).err();
-        assert_eq!(refused.as_ref().map(Refusal::name), want, "{path}");
+        assert_eq!(refused.as_ref().map(Refusal::name), expected, "{path}");
         if let Some(Refusal::PathExcepted { place, .. }) = refused {
             assert_eq!(place.as_deref(), Some(named.as_str()));
         }
@@ -283,15 +283,15 @@ fn excluded_path_stays_under_any_encoding() {
 /// Every reading of these paths by a server that decodes `%2f` is judged by a narrower entry or by `except`, or they are refused.
 #[test]
 fn encoded_slash_does_not_escape_a_narrower_rule() {
-    let whole = "[[hosts]]\nhost = 'a.test'\nkinds = ['image', 'style', 'font', 'script']\n";
+    let all_paths = "[[hosts]]\nhost = 'a.test'\nkinds = ['image', 'style', 'font', 'script']\n";
     let narrower = "[[hosts]]\nhost = 'a.test'\npath = '/users/'\nkinds = ['image']\n";
     let excepting = "[[hosts]]\nhost = 'a.test'\npath = '/lib/'\nexcept = ['/lib/users/']\n";
     let wildcard = "[[hosts]]\nhost = '*.a.test'\nkinds = ['image', 'script']\n\
         [[hosts]]\nhost = 'b.a.test'\npath = '/users/'\nkinds = ['image']\n";
-    for (lines, host, want) in [
-        ([whole, ""], "a.test", None),
-        ([whole, narrower], "a.test", Some("encoded-slash")),
-        ([whole, excepting], "a.test", Some("encoded-slash")),
+    for (lines, host, expected) in [
+        ([all_paths, ""], "a.test", None),
+        ([all_paths, narrower], "a.test", Some("encoded-slash")),
+        ([all_paths, excepting], "a.test", Some("encoded-slash")),
         ([wildcard, ""], "b.a.test", Some("encoded-slash")),
         ([wildcard, ""], "c.a.test", None),
     ] {
@@ -306,15 +306,15 @@ fn encoded_slash_does_not_escape_a_narrower_rule() {
             "/image/fetch/https%253A%252F%252Fe.test%252Fa.png",
         ] {
             let named = url(&format!("https://{host}{path}"));
-            let left = match rules.verdict(&named, Kind::Script, ReferenceSource::Site) {
+            let skip_reason = match rules.verdict(&named, Kind::Script, ReferenceSource::Site) {
                 Verdict::Rewrite(_) => None,
                 Verdict::Skip(reason) => Some(reason.name()),
             };
-            assert_eq!(left, want, "{lines:?} {path}");
+            assert_eq!(skip_reason, expected, "{lines:?} {path}");
             let refused = rules.open(&format!("/.spdy/1/-/s/{host}{path}")).err();
             assert_eq!(
                 refused.as_ref().map(Refusal::name),
-                want,
+                expected,
                 "{lines:?} {path}"
             );
         }
@@ -427,7 +427,7 @@ fn alias_helps_some_self_url_scripts() {
 
 #[test]
 fn unmarked_public_cdns_are_reported() {
-    for (host, is_told) in [
+    for (host, is_reported) in [
         ("host = 'cdn.jsdelivr.net'\nkinds = ['script']", true),
         ("host = '*.jsdelivr.net'\nkinds = ['script']", true),
         (
@@ -446,9 +446,13 @@ fn unmarked_public_cdns_are_reported() {
         ("host = 'cdn.test'\nkinds = ['script']", false),
     ] {
         let rules = compiled(&format!("[[hosts]]\n{host}")).unwrap();
-        let told: Vec<_> = rules.unmarked_public_cdns().into_iter().collect();
-        let want: &[&str] = if is_told { &["cdn.jsdelivr.net"] } else { &[] };
-        assert_eq!(told, want, "{host}");
+        let unmarked: Vec<_> = rules.unmarked_public_cdns().into_iter().collect();
+        let expected: &[&str] = if is_reported {
+            &["cdn.jsdelivr.net"]
+        } else {
+            &[]
+        };
+        assert_eq!(unmarked, expected, "{host}");
     }
 }
 

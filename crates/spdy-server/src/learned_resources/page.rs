@@ -33,7 +33,10 @@ pub(super) struct LearnedResource {
 
 impl Page {
     pub(super) fn bytes(&self) -> usize {
-        self.resources.iter().map(|need| need.url.len()).sum()
+        self.resources
+            .iter()
+            .map(|resource| resource.url.len())
+            .sum()
     }
 
     pub(super) fn vote(&mut self, network: Option<IpAddr>) -> Option<&mut Vote> {
@@ -43,23 +46,23 @@ impl Page {
             .find(|vote| vote.network == network)
     }
 
-    /// What the votes say that are recent, and whose network was neither sent `need` nor told of it.
+    /// The result of the recent votes of networks that got neither a push of `resource` nor a hint for it.
     pub(super) fn support(
         &self,
         now: Instant,
         limits: &LearningLimits,
-        need: &LearnedResource,
+        resource: &LearnedResource,
     ) -> Support {
-        let is_free = |vote: &&Vote| {
-            vote.prompted & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
+        let counts = |vote: &&Vote| {
+            vote.prompted & resource.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
         };
         let mut support = Support::default();
-        for vote in self.votes.iter().filter(is_free) {
+        for vote in self.votes.iter().filter(counts) {
             support.free += 1;
-            if vote.named & need.bit == 0 {
+            if vote.named & resource.bit == 0 {
                 continue;
             }
-            let has = |bits: u64| u64::from(bits & need.bit != 0);
+            let has = |bits: u64| u64::from(bits & resource.bit != 0);
             support.named += 1;
             support.by_cors += has(vote.by_cors);
             for (count, bits) in support.kinds.iter_mut().zip(vote.kinds) {
@@ -80,52 +83,60 @@ impl Page {
         limits: &LearningLimits,
         bytes: usize,
     ) -> Option<u64> {
-        let most = limits.resources_per_page.min(MAX_RESOURCES);
+        let max_resources = limits.resources_per_page.min(MAX_RESOURCES);
         let (mut count, mut all_bytes, mut dropped) = (self.resources.len(), self.bytes(), 0);
-        let is_full = |count, all_bytes| count >= most || all_bytes + bytes > limits.bytes_per_page;
+        let is_full =
+            |count, all_bytes| count >= max_resources || all_bytes + bytes > limits.bytes_per_page;
         if !is_full(count, all_bytes) {
             return Some(dropped);
         }
         // A short URL takes a place, too.
-        let least_weight = limits.bytes_per_page / most.max(1);
-        let weight = |need: &LearnedResource| need.url.len().max(least_weight);
-        let supports = self.resources.iter().map(|need| {
-            let support = self.support(now, limits, need);
-            (need, support)
+        let least_weight = limits.bytes_per_page / max_resources.max(1);
+        let weight = |resource: &LearnedResource| resource.url.len().max(least_weight);
+        let supports = self.resources.iter().map(|resource| {
+            let support = self.support(now, limits, resource);
+            (resource, support)
         });
         let mut weak: Vec<_> = supports
             .filter(|(_, support)| support.is_weak())
-            .map(|(need, support)| (need, support.named))
+            .map(|(resource, support)| (resource, support.named))
             .collect();
         while is_full(count, all_bytes) {
-            let mut held = BTreeMap::new();
-            for (need, _) in &weak {
-                *held.entry(need.by).or_insert(0) += weight(need);
+            let mut weight_by_network = BTreeMap::new();
+            for (resource, _) in &weak {
+                *weight_by_network.entry(resource.by).or_insert(0) += weight(resource);
             }
-            let first = |&(_, (need, named)): &(usize, &(&LearnedResource, u64))| {
-                (*named > 0, Reverse(held.get(&need.by)), *named)
+            let first = |&(_, (resource, named)): &(usize, &(&LearnedResource, u64))| {
+                (
+                    *named > 0,
+                    Reverse(weight_by_network.get(&resource.by)),
+                    *named,
+                )
             };
-            let (at, _) = weak.iter().enumerate().min_by_key(first)?;
-            let (need, _) = weak.remove(at);
+            let (index, _) = weak.iter().enumerate().min_by_key(first)?;
+            let (resource, _) = weak.remove(index);
             count -= 1;
-            all_bytes -= need.url.len();
-            dropped |= need.bit;
+            all_bytes -= resource.url.len();
+            dropped |= resource.bit;
         }
         Some(dropped)
     }
 
     /// Drops these resources.
-    pub(super) fn remove(&mut self, needs: u64) {
-        self.resources.retain(|need| need.bit & needs == 0);
+    pub(super) fn remove(&mut self, bits: u64) {
+        self.resources.retain(|resource| resource.bit & bits == 0);
         for vote in &mut self.votes {
-            vote.clear(needs);
+            vote.clear(bits);
         }
     }
 
     pub(super) fn free_bit(&self) -> Option<u64> {
-        let taken = self.resources.iter().fold(0, |all, need| all | need.bit);
+        let used = self
+            .resources
+            .iter()
+            .fold(0, |all, resource| all | resource.bit);
         (0..MAX_RESOURCES)
-            .map(|at| 1 << at)
-            .find(|bit| taken & bit == 0)
+            .map(|shift| 1 << shift)
+            .find(|bit| used & bit == 0)
     }
 }

@@ -12,7 +12,7 @@ use crate::learned_resources::resource_load::ResourceLoad;
 use crate::learned_resources::votes::{KINDS, Vote};
 use crate::push_plan::PushCandidate;
 
-/// One of so many views gets nothing that was learned.
+/// One of this many views is a control view: it gets nothing that was learned.
 const CONTROL_VIEWS: u64 = 8;
 
 /// What was learned, over all sessions.
@@ -27,7 +27,7 @@ pub struct LearnedResources {
 }
 
 impl LearnedResources {
-    /// Nothing yet.
+    /// Without any pages.
     #[must_use]
     pub fn new(limits: LearningLimits) -> Self {
         Self {
@@ -39,14 +39,14 @@ impl LearnedResources {
         }
     }
 
-    /// Records that a client at `from` received the public page at `url`, and was pushed or hinted `excused` before it could
+    /// Records that a client at `from` received the public page at `url`, and was pushed or hinted `prompted` before it could
     /// request them.
     pub fn record_view<'u>(
         &mut self,
         now: Instant,
         from: Option<IpAddr>,
         url: &str,
-        excused: impl IntoIterator<Item = &'u str>,
+        prompted: impl IntoIterator<Item = &'u str>,
     ) {
         let limits = self.limits;
         if url.len() > limits.url_bytes {
@@ -86,9 +86,12 @@ impl LearnedResources {
             kinds: [0; KINDS.len()],
             by_cors: 0,
         };
-        for sent in excused {
-            let need = page.resources.iter().find(|need| need.url == sent);
-            vote.prompted |= need.map_or(0, |need| need.bit);
+        for prompted_url in prompted {
+            let resource = page
+                .resources
+                .iter()
+                .find(|resource| resource.url == prompted_url);
+            vote.prompted |= resource.map_or(0, |resource| resource.bit);
         }
         page.votes
             .retain(|vote| vote.network != network && !is_old(vote.since));
@@ -107,7 +110,7 @@ impl LearnedResources {
         (now.saturating_since(*at) <= self.limits.window).then_some(page.0.as_str())
     }
 
-    /// A client at `from` requested that after the page at `page`.
+    /// Records that a client at `from` requested `loaded` after the page at `page`.
     pub fn record_request(
         &mut self,
         now: Instant,
@@ -117,57 +120,64 @@ impl LearnedResources {
     ) {
         let (url, limits, network) = (loaded.url, self.limits, from.map(network_of));
         let is_open = |vote: &mut Vote| now.saturating_since(vote.since) <= limits.window;
-        let Some(known) = self.pages.get_mut(page) else {
+        let Some(viewed_page) = self.pages.get_mut(page) else {
             return;
         };
-        if url.len() > limits.url_bytes || !known.vote(network).is_some_and(is_open) {
+        if url.len() > limits.url_bytes || !viewed_page.vote(network).is_some_and(is_open) {
             return;
         }
-        if let Some(need) = known.resources.iter().find(|need| need.url == url) {
-            let bit = need.bit;
-            if let Some(vote) = known.vote(network) {
+        if let Some(resource) = viewed_page
+            .resources
+            .iter()
+            .find(|resource| resource.url == url)
+        {
+            let bit = resource.bit;
+            if let Some(vote) = viewed_page.vote(network) {
                 vote.name(bit, loaded);
             }
             return;
         }
-        let first = known.resources.iter().filter(|need| need.by == network);
-        let (first, bytes) = first.fold((1, url.len()), |(count, bytes), need| {
-            (count + 1, bytes + need.url.len())
+        let first = viewed_page
+            .resources
+            .iter()
+            .filter(|resource| resource.by == network);
+        let (first, bytes) = first.fold((1, url.len()), |(count, bytes), resource| {
+            (count + 1, bytes + resource.url.len())
         });
         if first > limits.resources_per_network || bytes > limits.bytes_per_page / 2 {
             return;
         }
-        let Some(weakest) = known.weakest(now, &limits, url.len()) else {
+        let Some(weakest) = viewed_page.weakest(now, &limits, url.len()) else {
             return;
         };
         if !self.make_room(now, url.len(), Some(page)) {
             return;
         }
-        let Some(known) = self.pages.get_mut(page) else {
+        let Some(viewed_page) = self.pages.get_mut(page) else {
             return;
         };
-        self.bytes -= known.bytes();
-        known.remove(weakest);
-        if let Some(bit) = known.free_bit() {
-            known.resources.push(LearnedResource {
+        self.bytes -= viewed_page.bytes();
+        viewed_page.remove(weakest);
+        if let Some(bit) = viewed_page.free_bit() {
+            viewed_page.resources.push(LearnedResource {
                 url: url.to_owned(),
                 bit,
                 by: network,
             });
-            if let Some(vote) = known.vote(network) {
+            if let Some(vote) = viewed_page.vote(network) {
                 vote.name(bit, loaded);
             }
         }
-        self.bytes += known.bytes();
+        self.bytes += viewed_page.bytes();
     }
 
-    /// A client at `from` was pushed `url` with the page at `page`, and took all of it.
+    /// A client at `from` was pushed `url` with the page at `page`, and received all of it.
     pub fn record_push(&mut self, from: Option<IpAddr>, page: &str, url: &str) {
         let Some(page) = self.pages.get_mut(page) else {
             return;
         };
-        let need = page.resources.iter().find(|need| need.url == url);
-        let bit = need.map_or(0, |need| need.bit);
+        let resource = page.resources.iter().find(|resource| resource.url == url);
+        let bit = resource.map_or(0, |resource| resource.bit);
         if let Some(vote) = page.vote(from.map(network_of)) {
             vote.prompted |= bit;
         }
@@ -184,18 +194,18 @@ impl LearnedResources {
         let Some(page) = page else {
             return Vec::new();
         };
-        let needs = page.resources.iter();
-        let needed = needs.filter_map(|need| {
-            let support = page.support(now, &self.limits, need);
+        let resources = page.resources.iter();
+        let supported = resources.filter_map(|resource| {
+            let support = page.support(now, &self.limits, resource);
             support
                 .is_sufficient(&self.limits)
-                .then_some((need, support))
+                .then_some((resource, support))
         });
-        needed
-            .map(|(need, support)| {
+        supported
+            .map(|(resource, support)| {
                 let by_cors = support.by_cors(&self.limits);
                 PushCandidate {
-                    url: need.url.clone(),
+                    url: resource.url.clone(),
                     kind: support.kind(&self.limits),
                     by_cors: by_cors.unwrap_or_default(),
                     // In the wrong mode it would be loaded twice.

@@ -14,9 +14,9 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-/// A client of the `n`th network.
-fn client(n: u16) -> Option<IpAddr> {
-    let [high, low] = n.to_be_bytes();
+/// A client of the `network`th network.
+fn client(network: u16) -> Option<IpAddr> {
+    let [high, low] = network.to_be_bytes();
     Some(IpAddr::from([198, high, low, 7]))
 }
 
@@ -29,27 +29,34 @@ fn plain(url: &str) -> ResourceLoad<'_> {
 }
 
 fn urls(learned: &LearnedResources, now: Instant, page: &str) -> Vec<String> {
-    let needed = learned.resources_of(now, page);
-    needed.into_iter().map(|wish| wish.url).collect()
+    let candidates = learned.resources_of(now, page);
+    candidates
+        .into_iter()
+        .map(|candidate| candidate.url)
+        .collect()
 }
 
-/// A client of the `n`th network views `/` at second `n`, and requests `things`.
-fn view(learned: &mut LearnedResources, n: u16, things: &[&str]) {
-    learned.record_view(at(n.into()), client(n), "/", []);
-    for thing in things {
-        learned.record_request(at(n.into()), client(n), "/", &plain(thing));
+/// A client of the `network`th network views `/` at second `network`, and requests `urls`.
+fn view(learned: &mut LearnedResources, network: u16, urls: &[&str]) {
+    learned.record_view(at(network.into()), client(network), "/", []);
+    for thing in urls {
+        learned.record_request(at(network.into()), client(network), "/", &plain(thing));
     }
 }
 
 #[test]
 fn a_resource_is_learned_after_enough_networks() {
     let mut learned = LearnedResources::new(LearningLimits::default());
-    for n in 0..5 {
-        let want = usize::from(n >= 3);
-        assert_eq!(urls(&learned, at(n.into()), "/").len(), want, "{n}");
-        match n == 1 || n == 3 {
-            true => view(&mut learned, n, &["/always"]),
-            false => view(&mut learned, n, &["/always", "/at-times"]),
+    for network in 0..5 {
+        let expected = usize::from(network >= 3);
+        assert_eq!(
+            urls(&learned, at(network.into()), "/").len(),
+            expected,
+            "{network}"
+        );
+        match network == 1 || network == 3 {
+            true => view(&mut learned, network, &["/always"]),
+            false => view(&mut learned, network, &["/always", "/at-times"]),
         }
     }
     assert_eq!(urls(&learned, at(5), "/"), ["/always"]);
@@ -74,10 +81,10 @@ fn one_network_has_one_vote_however_often_it_views_a_page() {
     }
     assert_eq!(learned.pages["/"].votes.len(), 3);
     assert_eq!(urls(&learned, at(81 * 20), "/"), [""; 0]);
-    for n in 0..21 {
+    for network in 0..21 {
         let now = at(81 * 20);
-        learned.record_view(now, client(n), "/", []);
-        learned.record_request(now, client(n), "/", &plain("/needed"));
+        learned.record_view(now, client(network), "/", []);
+        learned.record_request(now, client(network), "/", &plain("/needed"));
     }
     assert_eq!(urls(&learned, at(81 * 20), "/"), ["/needed"]);
 }
@@ -89,11 +96,13 @@ fn the_last_views_are_bounded_by_network() {
         ..LearningLimits::default()
     };
     let mut learned = LearnedResources::new(limits);
-    for (n, page) in [(0, "/a"), (1, "/a"), (0, "/b"), (2, "/a")] {
-        learned.record_view(at(0), client(n), page, []);
+    for (network, page) in [(0, "/a"), (1, "/a"), (0, "/b"), (2, "/a")] {
+        learned.record_view(at(0), client(network), page, []);
     }
-    let last = |learned: &LearnedResources, now, n| {
-        learned.last_view(at(now), client(n)).map(str::to_owned)
+    let last = |learned: &LearnedResources, now, network| {
+        learned
+            .last_view(at(now), client(network))
+            .map(str::to_owned)
     };
     assert_eq!(last(&learned, 10, 0).as_deref(), Some("/b"));
     assert_eq!(last(&learned, 11, 0), None, "too long ago");
@@ -104,16 +113,24 @@ fn the_last_views_are_bounded_by_network() {
 }
 
 #[test]
-fn a_taken_push_is_no_vote_and_a_refused_one_is_a_no() {
-    for (taken, want) in [(true, 1), (false, 0)] {
+fn an_accepted_push_is_no_vote_and_a_refused_one_is_a_no() {
+    for (accepted, expected) in [(true, 1), (false, 0)] {
         let mut learned = LearnedResources::new(LearningLimits::default());
-        for n in 0..10 {
-            view(&mut learned, n, if n < 4 { &["/a"] } else { &[] });
-            if n >= 4 && taken {
-                learned.record_push(client(n), "/", "/a");
+        for network in 0..10 {
+            view(
+                &mut learned,
+                network,
+                if network < 4 { &["/a"] } else { &[] },
+            );
+            if network >= 4 && accepted {
+                learned.record_push(client(network), "/", "/a");
             }
         }
-        assert_eq!(urls(&learned, at(10), "/").len(), want, "taken: {taken}");
+        assert_eq!(
+            urls(&learned, at(10), "/").len(),
+            expected,
+            "taken: {accepted}"
+        );
     }
 }
 
@@ -122,19 +139,19 @@ fn a_taken_push_is_no_vote_and_a_refused_one_is_a_no() {
 fn junk_of_few_networks_expires_despite_hints() {
     let mut learned = LearnedResources::new(LearningLimits::default());
     let mut hinted = [0, 0];
-    for n in 0..200 {
-        let sent = urls(&learned, at(n.into()), "/");
+    for network in 0..200 {
+        let hints = urls(&learned, at(network.into()), "/");
         learned.record_view(
-            at(n.into()),
-            client(n),
+            at(network.into()),
+            client(network),
             "/",
-            sent.iter().map(String::as_str),
+            hints.iter().map(String::as_str),
         );
-        for (nth, url) in ["/needed", "/made-up"].into_iter().enumerate() {
-            let is_sent = sent.iter().any(|sent| sent == url);
-            hinted[nth] += usize::from(is_sent);
-            if is_sent || nth == 0 || n < 3 {
-                learned.record_request(at(n.into()), client(n), "/", &plain(url));
+        for (index, url) in ["/needed", "/made-up"].into_iter().enumerate() {
+            let is_hinted = hints.iter().any(|hints| hints == url);
+            hinted[index] += usize::from(is_hinted);
+            if is_hinted || index == 0 || network < 3 {
+                learned.record_request(at(network.into()), client(network), "/", &plain(url));
             }
         }
     }
@@ -210,14 +227,14 @@ fn how_a_resource_is_loaded_is_learned_from_votes_that_agree() {
     let module = (Some(Kind::Script), Some(true));
     let image = (Some(Kind::Image), Some(false));
     let silent = (None, None);
-    for (loads, want) in [
+    for (loads, expected) in [
         (&[module; 3][..], (Some(Kind::Script), true, true)),
         (&[image; 3], (Some(Kind::Image), false, true)),
         (&[silent; 3], (None, false, true)),
         (&[module, module, image], (None, false, false)),
         (&[silent, silent, module], (None, false, false)),
     ] {
-        assert_eq!(loaded_as(loads), want, "{loads:?}");
+        assert_eq!(loaded_as(loads), expected, "{loads:?}");
     }
 }
 
@@ -239,8 +256,8 @@ fn one_network_does_not_decide_how_a_resource_is_loaded() {
             let (kind, by_cors, is_hinted) = loaded_as(&loads);
             // Of five votes, four are enough to agree; before, nothing is told rather than what is wrong.
             let agreed = (kind, is_hinted.then_some(by_cors));
-            let want = if count < 4 { (None, None) } else { honest };
-            assert_eq!(agreed, want, "{count} networks, the other at {place}");
+            let expected = if count < 4 { (None, None) } else { honest };
+            assert_eq!(agreed, expected, "{count} networks, the other at {place}");
         }
         let silent = loaded_as(&[
             (None, None),
@@ -257,21 +274,21 @@ fn one_network_does_not_decide_how_a_resource_is_loaded() {
 #[test]
 fn a_hinted_client_does_not_vote_on_the_mode() {
     let mut learned = LearnedResources::new(LearningLimits::default());
-    let load = |learned: &mut LearnedResources, n, told: &[&str], by_cors| {
+    let load = |learned: &mut LearnedResources, network, hinted: &[&str], by_cors| {
         let url = "/a";
         let loaded = ResourceLoad {
             url,
             kind: Some(Kind::Script),
             by_cors: Some(by_cors),
         };
-        learned.record_view(at(0), client(n), "/", told.iter().copied());
-        learned.record_request(at(0), client(n), "/", &loaded);
+        learned.record_view(at(0), client(network), "/", hinted.iter().copied());
+        learned.record_request(at(0), client(network), "/", &loaded);
     };
-    for n in 0..4 {
-        load(&mut learned, n, &[], true);
+    for network in 0..4 {
+        load(&mut learned, network, &[], true);
     }
-    for n in 4..30 {
-        load(&mut learned, n, &["/a"], false);
+    for network in 4..30 {
+        load(&mut learned, network, &["/a"], false);
     }
     assert!(learned.resources_of(at(0), "/").remove(0).by_cors);
 }
@@ -324,7 +341,9 @@ fn a_url_is_learned_up_to_its_limit() {
 fn one_network_is_the_first_to_name_so_many_resources_of_a_page() {
     let mut learned = LearnedResources::new(LearningLimits::default());
     let most = LearningLimits::default().resources_per_network;
-    let names: Vec<_> = (0..=most).map(|n| format!("/planted/{n}")).collect();
+    let names: Vec<_> = (0..=most)
+        .map(|network| format!("/planted/{network}"))
+        .collect();
     let planted: Vec<_> = names.iter().map(String::as_str).collect();
     view(&mut learned, 0, &planted);
     assert_eq!(
@@ -335,10 +354,10 @@ fn one_network_is_the_first_to_name_so_many_resources_of_a_page() {
     view(&mut learned, 1, &["/needed"]);
     assert_eq!(learned.pages["/"].resources.len(), most + 1);
     // Resources that only one network names make room for those of other networks.
-    for n in 2..5 {
-        let names: Vec<_> = (0..most).map(|at| format!("/{n}/{at}")).collect();
+    for network in 2..5 {
+        let names: Vec<_> = (0..most).map(|at| format!("/{network}/{at}")).collect();
         let more = names.iter().map(String::as_str).chain(["/needed"]);
-        view(&mut learned, n, &more.collect::<Vec<_>>());
+        view(&mut learned, network, &more.collect::<Vec<_>>());
     }
     assert_eq!(learned.pages["/"].resources.len(), MAX_RESOURCES);
     assert_eq!(urls(&learned, at(5), "/"), ["/needed"]);
@@ -346,18 +365,20 @@ fn one_network_is_the_first_to_name_so_many_resources_of_a_page() {
 
 /// These networks view `/` again, and name as many of `junk` as they can.
 fn attack(learned: &mut LearnedResources, now: Instant, networks: &[u16], junk: &[String]) {
-    for &n in networks {
-        learned.record_view(now, client(n), "/", []);
+    for &network in networks {
+        learned.record_view(now, client(network), "/", []);
         for url in junk {
-            learned.record_request(now, client(n), "/", &plain(url));
+            learned.record_request(now, client(network), "/", &plain(url));
         }
     }
 }
 
 #[test]
 fn junk_of_two_or_three_networks_does_not_lock_a_page() {
-    let junk: Vec<_> = (0..MAX_RESOURCES).map(|n| format!("/x{n}")).collect();
-    let honest: Vec<_> = (0..12).map(|n| format!("/needed/{n}")).collect();
+    let junk: Vec<_> = (0..MAX_RESOURCES)
+        .map(|number| format!("/x{number}"))
+        .collect();
+    let honest: Vec<_> = (0..12).map(|number| format!("/needed/{number}")).collect();
     for attackers in [&[1000, 1001][..], &[1000, 1001, 1002]] {
         for is_long in [false, true] {
             let long = "x".repeat(1000);
@@ -367,22 +388,22 @@ fn junk_of_two_or_three_networks_does_not_lock_a_page() {
             };
             let mut learned = LearnedResources::new(LearningLimits::default());
             // Before and after each client that loads the page, they name it all again.
-            for n in 0..40 {
-                let now = at(u64::from(n) * 20);
+            for number in 0..40 {
+                let now = at(u64::from(number) * 20);
                 attack(&mut learned, now, attackers, &junk);
-                learned.record_view(now, client(n), "/", []);
+                learned.record_view(now, client(number), "/", []);
                 for url in &honest {
-                    learned.record_request(now, client(n), "/", &plain(url));
+                    learned.record_request(now, client(number), "/", &plain(url));
                 }
                 attack(&mut learned, now, attackers, &junk);
             }
-            let mut needed = urls(&learned, at(40 * 20), "/");
-            needed.sort();
-            let mut want = honest.clone();
-            want.sort();
+            let mut learned_urls = urls(&learned, at(40 * 20), "/");
+            learned_urls.sort();
+            let mut expected = honest.clone();
+            expected.sort();
             assert_eq!(
-                needed,
-                want,
+                learned_urls,
+                expected,
                 "{} networks, long: {is_long}",
                 attackers.len()
             );
@@ -392,41 +413,45 @@ fn junk_of_two_or_three_networks_does_not_lock_a_page() {
 
 #[test]
 fn one_network_evicts_nothing_that_half_of_the_others_name() {
-    let things: Vec<_> = (0..MAX_RESOURCES).map(|n| format!("/needed/{n}")).collect();
+    let urls: Vec<_> = (0..MAX_RESOURCES)
+        .map(|number| format!("/needed/{number}"))
+        .collect();
     let mut learned = LearnedResources::new(LearningLimits::default());
     let attack_once = |learned: &mut LearnedResources, now| {
-        let junk: Vec<_> = (0..200).map(|n| format!("/x{n}")).collect();
+        let junk: Vec<_> = (0..200).map(|number| format!("/x{number}")).collect();
         attack(learned, now, &[1000], &junk);
     };
-    let needs = |learned: &LearnedResources| {
-        let needs = learned.pages["/"].resources.iter();
-        needs.map(|need| need.url.clone()).collect::<Vec<_>>()
+    let resource_urls = |learned: &LearnedResources| {
+        let resource_urls = learned.pages["/"].resources.iter();
+        resource_urls
+            .map(|resource| resource.url.clone())
+            .collect::<Vec<_>>()
     };
     // Two networks name all at first: one is the first to name half of them.
-    for n in 0..6 {
-        learned.record_view(at(0), client(n), "/", []);
-        let (first, second) = things.split_at(MAX_RESOURCES / 2);
-        let order = if n == 0 {
+    for number in 0..6 {
+        learned.record_view(at(0), client(number), "/", []);
+        let (first, second) = urls.split_at(MAX_RESOURCES / 2);
+        let order = if number == 0 {
             [first, second]
         } else {
             [second, first]
         };
         for url in order.concat() {
-            learned.record_request(at(0), client(n), "/", &plain(&url));
+            learned.record_request(at(0), client(number), "/", &plain(&url));
         }
     }
-    assert_eq!(needs(&learned).len(), MAX_RESOURCES);
+    assert_eq!(resource_urls(&learned).len(), MAX_RESOURCES);
     for round in 0..20 {
         attack_once(&mut learned, at(round * 20));
-        assert_eq!(needs(&learned), things, "round {round}");
+        assert_eq!(resource_urls(&learned), urls, "round {round}");
     }
     // Nor later, when nearly all clients are sent what is learned, and so do not name it.
-    for n in 10..60 {
-        let told = things.iter().map(String::as_str);
-        learned.record_view(at(500), client(n), "/", told);
+    for number in 10..60 {
+        let hinted = urls.iter().map(String::as_str);
+        learned.record_view(at(500), client(number), "/", hinted);
     }
     attack_once(&mut learned, at(500));
-    assert_eq!(needs(&learned), things);
+    assert_eq!(resource_urls(&learned), urls);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The votes about one page, one for each source network, and what they say together.
+//! The votes about one page, one for each source network, and their joint result.
 
 use std::net::IpAddr;
 
@@ -53,10 +53,10 @@ impl Vote {
     }
 
     /// Forgets everything about these resources.
-    pub(super) fn clear(&mut self, needs: u64) {
+    pub(super) fn clear(&mut self, resources: u64) {
         let kinds = self.kinds.iter_mut();
         for bits in kinds.chain([&mut self.named, &mut self.prompted, &mut self.by_cors]) {
-            *bits &= !needs;
+            *bits &= !resources;
         }
     }
 }

@@ -26,13 +26,13 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-fn ask(site: &Site, request: http::request::Builder) -> Response<Bytes> {
+fn fetch(site: &Site, request: http::request::Builder) -> Response<Bytes> {
     let (head, ()) = request.body(()).unwrap().into_parts();
     respond(site, &head, None, &Limits::default())
 }
 
 #[test]
-fn files_are_found_by_their_paths_and_nothing_else_is() {
+fn only_files_in_the_folder_are_served_by_their_paths() {
     let folder = folder();
     #[cfg(unix)]
     std::os::unix::fs::symlink(
@@ -43,7 +43,7 @@ fn files_are_found_by_their_paths_and_nothing_else_is() {
     let directory =
         Directory::read(&folder.path().join("site"), &DirectoryLimits::default()).unwrap();
     let site = Site::of_directory(directory);
-    for (target, want) in [
+    for (target, expected) in [
         ("/", "home"),
         ("/index.html", "home"),
         ("/?query=ignored", "home"),
@@ -52,9 +52,9 @@ fn files_are_found_by_their_paths_and_nothing_else_is() {
         ("/docs/", "docs"),
         ("/.well-known/x", "known"),
     ] {
-        let response = ask(&site, Request::get(format!("http://any.name{target}")));
+        let response = fetch(&site, Request::get(format!("http://any.name{target}")));
         assert_eq!(response.status(), 200, "{target}");
-        assert_eq!(response.body(), want, "{target}");
+        assert_eq!(response.body(), expected, "{target}");
     }
     for target in [
         "/nix",
@@ -67,7 +67,7 @@ fn files_are_found_by_their_paths_and_nothing_else_is() {
         "/%zz",
         "//",
     ] {
-        let response = ask(&site, Request::get(format!("http://any.name{target}")));
+        let response = fetch(&site, Request::get(format!("http://any.name{target}")));
         assert_eq!(response.status(), 404, "{target}");
     }
 }
@@ -85,7 +85,7 @@ fn links_that_lead_round_in_circles_are_not_followed() {
     let directory = Directory::read(&site, &DirectoryLimits::default()).unwrap();
     let site = Site::of_directory(directory);
     let status = |target: &str| {
-        let response = ask(&site, Request::get(format!("http://any.name{target}")));
+        let response = fetch(&site, Request::get(format!("http://any.name{target}")));
         response.status().as_u16()
     };
     assert_eq!(
@@ -99,12 +99,12 @@ fn links_that_lead_round_in_circles_are_not_followed() {
 }
 
 #[test]
-fn a_folder_without_its_slash_is_sent_to_it() {
+fn a_folder_without_its_slash_is_redirected() {
     let folder = folder();
     let directory =
         Directory::read(&folder.path().join("site"), &DirectoryLimits::default()).unwrap();
     let site = Site::of_directory(directory);
-    let response = ask(&site, Request::get("http://any.name/docs?x"));
+    let response = fetch(&site, Request::get("http://any.name/docs?x"));
     assert_eq!(
         (response.status().as_u16(), &response.headers()["location"]),
         (301, &"/docs/".parse().unwrap())
@@ -117,7 +117,7 @@ fn a_file_has_its_type_its_tag_and_its_date() {
     let directory =
         Directory::read(&folder.path().join("site"), &DirectoryLimits::default()).unwrap();
     let site = Site::of_directory(directory);
-    let response = ask(&site, Request::get("http://any.name/a%20b/%C3%BC.css"));
+    let response = fetch(&site, Request::get("http://any.name/a%20b/%C3%BC.css"));
     assert_eq!(
         response.headers()["content-type"],
         "text/css; charset=utf-8"
@@ -125,8 +125,11 @@ fn a_file_has_its_type_its_tag_and_its_date() {
     let tag = response.headers()["etag"].clone();
     assert!(response.headers().contains_key("last-modified"));
     let again = Request::get("http://any.name/a%20b/%C3%BC.css").header("if-none-match", tag);
-    assert_eq!(ask(&site, again).status(), 304);
-    assert_eq!(ask(&site, Request::post("http://any.name/")).status(), 405);
+    assert_eq!(fetch(&site, again).status(), 304);
+    assert_eq!(
+        fetch(&site, Request::post("http://any.name/")).status(),
+        405
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn a_directory_over_the_limits_is_an_error() {
         depth: 1,
     };
     Directory::read(&root, &exact).expect("18 bytes, in 4 files under 6 paths");
-    for (limits, want) in [
+    for (limits, expected) in [
         (DirectoryLimits { bytes: 17, ..exact }, "17 bytes"),
         (DirectoryLimits { files: 4, ..exact }, "4 files"),
         (
@@ -148,7 +151,10 @@ fn a_directory_over_the_limits_is_an_error() {
         ),
     ] {
         let error = Directory::read(&root, &limits).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("has more than {want}")), "{error}");
+        assert!(
+            error.ends_with(&format!("has more than {expected}")),
+            "{error}"
+        );
     }
     assert!(Directory::read(&folder.path().join("nix"), &exact).is_err());
 }

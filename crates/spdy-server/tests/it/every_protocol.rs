@@ -78,7 +78,7 @@ async fn connect(
         .unwrap()
 }
 
-async fn ask(
+async fn send_request(
     connection: &Connection,
     request: http::request::Builder,
     body: Body,
@@ -110,9 +110,9 @@ async fn every_protocol_gives_the_same_responses() {
         for tls in [None, Some((&server, &client))] {
             let road = format!("{protocol}, TLS: {}", tls.is_some());
             let connection = connect(protocol, tls, ServeConfig::default()).await;
-            let (head, got) = ask(&connection, get("/"), Body::empty()).await;
+            let (head, received) = send_request(&connection, get("/"), Body::empty()).await;
             assert_eq!(
-                (head.status().as_u16(), &got),
+                (head.status().as_u16(), &received),
                 (200, &body(1_000)),
                 "{road}"
             );
@@ -123,35 +123,35 @@ async fn every_protocol_gives_the_same_responses() {
                     .starts_with("Sun, 09 Sep 2001 01:4"),
                 "{road}"
             );
-            let (head, got) = ask(&connection, get("/big?v=1"), Body::empty()).await;
+            let (head, received) = send_request(&connection, get("/big?v=1"), Body::empty()).await;
             assert_eq!(
-                (head.status().as_u16(), got == body(300_000)),
+                (head.status().as_u16(), received == body(300_000)),
                 (200, true),
                 "{road}"
             );
-            let (head, got) = ask(&connection, get("/empty"), Body::empty()).await;
-            assert_eq!((head.status().as_u16(), got.len()), (200, 0), "{road}");
+            let (head, received) = send_request(&connection, get("/empty"), Body::empty()).await;
+            assert_eq!((head.status().as_u16(), received.len()), (200, 0), "{road}");
             let range = get("/big?v=1").header("range", "bytes=299990-");
-            let (head, got) = ask(&connection, range, Body::empty()).await;
+            let (head, received) = send_request(&connection, range, Body::empty()).await;
             assert_eq!(
-                (head.status().as_u16(), &got[..]),
+                (head.status().as_u16(), &received[..]),
                 (206, &body(300_000)[299_990..]),
                 "{road}"
             );
             let request = Request::head("https://www.test/big?v=1");
-            let (head, got) = ask(&connection, request, Body::empty()).await;
-            assert_eq!((head.status().as_u16(), got.len()), (200, 0), "{road}");
+            let (head, received) = send_request(&connection, request, Body::empty()).await;
+            assert_eq!((head.status().as_u16(), received.len()), (200, 0), "{road}");
             assert_eq!(head.headers()["content-length"], "300000", "{road}");
             let upload = Request::post("https://www.test/");
-            let (head, _) = ask(&connection, upload, Body::full(body(200_000))).await;
+            let (head, _) = send_request(&connection, upload, Body::full(body(200_000))).await;
             assert_eq!(
                 (head.status().as_u16(), &head.headers()["allow"]),
                 (405, &"GET, HEAD".parse().unwrap()),
                 "{road}"
             );
-            let (head, _) = ask(&connection, get("/nix"), Body::empty()).await;
+            let (head, _) = send_request(&connection, get("/nix"), Body::empty()).await;
             assert_eq!(head.status(), 404, "{road}");
-            let (head, _) = ask(
+            let (head, _) = send_request(
                 &connection,
                 Request::get("https://other.test/"),
                 Body::empty(),
@@ -159,9 +159,9 @@ async fn every_protocol_gives_the_same_responses() {
             .await;
             assert_eq!(head.status(), 421, "{road}");
             let long = get(&format!("/{}", "a".repeat(17_000)));
-            let (head, _) = ask(&connection, long, Body::empty()).await;
+            let (head, _) = send_request(&connection, long, Body::empty()).await;
             assert_eq!(head.status(), 414, "{road}");
-            let (head, _) = ask(
+            let (head, _) = send_request(
                 &connection,
                 get("/").header("x", "a".repeat(49_500)),
                 Body::empty(),
@@ -174,8 +174,8 @@ async fn every_protocol_gives_the_same_responses() {
 
 #[tokio::test]
 async fn every_response_is_logged() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = told.clone();
+    let logged = Arc::new(Mutex::new(Vec::new()));
+    let entries = logged.clone();
     let log: spdy_server::serve::Log = Arc::new(move |served| {
         let line = format!(
             "{} {} {} {}",
@@ -184,7 +184,7 @@ async fn every_response_is_logged() {
             served.protocol,
             served.body_bytes
         );
-        tell.lock().unwrap().push(line);
+        entries.lock().unwrap().push(line);
     });
     let config = ServeConfig {
         log: Some(log),
@@ -192,7 +192,7 @@ async fn every_response_is_logged() {
     };
     let connection = connect(Protocol::Http2, None, config).await;
     for target in ["/", "/nix"] {
-        ask(
+        send_request(
             &connection,
             Request::get(format!("http://www.test{target}")),
             Body::empty(),
@@ -200,7 +200,7 @@ async fn every_response_is_logged() {
         .await;
     }
     assert_eq!(
-        *told.lock().unwrap(),
+        *logged.lock().unwrap(),
         ["200 OK / h2 1000", "404 Not Found /nix h2 14"]
     );
 }

@@ -199,11 +199,11 @@ async fn link_resources_are_pushed_once_per_session() {
         } else {
             (1, 5)
         };
-        let want = [
+        let expected = [
             format!("http://www.test/a.css {sheet}"),
             format!("http://www.test/c.png {image}"),
         ];
-        assert_eq!(pushed, want, "{version}");
+        assert_eq!(pushed, expected, "{version}");
         assert_eq!(
             links(&head),
             [preload],
@@ -240,12 +240,12 @@ async fn a_client_without_push_gets_hints() {
         head["x-subresource"],
         "text/css; /a.css; image/*; /c.png; image/*; http://cdn.test/far.png"
     );
-    for (hints, links_wanted, pushed_wanted) in [(Hints::Off, 0, 2), (Hints::Instead, 1, 0)] {
+    for (hints, expected_links, expected_pushes) in [(Hints::Off, 0, 2), (Hints::Instead, 1, 0)] {
         let server = Server::of(&replica(&headers), by(LINK, hints));
         let (head, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
         assert_eq!(
             (links(&head).len(), pushed.len()),
-            (links_wanted, pushed_wanted),
+            (expected_links, expected_pushes),
             "{hints:?}"
         );
     }
@@ -258,7 +258,7 @@ async fn a_resource_recorded_as_206_is_not_pushed_though_it_is_complete() {
     let image = replica
         .exchanges
         .iter_mut()
-        .find(|it| it.url.path() == "/b.png");
+        .find(|exchange| exchange.url.path() == "/b.png");
     image.expect("it has the image").response_head = head::synthesize(
         "HTTP/1.1 206 Partial Content",
         vec![
@@ -281,7 +281,7 @@ async fn a_resource_recorded_as_206_is_not_pushed_though_it_is_complete() {
 }
 
 #[tokio::test]
-async fn only_a_whole_page_brings_something_along() {
+async fn only_a_full_page_has_pushes() {
     let headers = [("Link", "</a.css>; rel=preload"), ("Etag", "\"1\"")];
     let server = Server::of(&replica(&headers), by(LINK, Hints::Remaining));
     let connection = server.connect(SPDY, true).await;
@@ -301,8 +301,9 @@ async fn recorded_resources_are_pushed_under_any_host_name() {
     };
     let server = Server::of(&replica(&[]), by(graph, Hints::Off));
     let (_, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
-    let want = ["/a.css 1", "/b.png 4", "/c.png 4"].map(|push| format!("http://www.test{push}"));
-    assert_eq!(pushed, want);
+    let expected =
+        ["/a.css 1", "/b.png 4", "/c.png 4"].map(|push| format!("http://www.test{push}"));
+    assert_eq!(pushed, expected);
     let connection = server.connect(SPDY, true).await;
     let request = Request::get("http://127.0.0.1:8080/")
         .body(Body::empty())
@@ -344,9 +345,9 @@ async fn resources_named_in_files_are_pushed() {
     };
     for target in ["/", "/index.html?x"] {
         let (head, pushed) = get(&server.connect(SPDY, true).await, target, &[]).await;
-        let want =
+        let expected =
             ["/a%20b.css 1", "/c.css 1", "/i.png 4"].map(|push| format!("http://www.test{push}"));
-        assert_eq!(pushed, want, "{target}");
+        assert_eq!(pushed, expected, "{target}");
         assert_eq!(
             links(&head),
             ["<http://cdn.test/s.js>; rel=\"subresource preload\"; as=script"]
@@ -376,11 +377,11 @@ fn learning(replica: &Replica, hints: Hints) -> Server {
 async fn learned_resources_are_pushed_to_the_next_client() {
     let server = learning(&replica(&[]), Hints::Off);
     // A second view in one session adds nothing. One view of eight gets no learned resources.
-    for (view, want) in [0, 0, 1, 1, 1, 1, 1, 0, 1].into_iter().enumerate() {
+    for (view, expected) in [0, 0, 1, 1, 1, 1, 1, 0, 1].into_iter().enumerate() {
         let network = u8::try_from(view).unwrap();
         let connection = server.connect_from(network, SPDY, true).await;
         let (_, pushed) = get(&connection, "/", &[]).await;
-        assert_eq!(pushed.len(), want, "view {view}: {pushed:?}");
+        assert_eq!(pushed.len(), expected, "view {view}: {pushed:?}");
         get(&connection, "/", &[]).await;
         if pushed.is_empty() {
             let referer = [("referer", "http://www.test/#top")];
@@ -449,8 +450,8 @@ async fn the_kind_of_a_learned_resource_is_its_content_type() {
         get(&connection, "/b.png", &fields).await;
     }
     let connection = server.connect_from(9, SPDY, false).await;
-    let want = "</b.png>; rel=\"subresource preload\"; as=image";
-    assert_eq!(links(&get(&connection, "/", &[]).await.0), [want]);
+    let expected = "</b.png>; rel=\"subresource preload\"; as=image";
+    assert_eq!(links(&get(&connection, "/", &[]).await.0), [expected]);
 }
 
 #[tokio::test]
@@ -480,8 +481,8 @@ async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
     }
     let connection = server.connect_from(9, SPDY, false).await;
     let (head, _) = get(&connection, "/", &[]).await;
-    let want = "</i.png>; rel=\"subresource preload\"; as=image";
-    assert_eq!(links(&head), [want]);
+    let expected = "</i.png>; rel=\"subresource preload\"; as=image";
+    assert_eq!(links(&head), [expected]);
 }
 
 #[tokio::test]
@@ -490,7 +491,7 @@ async fn pushes_and_hints_stop_at_the_budget() {
         "Link",
         "</b.png>; rel=preload, </a.css>; rel=preload, </c.png>; rel=preload",
     )];
-    for (streams, bytes, want) in [(1, 100, 1), (9, 2, 2), (9, 100, 3), (0, 100, 0)] {
+    for (streams, bytes, expected) in [(1, 100, 1), (9, 2, 2), (9, 100, 3), (0, 100, 0)] {
         let config = PushConfig {
             budget: Budget {
                 streams,
@@ -503,7 +504,7 @@ async fn pushes_and_hints_stop_at_the_budget() {
         let (_, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
         assert_eq!(
             pushed.len(),
-            want,
+            expected,
             "{streams} streams, {bytes} bytes: {pushed:?}"
         );
     }
@@ -514,7 +515,7 @@ async fn pushes_and_hints_stop_at_the_budget() {
 async fn http2_clients_get_pushes_or_hints_by_their_settings() {
     let headers = [("X-Associated-Content", "\"/a.css\", \"/b.png\"")];
     let server = Server::of(&replica(&headers), by(LINK, Hints::Remaining));
-    for takes in [true, false] {
+    for accepts_pushes in [true, false] {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let config = ServeConfig {
             protocols: vec![Protocol::Http2],
@@ -526,7 +527,7 @@ async fn http2_clients_get_pushes_or_hints_by_their_settings() {
         tokio::spawn(serving);
         let mut builder = h2::client::Builder::new();
         let shaken = builder
-            .enable_push(takes)
+            .enable_push(accepts_pushes)
             .handshake::<_, bytes::Bytes>(near);
         let (mut sender, connection) = shaken.await.unwrap();
         tokio::spawn(connection);
@@ -537,8 +538,8 @@ async fn http2_clients_get_pushes_or_hints_by_their_settings() {
         let page = response.await.unwrap();
         assert_eq!(
             links(page.headers()).len(),
-            usize::from(!takes),
-            "takes: {takes}"
+            usize::from(!accepts_pushes),
+            "takes: {accepts_pushes}"
         );
         let mut pushed = Vec::new();
         while let Some(promise) = promises.push_promise().await {
@@ -550,14 +551,14 @@ async fn http2_clients_get_pushes_or_hints_by_their_settings() {
             }
             pushed.push((request.uri().to_string(), bytes));
         }
-        let want = [
+        let expected = [
             (
                 "http://www.test/a.css",
                 &b"p { background: url(c.png) }"[..],
             ),
             ("http://www.test/b.png", b"b"),
         ];
-        let want = want.map(|(url, body)| (url.to_owned(), body.to_vec()));
-        assert_eq!(pushed, if takes { &want[..] } else { &[] });
+        let expected = expected.map(|(url, body)| (url.to_owned(), body.to_vec()));
+        assert_eq!(pushed, if accepts_pushes { &expected[..] } else { &[] });
     }
 }

@@ -1,4 +1,4 @@
-//! Laws of the push plan, for any wishes.
+//! Laws of the push plan, for any candidates.
 
 use http::Uri;
 use proptest::prelude::*;
@@ -31,8 +31,8 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_told: bool) -> PushCandidate {
-        PushCandidate { url, priority: level.map(Priority::new), may_push, is_in_response: is_told, ..PushCandidate::default() }
+    fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_in_response: bool) -> PushCandidate {
+        PushCandidate { url, priority: level.map(Priority::new), may_push, is_in_response, ..PushCandidate::default() }
     }
 }
 
@@ -50,31 +50,31 @@ proptest! {
     ) {
         let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
         let budget = Budget { streams, bytes, hints: 9, candidates: 30 };
-        let known = |uri: &Uri| match uri.to_string().len() % 5 {
+        let state = |uri: &Uri| match uri.to_string().len() % 5 {
             0 => CandidateState::AlreadyReceived,
             1 => CandidateState::Unavailable,
             n => CandidateState::Available { bytes: n * 300, kind: Kind::ALL[n] },
         };
-        let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), |uri, _| known(uri));
-        prop_assert!(made.pushes.len() <= streams);
-        prop_assert!(made.pushes.iter().map(|push| push.bytes).sum::<usize>() <= bytes);
-        prop_assert!(made.hints.len() <= budget.hints);
-        prop_assert!(made.pushes.len() + made.hints.len() <= budget.candidates);
-        for (nth, push) in made.pushes.iter().enumerate() {
+        let result = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), |uri, _| state(uri));
+        prop_assert!(result.pushes.len() <= streams);
+        prop_assert!(result.pushes.iter().map(|push| push.bytes).sum::<usize>() <= bytes);
+        prop_assert!(result.hints.len() <= budget.hints);
+        prop_assert!(result.pushes.len() + result.hints.len() <= budget.candidates);
+        for (nth, push) in result.pushes.iter().enumerate() {
             prop_assert!(spdy_http::push::is_same_origin(&page, &push.uri), "{}", push.uri);
             prop_assert!(push.uri != page);
-            prop_assert!(matches!(known(&push.uri), CandidateState::Available { .. }), "{}", push.uri);
+            prop_assert!(matches!(state(&push.uri), CandidateState::Available { .. }), "{}", push.uri);
             prop_assert!(push.priority.level() == 7 || push.priority.level() > level);
-            prop_assert!(made.pushes[..nth].iter().all(|other| other.uri != push.uri));
+            prop_assert!(result.pushes[..nth].iter().all(|other| other.uri != push.uri));
         }
         if hints == Hints::Off {
-            prop_assert!(made.hints.is_empty());
+            prop_assert!(result.hints.is_empty());
         }
         if hints == Hints::Instead {
-            prop_assert!(made.pushes.is_empty());
+            prop_assert!(result.pushes.is_empty());
         }
-        let again = plan(&page, Priority::new(level), &budget, hints, wishes, |uri, _| known(uri));
-        prop_assert_eq!(made, again);
+        let again = plan(&page, Priority::new(level), &budget, hints, wishes, |uri, _| state(uri));
+        prop_assert_eq!(result, again);
     }
 
     /// What is read of a header lies in it; and whatever stands behind cannot change what stood before.
@@ -83,13 +83,13 @@ proptest! {
         before in prop_oneof![Just("</a>; rel=preload, "), Just("\"/a\":1, "), Just("")],
         behind in "[<>;,=\" a:0-9\\\\]{0,40}",
     ) {
-        let whole = format!("{before}{behind}");
-        for link in parse_links(&whole) {
-            prop_assert!(whole.contains(link.target) && whole.contains(link.rel));
+        let header = format!("{before}{behind}");
+        for link in parse_links(&header) {
+            prop_assert!(header.contains(link.target) && header.contains(link.rel));
         }
         let first = parse_links(before).next();
-        prop_assert!(first.is_none() || parse_links(&whole).next() == first);
+        prop_assert!(first.is_none() || parse_links(&header).next() == first);
         let first = parse_associated_content(before).next();
-        prop_assert!(first.is_none() || parse_associated_content(&whole).next() == first);
+        prop_assert!(first.is_none() || parse_associated_content(&header).next() == first);
     }
 }

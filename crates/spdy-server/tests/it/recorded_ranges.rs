@@ -53,18 +53,18 @@ fn replica() -> Replica {
     }
 }
 
-fn ask(site: &Site, request: http::request::Builder) -> Response<Bytes> {
+fn fetch(site: &Site, request: http::request::Builder) -> Response<Bytes> {
     let (head, ()) = request.body(()).expect("a request").into_parts();
     respond(site, &head, None, &Limits::default())
 }
 
-/// Status, Content-Range and body of the answer for `path`, requested with `range` unless that is empty.
+/// Status, Content-Range and body of the response for `path`, requested with `range` unless that is empty.
 fn reply(site: &Site, path: &str, range: &str) -> (u16, String, String) {
     let mut request = Request::get(format!("http://a.test{path}"));
     if !range.is_empty() {
         request = request.header("range", range);
     }
-    let response = ask(site, request);
+    let response = fetch(site, request);
     let content_range = response.headers().get("content-range");
     let content_range = content_range.map_or("", |range| range.to_str().expect("text"));
     let body = String::from_utf8_lossy(response.body()).into_owned();
@@ -77,7 +77,7 @@ fn reply(site: &Site, path: &str, range: &str) -> (u16, String, String) {
 fn a_complete_206_is_served_as_200_without_a_range() {
     let site = Site::of_replica(&replica());
     for path in ["/whole", "/joined", "/both"] {
-        for (range, want) in [
+        for (range, expected) in [
             ("", (200, "", FILM)),
             ("bytes=0-", (206, "bytes 0-9/10", FILM)),
             ("bytes=3-5", (206, "bytes 3-5/10", "345")),
@@ -87,7 +87,7 @@ fn a_complete_206_is_served_as_200_without_a_range() {
             let (status, content_range, body) = reply(&site, path, range);
             assert_eq!(
                 (status, &content_range[..], &body[..]),
-                want,
+                expected,
                 "{path} {range}"
             );
         }
@@ -96,19 +96,19 @@ fn a_complete_206_is_served_as_200_without_a_range() {
     let changed = Request::get("http://a.test/whole")
         .header("range", "bytes=3-5")
         .header("if-range", "\"b\"");
-    assert_eq!(ask(&site, changed).status(), 200);
-    let known = Request::get("http://a.test/whole").header("if-none-match", "\"a\"");
-    assert_eq!(ask(&site, known).status(), 304);
+    assert_eq!(fetch(&site, changed).status(), 200);
+    let conditional = Request::get("http://a.test/whole").header("if-none-match", "\"a\"");
+    assert_eq!(fetch(&site, conditional).status(), 304);
     assert_eq!(
-        ask(&site, Request::head("http://a.test/whole")).status(),
+        fetch(&site, Request::head("http://a.test/whole")).status(),
         200
     );
 }
 
 #[test]
-fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
+fn an_incomplete_206_serves_only_ranges_that_begin_in_it() {
     let site = Site::of_replica(&replica());
-    for (path, range, want) in [
+    for (path, range, expected) in [
         ("/some", "bytes=0-1", (206, "bytes 0-1/10", "01")),
         ("/some", "bytes=0-", (206, "bytes 0-2/10", "012")),
         ("/some", "bytes=7-99", (206, "bytes 7-8/10", "78")),
@@ -120,7 +120,7 @@ fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
         let (status, content_range, body) = reply(&site, path, range);
         assert_eq!(
             (status, &content_range[..], &body[..]),
-            want,
+            expected,
             "{path} {range}"
         );
     }
@@ -143,8 +143,8 @@ fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
         words.contains("only bytes 0-2, 6-8 of 10 were recorded"),
         "{words}"
     );
-    let known = Request::get("http://a.test/some").header("if-none-match", "\"a\"");
-    assert_eq!(ask(&site, known).status(), 304);
-    let post = ask(&site, Request::post("http://a.test/post"));
+    let conditional = Request::get("http://a.test/some").header("if-none-match", "\"a\"");
+    assert_eq!(fetch(&site, conditional).status(), 304);
+    let post = fetch(&site, Request::post("http://a.test/post"));
     assert_eq!(post.status(), 206, "what a POST gets has no parts");
 }

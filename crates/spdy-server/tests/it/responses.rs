@@ -1,4 +1,4 @@
-//! A site's answers, from the head of a request to the response, without a connection.
+//! A site's responses, from the head of a request to the response, without a connection.
 
 use std::time::{Duration, SystemTime};
 
@@ -64,13 +64,13 @@ fn site() -> Site {
     Site::of_replica(&replica(exchanges)).with_default_host("a.test")
 }
 
-fn ask_site(site: &Site, request: http::request::Builder) -> Response<Bytes> {
+fn fetch_from(site: &Site, request: http::request::Builder) -> Response<Bytes> {
     let (head, ()) = request.body(()).unwrap().into_parts();
     respond(site, &head, None, &Limits::default())
 }
 
-fn ask(request: http::request::Builder) -> Response<Bytes> {
-    ask_site(&site(), request)
+fn fetch(request: http::request::Builder) -> Response<Bytes> {
+    fetch_from(&site(), request)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
@@ -81,7 +81,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 
 #[test]
 fn recorded_responses_are_replayed_without_hop_by_hop_headers() {
-    let response = ask(Request::get("http://a.test/?q=1"));
+    let response = fetch(Request::get("http://a.test/?q=1"));
     assert_eq!(
         (response.status().as_u16(), &response.body()[..]),
         (200, BODY.as_bytes())
@@ -95,14 +95,14 @@ fn recorded_responses_are_replayed_without_hop_by_hop_headers() {
     );
     assert_eq!(text(headers, "content-length"), "10", "set right");
     assert_eq!(headers.get_all("set-cookie").iter().count(), 2);
-    for gone in ["connection", "keep-alive", "x-hop", "transfer-encoding"] {
-        assert!(!headers.contains_key(gone), "{gone}");
+    for removed in ["connection", "keep-alive", "x-hop", "transfer-encoding"] {
+        assert!(!headers.contains_key(removed), "{removed}");
     }
 }
 
 #[test]
 fn hosts_are_found_in_any_case_and_without_their_port() {
-    for (uri, want) in [
+    for (uri, expected) in [
         ("http://A.Test/?q=1", 200),
         ("http://a.test:9999/?q=1", 200),
         ("http://a.test./?q=1", 200),
@@ -115,12 +115,16 @@ fn hosts_are_found_in_any_case_and_without_their_port() {
         ("http://a.test/", 404),
         ("http://a.test/?q=2", 404),
     ] {
-        assert_eq!(ask(Request::get(uri)).status().as_u16(), want, "{uri}");
+        assert_eq!(
+            fetch(Request::get(uri)).status().as_u16(),
+            expected,
+            "{uri}"
+        );
     }
     let by_header = Request::get("/?q=1").header("host", "a.test:80");
-    assert_eq!(ask(by_header).status(), 200);
+    assert_eq!(fetch(by_header).status(), 200);
     assert_eq!(
-        ask(Request::get("/?q=1")).status(),
+        fetch(Request::get("/?q=1")).status(),
         200,
         "HTTP/1.0 names no host"
     );
@@ -130,7 +134,7 @@ fn hosts_are_found_in_any_case_and_without_their_port() {
 fn requests_for_unknown_hosts_and_targets_are_counted() {
     let site = site();
     for uri in ["http://a.test/?q=1", "http://a.test/nix", "http://c.test/"] {
-        ask_site(&site, Request::get(uri));
+        fetch_from(&site, Request::get(uri));
     }
     let stats = site.stats();
     assert_eq!(
@@ -147,18 +151,18 @@ fn hosts_come_in_the_order_of_the_replica() {
 
 #[test]
 fn head_brings_the_headers_of_get_and_no_body() {
-    let get = ask(Request::get("http://a.test/?q=1"));
-    let head = ask(Request::head("http://a.test/?q=1"));
+    let get = fetch(Request::get("http://a.test/?q=1"));
+    let head = fetch(Request::head("http://a.test/?q=1"));
     assert_eq!(head.headers(), get.headers());
     assert!(head.body().is_empty());
 }
 
 #[test]
 fn methods_that_were_not_recorded_are_refused_by_name() {
-    let response = ask(Request::post("http://a.test/?q=1"));
+    let response = fetch(Request::post("http://a.test/?q=1"));
     assert_eq!(response.status(), 405);
     assert_eq!(text(response.headers(), "allow"), "GET, HEAD");
-    let response = ask(Request::get("http://a.test/form"));
+    let response = fetch(Request::get("http://a.test/form"));
     assert_eq!(
         (
             response.status().as_u16(),
@@ -166,18 +170,18 @@ fn methods_that_were_not_recorded_are_refused_by_name() {
         ),
         (405, "POST")
     );
-    let response = ask(Request::post("http://a.test/form"));
+    let response = fetch(Request::post("http://a.test/form"));
     assert_eq!(
         (response.status().as_u16(), &response.body()[..]),
         (200, &b"posted"[..])
     );
-    let response = ask(Request::builder().method("BREW").uri("http://a.test/"));
+    let response = fetch(Request::builder().method("BREW").uri("http://a.test/"));
     assert_eq!(response.status(), 501);
 }
 
 #[test]
 fn one_range_of_a_200_is_a_206() {
-    let ranged = |range: &str| ask(Request::get("http://a.test/?q=1").header("range", range));
+    let ranged = |range: &str| fetch(Request::get("http://a.test/?q=1").header("range", range));
     let response = ranged("bytes=2-4");
     assert_eq!(
         (response.status().as_u16(), &response.body()[..]),
@@ -198,23 +202,25 @@ fn one_range_of_a_200_is_a_206() {
         200,
         "several are answered in full"
     );
-    let head = ask(Request::head("http://a.test/?q=1").header("range", "bytes=2-4"));
+    let head = fetch(Request::head("http://a.test/?q=1").header("range", "bytes=2-4"));
     assert_eq!(head.status(), 200, "a range is for GET alone");
-    let redirect = ask(Request::get("http://a.test/old").header("range", "bytes=0-1"));
+    let redirect = fetch(Request::get("http://a.test/old").header("range", "bytes=0-1"));
     assert_eq!(redirect.status(), 301);
 }
 
 #[test]
-fn a_range_of_something_newer_is_the_whole() {
-    for (if_range, want) in [
+fn a_range_with_an_outdated_if_range_gets_the_full_response() {
+    for (if_range, expected) in [
         ("\"v1\"", 206),
         ("\"v0\"", 200),
         ("Tue, 15 Nov 1994 12:45:26 GMT", 206),
     ] {
         let request = Request::get("http://a.test/?q=1").header("range", "bytes=0-1");
         assert_eq!(
-            ask(request.header("if-range", if_range)).status().as_u16(),
-            want,
+            fetch(request.header("if-range", if_range))
+                .status()
+                .as_u16(),
+            expected,
             "{if_range}"
         );
     }
@@ -226,18 +232,18 @@ fn a_matching_condition_gets_304_without_a_body() {
         ("if-none-match", "\"v0\", W/\"v1\""),
         ("if-modified-since", "Tue, 15 Nov 1994 12:45:26 GMT"),
     ] {
-        let response = ask(Request::get("http://a.test/?q=1").header(name, value));
+        let response = fetch(Request::get("http://a.test/?q=1").header(name, value));
         assert_eq!(
             (response.status().as_u16(), response.body().len()),
             (304, 0),
             "{name}"
         );
         assert_eq!(text(response.headers(), "etag"), "\"v1\"");
-        for gone in ["content-length", "content-type", "content-encoding"] {
-            assert!(!response.headers().contains_key(gone), "{gone}");
+        for removed in ["content-length", "content-type", "content-encoding"] {
+            assert!(!response.headers().contains_key(removed), "{removed}");
         }
     }
-    let response = ask(Request::get("http://a.test/?q=1").header("if-match", "\"v0\""));
+    let response = fetch(Request::get("http://a.test/?q=1").header("if-match", "\"v0\""));
     assert_eq!(response.status(), 412);
 }
 
@@ -295,7 +301,7 @@ fn a_recorded_full_response_replaces_a_304() {
         first,
         exchange("http://a.test/", &[], "full"),
     ]));
-    let response = ask_site(&site, Request::get("http://a.test/"));
+    let response = fetch_from(&site, Request::get("http://a.test/"));
     assert_eq!(
         (response.status().as_u16(), &response.body()[..]),
         (200, &b"full"[..])

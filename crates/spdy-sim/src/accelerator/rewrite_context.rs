@@ -15,7 +15,7 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_proxy::request::proxy_request::ProxyRequest;
 use spdy_proxy::request::rejection::RequestRejection;
 use spdy_proxy::rewrite::response_rewriter::{self, ResponseRewriter};
-use spdy_proxy::sites::site_table::Site;
+use spdy_proxy::sites::site::Site;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
@@ -91,7 +91,7 @@ impl RewriteContext<'_> {
     /// What becomes of the redirect `exchange` that is asked for under `target`.
     pub(super) fn redirect_outcome(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
         let wanted = self.wanted(exchange, target);
-        let moved = wanted.as_ref().and_then(|wanted| wanted.moved.as_ref());
+        let moved = wanted.as_ref().and_then(|wanted| wanted.proxied.as_ref());
         let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
             return RedirectOutcome::Refused;
         };
@@ -222,7 +222,7 @@ impl RewriteContext<'_> {
             }
             Some(Err(_)) | None => return Delivery::Direct(DirectReason::RedirectedToHost),
         };
-        let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
+        let (Some((moved, load)), Some((status, headers))) = (&wanted.proxied, answer) else {
             return here;
         };
         match sanitize_response::sanitize(&self.site.rules, moved, *load, status, &headers) {
@@ -244,13 +244,13 @@ impl RewriteContext<'_> {
             requested: now,
             received: now,
         };
-        let stored = may_store(&policy, &wanted.ask, &answer, times).ok()?;
+        let stored = may_store(&policy, &wanted.head, &answer, times).ok()?;
         u64::try_from(stored.ttl(now)).ok()
     }
 
     /// The policy that the accelerator has for such a thing.
     fn policy(&self, wanted: &ProxyRequest) -> Policy {
-        match wanted.moved {
+        match wanted.proxied {
             Some(_) => Policy {
                 set_cookie: SetCookie::Strip,
                 ..Policy::third_party()

@@ -29,7 +29,8 @@ use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
-use spdy_proxy::body::content_coding::{Coding, Decoder};
+use spdy_proxy::body::content_coding::Coding;
+use spdy_proxy::body::decoder::Decoder;
 
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};

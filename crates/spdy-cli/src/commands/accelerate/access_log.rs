@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
-use spdy_proxy::telemetry::page_reports::PageCounts;
+use spdy_proxy::telemetry::page_report::PageCounts;
 
 use crate::output::{BAD, BOLD, DIM, Printer, escape};
 
@@ -85,7 +85,7 @@ impl fmt::Display for TextLine<'_> {
         }
         match answered.body_end {
             BodyEnd::Complete => Ok(()),
-            BodyEnd::ClientLeft => write!(f, ", {BAD}the client disconnected{BAD:#}"),
+            BodyEnd::ClientAborted => write!(f, ", {BAD}the client disconnected{BAD:#}"),
             BodyEnd::Shutdown => write!(f, ", {BAD}aborted by the shutdown{BAD:#}"),
             BodyEnd::UpstreamError => write!(f, ", {BAD}aborted by the origin{BAD:#}"),
         }
@@ -168,7 +168,7 @@ mod tests {
         let mut one = answered();
         let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
         assert_eq!(plain(&one), line);
-        one.body_end = BodyEnd::ClientLeft;
+        one.body_end = BodyEnd::ClientAborted;
         assert_eq!(plain(&one), format!("{line}, the client disconnected"));
         one.page = Some(PageCounts {
             dry_run: true,

@@ -18,8 +18,8 @@ pub(crate) fn is_store_file(path: &Path) -> bool {
 
 /// Whether the file was removed after it was listed.
 pub(crate) fn is_not_found(path: &Path) -> bool {
-    let found = fs::symlink_metadata(path);
-    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    let metadata = fs::symlink_metadata(path);
+    metadata.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 pub(crate) fn is_hexadecimal(name: &OsStr, len: usize) -> bool {
@@ -62,10 +62,10 @@ pub(crate) fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File
     let mut start = vec![0; PREFIX_BYTES];
     file.read_exact(&mut start)?;
     let layout = Layout::decode(&start).map_err(io::Error::other)?;
-    let (want, got) = (layout.file_len(), file.metadata()?.len());
-    if want != got {
+    let (expected, found) = (layout.file_len(), file.metadata()?.len());
+    if expected != found {
         return Err(io::Error::other(format!(
-            "found {got} bytes, expected {want}"
+            "found {found} bytes, expected {expected}"
         )));
     }
     // The layout has checked the length of the head.

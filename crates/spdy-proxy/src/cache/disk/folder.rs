@@ -76,7 +76,7 @@ impl DiskFolder {
     /// Reads every head, and removes invalid files.
     pub(crate) fn scan(&self) -> io::Result<()> {
         let policy = Policy::site();
-        let mut found = Vec::new();
+        let mut objects = Vec::new();
         for folder in fs::read_dir(&self.path)? {
             let folder = folder?;
             if !folder.file_type()?.is_dir() || !is_hexadecimal(&folder.file_name(), 2) {
@@ -92,7 +92,7 @@ impl DiskFolder {
                     continue;
                 }
                 match read_valid_head(&path, &policy) {
-                    Ok(named) => found.push(named),
+                    Ok(named) => objects.push(named),
                     // The process that lent the folder still removes purged files.
                     Err(_) if is_not_found(&path) => {}
                     Err(why) => {
@@ -109,9 +109,9 @@ impl DiskFolder {
             }
         }
         // The time of last use is unknown, so the files are ordered by the time of receipt.
-        found.sort_by_key(|(_, object)| object.stored.times().received);
+        objects.sort_by_key(|(_, object)| object.stored.times().received);
         let mut index = self.index();
-        for (name, object) in found {
+        for (name, object) in objects {
             index.add(&object.key, &object.stored, name, object.layout.file_len());
         }
         let evicted = index.evict_to(self.max_bytes);
@@ -120,28 +120,28 @@ impl DiskFolder {
         Ok(())
     }
 
-    /// The newest valid response under `key` for a request with the fields `asked`. Invalid files are added to `broken`: they are out of
+    /// The newest valid response under `key` for a request with the fields `request_headers`. Invalid files are added to `broken`: they are out of
     /// the index, and the caller removes them.
     pub(crate) fn lookup(
         &self,
         key: &Key,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
         policy: &Policy,
         broken: &mut Vec<FileLocation>,
     ) -> Option<(Stored, Body)> {
         let names = self.index().names(key)?;
         let mut heads = Vec::new();
-        for (name, which) in names {
+        for (name, generation) in names {
             match open(&self.file(&name), policy) {
                 Ok((object, file)) if object.key == *key => {
-                    heads.push((name, which, object, file));
+                    heads.push((name, generation, object, file));
                 }
-                Ok(_) => broken.extend(self.mark_corrupt(key, name, which, &"another key")),
-                Err(error) => broken.extend(self.mark_corrupt(key, name, which, &error)),
+                Ok(_) => broken.extend(self.mark_corrupt(key, name, generation, &"another key")),
+                Err(error) => broken.extend(self.mark_corrupt(key, name, generation, &error)),
             }
         }
-        heads.retain(|(_, _, object, _)| object.stored.matches(asked));
-        let (name, which, object, file) = heads
+        heads.retain(|(_, _, object, _)| object.stored.matches(request_headers));
+        let (name, generation, object, file) = heads
             .into_iter()
             .max_by_key(|(_, _, object, _)| object.stored.times().received)?;
         match read_body(&object, file) {
@@ -151,7 +151,7 @@ impl DiskFolder {
                 Some((object.stored, body))
             }
             Err(error) => {
-                broken.extend(self.mark_corrupt(key, name, which, &error));
+                broken.extend(self.mark_corrupt(key, name, generation, &error));
                 None
             }
         }
@@ -163,11 +163,11 @@ impl DiskFolder {
         &self,
         key: &Key,
         name: String,
-        which: Generation,
+        generation: Generation,
         why: &dyn std::fmt::Display,
     ) -> Option<FileLocation> {
         // It is not an error if the file was purged or replaced in the meantime.
-        if !self.index().remove_generation(key, &name, which) {
+        if !self.index().remove_generation(key, &name, generation) {
             return None;
         }
         tracing::warn!(name, %why, "corrupt file in the cache");

@@ -78,7 +78,7 @@ impl DiskIndex {
     /// Adds a file. Replaces the one with this name.
     pub(crate) fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
         self.remove(key, &name);
-        let turn = self.eviction.add((key.clone(), name.clone()), bytes);
+        let last_use = self.eviction.add((key.clone(), name.clone()), bytes);
         let tags = purge_tags::response_tags(key, stored.headers());
         for tag in &tags {
             self.tags
@@ -86,11 +86,11 @@ impl DiskIndex {
                 .or_default()
                 .insert((key.clone(), name.clone()));
         }
-        let which = Generation(turn);
+        let generation = Generation(last_use);
         let entry = IndexEntry {
             bytes,
-            last_use: turn,
-            generation: which,
+            last_use,
+            generation,
             tags,
         };
         self.keys
@@ -127,10 +127,15 @@ impl DiskIndex {
     }
 
     /// Removes this file from the index, but not a later one of its name. Gives whether it was there.
-    pub(crate) fn remove_generation(&mut self, key: &Key, name: &str, which: Generation) -> bool {
+    pub(crate) fn remove_generation(
+        &mut self,
+        key: &Key,
+        name: &str,
+        generation: Generation,
+    ) -> bool {
         let entry = self.keys.get(key).and_then(|names| names.get(name));
-        let is_it = entry.is_some_and(|entry| entry.generation == which);
-        is_it && self.remove(key, name).is_some()
+        let is_current = entry.is_some_and(|entry| entry.generation == generation);
+        is_current && self.remove(key, name).is_some()
     }
 
     /// Removes the least recently used files from the index until at most `room` bytes are left. Gives their names.
@@ -171,9 +176,9 @@ impl DiskIndex {
         self.purge(places, PurgeTarget::Tag(tag.clone()))
     }
 
-    fn purge(&mut self, places: Vec<FileLocation>, what: PurgeTarget) -> Vec<FileLocation> {
+    fn purge(&mut self, places: Vec<FileLocation>, target: PurgeTarget) -> Vec<FileLocation> {
         self.purges += 1;
-        self.recent_purges.push_front(what);
+        self.recent_purges.push_front(target);
         self.recent_purges.truncate(MAX_RECENT_PURGES);
         for (key, name) in &places {
             self.remove(key, name);

@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn folder_lock_survives_deleted_file_and_can_be_lent() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let lock = FolderLock::take(folder.path()).expect("it is free");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let lock = FolderLock::take(folder.path()).expect("the folder is not locked");
         let why = FolderLock::take(folder.path()).expect_err("the lock is held");
         assert_eq!(why.to_string(), "another process has it");
-        std::fs::remove_file(folder.path().join("lock")).expect("it is there");
+        std::fs::remove_file(folder.path().join("lock")).expect("the file exists");
         FolderLock::take(folder.path()).expect_err("the lock is still held");
-        lock.lend().expect("the object is our own");
+        lock.lend().expect("the key matches");
         let other = FolderLock::take(folder.path()).expect("the permit is granted");
         drop(other);
-        lock.take_back().expect("it is free again");
+        lock.take_back().expect("the folder is not locked");
     }
 }

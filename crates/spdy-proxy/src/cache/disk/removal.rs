@@ -38,8 +38,8 @@ impl DiskFolder {
 
     /// Makes all removals durable, so that no crash brings a file back. Gives `false` if one of them failed.
     pub(crate) fn sync_removals(&self) -> bool {
-        let left = std::mem::take(&mut self.removals.lock().failed);
-        left.iter().for_each(|name| self.unlink(name));
+        let failed = std::mem::take(&mut self.removals.lock().failed);
+        failed.iter().for_each(|name| self.unlink(name));
         let unsynced = std::mem::take(&mut self.removals.lock().unsynced);
         for folder in unsynced {
             match sync(&self.path.join(&folder)) {
@@ -94,11 +94,11 @@ mod tests {
     fn failed_removal_is_logged_and_retried() {
         let (_at, folder) = folder();
         let path = folder.file(NAME);
-        fs::remove_file(&path).expect("it is there");
+        fs::remove_file(&path).expect("the file exists");
         fs::create_dir(&path).expect("a folder in its place, which unlink cannot remove");
         folder.unlink(NAME);
         assert!(!folder.sync_removals());
-        fs::remove_dir(&path).expect("it is empty");
+        fs::remove_dir(&path).expect("the folder is empty");
         assert!(folder.sync_removals());
     }
 
@@ -106,10 +106,10 @@ mod tests {
     fn rewritten_file_is_not_removed() {
         let (_at, folder) = folder();
         let path = folder.file(NAME);
-        fs::remove_file(&path).expect("it is there");
+        fs::remove_file(&path).expect("the file exists");
         fs::create_dir(&path).expect("the folder can be created");
         folder.unlink(NAME);
-        fs::remove_dir(&path).expect("it is empty");
+        fs::remove_dir(&path).expect("the folder is empty");
         fs::write(&path, "new").expect("the folder can be written to");
         folder.cancel_removal(NAME);
         assert!(folder.sync_removals() && path.exists());

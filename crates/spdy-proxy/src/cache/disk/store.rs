@@ -1,9 +1,9 @@
 //! The disk tier of the cache: stored responses survive a restart or a kill, and a damaged one is never served.
 //!
 //! ```text
-//!  keep ──queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
+//!  store ─queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
 //!  find ──queue──▶ readers: head ──▶ seal ──▶ chunks, each checked            what does not check is removed: a miss
-//!  purge ────────▶ index, at once; files by the writer, and their folders synced, before it says so
+//!  purge ────────▶ index, at once; files by the writer, and their folders synced, before it returns
 //!  start ────────▶ reads every head; what is torn, or of another version, is removed
 //! ```
 //!
@@ -64,7 +64,7 @@ pub struct DiskStore {
 #[derive(Debug)]
 struct LookupJob {
     key: Key,
-    asked: HeaderMap,
+    request_headers: HeaderMap,
     policy: Policy,
     reply: oneshot::Sender<Option<(Stored, Body)>>,
 }
@@ -91,13 +91,14 @@ impl DiskStore {
             let writes = Arc::downgrade(&writes);
             spawn(&format!("disk-read-{number}"), move || {
                 // The reader that holds the lock waits for the next job.
-                while let Ok(find) = { to_read.lock().recv() } {
+                while let Ok(job) = { to_read.lock().recv() } {
                     // A request that has waited too long has continued without the disk. Its lookup would only delay others.
-                    if find.reply.is_closed() {
+                    if job.reply.is_closed() {
                         continue;
                     }
                     let mut broken = Vec::new();
-                    let found = folder.lookup(&find.key, &find.asked, &find.policy, &mut broken);
+                    let response =
+                        folder.lookup(&job.key, &job.request_headers, &job.policy, &mut broken);
                     if !broken.is_empty()
                         && let Some(writes) = writes.upgrade()
                     {
@@ -105,7 +106,7 @@ impl DiskStore {
                         folder.send(&writes, WriterCommand::Remove(broken));
                     }
                     // The request may be gone.
-                    let _ = find.reply.send(found);
+                    let _ = job.reply.send(response);
                 }
             })?;
         }
@@ -126,11 +127,11 @@ impl DiskStore {
         })
     }
 
-    /// The newest response under `key` for a request with the fields `asked`. All its bytes are checked.
+    /// The newest response under `key` for a request with the fields `request_headers`. All its bytes are checked.
     pub async fn lookup(
         &self,
         key: &Key,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
         policy: &Policy,
     ) -> Option<(Stored, Body)> {
         let purges = {
@@ -138,16 +139,20 @@ impl DiskStore {
             index.names(key)?;
             index.purges()
         };
-        let (reply, found) = oneshot::channel();
-        let find = LookupJob {
+        let (reply, response) = oneshot::channel();
+        let job = LookupJob {
             key: key.clone(),
-            asked: asked.clone(),
+            request_headers: request_headers.clone(),
             policy: policy.clone(),
             reply,
         };
-        self.reads.try_send(find).ok()?;
-        let found = found.await.ok()??;
-        (!self.folder.index().is_purged_since(purges, key, &found.0)).then_some(found)
+        self.reads.try_send(job).ok()?;
+        let response = response.await.ok()??;
+        (!self
+            .folder
+            .index()
+            .is_purged_since(purges, key, &response.0))
+        .then_some(response)
     }
 
     /// Queues a response to be written; skips it if too much is queued already.
@@ -207,8 +212,8 @@ impl DiskStore {
         let name = file_name(key, stored);
         // Checked first: an object that no longer waits is in the index by then.
         let is_any_waiting = self.folder.waiting_bytes.load(Ordering::Acquire) > 0;
-        let is_there = self.folder.index().remove(key, &name).is_some();
-        if is_there || is_any_waiting {
+        let is_indexed = self.folder.index().remove(key, &name).is_some();
+        if is_indexed || is_any_waiting {
             self.send(WriterCommand::Forget(key.clone(), name));
         }
     }
@@ -237,7 +242,7 @@ impl DiskStore {
     pub async fn lend(&self) -> io::Result<()> {
         self.flush_removals().await;
         self.folder.is_lent.store(true, Ordering::Relaxed);
-        self.ask_writer(WriterCommand::Lend).await
+        self.send_and_wait(WriterCommand::Lend).await
     }
 
     /// Takes the folder back from a process that has released it.
@@ -246,19 +251,19 @@ impl DiskStore {
     ///
     /// The other process has not released it; then nothing is written any more.
     pub async fn take_back(&self) -> io::Result<()> {
-        self.ask_writer(WriterCommand::TakeBack).await?;
+        self.send_and_wait(WriterCommand::TakeBack).await?;
         self.folder.is_lent.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn ask_writer(
+    async fn send_and_wait(
         &self,
-        of_writer: impl FnOnce(oneshot::Sender<io::Result<()>>) -> WriterCommand,
+        command: impl FnOnce(oneshot::Sender<io::Result<()>>) -> WriterCommand,
     ) -> io::Result<()> {
-        let (done, answer) = oneshot::channel();
-        self.send(of_writer(done));
+        let (done, result) = oneshot::channel();
+        self.send(command(done));
         let ended = |_| Err(io::Error::other("the disk's writer has ended"));
-        answer.await.unwrap_or_else(ended)
+        result.await.unwrap_or_else(ended)
     }
 
     /// The number of files, and their bytes.

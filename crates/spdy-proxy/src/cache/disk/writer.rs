@@ -75,13 +75,13 @@ impl DiskFolder {
                 purges,
                 weight,
             } => {
-                let left_out = [
+                let skip_reason = [
                     (&self.is_closed, "left out: the program ends"),
                     (&self.is_lent, "left out: another process has the folder"),
                 ]
                 .into_iter()
-                .find(|(is_so, _)| is_so.load(Ordering::Relaxed));
-                let written = match left_out {
+                .find(|(is_skipped, _)| is_skipped.load(Ordering::Relaxed));
+                let written = match skip_reason {
                     None => self.write(&key, &stored, &body, purges),
                     Some((_, why)) => Err(io::Error::other(why)),
                 };
@@ -120,14 +120,14 @@ impl DiskFolder {
                 let _ = done.send(is_settled);
             }
             WriterCommand::Lend(done) => {
-                let lent = lock.lend();
+                let result = lock.lend();
                 drop(pending);
-                let _ = done.send(lent);
+                let _ = done.send(result);
             }
             WriterCommand::TakeBack(done) => {
-                let taken = lock.take_back();
+                let result = lock.take_back();
                 drop(pending);
-                let _ = done.send(taken);
+                let _ = done.send(result);
             }
         }
     }
@@ -203,7 +203,7 @@ impl DiskFolder {
             }
             // The unfinished file takes room itself.
             let _ = fs::remove_file(new);
-            let (evicted, left) = {
+            let (evicted, remaining_bytes) = {
                 let mut index = self.index();
                 let bytes = index.bytes();
                 // Nothing is evicted for an object that would not fit even in an empty tier.
@@ -221,7 +221,7 @@ impl DiskFolder {
             room = room.saturating_mul(2);
             if !self.is_space_limited.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
-                    folder = %self.path.display(), bytes = left, max_bytes = self.max_bytes,
+                    folder = %self.path.display(), bytes = remaining_bytes, max_bytes = self.max_bytes,
                     "the disk is full before the cache reaches max_bytes: evicting the least recently used files"
                 );
             }

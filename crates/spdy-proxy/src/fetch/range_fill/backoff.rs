@@ -37,13 +37,13 @@ impl Default for RangeFillBackoff {
 impl RangeFillBackoff {
     /// Whether the whole of `key` is not requested, for a request with or without cookies.
     pub(crate) fn contains(&self, key: &Key, has_cookies: bool, now: Instant) -> bool {
-        let mut futile = self.lock();
-        futile.for_all.has(key, now) || has_cookies && futile.with_cookies.has(key, now)
+        let mut keys = self.lock();
+        keys.for_all.has(key, now) || has_cookies && keys.with_cookies.has(key, now)
     }
 
     /// Records that the whole of `key` is not stored for this reason. A reason that is about one client only is not recorded.
-    pub(crate) fn record(&self, key: &Key, why: Uncacheable, now: Instant) {
-        match why {
+    pub(crate) fn record(&self, key: &Key, reason: Uncacheable, now: Instant) {
+        match reason {
             Uncacheable::RequestNoStore | Uncacheable::Authorization => {}
             Uncacheable::Cookie => self.lock().with_cookies.insert_key(key, now),
             _ => self.lock().for_all.insert_key(key, now),

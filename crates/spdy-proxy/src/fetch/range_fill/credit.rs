@@ -1,12 +1,12 @@
 //! Limits what range requests of one client may make an origin send for nothing.
 //!
-//! For a range from the first byte, the proxy fetches the whole resource to store it (`fetch/range_fill/request_whole.rs`). A client that requests one byte of
-//! ever new URLs could thus make the origin send megabytes for each. Each client therefore has a credit of bytes:
+//! For a range from the first byte, the proxy fetches the whole resource to store it (`fetch/range_fill/request_whole.rs`). A client that
+//! requests one byte of many different URLs could thus make the origin send megabytes for each. Each client therefore has a credit of bytes:
 //!
 //! ```text
 //! begin   credit left, and fewer than PENDING_FILLS wait for a head? ─no─▶ the range is passed through
 //! charge  the head came: credit -= length of the whole                    may go below zero, by one object for each pending fill
-//! taken   the client read a piece of its part: credit += its length
+//! refund  the client read a piece of its part: credit += its length
 //! refill  the full credit in REFILL_SECONDS
 //! ```
 //!
@@ -36,7 +36,7 @@ pub(crate) const LIMIT: &str = "range_fill_mib";
 const REFILL_SECONDS: i64 = 64;
 /// Most fills of one client with a size that is not known yet.
 const MAX_PENDING_FILLS: u32 = 8;
-/// The charge for a whole that is cut off at its head, bytes: what an origin has sent by then, about.
+/// The charge for a fill that is aborted at its head, bytes: about what an origin has sent by then.
 const ABORTED_FILL_CHARGE_BYTES: u64 = 1 << 20;
 /// Clients in the table.
 const CLIENTS: usize = 64 * 1024;
@@ -147,7 +147,7 @@ pub(crate) struct RangeFill {
     fills: Arc<RangeFillCredits>,
     /// `None` without a limit.
     client: Option<IpAddr>,
-    /// Bytes that were charged and not taken.
+    /// Bytes that were charged and not refunded.
     charged: u64,
     is_pending: bool,
 }
@@ -180,13 +180,13 @@ impl RangeFill {
         );
     }
 
-    /// The client read `len` bytes of its part.
-    fn taken(&mut self, len: u64) {
-        let refund = len.min(self.charged);
-        self.charged -= refund;
+    /// Refunds `bytes` that the client has read of its part.
+    fn refund(&mut self, len: u64) {
+        let bytes = len.min(self.charged);
+        self.charged -= bytes;
         let full = self.fills.max_credit_bytes;
         self.update(|account| {
-            account.credit = account.credit.saturating_add_unsigned(refund).min(full);
+            account.credit = account.credit.saturating_add_unsigned(bytes).min(full);
         });
     }
 
@@ -224,7 +224,7 @@ impl http_body::Body for RefundingBody {
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
         {
-            self.fill.taken(data.len() as u64);
+            self.fill.refund(data.len() as u64);
         }
         Poll::Ready(frame)
     }
@@ -282,13 +282,18 @@ mod tests {
         let fills = RangeFillCredits::new(FULL);
         let full = FULL as u64;
         for _ in 0..10 {
-            let mut taken = fills.begin(client(1), at(0)).expect("credit is left");
-            taken.charge(full);
-            taken.taken(full);
-            taken.taken(full);
+            let mut fill_in_progress = fills
+                .begin(client(1), at(0))
+                .expect("the client has credit");
+            fill_in_progress.charge(full);
+            fill_in_progress.refund(full);
+            fill_in_progress.refund(full);
         }
         for len in [None, Some(full), Some(1 << 20)] {
-            fills.begin(client(1), at(0)).expect("credit").abort(len);
+            fills
+                .begin(client(1), at(0))
+                .expect("the client has credit")
+                .abort(len);
         }
         assert!(fill(&fills, 1, 0, full - (3 << 20) - 1));
         assert!(fill(&fills, 1, 0, 1));
@@ -302,7 +307,7 @@ mod tests {
         let mut pending: Vec<_> = (0..MAX_PENDING_FILLS).map(|_| begin(1)).collect();
         assert!(pending.iter().all(Option::is_some));
         assert!(begin(1).is_none() && begin(2).is_some());
-        pending[0].as_mut().expect("it is there").charge(10);
+        pending[0].as_mut().expect("the fill is pending").charge(10);
         pending.push(begin(1));
         assert!(pending.iter().all(Option::is_some));
         assert!(begin(1).is_none());

@@ -31,53 +31,53 @@ use crate::response::respond;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 
 /// Whether the whole is requested instead of the range from the first byte.
-pub(crate) fn should_fill(context: &FetchContext, wanted: &ProxyRequest) -> bool {
-    let said = &wanted.ask.headers;
-    let has_cookies = said.contains_key(header::COOKIE);
+pub(crate) fn should_fill(context: &FetchContext, request: &ProxyRequest) -> bool {
+    let request_headers = &request.head.headers;
+    let has_cookies = request_headers.contains_key(header::COOKIE);
     let now = context.clock.now();
-    lookup::may_fill_range(context.cache.policy(wanted.origin_kind()), &wanted.ask)
-        && !RequestControl::parse(said).no_store
+    lookup::may_fill_range(context.cache.policy(request.origin_kind()), &request.head)
+        && !RequestControl::parse(request_headers).no_store
         && !context
             .client_limits
             .range_fill_backoff
-            .contains(&wanted.key, has_cookies, now)
+            .contains(&request.key, has_cookies, now)
 }
 
 /// The requested part of a shared response that is still arriving, if the first byte of the part has arrived.
 pub(crate) fn respond_range_of_shared(
     context: &FetchContext,
-    wanted: &ProxyRequest,
+    request: &ProxyRequest,
     forward: Forward,
 ) -> Option<Response<Body>> {
     let shared = context
         .cache
         .coalescer
-        .shared_response(&CoalesceKey::of(&wanted.key))?;
+        .shared_response(&CoalesceKey::of(&request.key))?;
     let SharedBodySource::Incoming(recording) = &shared.source else {
         return None;
     };
     let (policy, now) = (
-        context.cache.policy(wanted.origin_kind()),
+        context.cache.policy(request.origin_kind()),
         context.clock.wall_now(),
     );
-    if !lookup::may_share_with(policy, &shared.stored, &wanted.ask, now, now) {
+    if !lookup::may_share_with(policy, &shared.stored, &request.head, now, now) {
         return None;
     }
     let mut head = Response::new(()).into_parts().0;
     head.status = shared.stored.status();
     head.headers.clone_from(shared.stored.served());
-    let (_, range) = from_stored::part(policy, wanted, &head, recording, now)?;
-    if recording.here() <= range.start {
+    let (_, range) = from_stored::part(policy, request, &head, recording, now)?;
+    if recording.received_len() <= range.start {
         return None;
     }
-    let response = respond_shared(&context.cache, wanted, &shared, now, forward)?;
+    let response = respond_shared(&context.cache, request, &shared, now, forward)?;
     Some(respond::with_outcome(response, Outcome::COALESCED))
 }
 
 /// Whether to request the whole resource instead of the part that the client wants.
 fn is_fill(fetch: &FetchState) -> bool {
-    let is_part_wanted = fetch.wanted.ask.headers.contains_key(header::RANGE);
-    is_part_wanted && fetch.leader.is_some() && fetch.known.is_none()
+    let is_range_requested = fetch.request.head.headers.contains_key(header::RANGE);
+    is_range_requested && fetch.leader.is_some() && fetch.stale_entry.is_none()
 }
 
 /// Starts to request the whole resource instead of the part. Past the client's credit it requests only the part, and other clients that
@@ -90,7 +90,7 @@ pub(crate) fn start(fetch: &mut FetchState) -> Option<RangeFill> {
     let fill = context
         .client_limits
         .range_fills
-        .begin(fetch.wanted.from, now);
+        .begin(fetch.request.from, now);
     if fill.is_none() {
         context
             .telemetry
@@ -103,31 +103,32 @@ pub(crate) fn start(fetch: &mut FetchState) -> Option<RangeFill> {
 
 /// A request that was sent to an origin.
 pub(crate) struct SentRequest<'a> {
-    /// The place where redirects led.
+    /// The request at the place where redirects led.
     pub(crate) at: &'a ProxyRequest,
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// Why the whole that was requested by `sent` will not be stored, if a part is wanted.
+/// Why the whole that was requested by `sent_request` will not be stored, if the client requested a part.
 pub(crate) fn reject_reason(
     fetch: &FetchState,
-    sent: &SentRequest<'_>,
+    sent_request: &SentRequest<'_>,
     head: &response::Parts,
     body: &Body,
     times: Times,
-    followed: &RedirectChain,
+    redirects: &RedirectChain,
 ) -> Option<Uncacheable> {
-    let is_for_part = is_fill(fetch) && !sent.headers.contains_key(header::RANGE);
+    let is_for_part = is_fill(fetch) && !sent_request.headers.contains_key(header::RANGE);
     if !is_for_part || head.status != StatusCode::OK {
         return None;
     }
-    let of_host = sent.at.moved.as_ref();
-    let of_host = of_host.map(|(moved, _)| sent.at.site.rules.limits(moved).max_bytes);
-    let most = of_host
+    let host_limit = sent_request.at.proxied.as_ref();
+    let host_limit =
+        host_limit.map(|(proxied, _)| sent_request.at.site.rules.limits(proxied).max_bytes);
+    let max_bytes = host_limit
         .unwrap_or(u64::MAX)
         .min(fetch.context.cache.limits.max_object_bytes as u64);
     match body.size_hint().exact() {
-        Some(len) if len <= most => check_storable(fetch, head, times, followed).err(),
+        Some(len) if len <= max_bytes => check_storable(fetch, head, times, redirects).err(),
         _ => Some(Uncacheable::BodyTooLarge),
     }
 }
@@ -136,22 +137,22 @@ pub(crate) fn reject_reason(
 pub(crate) fn fall_back_to_range(
     fetch: &mut FetchState,
     headers: &mut HeaderMap,
-    why: Uncacheable,
+    reason: Uncacheable,
 ) {
     let now = fetch.context.clock.now();
     fetch
         .context
         .client_limits
         .range_fill_backoff
-        .record(&fetch.wanted.key, why, now);
-    match why {
+        .record(&fetch.request.key, reason, now);
+    match reason {
         // Other clients may have it: the next follower leads.
         Uncacheable::Cookie | Uncacheable::RequestNoStore | Uncacheable::Authorization => {
             fetch.leader = None;
         }
         _ => fetch.stop_coalescing(),
     }
-    let mut said = fetch.wanted.origin_headers();
+    let mut client_headers = fetch.request.origin_headers();
     for name in [
         header::RANGE,
         header::IF_MATCH,
@@ -159,7 +160,7 @@ pub(crate) fn fall_back_to_range(
         header::IF_MODIFIED_SINCE,
         header::IF_UNMODIFIED_SINCE,
     ] {
-        if let Some(value) = said.remove(&name) {
+        if let Some(value) = client_headers.remove(&name) {
             headers.insert(name, value);
         }
     }

@@ -23,12 +23,13 @@ fn room(bytes: usize) -> Arc<BodyMemory> {
 }
 
 fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
-    all.reserve(0).expect("nothing is always there")
+    all.reserve(0)
+        .expect("a reservation of 0 bytes always succeeds")
 }
 
 /// A recording that is stored up to `limit` bytes, and has memory for them.
-fn kept(limit: usize) -> (SharedBodyWriter, SharedBody) {
-    shared_body::kept(limit, claim(&room(2 * limit)), None)
+fn retained(limit: usize) -> (SharedBodyWriter, SharedBody) {
+    shared_body::retained(limit, claim(&room(2 * limit)), None)
 }
 
 fn piece(nth: usize) -> Bytes {
@@ -38,7 +39,12 @@ fn piece(nth: usize) -> Bytes {
 /// The next piece, if it is there.
 fn next(body: &mut Body) -> Option<Bytes> {
     let frame = body.frame().now_or_never()??;
-    Some(frame.expect("it is whole").into_data().expect("it is data"))
+    Some(
+        frame
+            .expect("the body is complete")
+            .into_data()
+            .expect("the frame is data"),
+    )
 }
 
 async fn all_of(body: Body) -> Result<Vec<u8>, String> {
@@ -49,24 +55,24 @@ async fn all_of(body: Body) -> Result<Vec<u8>, String> {
 
 #[tokio::test]
 async fn retained_body_continues_without_readers() {
-    let (mut writer, recording) = kept(1 << 20);
+    let (mut writer, recording) = retained(1 << 20);
     for nth in 0..20 {
         writer
             .write(piece(nth))
             .await
             .expect("the response is stored");
     }
-    let early = recording.read().expect("all of it is there");
+    let early = recording.read().expect("the recording has its beginning");
     let pieces = writer.finish().expect("the response is stored");
     assert_eq!(pieces.len(), 20);
-    let late = recording.read().expect("all of it is there");
+    let late = recording.read().expect("the recording has its beginning");
     assert_eq!(all_of(early).await, all_of(late).await);
 }
 
 #[tokio::test]
 async fn unstored_body_stays_until_last_reader() {
     let room = room(1 << 20);
-    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&room), None);
+    let (mut writer, recording) = shared_body::retained(1 << 20, claim(&room), None);
     for nth in 0..20 {
         writer
             .write(piece(nth))
@@ -77,7 +83,7 @@ async fn unstored_body_stays_until_last_reader() {
     assert!(claimed > 0);
     writer.finish().expect("the response is stored");
     writer.finish_unstored();
-    let late = recording.read().expect("all of it is there");
+    let late = recording.read().expect("the recording has its beginning");
     drop(recording);
     assert_eq!(room.bytes(), claimed);
     assert_eq!(all_of(late).await.map(|body| body.len()), Ok(20 * PIECE));
@@ -96,27 +102,27 @@ async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
         assert_eq!(next(&mut fast), Some(piece(nth)));
     }
     {
-        let mut held = Box::pin(writer.write(piece(3)));
+        let mut write = Box::pin(writer.write(piece(3)));
         assert!(
-            (&mut held).now_or_never().is_none(),
+            (&mut write).now_or_never().is_none(),
             "the slow one has all of it to read"
         );
         drop(slow);
-        assert_eq!((&mut held).now_or_never(), Some(Ok(())));
+        assert_eq!((&mut write).now_or_never(), Some(Ok(())));
     }
     assert_eq!(next(&mut fast), Some(piece(3)));
     assert!(recording.read().is_none(), "its beginning is gone");
-    let mut left = Box::pin(std::future::poll_fn(|cx| writer.poll_no_readers(cx)));
-    assert_eq!((&mut left).now_or_never(), None);
+    let mut no_readers = Box::pin(std::future::poll_fn(|cx| writer.poll_no_readers(cx)));
+    assert_eq!((&mut no_readers).now_or_never(), None);
     drop(fast);
-    assert_eq!((&mut left).now_or_never(), Some(NoReaders));
-    drop(left);
+    assert_eq!((&mut no_readers).now_or_never(), Some(NoReaders));
+    drop(no_readers);
     assert_eq!(writer.write(piece(4)).await, Err(NoReaders));
 }
 
 #[tokio::test]
 async fn body_past_retain_limit_is_streamed() {
-    let (mut writer, recording) = kept(2 * PIECE);
+    let (mut writer, recording) = retained(2 * PIECE);
     let mut reader = recording.read().unwrap();
     for nth in 0..3 {
         writer
@@ -132,7 +138,7 @@ async fn body_past_retain_limit_is_streamed() {
 #[tokio::test]
 async fn writer_failure_or_drop_aborts_readers() {
     for leaves in [false, true] {
-        let (mut writer, recording) = kept(1 << 20);
+        let (mut writer, recording) = retained(1 << 20);
         let reader = recording.read().unwrap();
         writer
             .write(piece(0))
@@ -154,7 +160,7 @@ async fn writer_failure_or_drop_aborts_readers() {
 #[tokio::test]
 async fn body_without_memory_is_streamed_at_reader_pace() {
     let all = room(4 * PIECE);
-    let (mut first, slow) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut first, slow) = shared_body::retained(1 << 20, claim(&all), None);
     let _slow = slow.read().unwrap();
     for nth in 0..7 {
         first
@@ -165,7 +171,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
     let claimed = all.bytes();
     assert!((3 * PIECE..=4 * PIECE).contains(&claimed), "{claimed}");
 
-    let (mut second, recording) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut second, recording) = shared_body::retained(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     // The first 64 KiB of each recording need no claim.
     for nth in 0..3 {
@@ -179,16 +185,16 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
         let _ = second.write(piece(nth)).now_or_never();
     }
     {
-        let mut held = Box::pin(second.write(piece(5)));
+        let mut write = Box::pin(second.write(piece(5)));
         assert!(
-            (&mut held).now_or_never().is_none(),
+            (&mut write).now_or_never().is_none(),
             "there is no more room"
         );
         assert!(all.bytes() <= 4 * PIECE);
         for nth in 0..3 {
             assert_eq!(next(&mut reader), Some(piece(nth)));
         }
-        assert_eq!((&mut held).now_or_never(), Some(Ok(())));
+        assert_eq!((&mut write).now_or_never(), Some(Ok(())));
     }
     for nth in 3..6 {
         assert_eq!(next(&mut reader), Some(piece(nth)));
@@ -202,7 +208,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
 #[tokio::test]
 async fn stored_body_replaces_retained_pieces() {
     let all = room(1 << 20);
-    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut writer, recording) = shared_body::retained(1 << 20, claim(&all), None);
     let mut early = recording.read().unwrap();
     for nth in 0..20 {
         writer
@@ -212,22 +218,22 @@ async fn stored_body_replaces_retained_pieces() {
     }
     assert_eq!(next(&mut early), Some(piece(0)));
     assert!(all.bytes() >= 20 * PIECE - OWN);
-    let kept = body_from_pieces(&writer.finish().expect("the response is stored"));
-    let whole: Vec<u8> = kept.chunks().flatten().copied().collect();
-    writer.replace_with_stored(kept.clone());
+    let retained = body_from_pieces(&writer.finish().expect("the response is stored"));
+    let full: Vec<u8> = retained.chunks().flatten().copied().collect();
+    writer.replace_with_stored(retained.clone());
     assert_eq!(all.bytes(), 0);
-    assert!(kept.is_shared(), "shared by its readers");
-    let late = recording.read().expect("all of it is there");
-    assert_eq!(all_of(late).await.as_ref(), Ok(&whole));
-    assert_eq!(all_of(early).await.as_deref(), Ok(&whole[PIECE..]));
+    assert!(retained.is_shared(), "shared by its readers");
+    let late = recording.read().expect("the recording has its beginning");
+    assert_eq!(all_of(late).await.as_ref(), Ok(&full));
+    assert_eq!(all_of(early).await.as_deref(), Ok(&full[PIECE..]));
     drop(recording);
-    assert!(!kept.is_shared());
+    assert!(!retained.is_shared());
 }
 
 #[tokio::test]
 async fn unstored_pieces_are_dropped_as_read() {
     let all = room(1 << 20);
-    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut writer, recording) = shared_body::retained(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     for nth in 0..20 {
         writer
@@ -240,8 +246,8 @@ async fn unstored_pieces_are_dropped_as_read() {
     assert!(all.bytes() >= 20 * PIECE - OWN);
     for nth in 0..20 {
         assert_eq!(next(&mut reader), Some(piece(nth)));
-        let left = (19 - nth) * PIECE;
-        assert!(all.bytes() <= left, "{} bytes for {left}", all.bytes());
+        let limit = (19 - nth) * PIECE;
+        assert!(all.bytes() <= limit, "{} bytes for {limit}", all.bytes());
     }
     assert_eq!(next(&mut reader), None);
 }
@@ -251,16 +257,16 @@ proptest! {
     #[test]
     fn each_reader_gets_all_bytes_in_order(
         steps in prop::collection::vec((0..5_usize, 1..40_usize), 1..60),
-        is_kept in any::<bool>(),
+        is_retained in any::<bool>(),
     ) {
-        let (mut writer, recording) = match is_kept {
-            true => kept(1 << 20),
+        let (mut writer, recording) = match is_retained {
+            true => retained(1 << 20),
             false => streamed(None),
         };
         let mut readers: Vec<(Body, Vec<u8>)> = recording.read().map(|body| (body, Vec::new())).into_iter().collect();
         let mut written: Vec<u8> = Vec::new();
-        for (what, size) in steps {
-            match what {
+        for (step, size) in steps {
+            match step {
                 0 => readers.extend(recording.read().map(|body| (body, Vec::new()))),
                 1 if readers.len() > 1 => drop(readers.remove(size % readers.len())),
                 2 | 3 => {
@@ -282,7 +288,7 @@ proptest! {
             }
         }
         let pieces = writer.finish();
-        prop_assert_eq!(pieces.map(|pieces| pieces.concat()), is_kept.then(|| written.clone()));
+        prop_assert_eq!(pieces.map(|pieces| pieces.concat()), is_retained.then(|| written.clone()));
         for (mut body, mut read) in readers {
             while let Some(piece) = next(&mut body) {
                 read.extend(&piece);
@@ -301,6 +307,6 @@ fn reader_yields_before_reporting_failure() {
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     let mut poll = || std::pin::Pin::new(&mut body).poll_frame(&mut cx);
     assert!(poll().is_pending(), "the sender runs between polls");
-    let told = poll();
-    assert!(matches!(told, std::task::Poll::Ready(Some(Err(_)))));
+    let polled = poll();
+    assert!(matches!(polled, std::task::Poll::Ready(Some(Err(_)))));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::{Origin, accelerator, answer, ask, get};
+use crate::support::{Origin, accelerator, get, respond, send_request};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -16,22 +16,22 @@ fn origin() -> Origin {
     Origin::start(move |request: http::Request<bytes::Bytes>| {
         let ends_x = ("cache-group-invalidation", "\"x\"");
         let ends_many = ("cache-group-invalidation", ends_many.as_str());
-        let mut answer = match request.uri().path() {
-            "/1" => answer(&[FRESH, ("cache-groups", "\"x\", \"y\"")], "1"),
-            "/2" => answer(&[FRESH, ("cache-groups", "\"y\"")], "2"),
-            "/3" => answer(&[FRESH], "3"),
-            "/many" => answer(&[ends_many], "done"),
-            _ => answer(&[ends_x], "done"),
+        let mut response = match request.uri().path() {
+            "/1" => respond(&[FRESH, ("cache-groups", "\"x\", \"y\"")], "1"),
+            "/2" => respond(&[FRESH, ("cache-groups", "\"y\"")], "2"),
+            "/3" => respond(&[FRESH], "3"),
+            "/many" => respond(&[ends_many], "done"),
+            _ => respond(&[ends_x], "done"),
         };
         if request.uri().path() == "/fails" {
-            *answer.status_mut() = StatusCode::BAD_REQUEST;
+            *response.status_mut() = StatusCode::BAD_REQUEST;
         }
-        std::future::ready(answer)
+        std::future::ready(response)
     })
 }
 
 /// How often each of the three was requested from the origin, after requests for all.
-async fn asked(proxy: &Arc<Proxy>, origin: &Origin) -> [usize; 3] {
+async fn request_counts(proxy: &Arc<Proxy>, origin: &Origin) -> [usize; 3] {
     for path in ["/1", "/2", "/3"] {
         get(proxy, path, &[]).await;
     }
@@ -42,30 +42,34 @@ async fn asked(proxy: &Arc<Proxy>, origin: &Origin) -> [usize; 3] {
 async fn unsafe_request_invalidates_cache_group() {
     let origin = origin();
     let proxy = accelerator(&origin, "");
-    assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);
-    ask(&proxy, Method::POST, "/fails", &[], "a=b").await;
+    assert_eq!(request_counts(&proxy, &origin).await, [1, 1, 1]);
+    send_request(&proxy, Method::POST, "/fails", &[], "a=b").await;
     get(&proxy, "/form", &[]).await;
-    assert_eq!(asked(&proxy, &origin).await, [1, 1, 1], "nothing changed");
-    ask(&proxy, Method::POST, "/form", &[], "a=b").await;
-    assert_eq!(asked(&proxy, &origin).await, [2, 1, 1]);
+    assert_eq!(
+        request_counts(&proxy, &origin).await,
+        [1, 1, 1],
+        "nothing changed"
+    );
+    send_request(&proxy, Method::POST, "/form", &[], "a=b").await;
+    assert_eq!(request_counts(&proxy, &origin).await, [2, 1, 1]);
 }
 
 #[tokio::test]
 async fn too_many_invalidated_groups_purge_the_origin() {
     let origin = origin();
     let proxy = accelerator(&origin, "");
-    assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);
-    ask(&proxy, Method::POST, "/many", &[], "a=b").await;
-    assert_eq!(asked(&proxy, &origin).await, [2, 2, 2]);
+    assert_eq!(request_counts(&proxy, &origin).await, [1, 1, 1]);
+    send_request(&proxy, Method::POST, "/many", &[], "a=b").await;
+    assert_eq!(request_counts(&proxy, &origin).await, [2, 2, 2]);
 }
 
 #[tokio::test]
 async fn purge_tag_matches_cache_groups() {
     let origin = origin();
     let proxy = accelerator(&origin, "");
-    assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);
+    assert_eq!(request_counts(&proxy, &origin).await, [1, 1, 1]);
     let wish = r#"{"tag": "y", "site": "www.site.test"}"#;
     let wish = serde_json::from_str(wish).expect("a purge");
     assert_eq!(proxy.purge(&wish).expect("a valid value").0, 2);
-    assert_eq!(asked(&proxy, &origin).await, [2, 2, 1]);
+    assert_eq!(request_counts(&proxy, &origin).await, [2, 2, 1]);
 }

@@ -97,7 +97,7 @@ fn follower_rejoins_if_leader_drops_and_fetches_alone_if_private() {
     drop(leader);
     let waited = follower.wait(&runtime, MINUTE).now_or_never();
     assert!(
-        matches!(waited, Some(WaitOutcome::LeaderGone)),
+        matches!(waited, Some(WaitOutcome::LeaderEnded)),
         "{waited:?}"
     );
 
@@ -185,7 +185,7 @@ fn request_after_detach_leads_and_old_waiters_finish() {
     assert!(
         matches!(
             waited,
-            Some(WaitOutcome::LeaderGone | WaitOutcome::TimedOut)
+            Some(WaitOutcome::LeaderEnded | WaitOutcome::TimedOut)
         ),
         "{waited:?}"
     );

@@ -36,19 +36,27 @@ fn key(target: &str) -> Key {
     Key::new(&parts(target)).unwrap()
 }
 
-fn asked(language: &str) -> request::Parts {
+fn request_in(language: &str) -> request::Parts {
     let request = Request::get("https://site.test/").header("accept-language", language);
     request.body(()).unwrap().into_parts().0
 }
 
 fn stored(language: &str, seconds: u64) -> Arc<Stored> {
-    let answer = Response::builder()
+    let response = Response::builder()
         .header("cache-control", "max-age=600")
         .header("vary", "accept-language")
         .header("cache-tag", format!("lang-{language}"));
-    let head = answer.body(()).unwrap().into_parts().0;
+    let head = response.body(()).unwrap().into_parts().0;
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_262_400 + seconds);
-    Arc::new(may_store(&Policy::site(), &asked(language), &head, Times::at(now)).unwrap())
+    Arc::new(
+        may_store(
+            &Policy::site(),
+            &request_in(language),
+            &head,
+            Times::at(now),
+        )
+        .unwrap(),
+    )
 }
 
 fn body(len: usize, seed: u8) -> Body {
@@ -59,8 +67,8 @@ fn body(len: usize, seed: u8) -> Body {
     )
 }
 
-async fn found(disk: &DiskStore, target: &str, language: &str) -> Option<Body> {
-    let headers: HeaderMap = asked(language).headers;
+async fn lookup(disk: &DiskStore, target: &str, language: &str) -> Option<Body> {
+    let headers: HeaderMap = request_in(language).headers;
     let (_, body) = disk.lookup(&key(target), &headers, &Policy::site()).await?;
     Some(body)
 }
@@ -88,11 +96,11 @@ async fn stored_variants_survive_restart() {
     disk.store(&key("/empty"), stored("en", 0), Body::default());
     drop(disk);
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    assert_eq!(found(&disk, "/a", "en").await, Some(body(200_000, 1)));
-    assert_eq!(found(&disk, "/a", "DE").await, Some(body(200_000, 2)));
-    assert_eq!(found(&disk, "/empty", "en").await, Some(Body::default()));
-    assert_eq!(found(&disk, "/a", "fr").await, None);
-    assert_eq!(found(&disk, "/b", "en").await, None);
+    assert_eq!(lookup(&disk, "/a", "en").await, Some(body(200_000, 1)));
+    assert_eq!(lookup(&disk, "/a", "DE").await, Some(body(200_000, 2)));
+    assert_eq!(lookup(&disk, "/empty", "en").await, Some(Body::default()));
+    assert_eq!(lookup(&disk, "/a", "fr").await, None);
+    assert_eq!(lookup(&disk, "/b", "en").await, None);
     assert_eq!(disk.counters().hits.load(Ordering::Relaxed), 3);
 }
 
@@ -103,7 +111,7 @@ async fn newer_response_replaces_older() {
     disk.store(&key("/a"), stored("en", 0), body(100, 1));
     disk.store(&key("/a"), stored("en", 9), body(200, 2));
     disk.flush_removals().await;
-    assert_eq!(found(&disk, "/a", "en").await, Some(body(200, 2)));
+    assert_eq!(lookup(&disk, "/a", "en").await, Some(body(200, 2)));
     assert_eq!((disk.usage().0, files(folder.path()).len()), (1, 1));
 }
 
@@ -118,7 +126,7 @@ async fn purge_waits_until_files_are_removed() {
     fs::remove_file(&files[0]).unwrap();
     fs::create_dir(&files[0]).unwrap(); // `remove_file` fails for a folder
     disk.purge(b"");
-    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert_eq!(lookup(&disk, "/a", "en").await, None);
     assert!(!disk.flush_removals().await, "a crash might bring it back");
     assert!(!files[1].exists(), "the other is gone");
     fs::remove_dir(&files[0]).unwrap();
@@ -133,17 +141,17 @@ async fn corrupt_store_files_are_removed_at_start() {
         disk.store(&key("/a"), stored("en", 0), body(100_000, 1));
         disk.flush_removals().await;
     };
-    let whole = {
+    let valid = {
         fill().await;
         fs::read(&files(folder.path())[0]).unwrap()
     };
     for (case, bytes) in [
-        ("cut in the body", whole[..whole.len() - 1].to_vec()),
-        ("cut in the head", whole[..100].to_vec()),
+        ("cut in the body", valid[..valid.len() - 1].to_vec()),
+        ("cut in the head", valid[..100].to_vec()),
         ("cut to nothing", Vec::new()),
-        ("with more behind it", [&whole[..], b"x"].concat()),
+        ("with more behind it", [&valid[..], b"x"].concat()),
         ("with a bit flipped in its head", {
-            let mut flipped = whole.clone();
+            let mut flipped = valid.clone();
             flipped[60] ^= 1;
             flipped
         }),
@@ -152,9 +160,9 @@ async fn corrupt_store_files_are_removed_at_start() {
         let path = files(folder.path()).remove(0);
         fs::write(&path, bytes).unwrap();
         // What a kill leaves of a write.
-        fs::write(path.with_extension("new"), &whole[..5000]).unwrap();
+        fs::write(path.with_extension("new"), &valid[..5000]).unwrap();
         let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-        assert_eq!(found(&disk, "/a", "en").await, None, "{case}");
+        assert_eq!(lookup(&disk, "/a", "en").await, None, "{case}");
         assert_eq!(files(folder.path()), [] as [PathBuf; 0], "{case}");
         assert_eq!(disk.counters().corrupt.load(Ordering::Relaxed), 2, "{case}");
     }
@@ -176,15 +184,15 @@ fn foreign_files_are_kept() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "mine").unwrap();
     }
-    let ours = folder.path().join("ab").join(&name);
-    fs::write(&ours, "torn").unwrap();
+    let store_file = folder.path().join("ab").join(&name);
+    fs::write(&store_file, "torn").unwrap();
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
     assert!(
         others
             .iter()
             .all(|other| folder.path().join(other).exists())
     );
-    assert!(!ours.exists() && disk.counters().corrupt.load(Ordering::Relaxed) == 1);
+    assert!(!store_file.exists() && disk.counters().corrupt.load(Ordering::Relaxed) == 1);
 }
 
 #[tokio::test]
@@ -198,7 +206,7 @@ async fn flipped_bit_is_detected_before_serving() {
     let at = bytes.len() - 50_000;
     bytes[at] ^= 4;
     fs::write(&path, bytes).unwrap();
-    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert_eq!(lookup(&disk, "/a", "en").await, None);
     assert_eq!(disk.usage(), (0, 0));
     disk.flush_removals().await;
     assert_eq!(files(folder.path()).len(), 0);
@@ -212,10 +220,10 @@ async fn refetched_entry_replaces_corrupt_file() {
     disk.store(&key("/a"), stored("en", 0), body(1000, 1));
     disk.flush_removals().await;
     fs::write(files(folder.path()).remove(0), "torn").unwrap();
-    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert_eq!(lookup(&disk, "/a", "en").await, None);
     disk.store(&key("/a"), stored("en", 9), body(2000, 2));
     disk.flush_removals().await;
-    assert_eq!(found(&disk, "/a", "en").await, Some(body(2000, 2)));
+    assert_eq!(lookup(&disk, "/a", "en").await, Some(body(2000, 2)));
     assert_eq!(files(folder.path()).len(), 1);
 }
 
@@ -233,7 +241,7 @@ async fn disk_limit_evicts_least_recently_used() {
         );
         disk.flush_removals().await;
         assert!(
-            found(&disk, "/used", "en").await.is_some(),
+            lookup(&disk, "/used", "en").await.is_some(),
             "after {number}"
         );
         let on_disk: u64 = files(folder.path())
@@ -263,11 +271,11 @@ fn key_of(site: &str, target: &str) -> Key {
 }
 
 /// Whether each of `numbers` is there of `site`.
-async fn found_of(disk: &DiskStore, site: &str, numbers: std::ops::Range<u8>) -> Vec<bool> {
+async fn stored_at(disk: &DiskStore, site: &str, numbers: std::ops::Range<u8>) -> Vec<bool> {
     let mut all = Vec::new();
     for number in numbers {
         let key = key_of(site, &format!("/{number}"));
-        let (headers, policy) = (asked("en").headers, Policy::site());
+        let (headers, policy) = (request_in("en").headers, Policy::site());
         all.push(disk.lookup(&key, &headers, &policy).await.is_some());
     }
     all
@@ -287,20 +295,20 @@ async fn site_disk_quota_evicts_only_that_site() {
     }
     disk.flush_removals().await;
     let of_greedy = [false, false, true, true, true];
-    assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
-    assert_eq!(found_of(&disk, "other.test", 0..5).await, [true; 5]);
+    assert_eq!(stored_at(&disk, "greedy.test", 0..5).await, of_greedy);
+    assert_eq!(stored_at(&disk, "other.test", 0..5).await, [true; 5]);
     // What alone is larger is not written, and drives nothing out.
     let large = key_of("greedy.test", "/large");
     disk.store(&large, stored("en", 0), body(160_000, 0));
     disk.flush_removals().await;
     assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
-    assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
+    assert_eq!(stored_at(&disk, "greedy.test", 0..5).await, of_greedy);
     // The first of the three was used last.
-    found_of(&disk, "greedy.test", 2..3).await;
+    stored_at(&disk, "greedy.test", 2..3).await;
     disk.set_site_bytes(quota(60_000));
     disk.flush_removals().await;
     let of_greedy = [false, false, true, false, false];
-    assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
+    assert_eq!(stored_at(&disk, "greedy.test", 0..5).await, of_greedy);
     assert_eq!(files(folder.path()).len(), 6);
     assert_eq!(disk.counters().evicted.load(Ordering::Relaxed), 4);
 }
@@ -315,7 +323,11 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
         }
     }
     // Some of it is written by now, and some is not.
-    disk.purge(&Scope::Url(parts("/a")).prefix().expect("no zero bytes"));
+    disk.purge(
+        &Scope::Url(parts("/a"))
+            .prefix()
+            .expect("a test key has no zero byte"),
+    );
     disk.purge_tag(&PurgeTag::of_site("site.test", "lang-de"));
     disk.flush_removals().await;
     let expect = [
@@ -324,29 +336,33 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
         ("/b", "en", true),
         ("/b", "de", false),
     ];
-    for (target, language, there) in expect {
+    for (target, language, is_stored) in expect {
         assert_eq!(
-            found(&disk, target, language).await.is_some(),
-            there,
+            lookup(&disk, target, language).await.is_some(),
+            is_stored,
             "{target} {language}"
         );
     }
     drop(disk);
     let disk = DiskStore::open(folder.path(), ROOM).unwrap();
-    for (target, language, there) in expect {
+    for (target, language, is_stored) in expect {
         assert_eq!(
-            found(&disk, target, language).await.is_some(),
-            there,
+            lookup(&disk, target, language).await.is_some(),
+            is_stored,
             "{target} {language}, restarted"
         );
     }
-    disk.purge(&Scope::Site("site.test").prefix().expect("no zero bytes"));
+    disk.purge(
+        &Scope::Site("site.test")
+            .prefix()
+            .expect("a test key has no zero byte"),
+    );
     disk.flush_removals().await;
     assert_eq!((disk.usage(), files(folder.path()).len()), ((0, 0), 0));
     disk.store(&key("/a"), stored("en", 0), body(1000, 1));
     disk.flush_removals().await;
     assert!(
-        found(&disk, "/a", "en").await.is_some(),
+        lookup(&disk, "/a", "en").await.is_some(),
         "a purge is of what was, not of what comes"
     );
 }
@@ -360,8 +376,8 @@ async fn entry_removed_while_queued_is_deleted_after_write() {
     }
     disk.remove_entry(&key("/a"), &stored("en", 5));
     disk.flush_removals().await;
-    assert_eq!(found(&disk, "/a", "en").await, None);
-    assert!(found(&disk, "/a", "de").await.is_some());
+    assert_eq!(lookup(&disk, "/a", "en").await, None);
+    assert!(lookup(&disk, "/a", "de").await.is_some());
     assert_eq!(files(folder.path()).len(), 1);
 }
 
@@ -375,7 +391,7 @@ async fn disk_write_failure_only_skips_storing() {
     }
     disk.store(&key("/a"), stored("en", 0), body(1000, 1));
     disk.flush_removals().await;
-    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert_eq!(lookup(&disk, "/a", "en").await, None);
     assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
 }
 
@@ -388,9 +404,9 @@ async fn lent_folder_is_read_only_until_taken_back() {
     disk.store(&key("/b"), stored("en", 0), body(1000, 2));
     disk.flush_removals().await;
     let other = DiskStore::open(folder.path(), ROOM).unwrap();
-    for (target, want) in [("/a", Some(body(1000, 1))), ("/b", None)] {
-        assert_eq!(found(&other, target, "en").await, want, "{target}");
-        assert_eq!(found(&disk, target, "en").await, want, "{target}");
+    for (target, expected) in [("/a", Some(body(1000, 1))), ("/b", None)] {
+        assert_eq!(lookup(&other, target, "en").await, expected, "{target}");
+        assert_eq!(lookup(&disk, target, "en").await, expected, "{target}");
     }
     let refused = disk.take_back().await.unwrap_err().to_string();
     assert_eq!(refused, "another process has it");
@@ -398,7 +414,7 @@ async fn lent_folder_is_read_only_until_taken_back() {
     disk.take_back().await.unwrap();
     disk.store(&key("/b"), stored("en", 0), body(1000, 2));
     disk.flush_removals().await;
-    assert_eq!(found(&disk, "/b", "en").await, Some(body(1000, 2)));
+    assert_eq!(lookup(&disk, "/b", "en").await, Some(body(1000, 2)));
     assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 1);
 }
 
@@ -467,8 +483,8 @@ mod hangs {
         let name = file_name(&key("/a"), &stored("en", 0));
         let pipe = folder.join(&name[..2]).join(name).with_extension("new");
         fs::create_dir_all(pipe.parent().unwrap()).unwrap();
-        let made = Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
+        let status = Command::new("mkfifo").arg(&pipe).status();
+        assert!(status.unwrap().success());
         disk.store(&key("/a"), stored("en", 0), body(1 << 20, 1));
         // The pipe can only be opened when the other end is open, too.
         let (opened, is_opened) = mpsc::channel();
@@ -485,22 +501,22 @@ mod hangs {
         disk.flush_removals().await;
         let path = files(folder.path()).remove(0);
         fs::remove_file(&path).unwrap();
-        let made = Command::new("mkfifo").arg(&path).status();
-        assert!(made.unwrap().success());
+        let status = Command::new("mkfifo").arg(&path).status();
+        assert!(status.unwrap().success());
         let reader = {
             let disk = disk.clone();
-            tokio::spawn(async move { found(&disk, "/a", "en").await })
+            tokio::spawn(async move { lookup(&disk, "/a", "en").await })
         };
         // It opens what it then waits for.
         let opened = tokio::task::spawn_blocking(move || File::create(path));
         let opened = tokio::time::timeout(WAIT_LIMIT, opened).await;
-        let opened = opened.expect("it is read").unwrap().unwrap();
+        let opened = opened.expect("a reader opens the pipe").unwrap().unwrap();
         disk.store(&key("/a"), stored("en", 9), body(2000, 2));
         assert!(disk.flush_removals().await);
         drop(opened);
         assert_eq!(reader.await.unwrap(), None);
         disk.flush_removals().await;
-        assert_eq!(found(&disk, "/a", "en").await, Some(body(2000, 2)));
+        assert_eq!(lookup(&disk, "/a", "en").await, Some(body(2000, 2)));
         assert_eq!(disk.counters().corrupt.load(Ordering::Relaxed), 0);
     }
 
@@ -512,7 +528,11 @@ mod hangs {
         disk.flush_removals().await;
         let mut hanging = hanging(&disk, folder.path());
         disk.store(&key("/b"), stored("en", 0), body(1000, 1));
-        disk.purge(&Scope::Url(parts("/gone")).prefix().expect("no zero bytes"));
+        disk.purge(
+            &Scope::Url(parts("/gone"))
+                .prefix()
+                .expect("a test key has no zero byte"),
+        );
         let mut settled = pin!(disk.flush_removals());
         let mut context = Context::from_waker(Waker::noop());
         assert!(settled.as_mut().poll(&mut context).is_pending());
@@ -524,7 +544,7 @@ mod hangs {
         disk.store(&key("/c"), stored("en", 0), body(1000, 1));
         disk.flush_removals().await;
         for target in ["/b", "/c", "/gone"] {
-            assert_eq!(found(&disk, target, "en").await, None, "{target}");
+            assert_eq!(lookup(&disk, target, "en").await, None, "{target}");
         }
         assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
         assert_eq!(disk.counters().write_skipped.load(Ordering::Relaxed), 3);
@@ -536,11 +556,13 @@ mod hangs {
         let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         let _hanging = hanging(&disk, folder.path());
         disk.discard_queue();
-        let (gone, is_gone) = mpsc::channel();
+        let (dropped, on_dropped) = mpsc::channel();
         thread::spawn(move || {
             drop(disk);
-            gone.send(())
+            dropped.send(())
         });
-        is_gone.recv_timeout(WAIT_LIMIT).expect("it does not wait");
+        on_dropped
+            .recv_timeout(WAIT_LIMIT)
+            .expect("it does not wait");
     }
 }

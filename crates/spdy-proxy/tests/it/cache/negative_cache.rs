@@ -7,7 +7,9 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::sync::Semaphore;
 
-use crate::support::{Answer, Origin, accelerator_of, answer, ask, get, pages, until};
+use crate::support::{
+    CollectedResponse, Origin, accelerator_of, get, pages, respond, send_request, until,
+};
 
 const PNG: (&str, &str) = ("content-type", "image/png");
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -29,7 +31,12 @@ fn moving(port: u16) -> Arc<Proxy> {
     ))
 }
 
-async fn asked(proxy: &Arc<Proxy>, port: u16, path: &str, fields: &[(&str, &str)]) -> Answer {
+async fn get_proxied(
+    proxy: &Arc<Proxy>,
+    port: u16,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> CollectedResponse {
     get(
         proxy,
         &format!("/.spdy/1/-/p/cdn.test~{port}{path}"),
@@ -50,17 +57,17 @@ async fn missing_resource_is_requested_once_until_purged() {
     let proxy = moving(port);
     // The result of another method says nothing about this one.
     let target = format!("/.spdy/1/-/p/cdn.test~{port}/a.png");
-    ask(&proxy, Method::HEAD, &target, &IMAGE, "").await;
-    let first = asked(&proxy, port, "/a.png", &IMAGE).await;
+    send_request(&proxy, Method::HEAD, &target, &IMAGE, "").await;
+    let first = get_proxied(&proxy, port, "/a.png", &IMAGE).await;
     assert_eq!(first.status, StatusCode::NOT_FOUND);
     for fields in [&IMAGE[..], &OPENED] {
-        let again = asked(&proxy, port, "/a.png", fields).await;
+        let again = get_proxied(&proxy, port, "/a.png", fields).await;
         assert_eq!(again.status, StatusCode::NOT_FOUND);
         assert_eq!(again.field("cache-status"), "spdy; hit; detail=negative");
     }
     assert_eq!(other.times("/a.png"), 1);
     // A part of it may be there.
-    asked(&proxy, port, "/a.png", &[OPENED[0], ("range", "bytes=0-3")]).await;
+    get_proxied(&proxy, port, "/a.png", &[OPENED[0], ("range", "bytes=0-3")]).await;
     assert_eq!(other.times("/a.png"), 2);
     for wish in [
         format!("{{\"url\": \"http://cdn.test:{port}/a.png\"}}"),
@@ -69,14 +76,14 @@ async fn missing_resource_is_requested_once_until_purged() {
     ] {
         let before = other.times("/a.png");
         purge(&proxy, &wish);
-        asked(&proxy, port, "/a.png", &IMAGE).await;
+        get_proxied(&proxy, port, "/a.png", &IMAGE).await;
         assert_eq!(other.times("/a.png"), before + 1, "{wish}");
     }
     // A tag may be any thing's, so a URL, which ends what redirects led to from it, is no example.
     let another = format!("{{\"prefix\": \"http://cdn.test:{port}/b\"}}");
     purge(&proxy, &another);
     let before = other.times("/a.png");
-    asked(&proxy, port, "/a.png", &IMAGE).await;
+    get_proxied(&proxy, port, "/a.png", &IMAGE).await;
     assert_eq!(other.times("/a.png"), before, "another was purged");
 }
 
@@ -86,12 +93,12 @@ async fn client_specific_error_is_not_cached() {
     let proxy = moving(other.address.port());
     let looped = [IMAGE[0], IMAGE[1], IMAGE[2], ("cdn-loop", "cdn; loops=16")];
     for times in [1, 2] {
-        let got = asked(&proxy, other.address.port(), "/a.png", &looped).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND);
+        let response = get_proxied(&proxy, other.address.port(), "/a.png", &looped).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND);
         assert_eq!(other.times("/a.png"), times);
     }
-    let got = asked(&proxy, other.address.port(), "/a.png", &IMAGE).await;
-    assert_eq!(got.status, StatusCode::NOT_FOUND);
+    let response = get_proxied(&proxy, other.address.port(), "/a.png", &IMAGE).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
     assert_eq!(other.times("/a.png"), 3);
 }
 
@@ -100,21 +107,21 @@ async fn unreachable_host_is_contacted_once_per_resource() {
     // No server listens there.
     let proxy = moving(1);
     for _ in 0..3 {
-        let got = asked(&proxy, 1, "/a.png", &OPENED).await;
-        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
-        let why = got.field("proxy-status");
-        assert_eq!(why, "spdy; error=connection_refused");
+        let response = get_proxied(&proxy, 1, "/a.png", &OPENED).await;
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+        let proxy_status = response.field("proxy-status");
+        assert_eq!(proxy_status, "spdy; error=connection_refused");
     }
     // For another client the remembered failure is judged by how it loads the resource.
-    let got = asked(&proxy, 1, "/a.png", &IMAGE).await;
-    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
-    assert_eq!(got.field("cache-status"), "spdy; hit; detail=negative");
+    let response = get_proxied(&proxy, 1, "/a.png", &IMAGE).await;
+    assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(response.field("cache-status"), "spdy; hit; detail=negative");
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Origins),
         [("connect-error", 1)]
     );
     // Of another thing nothing is known.
-    asked(&proxy, 1, "/b.png", &IMAGE).await;
+    get_proxied(&proxy, 1, "/b.png", &IMAGE).await;
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Origins),
         [("connect-error", 2)]
@@ -128,11 +135,11 @@ async fn negative_entry_is_evaluated_per_request() {
     let port = other.address.port();
     let proxy = moving(port);
     for _ in 0..2 {
-        let got = asked(&proxy, port, "/own.png", &IMAGE).await;
-        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
-        let got = asked(&proxy, port, "/own.png", &OPENED).await;
+        let response = get_proxied(&proxy, port, "/own.png", &IMAGE).await;
+        assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+        let response = get_proxied(&proxy, port, "/own.png", &OPENED).await;
         assert_eq!(
-            got.status,
+            response.status,
             StatusCode::NOT_FOUND,
             "the client may open the host itself"
         );
@@ -143,25 +150,29 @@ async fn negative_entry_is_evaluated_per_request() {
 #[tokio::test]
 async fn waiters_of_a_failed_fetch_use_the_negative_entry() {
     let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
+    let permits = gate.clone();
     let other = Origin::start(move |_| {
-        let held = held.clone();
+        let permits = permits.clone();
         async move {
-            held.acquire().await.expect("it is open").forget();
-            let mut gone = answer(&[], "no such thing");
-            *gone.status_mut() = StatusCode::GONE;
-            gone
+            permits
+                .acquire()
+                .await
+                .expect("the semaphore is never closed")
+                .forget();
+            let mut response = respond(&[], "no such thing");
+            *response.status_mut() = StatusCode::GONE;
+            response
         }
     });
     let port = other.address.port();
     let proxy = moving(port);
-    let asking = || {
+    let spawn_request = || {
         let proxy = proxy.clone();
-        tokio::spawn(async move { asked(&proxy, port, "/a.png", &IMAGE).await.status })
+        tokio::spawn(async move { get_proxied(&proxy, port, "/a.png", &IMAGE).await.status })
     };
-    let first = asking();
-    until("it is asked for", || other.times("/a.png") == 1).await;
-    let others: Vec<_> = (0..5).map(|_| asking()).collect();
+    let first = spawn_request();
+    until("it is requested", || other.times("/a.png") == 1).await;
+    let others: Vec<_> = (0..5).map(|_| spawn_request()).collect();
     gate.add_permits(6);
     for going in std::iter::once(first).chain(others) {
         assert_eq!(going.await.expect("no panic"), StatusCode::GONE);

@@ -10,20 +10,22 @@ use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::{self, Origin, accelerator, accelerator_of, answer, ask, get, pages, until};
+use crate::support::{
+    self, Origin, accelerator, accelerator_of, get, pages, respond, send_request, until,
+};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600, stale-if-error=600");
 const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";
 
 fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
     let proxy = accelerator(origin, "");
-    proxy.set_disk(DiskStore::open(folder, 10 << 20).expect("a folder of its own"));
+    proxy.set_disk(DiskStore::open(folder, 10 << 20).expect("a temporary folder"));
     proxy
 }
 
 /// Waits until everything is on the disk, then drops the proxy, and waits until no task holds its cache: the folder is free then.
 async fn end(proxy: Arc<Proxy>) {
-    let disk = proxy.cache.disk().expect("it has one");
+    let disk = proxy.cache.disk().expect("the cache has a disk tier");
     disk.flush_removals().await;
     let cache = Arc::downgrade(&proxy.cache);
     drop(proxy);
@@ -41,14 +43,14 @@ async fn stored_response_is_served_after_restart() {
             "pixels",
         ),
     ]));
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     get(&proxy, "/", &[]).await;
     let first = get(&proxy, "/", &[]).await;
     assert!(first.field("etag").starts_with('"'), "{first:?}");
     assert_eq!(get(&proxy, "/b.png", &[]).await.text(), "pixels");
     end(proxy).await;
-    let asked = origin.asked();
+    let requests = origin.request_lines();
 
     let proxy = with_disk(&origin, folder.path());
     let again = get(&proxy, "/", &[]).await;
@@ -62,20 +64,24 @@ async fn stored_response_is_served_after_restart() {
         again.field("cache-status").starts_with("spdy; hit"),
         "{again:?}"
     );
-    let known = get(&proxy, "/b.png", &[("if-none-match", "\"b\"")]).await;
-    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+    let not_modified = get(&proxy, "/b.png", &[("if-none-match", "\"b\"")]).await;
+    assert_eq!(not_modified.status, StatusCode::NOT_MODIFIED);
     let part = get(&proxy, "/b.png", &[("range", "bytes=1-2")]).await;
     assert_eq!(
         (part.status, part.text()),
         (StatusCode::PARTIAL_CONTENT, "ix")
     );
-    assert_eq!(origin.asked(), asked, "no resource was requested twice");
+    assert_eq!(
+        origin.request_lines(),
+        requests,
+        "no resource was requested twice"
+    );
     // What was lifted once is in memory.
     assert_eq!(
         proxy
             .cache
             .disk()
-            .expect("it has one")
+            .expect("the cache has a disk tier")
             .counters()
             .hits
             .load(Ordering::Relaxed),
@@ -88,7 +94,7 @@ async fn stored_response_is_served_after_restart() {
 #[tokio::test]
 async fn hung_disk_times_out_then_origin_is_used() {
     let origin = Origin::start(pages(&[("/a", &[FRESH], "a"), ("/b", &[FRESH], "b")]));
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     for target in ["/a", "/b"] {
         get(&proxy, target, &[]).await;
@@ -98,25 +104,25 @@ async fn hung_disk_times_out_then_origin_is_used() {
     // Opening a pipe blocks until there is a writer.
     let mut pipes = 0;
     for entry in objects(folder.path()) {
-        std::fs::remove_file(&entry).expect("it is there");
-        let made = std::process::Command::new("mkfifo").arg(&entry).status();
-        assert!(made.expect("there is one").success());
+        std::fs::remove_file(&entry).expect("the file exists");
+        let status = std::process::Command::new("mkfifo").arg(&entry).status();
+        assert!(status.expect("mkfifo can be run").success());
         pipes += 1;
     }
     assert_eq!(pipes, 2);
     for (target, text) in [("/a", "a"), ("/b", "b")] {
-        let got = get(&proxy, target, &[]).await;
-        assert_eq!((got.status, got.text()), (StatusCode::OK, text));
+        let response = get(&proxy, target, &[]).await;
+        assert_eq!((response.status, response.text()), (StatusCode::OK, text));
         assert_eq!(origin.times(target), 2);
     }
 }
 
 /// The objects in a disk's folder.
 fn objects(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("it is there");
+    let entries = std::fs::read_dir(folder).expect("the body has arrived");
     let folders = entries.map(|entry| entry.expect("an entry").path());
     let folders = folders.filter(|path| path.is_dir());
-    let files = folders.flat_map(|path| std::fs::read_dir(path).expect("it is there"));
+    let files = folders.flat_map(|path| std::fs::read_dir(path).expect("the body has arrived"));
     files.map(|entry| entry.expect("an entry").path()).collect()
 }
 
@@ -136,7 +142,7 @@ async fn page_policies_are_restored_from_disk() {
         ("/b.png", &[FRESH, ("content-type", "image/png")], "pixels"),
     ]));
     let (origin, port) = (own.address, other.address.port());
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let begin = || {
         let proxy = accelerator_of(&format!(
             "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
@@ -144,12 +150,12 @@ async fn page_policies_are_restored_from_disk() {
              [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
              [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['script', 'image']\n"
         ));
-        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a temporary folder"));
         proxy
     };
-    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/a.js");
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{port}/a.js");
     let load = |proxy: &Arc<Proxy>| {
-        let (proxy, moved) = (proxy.clone(), moved.clone());
+        let (proxy, proxied_path) = (proxy.clone(), proxied_path.clone());
         async move {
             let fields = [
                 ("sec-fetch-dest", "script"),
@@ -157,7 +163,7 @@ async fn page_policies_are_restored_from_disk() {
                 ("sec-fetch-site", "same-origin"),
                 ("referer", "http://www.site.test/meta"),
             ];
-            get(&proxy, &moved, &fields).await.status
+            get(&proxy, &proxied_path, &fields).await.status
         }
     };
     let proxy = begin();
@@ -165,7 +171,7 @@ async fn page_policies_are_restored_from_disk() {
         get(&proxy, page, &[]).await;
     }
     end(proxy).await;
-    let asked = own.asked();
+    let requests = own.request_lines();
 
     let proxy = begin();
     get(&proxy, "/plain", &[]).await;
@@ -175,9 +181,9 @@ async fn page_policies_are_restored_from_disk() {
         get(&proxy, "/meta", &[]).await;
         assert_eq!(load(&proxy).await, StatusCode::TEMPORARY_REDIRECT);
     }
-    assert_eq!(own.asked(), asked, "the pages were stored");
+    assert_eq!(own.request_lines(), requests, "the pages were stored");
     // The host does not see the page that loads its pictures, either.
-    let picture = moved.replace("/a.js", "/b.png");
+    let picture = proxied_path.replace("/a.js", "/b.png");
     get(
         &proxy,
         &picture,
@@ -191,9 +197,9 @@ async fn page_policies_are_restored_from_disk() {
 async fn purged_or_replaced_entries_do_not_return_after_restart() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
         let body = request.uri().path().to_owned();
-        std::future::ready(answer(&[FRESH, ("cache-tag", "t")], body))
+        std::future::ready(respond(&[FRESH, ("cache-tag", "t")], body))
     });
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     let targets = ["/url", "/soft", "/posted", "/kept"];
     for target in targets {
@@ -210,7 +216,7 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
     proxy
         .purge(&url("/soft", true))
         .expect("a valid planned request");
-    ask(&proxy, Method::POST, "/posted", &[], "x").await;
+    send_request(&proxy, Method::POST, "/posted", &[], "x").await;
     end(proxy).await;
 
     let proxy = with_disk(&origin, folder.path());
@@ -233,19 +239,19 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
 #[tokio::test]
 async fn response_made_uncacheable_by_304_is_removed() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
-        let mut again = answer(&[("etag", "\"1\""), ("cache-control", "private")], "");
+        let mut again = respond(&[("etag", "\"1\""), ("cache-control", "private")], "");
         *again.status_mut() = StatusCode::NOT_MODIFIED;
-        let first = answer(
+        let first = respond(
             &[
                 ("etag", "\"1\""),
                 ("cache-control", "no-cache, stale-if-error=600"),
             ],
             "once",
         );
-        let known = request.headers().contains_key("if-none-match");
-        std::future::ready(if known { again } else { first })
+        let is_revalidation = request.headers().contains_key("if-none-match");
+        std::future::ready(if is_revalidation { again } else { first })
     });
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     for _ in 0..2 {
         assert_eq!(get(&proxy, "/a", &[]).await.text(), "once");
@@ -254,10 +260,17 @@ async fn response_made_uncacheable_by_304_is_removed() {
     proxy
         .cache
         .disk()
-        .expect("it has one")
+        .expect("the cache has a disk tier")
         .flush_removals()
         .await;
-    assert_eq!(proxy.cache.disk().expect("it has one").usage(), (0, 0));
+    assert_eq!(
+        proxy
+            .cache
+            .disk()
+            .expect("the cache has a disk tier")
+            .usage(),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -282,8 +295,11 @@ fn disk_requires_secret_file_and_room_for_one_object() {
 async fn site_quota_is_enforced_separately() {
     let image = ("content-type", "image/png");
     let origin =
-        Origin::start(move |_| std::future::ready(answer(&[FRESH, image], vec![7; 400 << 10])));
-    let (folder, at) = (tempfile::tempdir().expect("a folder"), origin.address);
+        Origin::start(move |_| std::future::ready(respond(&[FRESH, image], vec![7; 400 << 10])));
+    let (folder, at) = (
+        tempfile::tempdir().expect("a temporary folder"),
+        origin.address,
+    );
     let disk = folder.path().join("disk");
     let text = format!(
         "secret_file = 'unread'\n[cache]\ndisk = '{}'\n\
@@ -292,27 +308,39 @@ async fn site_quota_is_enforced_separately() {
         disk.display()
     );
     let proxy = accelerator_of(&text);
-    proxy.set_disk(DiskStore::open(&disk, 10 << 20).expect("a folder of its own"));
+    proxy.set_disk(DiskStore::open(&disk, 10 << 20).expect("a temporary folder"));
     for path in ["/1.png", "/2.png", "/3.png"] {
         for host in ["www.site.test", "other.test"] {
             let request = http::Request::get(path).header("host", host);
             let request = request.body(spdy::body::Body::empty()).expect("a request");
-            support::answered(&proxy, request, 1)
+            support::collect_response(&proxy, request, 1)
                 .await
                 .body
-                .expect("whole");
+                .expect("the body is complete");
         }
     }
     proxy
         .cache
         .disk()
-        .expect("it has one")
+        .expect("the cache has a disk tier")
         .flush_removals()
         .await;
     let (_, bytes, objects) = proxy.cache.usage();
     assert_eq!(objects, 2 + 3, "{bytes} bytes");
-    assert_eq!(proxy.cache.disk().expect("it has one").usage().0, 2 + 3);
-    let asked = origin.times("/1.png");
+    assert_eq!(
+        proxy
+            .cache
+            .disk()
+            .expect("the cache has a disk tier")
+            .usage()
+            .0,
+        2 + 3
+    );
+    let requests = origin.times("/1.png");
     get(&proxy, "/1.png", &[]).await;
-    assert_eq!(origin.times("/1.png"), asked + 1, "it was the first to go");
+    assert_eq!(
+        origin.times("/1.png"),
+        requests + 1,
+        "it was the first to go"
+    );
 }

@@ -14,19 +14,19 @@ use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::{Origin, accelerator, accelerator_of, answer, ask, get};
+use crate::support::{Origin, accelerator, accelerator_of, get, respond, send_request};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600");
 
 /// An answer, and what was known of purges where its fetch began.
-type Kept = (Key, Arc<Stored>, Body, PurgeVersion);
+type StoredEntry = (Key, Arc<Stored>, Body, PurgeVersion);
 
 /// What all have.
 #[derive(Debug, Default)]
 struct Table {
-    kept: Mutex<Vec<Kept>>,
+    entries: Mutex<Vec<StoredEntry>>,
     /// The operations that it got, by name.
-    asked: Mutex<Vec<&'static str>>,
+    calls: Mutex<Vec<&'static str>>,
     purges: Mutex<Vec<PurgeTarget>>,
     all: Mutex<Vec<Weak<Proxy>>>,
 }
@@ -39,13 +39,13 @@ struct Door {
 }
 
 impl Table {
-    fn asked(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+    fn calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.calls.lock().unwrap())
     }
 
     fn drop_all(&self, is_meant: impl Fn(&Key, &HeaderMap) -> bool) {
-        let mut kept = self.kept.lock().unwrap();
-        kept.retain(|(key, stored, ..)| !is_meant(key, stored.headers()));
+        let mut entries = self.entries.lock().unwrap();
+        entries.retain(|(key, stored, ..)| !is_meant(key, stored.headers()));
     }
 }
 
@@ -53,17 +53,17 @@ impl SharedTier for Door {
     fn lookup<'a>(
         &'a self,
         key: &'a Key,
-        asked: &'a HeaderMap,
+        request_headers: &'a HeaderMap,
         _policy: &'a Policy,
     ) -> TierFuture<'a, Option<(Stored, Body)>> {
-        self.table.asked.lock().unwrap().push("find");
-        let kept = self.table.kept.lock().unwrap();
-        let found = kept
+        self.table.calls.lock().unwrap().push("find");
+        let entries = self.table.entries.lock().unwrap();
+        let entry = entries
             .iter()
             .rev()
-            .find(|(of, stored, ..)| of == key && stored.matches(asked));
-        let found = found.map(|(_, stored, body, _)| (Stored::clone(stored), body.clone()));
-        Box::pin(std::future::ready(found))
+            .find(|(of, stored, ..)| of == key && stored.matches(request_headers));
+        let entry = entry.map(|(_, stored, body, _)| (Stored::clone(stored), body.clone()));
+        Box::pin(std::future::ready(entry))
     }
 
     fn purge_version(&self) -> PurgeVersion {
@@ -71,18 +71,18 @@ impl SharedTier for Door {
     }
 
     fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
-        self.table.asked.lock().unwrap().push("keep");
-        let mut kept = self.table.kept.lock().unwrap();
-        kept.push((key.clone(), stored.clone(), body.clone(), since));
+        self.table.calls.lock().unwrap().push("keep");
+        let mut entries = self.table.entries.lock().unwrap();
+        entries.push((key.clone(), stored.clone(), body.clone(), since));
     }
 
     fn remove(&self, url: &[u8]) {
-        self.table.asked.lock().unwrap().push("forget");
+        self.table.calls.lock().unwrap().push("forget");
         self.table.drop_all(|key, _| key.url() == url);
     }
 
     fn purge(&self, meant: PurgeTarget, soft: bool) {
-        self.table.asked.lock().unwrap().push("purge");
+        self.table.calls.lock().unwrap().push("purge");
         self.table
             .drop_all(|key, headers| meant.matches(key, headers));
         self.table.purges.lock().unwrap().push(meant.clone());
@@ -116,7 +116,7 @@ fn through(proxy: Arc<Proxy>, table: &Arc<Table>) -> Arc<Proxy> {
 fn echo() -> Origin {
     Origin::start(|request: http::Request<Bytes>| {
         let path = request.uri().path().to_owned();
-        std::future::ready(answer(
+        std::future::ready(respond(
             &[FRESH, ("cache-tag", "t"), ("etag", "\"1\"")],
             path,
         ))
@@ -132,7 +132,7 @@ async fn shared_tier_hit_is_promoted_and_local_hit_is_local() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
     assert_eq!(get(&one, "/a", &[]).await.text(), "/a");
-    assert_eq!(table.asked(), ["find", "keep"]);
+    assert_eq!(table.calls(), ["find", "keep"]);
     let lifted = get(&other, "/a", &[]).await;
     assert_eq!(lifted.text(), "/a");
     assert!(
@@ -140,14 +140,14 @@ async fn shared_tier_hit_is_promoted_and_local_hit_is_local() {
         "{lifted:?}"
     );
     assert_eq!(
-        table.asked(),
+        table.calls(),
         ["find"],
         "an object loaded from the disk is already stored"
     );
     for proxy in [&one, &other] {
         assert_eq!(get(proxy, "/a", &[]).await.text(), "/a");
     }
-    assert_eq!(table.asked(), [""; 0], "memory has it");
+    assert_eq!(table.calls(), [""; 0], "memory has it");
     assert_eq!(origin.times("/a"), 1);
 }
 
@@ -180,27 +180,27 @@ async fn stale_entry_is_replaced_by_fresh_shared_one() {
     // Both have it stale now, and the tier has nothing.
     let wish = purge(r#"{"url": "http://www.site.test/a", "soft": true}"#);
     one.purge(&wish).expect("a valid planned request");
-    table.asked();
+    table.calls();
     get(&one, "/a", &[]).await;
-    assert_eq!(table.asked(), ["find", "keep"]);
+    assert_eq!(table.calls(), ["find", "keep"]);
     assert_eq!(origin.times("/a"), 2, "validated");
-    let taken = get(&other, "/a", &[]).await;
+    let response = get(&other, "/a", &[]).await;
     assert!(
-        taken.field("cache-status").starts_with("spdy; hit"),
-        "{taken:?}"
+        response.field("cache-status").starts_with("spdy; hit"),
+        "{response:?}"
     );
     assert_eq!(origin.times("/a"), 2, "one request was sent before");
-    assert_eq!(table.asked(), ["find"]);
+    assert_eq!(table.calls(), ["find"]);
 }
 
 #[tokio::test]
 async fn remote_purge_removes_memory_and_disk_entries() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
-    let folder = tempfile::tempdir().expect("a folder");
-    other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
-    let held = || async {
-        let disk = other.cache.disk().expect("it has one");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a temporary folder"));
+    let counts = || async {
+        let disk = other.cache.disk().expect("the cache has a disk tier");
         disk.flush_removals().await;
         (other.cache.usage().2, disk.usage().0)
     };
@@ -214,14 +214,19 @@ async fn remote_purge_removes_memory_and_disk_entries() {
         get(&other, "/a", &[]).await;
         assert_eq!(origin.times("/a"), times, "{wish}");
         assert_eq!(
-            held().await,
+            counts().await,
             (1, 1),
             "{wish}: what is lifted is on the disk, too"
         );
-        let since = table.kept.lock().unwrap().last().map(|(.., since)| *since);
+        let since = table
+            .entries
+            .lock()
+            .unwrap()
+            .last()
+            .map(|(.., since)| *since);
         assert_eq!(since, Some(PurgeVersion(times as u128 - 1)), "{wish}");
         one.purge(&purge(wish)).expect("a valid planned request");
-        assert_eq!(held().await, (0, 0), "{wish}");
+        assert_eq!(counts().await, (0, 0), "{wish}");
     }
 }
 
@@ -231,12 +236,12 @@ async fn client_invalidation_removes_shared_entry_without_broadcast() {
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
     get(&one, "/a", &[]).await;
     get(&other, "/b", &[]).await;
-    table.asked();
-    ask(&one, Method::POST, "/a", &[], "x").await;
-    let asked = table.asked();
+    table.calls();
+    send_request(&one, Method::POST, "/a", &[], "x").await;
+    let calls = table.calls();
     assert!(
-        asked.contains(&"forget") && !asked.contains(&"purge"),
-        "{asked:?}"
+        calls.contains(&"forget") && !calls.contains(&"purge"),
+        "{calls:?}"
     );
     let before = origin.times("/a");
     get(&other, "/a", &[]).await;

@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::support::{
-    Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
+    Origin, accelerator, accelerator_of, collect_response, get, pages, respond, send_request,
+    until, until_some,
 };
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -29,16 +30,19 @@ async fn public_response_is_fetched_once() {
     assert_eq!(second.text(), "hello");
     assert!(second.field("cache-status").starts_with("spdy; hit; ttl="));
     assert_eq!(origin.times("/a"), 1);
-    let known = get(&proxy, "/a", &[("if-none-match", "\"1\"")]).await;
-    assert_eq!((known.status, known.text()), (StatusCode::NOT_MODIFIED, ""));
+    let not_modified = get(&proxy, "/a", &[("if-none-match", "\"1\"")]).await;
+    assert_eq!(
+        (not_modified.status, not_modified.text()),
+        (StatusCode::NOT_MODIFIED, "")
+    );
     let part = get(&proxy, "/a", &[("range", "bytes=1-3")]).await;
     assert_eq!(
         (part.status, part.text()),
         (StatusCode::PARTIAL_CONTENT, "ell")
     );
-    let head = ask(&proxy, Method::HEAD, "/a", &[], "").await;
+    let head = send_request(&proxy, Method::HEAD, "/a", &[], "").await;
     assert_eq!((head.field("content-length"), head.text()), ("5", ""));
-    assert_eq!(origin.asked(), ["GET /a"]);
+    assert_eq!(origin.request_lines(), ["GET /a"]);
 }
 
 /// The lookup uses the request before its forwarding fields are set for the origin. The client's own forwarding fields must not select a
@@ -46,20 +50,20 @@ async fn public_response_is_fetched_once() {
 #[tokio::test]
 async fn forged_headers_do_not_select_a_variant() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| async move {
-        let told = request.headers()["x-forwarded-for"].as_bytes().to_vec();
-        answer(&[FRESH, ("vary", "x-forwarded-for")], told)
+        let forwarded_for = request.headers()["x-forwarded-for"].as_bytes().to_vec();
+        respond(&[FRESH, ("vary", "x-forwarded-for")], forwarded_for)
     });
     let proxy = accelerator(&origin, "");
-    let ask = |from, claim: &str| {
+    let send = |from, claim: &str| {
         let request = Request::get("/a").header("host", "www.site.test");
         let request = request.header("x-forwarded-for", claim);
         let request = request.body(Body::empty()).expect("a request");
         let proxy = proxy.clone();
-        async move { answered(&proxy, request, from).await }
+        async move { collect_response(&proxy, request, from).await }
     };
-    assert_eq!(ask(1, "192.0.2.1").await.text(), "192.0.2.1");
-    assert_eq!(ask(2, "192.0.2.1").await.text(), "192.0.2.2");
-    let again = ask(1, "192.0.2.2").await;
+    assert_eq!(send(1, "192.0.2.1").await.text(), "192.0.2.1");
+    assert_eq!(send(2, "192.0.2.1").await.text(), "192.0.2.2");
+    let again = send(1, "192.0.2.2").await;
     assert_eq!(again.text(), "192.0.2.1");
     assert!(again.field("cache-status").contains("hit"));
     assert_eq!(origin.times("/a"), 2);
@@ -70,8 +74,8 @@ async fn fresh_hit_is_returned_without_waiting() {
     let varies = ("vary", "accept-language, accept-encoding");
     let origin = Origin::start(pages(&[("/a", &[FRESH, varies], "hello")]));
     let proxy = accelerator(&origin, "");
-    let kept = get(&proxy, "/a", &[("accept-language", "de")]).await;
-    assert_eq!(kept.text(), "hello");
+    let hit = get(&proxy, "/a", &[("accept-language", "de")]).await;
+    assert_eq!(hit.text(), "hello");
     let at_once = |language: &str, body: &'static str| {
         let request = Request::get("/a").header("host", "www.site.test");
         let request = request.header("accept-language", language);
@@ -88,7 +92,7 @@ async fn fresh_hit_is_returned_without_waiting() {
 
 #[tokio::test]
 async fn hundred_concurrent_requests_are_one_fetch() {
-    let (origin, gate) = Origin::start_held(|_| answer(&[FRESH], "x".repeat(100_000)));
+    let (origin, gate) = Origin::start_gated(|_| respond(&[FRESH], "x".repeat(100_000)));
     let proxy = accelerator(&origin, "");
     let all: Vec<_> = (0..100)
         .map(|_| {
@@ -96,7 +100,7 @@ async fn hundred_concurrent_requests_are_one_fetch() {
             tokio::spawn(async move { get(&proxy, "/a", &[]).await })
         })
         .collect();
-    until("the origin is asked", || {
+    until("the origin is contacted", || {
         origin.open.load(Ordering::SeqCst) > 0
     })
     .await;
@@ -113,18 +117,21 @@ async fn hundred_concurrent_requests_are_one_fetch() {
 
 #[tokio::test]
 async fn private_response_is_not_shared_with_waiters() {
-    let (origin, gate) = Origin::start_held(|request| {
-        let who = request.headers()["cookie"].to_str().expect("ASCII");
-        answer(&[("cache-control", "private, max-age=60")], who.to_owned())
+    let (origin, gate) = Origin::start_gated(|request| {
+        let cookie = request.headers()["cookie"].to_str().expect("ASCII");
+        respond(
+            &[("cache-control", "private, max-age=60")],
+            cookie.to_owned(),
+        )
     });
     let proxy = accelerator(&origin, "");
     let all: Vec<_> = (0..20)
-        .map(|who| {
+        .map(|cookie| {
             let proxy = proxy.clone();
             tokio::spawn(async move {
-                let cookie = format!("user={who}");
-                let got = get(&proxy, "/me", &[("cookie", &cookie)]).await;
-                assert_eq!(got.text(), cookie);
+                let cookie = format!("user={cookie}");
+                let response = get(&proxy, "/me", &[("cookie", &cookie)]).await;
+                assert_eq!(response.text(), cookie);
             })
         })
         .collect();
@@ -148,7 +155,7 @@ async fn private_fields_reach_only_the_first_client() {
     let origin = Origin::start(move |request| {
         let nth = counted.fetch_add(1, Ordering::SeqCst);
         let (cookie, user) = (format!("session={nth}"), format!("user {nth}"));
-        let is_known = request.headers().contains_key("if-none-match");
+        let is_revalidation = request.headers().contains_key("if-none-match");
         let fields = [
             ("cache-control", CONTROL),
             ("etag", "\"1\""),
@@ -156,25 +163,25 @@ async fn private_fields_reach_only_the_first_client() {
             ("x-user", &user),
             ("x-all", "all"),
         ];
-        let mut answer = answer(&fields, if is_known { "" } else { "for all" });
-        if is_known {
-            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        let mut response = respond(&fields, if is_revalidation { "" } else { "for all" });
+        if is_revalidation {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
         }
-        std::future::ready(answer)
+        std::future::ready(response)
     });
     let proxy = accelerator(&origin, "[cache]\nobey_reload = true");
     let reload = [("cache-control", "no-cache")];
-    for (fields, want) in [
+    for (fields, expected) in [
         (&[][..], ["session=0", "user 0", "all"]),
         (&[], ["", "", "all"]),
         // The origin answers 304, to this request.
         (&reload, ["session=1", "user 1", "all"]),
         (&[], ["", "", "all"]),
     ] {
-        let got = get(&proxy, "/a", fields).await;
-        assert_eq!(got.text(), "for all");
-        let told = ["set-cookie", "x-user", "x-all"].map(|name| got.field(name));
-        assert_eq!(told, want, "{fields:?} {:?}", got.headers);
+        let response = get(&proxy, "/a", fields).await;
+        assert_eq!(response.text(), "for all");
+        let values = ["set-cookie", "x-user", "x-all"].map(|name| response.field(name));
+        assert_eq!(values, expected, "{fields:?} {:?}", response.headers);
     }
     assert_eq!(count.load(Ordering::SeqCst), 2);
 }
@@ -195,23 +202,26 @@ async fn head_is_answered_from_stored_get() {
             ("etag", tag.as_str()),
             ("x-asked", request.method().as_str()),
         ];
-        std::future::ready(answer(&fields, body))
+        std::future::ready(respond(&fields, body))
     });
     let proxy = accelerator(&origin, "[cache]\nobey_reload = true");
     let reload = [("cache-control", "no-cache")];
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "the body");
     until_some("it is kept", async || {
-        let got = get(&proxy, "/a", &[]).await;
-        got.field("cache-status").contains("hit").then_some(())
+        let response = get(&proxy, "/a", &[]).await;
+        response.field("cache-status").contains("hit").then_some(())
     })
     .await;
-    let head = ask(&proxy, Method::HEAD, "/a", &reload, "").await;
+    let head = send_request(&proxy, Method::HEAD, "/a", &reload, "").await;
     assert_eq!((head.field("content-length"), head.text()), ("8", ""));
-    let kept = get(&proxy, "/a", &[]).await;
-    assert_eq!((kept.field("x-asked"), kept.text()), ("HEAD", "the body"));
+    let stored = get(&proxy, "/a", &[]).await;
+    assert_eq!(
+        (stored.field("x-asked"), stored.text()),
+        ("HEAD", "the body")
+    );
     // That of another makes it stale.
     now.store(1, Ordering::SeqCst);
-    let head = ask(&proxy, Method::HEAD, "/a", &reload, "").await;
+    let head = send_request(&proxy, Method::HEAD, "/a", &reload, "").await;
     assert_eq!(head.field("etag"), "\"1\"");
     let new = get(&proxy, "/a", &[]).await;
     assert_eq!((new.field("x-asked"), new.field("etag")), ("GET", "\"1\""));
@@ -225,7 +235,7 @@ async fn stale_response_is_served_while_revalidating() {
     let origin = Origin::start(move |_| {
         let nth = counted.fetch_add(1, Ordering::SeqCst);
         let fields = [("cache-control", "max-age=0, stale-while-revalidate=60")];
-        std::future::ready(answer(&fields, format!("{nth}")))
+        std::future::ready(respond(&fields, format!("{nth}")))
     });
     let proxy = accelerator(&origin, "");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "0");
@@ -233,8 +243,8 @@ async fn stale_response_is_served_while_revalidating() {
     assert_eq!(stale.text(), "0");
     assert!(stale.field("cache-status").starts_with("spdy; hit; ttl="));
     until_some("it is fetched anew", async || {
-        let got = get(&proxy, "/a", &[]).await;
-        (got.text() != "0").then_some(())
+        let response = get(&proxy, "/a", &[]).await;
+        (response.text() != "0").then_some(())
     })
     .await;
 }
@@ -255,9 +265,9 @@ async fn uncacheable_replacement_removes_the_stored_response() {
         let origin = Origin::start(move |_| {
             let old = "max-age=0, stale-while-revalidate=600, stale-if-error=600";
             std::future::ready(match counted.fetch_add(1, Ordering::SeqCst) {
-                0 => answer(&[("cache-control", old)], "old"),
+                0 => respond(&[("cache-control", old)], "old"),
                 _ => {
-                    let mut other = answer(&[("cache-control", control)], "new");
+                    let mut other = respond(&[("cache-control", control)], "new");
                     *other.status_mut() = status;
                     other
                 }
@@ -266,13 +276,17 @@ async fn uncacheable_replacement_removes_the_stored_response() {
         let proxy = accelerator(&origin, "");
         assert_eq!(get(&proxy, "/a", &[]).await.text(), "old");
         until_some("the origin's word is taken", async || {
-            let got = get(&proxy, "/a", &[]).await;
-            (got.text() == "new").then_some(())
+            let response = get(&proxy, "/a", &[]).await;
+            (response.text() == "new").then_some(())
         })
         .await;
         for _ in 0..3 {
-            let got = get(&proxy, "/a", &[]).await;
-            assert_eq!((got.status, got.text()), (status, "new"), "{control}");
+            let response = get(&proxy, "/a", &[]).await;
+            assert_eq!(
+                (response.status, response.text()),
+                (status, "new"),
+                "{control}"
+            );
         }
     }
 }
@@ -282,8 +296,8 @@ async fn uncacheable_replacement_removes_the_stored_response() {
 async fn private_response_does_not_remove_stored_one() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match request.headers().contains_key("cookie") {
-            true => answer(&[("cache-control", "private")], "his"),
-            false => answer(
+            true => respond(&[("cache-control", "private")], "his"),
+            false => respond(
                 &[("cache-control", "max-age=0, stale-while-revalidate=600")],
                 "all",
             ),
@@ -293,11 +307,11 @@ async fn private_response_does_not_remove_stored_one() {
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "all");
     until("it is kept", || proxy.cache.usage().2 == 1).await;
     get(&proxy, "/a", &[("cookie", "who=me")]).await;
-    until("the origin is asked", || origin.times("/a") == 2).await;
-    let got = get(&proxy, "/a", &[]).await;
+    until("the origin is contacted", || origin.times("/a") == 2).await;
+    let response = get(&proxy, "/a", &[]).await;
     assert!(
-        got.field("cache-status").starts_with("spdy; hit"),
-        "{got:?}"
+        response.field("cache-status").starts_with("spdy; hit"),
+        "{response:?}"
     );
     assert_eq!(proxy.cache.usage().2, 1);
 }
@@ -322,16 +336,16 @@ async fn head_304_and_digest_match_the_stored_get() {
     let gzip = ("accept-encoding", "gzip");
     let coded = get(&proxy, "/a", &[gzip]).await;
     assert_eq!(coded.field("content-encoding"), "gzip");
-    let head = ask(&proxy, Method::HEAD, "/a", &[gzip], "").await;
+    let head = send_request(&proxy, Method::HEAD, "/a", &[gzip], "").await;
     assert_eq!(head.field("content-encoding"), "gzip");
     assert_ne!(head.field("content-length"), length);
-    let known = get(&proxy, "/a", &[gzip, ("if-none-match", "W/\"d\"")]).await;
-    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
-    for answer in [&coded, &head, &known] {
-        assert_eq!(answer.field("etag"), "W/\"d\"");
-        assert_eq!(answer.field("vary"), "accept-encoding");
+    let not_modified = get(&proxy, "/a", &[gzip, ("if-none-match", "W/\"d\"")]).await;
+    assert_eq!(not_modified.status, StatusCode::NOT_MODIFIED);
+    for response in [&coded, &head, &not_modified] {
+        assert_eq!(response.field("etag"), "W/\"d\"");
+        assert_eq!(response.field("vary"), "accept-encoding");
         for digest in ["content-digest", "repr-digest", "content-md5"] {
-            assert_eq!(answer.field(digest), "", "{digest}");
+            assert_eq!(response.field(digest), "", "{digest}");
         }
     }
     let part = get(&proxy, "/a", &[("range", "bytes=0-9")]).await;
@@ -347,9 +361,9 @@ async fn head_304_and_digest_match_the_stored_get() {
         ("", ""),
         "it is of no bytes"
     );
-    let known = get(&proxy, "/a", &[("if-none-match", "\"d\"")]).await;
+    let not_modified = get(&proxy, "/a", &[("if-none-match", "\"d\"")]).await;
     assert_eq!(
-        (known.status, known.field("etag")),
+        (not_modified.status, not_modified.field("etag")),
         (StatusCode::NOT_MODIFIED, "\"d\"")
     );
     assert_eq!(origin.times("/a"), 1);
@@ -357,22 +371,22 @@ async fn head_304_and_digest_match_the_stored_get() {
 
 /// Regression: the origin got a HEAD, which did not renew the stored response, and for ten seconds no request fetched the whole.
 #[tokio::test]
-async fn head_of_stale_response_refetches_the_whole() {
+async fn head_of_stale_response_refetches_the_body() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let origin = Origin::start(move |_| {
         let nth = counted.fetch_add(1, Ordering::SeqCst);
         let age = ["0", "60"][nth.min(1)];
         let control = format!("max-age={age}, stale-while-revalidate=60");
-        std::future::ready(answer(&[("cache-control", &control)], format!("{nth}")))
+        std::future::ready(respond(&[("cache-control", &control)], format!("{nth}")))
     });
     let proxy = accelerator(&origin, "");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "0");
-    let head = ask(&proxy, Method::HEAD, "/a", &[], "").await;
+    let head = send_request(&proxy, Method::HEAD, "/a", &[], "").await;
     assert!(head.field("cache-status").starts_with("spdy; hit; ttl="));
     until_some("it is fetched anew", async || {
-        let got = get(&proxy, "/a", &[]).await;
-        (got.text() == "1").then_some(())
+        let response = get(&proxy, "/a", &[]).await;
+        (response.text() == "1").then_some(())
     })
     .await;
     assert_eq!(count.load(Ordering::SeqCst), 2);
@@ -382,7 +396,7 @@ async fn head_of_stale_response_refetches_the_whole() {
 #[tokio::test]
 async fn errors_caused_by_one_client_are_not_shared() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
-        let (headers, mut response) = (request.headers(), answer(&[FRESH], "good"));
+        let (headers, mut response) = (request.headers(), respond(&[FRESH], "good"));
         let bad = [
             ("if-match", StatusCode::PRECONDITION_FAILED),
             ("range", StatusCode::RANGE_NOT_SATISFIABLE),
@@ -390,7 +404,7 @@ async fn errors_caused_by_one_client_are_not_shared() {
             ("x-long", StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
         ];
         if let Some((_, status)) = bad.iter().find(|(name, _)| headers.contains_key(*name)) {
-            response = answer(&[FRESH], "bad");
+            response = respond(&[FRESH], "bad");
             *response.status_mut() = *status;
         }
         std::future::ready(response)
@@ -412,9 +426,9 @@ async fn errors_caused_by_one_client_are_not_shared() {
         );
         // Nor does it replace the stored response.
         get(&proxy, target, &[(name, value)]).await;
-        let kept = get(&proxy, target, &[]).await;
+        let stored = get(&proxy, target, &[]).await;
         assert!(
-            kept.field("cache-status").starts_with("spdy; hit"),
+            stored.field("cache-status").starts_with("spdy; hit"),
             "{name}"
         );
     }
@@ -426,19 +440,22 @@ async fn negotiated_404_replaces_the_stored_response() {
     let count = Arc::new(AtomicUsize::new(0));
     let origin = Origin::start(move |_| {
         std::future::ready(match count.fetch_add(1, Ordering::SeqCst) {
-            0 => answer(&[("cache-control", "max-age=0")], "there"),
+            0 => respond(&[("cache-control", "max-age=0")], "there"),
             _ => {
-                let mut gone = answer(&[FRESH, ("vary", "x-lang")], "gone");
-                *gone.status_mut() = StatusCode::NOT_FOUND;
-                gone
+                let mut not_found = respond(&[FRESH, ("vary", "x-lang")], "gone");
+                *not_found.status_mut() = StatusCode::NOT_FOUND;
+                not_found
             }
         })
     });
     let proxy = accelerator(&origin, "");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "there");
     for lang in ["de", "de", "en", "en"] {
-        let got = get(&proxy, "/a", &[("x-lang", lang)]).await;
-        assert_eq!((got.status, got.text()), (StatusCode::NOT_FOUND, "gone"));
+        let response = get(&proxy, "/a", &[("x-lang", lang)]).await;
+        assert_eq!(
+            (response.status, response.text()),
+            (StatusCode::NOT_FOUND, "gone")
+        );
     }
     assert_eq!(origin.times("/a"), 3, "once for each language");
     let stale = [("x-lang", "fr"), ("cache-control", "max-stale=600")];
@@ -452,15 +469,16 @@ async fn stale_response_is_served_if_origin_is_unreachable() {
     let proxy = accelerator(&origin, "[upstream]\nconnect_timeout_s = 2\nretries = 0");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "still good");
     origin.stop();
-    let kept = until_some("the origin is missed", async || {
-        let kept = get(&proxy, "/a", &[]).await;
-        let is_so = kept.field("cache-status").contains("detail");
-        is_so.then_some(kept)
+    let stale = until_some("the origin is missed", async || {
+        let stale = get(&proxy, "/a", &[]).await;
+        let is_so = stale.field("cache-status").contains("detail");
+        is_so.then_some(stale)
     })
     .await;
-    assert_eq!(kept.text(), "still good");
+    assert_eq!(stale.text(), "still good");
     assert!(
-        kept.field("cache-status")
+        stale
+            .field("cache-status")
             .contains("detail=origin-unreachable")
     );
     let other = get(&proxy, "/b", &[]).await;
@@ -472,8 +490,8 @@ async fn stale_response_is_served_if_origin_is_unreachable() {
 async fn unsafe_request_invalidates_stored_response() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match *request.method() {
-            Method::POST => answer(&[("location", "/b")], "done"),
-            _ => answer(&[FRESH], request.uri().path().to_owned()),
+            Method::POST => respond(&[("location", "/b")], "done"),
+            _ => respond(&[FRESH], request.uri().path().to_owned()),
         })
     });
     let proxy = accelerator(&origin, "");
@@ -481,7 +499,9 @@ async fn unsafe_request_invalidates_stored_response() {
         get(&proxy, target, &[]).await;
     }
     assert_eq!(
-        ask(&proxy, Method::POST, "/a", &[], "new").await.text(),
+        send_request(&proxy, Method::POST, "/a", &[], "new")
+            .await
+            .text(),
         "done"
     );
     for target in ["/a", "/b", "/c"] {
@@ -507,7 +527,7 @@ async fn purge_affects_exactly_its_scope() {
         for target in ["/a/1", "/a/2", "/b"] {
             get(&proxy, target, &[]).await;
         }
-        origin.asked().len()
+        origin.request_lines().len()
     };
     let mut before = fill().await;
     for (wish, meant) in [
@@ -538,7 +558,7 @@ async fn purge_affects_exactly_its_scope() {
 #[tokio::test]
 async fn soft_purged_response_is_revalidated() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
-        let mut response = answer(&[FRESH, ("etag", "\"1\"")], "same");
+        let mut response = respond(&[FRESH, ("etag", "\"1\"")], "same");
         if request.headers().contains_key("if-none-match") {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
             *response.body_mut() = Body::empty();
@@ -563,9 +583,9 @@ async fn soft_purged_response_is_revalidated() {
 #[tokio::test]
 async fn truncated_body_is_not_stored() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let origin = listener.local_addr().expect("it is bound");
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let origin = listener.local_addr().expect("the listener has an address");
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
     tokio::spawn(async move {
         while let Ok((mut io, _)) = listener.accept().await {
             let mut head = [0; 4096];
@@ -574,10 +594,10 @@ async fn truncated_body_is_not_stored() {
                 0 => 100,
                 _ => 4,
             };
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {len}\r\n\r\nhalf"
             );
-            let _ = io.write_all(answer.as_bytes()).await;
+            let _ = io.write_all(response.as_bytes()).await;
         }
     });
     let proxy = accelerator_of(&format!(
@@ -585,23 +605,23 @@ async fn truncated_body_is_not_stored() {
     ));
     let cut = get(&proxy, "/a", &[]).await;
     assert!(cut.body.is_err(), "{cut:?}");
-    let whole = get(&proxy, "/a", &[]).await;
-    assert_eq!(whole.text(), "half");
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    let complete = get(&proxy, "/a", &[]).await;
+    assert_eq!(complete.text(), "half");
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn body_above_size_limit_is_streamed_unstored() {
     let origin = Origin::start(|_| {
         let pieces = (0..40).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 100_000].into()));
-        let mut response = answer(&[FRESH], "");
+        let mut response = respond(&[FRESH], "");
         *response.body_mut() = Body::from_stream(futures_util::stream::iter(pieces));
         std::future::ready(response)
     });
     let proxy = accelerator(&origin, "[cache]\nmemory_mib = 8\nobject_mib = 1");
     for times in [1, 2] {
-        let got = get(&proxy, "/large", &[]).await;
-        assert_eq!(got.text().len(), 4_000_000);
+        let received = get(&proxy, "/large", &[]).await;
+        assert_eq!(received.text().len(), 4_000_000);
         assert_eq!(origin.times("/large"), times, "the response is not stored");
     }
     assert_eq!(proxy.cache.usage().2, 0);
@@ -610,26 +630,34 @@ async fn body_above_size_limit_is_streamed_unstored() {
 /// An origin's own would lead clients past the accelerator.
 #[tokio::test]
 async fn origin_alt_svc_is_removed() {
-    let theirs = ("alt-svc", "h3=\":443\", h2=\"origin.test:443\"");
+    let origin_alt_svc = ("alt-svc", "h3=\":443\", h2=\"origin.test:443\"");
     let origin = Origin::start(pages(&[
-        ("/kept", &[FRESH, theirs], ""),
+        ("/kept", &[FRESH, origin_alt_svc], ""),
         (
             "/alone",
-            &[("cache-control", "private=\"alt-svc\""), theirs],
+            &[("cache-control", "private=\"alt-svc\""), origin_alt_svc],
             "",
         ),
-        ("/passed", &[("cache-control", "no-store"), theirs], ""),
+        (
+            "/passed",
+            &[("cache-control", "no-store"), origin_alt_svc],
+            "",
+        ),
     ]));
     let proxy = accelerator(&origin, "");
-    for ours in [None, Some("h3=\":8443\"")] {
-        let visit = ConnectionHandler::new(proxy.clone(), None, ours.map(HeaderValue::from_static));
+    for own_alt_svc in [None, Some("h3=\":8443\"")] {
+        let visit = ConnectionHandler::new(
+            proxy.clone(),
+            None,
+            own_alt_svc.map(HeaderValue::from_static),
+        );
         for target in ["/kept", "/kept", "/alone", "/passed", "/unknown"] {
             let request = Request::get(target).header("host", "www.site.test");
             let request = request.body(Body::empty()).expect("a request");
             let (head, _) = visit.answer(request).await.into_parts();
-            let told: Vec<_> = head.headers.get_all("alt-svc").iter().collect();
-            let want: Vec<_> = ours.into_iter().collect();
-            assert_eq!(told, want, "{target}");
+            let actual: Vec<_> = head.headers.get_all("alt-svc").iter().collect();
+            let expected: Vec<_> = own_alt_svc.into_iter().collect();
+            assert_eq!(actual, expected, "{target}");
         }
     }
 }
@@ -646,8 +674,8 @@ async fn html_at_a_stylesheet_path_is_not_stored() {
     let proxy = accelerator(&origin, "");
     for (target, times) in [("/account/x.css", 2), ("/account", 1)] {
         let first = get(&proxy, target, &[]).await;
-        let told = first.field("cache-status").contains("detail=type-mismatch");
-        assert_eq!(told, times == 2, "{target}: {first:?}");
+        let is_mismatch = first.field("cache-status").contains("detail=type-mismatch");
+        assert_eq!(is_mismatch, times == 2, "{target}: {first:?}");
         get(&proxy, target, &[]).await;
         assert_eq!(origin.times(target), times, "{target}");
     }

@@ -4,50 +4,57 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::support::wire::{Between, head, write};
 
-const TOLD: &str = "X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Proto: https\r\n";
+const FORWARDED: &str =
+    "X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Proto: https\r\n";
 
 /// What the origin and the client have of a redirect to the origin's own name, as one text in lower case, with `listen` in the configuration.
-async fn told(listen: &str) -> String {
+async fn redirect_heads(listen: &str) -> String {
     let listen = format!("[listen]\ntls = []\nplain = ['0.0.0.0:8080']\n{listen}\n");
     let mut between = Between::start(&listen);
     let (mut client, _) = between.client();
-    let request = format!("GET /a HTTP/1.1\r\nHost: www.site.test\r\n{TOLD}\r\n");
+    let request = format!("GET /a HTTP/1.1\r\nHost: www.site.test\r\n{FORWARDED}\r\n");
     write(&mut client, &request).await;
-    let mut origin = between.asked().await;
-    let asked = head(&mut origin).await;
-    let there = "Location: http://origin.test:8000/b\r\nContent-Length: 0";
+    let mut origin = between.next_connection().await;
+    let request_head = head(&mut origin).await;
+    let fields = "Location: http://origin.test:8000/b\r\nContent-Length: 0";
     write(
         &mut origin,
-        &format!("HTTP/1.1 302 Found\r\n{there}\r\n\r\n"),
+        &format!("HTTP/1.1 302 Found\r\n{fields}\r\n\r\n"),
     )
     .await;
-    let (answer, _) = between.wait(head(&mut client)).await;
-    [asked, answer].concat().to_ascii_lowercase()
+    let (response_head, _) = between.wait(head(&mut client)).await;
+    [request_head, response_head].concat().to_ascii_lowercase()
 }
 
 /// A site that wants https redirected for ever.
 #[tokio::test]
 async fn trusted_proxy_sets_client_and_scheme() {
-    let told = told("trusted = ['192.0.2.0/24']").await;
+    let heads = redirect_heads("trusted = ['192.0.2.0/24']").await;
     for line in [
         "x-forwarded-proto: https",
         "x-forwarded-for: 203.0.113.7",
         "location: https://www.site.test/b",
     ] {
-        assert!(told.contains(&format!("\r\n{line}\r\n")), "{line}: {told}");
+        assert!(
+            heads.contains(&format!("\r\n{line}\r\n")),
+            "{line}: {heads}"
+        );
     }
 }
 
 #[tokio::test]
 async fn untrusted_forwarded_headers_are_ignored() {
     for listen in ["", "trusted = ['203.0.113.7', '10.0.0.0/8']"] {
-        let told = told(listen).await;
+        let heads = redirect_heads(listen).await;
         for line in [
             "x-forwarded-proto: http",
             "x-forwarded-for: 192.0.2.1",
             "location: http://www.site.test/b",
         ] {
-            assert!(told.contains(&format!("\r\n{line}\r\n")), "{line}: {told}");
+            assert!(
+                heads.contains(&format!("\r\n{line}\r\n")),
+                "{line}: {heads}"
+            );
         }
     }
 }
@@ -59,7 +66,7 @@ async fn origin_head(listen: &str, request_line: &str, fields: &str) -> String {
     let (mut client, _) = between.client();
     let request = format!("{request_line}\r\nHost: www.site.test\r\n{fields}\r\n");
     write(&mut client, &request).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     head(&mut origin).await.to_ascii_lowercase()
 }
 
@@ -89,8 +96,8 @@ async fn forged_headers_do_not_reach_the_origin() {
 async fn trusted_proxy_may_use_its_own_client_ip_header() {
     let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n\
          Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\n";
-    for (listen, want) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
-        let asked = origin_head(listen, "GET /a HTTP/1.1", fields).await;
+    for (listen, expected) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
+        let request_head = origin_head(listen, "GET /a HTTP/1.1", fields).await;
         for field in [
             "cf-connecting-ip: 203.0.113.7",
             "client-cert: :aa==:",
@@ -98,7 +105,11 @@ async fn trusted_proxy_may_use_its_own_client_ip_header() {
             "x-ssl-client-verify: success",
             "x-forwarded-user: alice",
         ] {
-            assert_eq!(asked.contains(field), want, "{field}, {listen:?}: {asked}");
+            assert_eq!(
+                request_head.contains(field),
+                expected,
+                "{field}, {listen:?}: {request_head}"
+            );
         }
     }
 }
@@ -119,18 +130,18 @@ async fn response_to_proxy_identified_user_is_stored_only_if_public() {
         let request =
             |fields: &str| format!("GET /me HTTP/1.1\r\nHost: www.site.test\r\n{fields}\r\n");
         write(&mut client, &request(fields)).await;
-        let mut origin = between.asked().await;
+        let mut origin = between.next_connection().await;
         head(&mut origin).await;
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 5\r\n\r\nalice"
         );
-        write(&mut origin, &answer).await;
+        write(&mut origin, &response).await;
         between.wait(head(&mut client)).await;
         client.read_exact(&mut [0; 5]).await.expect("the body");
         write(&mut client, &request(nobody)).await;
         let is_hit = tokio::select! {
             biased;
-            (answer, _) = between.wait(head(&mut client)) => answer.contains("hit"),
+            (response, _) = between.wait(head(&mut client)) => response.contains("hit"),
             _ = head(&mut origin) => false,
         };
         assert_eq!(is_hit, is_stored, "{fields} {control}");

@@ -15,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::support::{
-    Answer, Origin, accelerator, accelerator_of, answer, ask, get, until, until_some,
+    CollectedResponse, Origin, accelerator, accelerator_of, get, respond, send_request, until,
+    until_some,
 };
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -25,23 +26,29 @@ fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
 }
 
 /// It was refused because a limit was reached, which is no fault of the client or the origin.
-fn assert_full(got: &Answer) {
-    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
-    let why = got.field("proxy-status");
-    assert_eq!(why, "spdy; error=connection_limit_reached");
-    assert_eq!(got.field("retry-after"), "1");
+fn assert_full(response: &CollectedResponse) {
     assert_eq!(
-        got.text(),
+        response.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{response:?}"
+    );
+    let why = response.field("proxy-status");
+    assert_eq!(why, "spdy; error=connection_limit_reached");
+    assert_eq!(response.field("retry-after"), "1");
+    assert_eq!(
+        response.text(),
         "too many requests wait for the origin; try again soon\n"
     );
 }
 
 /// The first answer that is not refused for a limit: a finished request frees its place slightly later.
-async fn patiently<F: Future<Output = Answer>>(ask: impl Fn() -> F) -> Answer {
+async fn patiently<F: Future<Output = CollectedResponse>>(
+    attempt: impl Fn() -> F,
+) -> CollectedResponse {
     until_some("there is room", async || {
-        let got = ask().await;
-        let is_full = got.field("proxy-status") == "spdy; error=connection_limit_reached";
-        (!is_full).then_some(got)
+        let response = attempt().await;
+        let is_full = response.field("proxy-status") == "spdy; error=connection_limit_reached";
+        (!is_full).then_some(response)
     })
     .await
 }
@@ -60,19 +67,22 @@ fn post(proxy: &Arc<Proxy>, pieces: mpsc::Receiver<Bytes>) -> tokio::task::JoinH
 
 #[tokio::test]
 async fn uploads_use_a_limited_number_of_connections() {
-    let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
+    let origin = Origin::start(|_| std::future::ready(respond(&[], "hello")));
     let proxy = accelerator(
         &origin,
         "[upstream]\nconnections = 2\nuploads = 1\nqueue_timeout_s = 0\n",
     );
     let long = || Bytes::from(vec![b'x'; 20_000]);
     let (first, pieces) = mpsc::channel(4);
-    first.send(long()).await.expect("it is read");
-    let first_answer = post(&proxy, pieces);
-    until("the upload is begun", || origin.asked() == ["POST /upload"]).await;
+    first.send(long()).await.expect("the reader is alive");
+    let first_status = post(&proxy, pieces);
+    until("the upload is begun", || {
+        origin.request_lines() == ["POST /upload"]
+    })
+    .await;
 
     let (second, pieces) = mpsc::channel(4);
-    second.send(long()).await.expect("there is room");
+    second.send(long()).await.expect("the limit is not reached");
     let refused = post(&proxy, pieces).await.expect("no panic");
     assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(limits(&proxy), [("uploads", 1)]);
@@ -83,32 +93,35 @@ async fn uploads_use_a_limited_number_of_connections() {
     );
 
     // What is short, and what has no body, goes on.
-    let short = patiently(|| ask(&proxy, Method::POST, "/short", &[], "short")).await;
+    let short = patiently(|| send_request(&proxy, Method::POST, "/short", &[], "short")).await;
     assert_eq!((short.status, short.text()), (StatusCode::OK, "hello"));
     let without = patiently(|| get(&proxy, "/a", &[])).await;
     assert_eq!(without.text(), "hello");
 
     drop(first);
-    assert_eq!(first_answer.await.expect("no panic"), StatusCode::OK);
+    assert_eq!(first_status.await.expect("no panic"), StatusCode::OK);
     // The seat is free again.
     let long = "x".repeat(20_000).leak();
-    let third = patiently(|| ask(&proxy, Method::POST, "/third", &[], long)).await;
+    let third = patiently(|| send_request(&proxy, Method::POST, "/third", &[], long)).await;
     assert_eq!(third.status, StatusCode::OK);
 }
 
 #[tokio::test]
 async fn busy_connections_give_503_without_backoff() {
-    let (origin, gate) = Origin::start_held(|_| answer(&[], "hello"));
+    let (origin, gate) = Origin::start_gated(|_| respond(&[], "hello"));
     let proxy = accelerator(
         &origin,
         "[upstream]\nconnections = 1\nqueue_timeout_s = 0\nfailures = 1\n",
     );
-    let asking = |target: &'static str| {
+    let spawn_request = |target: &'static str| {
         let proxy = proxy.clone();
         tokio::spawn(async move { get(&proxy, target, &[]).await })
     };
-    let first = asking("/1");
-    until("the first is asked for", || origin.asked() == ["GET /1"]).await;
+    let first = spawn_request("/1");
+    until("the first is requested", || {
+        origin.request_lines() == ["GET /1"]
+    })
+    .await;
     for count in [1, 2] {
         assert_full(&get(&proxy, "/2", &[]).await);
         assert_eq!(limits(&proxy), [("queue", count)]);
@@ -123,19 +136,23 @@ async fn busy_connections_give_503_without_backoff() {
 #[tokio::test]
 async fn body_past_fetch_timeout_is_streamed_unstored() {
     let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
+    let permits = gate.clone();
     let origin = Origin::start(move |_| {
-        let held = held.clone();
+        let permits = permits.clone();
         let rest = futures_util::stream::once(async move {
-            held.acquire().await.expect("it is open").forget();
+            permits
+                .acquire()
+                .await
+                .expect("the semaphore is never closed")
+                .forget();
             Ok::<_, std::io::Error>(Bytes::from("and the rest"))
         });
         let begun = futures_util::stream::iter([Ok(Bytes::from("the beginning "))]);
-        let mut response = answer(&[FRESH], "");
+        let mut response = respond(&[FRESH], "");
         *response.body_mut() = Body::from_stream(begun.chain(Box::pin(rest)));
         std::future::ready(response)
     });
-    for (patience, asked, counts) in [(0, 2, 2), (600, 1, 0)] {
+    for (patience, fetches, counts) in [(0, 2, 2), (600, 1, 0)] {
         let before = origin.times("/a");
         let proxy = accelerator(&origin, &format!("[cache]\nfetch_timeout_s = {patience}\n"));
         for round in 1..=2 {
@@ -152,7 +169,7 @@ async fn body_past_fetch_timeout_is_streamed_unstored() {
                 "the beginning and the rest"
             );
         }
-        assert_eq!(origin.times("/a") - before, asked, "after {patience} s");
+        assert_eq!(origin.times("/a") - before, fetches, "after {patience} s");
         let met = limits(&proxy).first().map_or(0, |(_, count)| *count);
         assert_eq!(met, counts, "after {patience} s");
     }
@@ -161,44 +178,44 @@ async fn body_past_fetch_timeout_is_streamed_unstored() {
 #[tokio::test]
 async fn unread_body_past_fetch_timeout_is_aborted() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let origin = listener.local_addr().expect("it is bound");
+    let origin = listener.local_addr().expect("the listener has an address");
     let proxy = accelerator_of(&format!(
         "[cache]\nfetch_timeout_s = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
     ));
     let request = Request::get("/a").header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
-    let asking = tokio::spawn(async move { drop(proxy.answer(request, None).await) });
+    let exchange = tokio::spawn(async move { drop(proxy.answer(request, None).await) });
     let (mut io, _) = listener.accept().await.expect("a client connects");
-    let mut heard = [0; 4096];
-    let heard_of = io.read(&mut heard).await.expect("a request");
-    assert!(heard[..heard_of].starts_with(b"GET /a "));
+    let mut buffer = [0; 4096];
+    let request_len = io.read(&mut buffer).await.expect("a request");
+    assert!(buffer[..request_len].starts_with(b"GET /a "));
     let half = b"HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 100\r\n\r\nhalf";
     io.write_all(half).await.expect("it listens");
-    asking.await.expect("no panic");
+    exchange.await.expect("no panic");
     // Else it would wait for the rest for as long as any body may be silent.
-    let left = io.read(&mut heard).await;
-    assert!(matches!(left, Ok(0) | Err(_)), "{left:?}");
+    let end = io.read(&mut buffer).await;
+    assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
 }
 
 #[tokio::test]
 async fn rate_limited_client_gets_429_but_still_gets_hits() {
-    let origin = Origin::start(|_| std::future::ready(answer(&[FRESH], "hello")));
+    let origin = Origin::start(|_| std::future::ready(respond(&[FRESH], "hello")));
     let proxy = accelerator(&origin, "[cache]\nmisses_per_second = 1\n");
-    let mut asked = 0;
+    let mut requests = 0;
     // Five at once; of so many more one comes within the second.
     let refused = loop {
-        let got = get(&proxy, &format!("/{asked}"), &[]).await;
-        if got.status != StatusCode::OK {
-            break got;
+        let response = get(&proxy, &format!("/{requests}"), &[]).await;
+        if response.status != StatusCode::OK {
+            break response;
         }
-        asked += 1;
-        assert!(asked < 1000, "no limit was reached");
+        requests += 1;
+        assert!(requests < 1000, "no limit was reached");
     };
-    assert!(asked >= 5, "{asked}");
+    assert!(requests >= 5, "{requests}");
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.field("retry-after"), "1");
     assert_eq!(limits(&proxy), [("misses_per_second", 1)]);
-    assert_eq!(origin.asked().len(), asked);
+    assert_eq!(origin.request_lines().len(), requests);
     for _ in 0..100 {
         assert_eq!(get(&proxy, "/0", &[]).await.text(), "hello");
     }
@@ -206,9 +223,9 @@ async fn rate_limited_client_gets_429_but_still_gets_hits() {
 
 #[tokio::test]
 async fn get_with_empty_body_has_no_content() {
-    let origin = Origin::start(|_| std::future::ready(answer(&[FRESH], "hello")));
+    let origin = Origin::start(|_| std::future::ready(respond(&[FRESH], "hello")));
     let proxy = accelerator(&origin, "");
-    let ask = |pieces: &'static [&'static str]| {
+    let send = |pieces: &'static [&'static str]| {
         let pieces = futures_util::stream::iter(pieces)
             .map(|piece| Ok::<_, std::io::Error>(Bytes::from(*piece)));
         let request = Request::get("/a").header("host", "www.site.test");
@@ -216,19 +233,19 @@ async fn get_with_empty_body_has_no_content() {
         proxy.answer(request, None)
     };
     for pieces in [&[][..], &[""], &["", ""]] {
-        assert_eq!(ask(pieces).await.status(), StatusCode::OK);
+        assert_eq!(send(pieces).await.status(), StatusCode::OK);
     }
     assert_eq!(origin.times("/a"), 1);
-    assert_eq!(ask(&["", "x"]).await.status(), StatusCode::OK);
+    assert_eq!(send(&["", "x"]).await.status(), StatusCode::OK);
     assert_eq!(origin.times("/a"), 2, "what comes of content is its own");
 }
 
 /// An origin that hangs up without an answer on the second request of its first connection.
 async fn hangs_up_once() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("it is bound");
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let address = listener.local_addr().expect("the listener has an address");
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
     tokio::spawn(async move {
         while let Ok((mut io, _)) = listener.accept().await {
             let mut request = [0; 4096];
@@ -242,7 +259,7 @@ async fn hangs_up_once() -> (SocketAddr, Arc<AtomicUsize>) {
             }
         }
     });
-    (address, asked)
+    (address, requests)
 }
 
 #[tokio::test]
@@ -252,23 +269,23 @@ async fn idempotent_request_is_retried_after_connection_close() {
         (Method::DELETE, StatusCode::OK, 3),
         (Method::POST, StatusCode::BAD_GATEWAY, 2),
     ] {
-        let (origin, asked) = hangs_up_once().await;
+        let (origin, requests) = hangs_up_once().await;
         let proxy = accelerator_of(&format!(
             "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
         ));
         assert_eq!(get(&proxy, "/", &[]).await.text(), "ok");
-        let got = ask(&proxy, method.clone(), "/form", &[], "a=b").await;
-        assert_eq!(got.status, status, "{method}");
-        assert_eq!(asked.load(Ordering::SeqCst), times, "{method}");
+        let response = send_request(&proxy, method.clone(), "/form", &[], "a=b").await;
+        assert_eq!(response.status, status, "{method}");
+        assert_eq!(requests.load(Ordering::SeqCst), times, "{method}");
     }
 }
 
 /// An origin that reads each request and hangs up, and its number of requests.
 async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("it is bound");
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let address = listener.local_addr().expect("the listener has an address");
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
     tokio::spawn(async move {
         while let Ok((mut io, _)) = listener.accept().await {
             let mut request = [0; 4096];
@@ -277,29 +294,29 @@ async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
             }
         }
     });
-    (address, asked)
+    (address, requests)
 }
 
 #[tokio::test]
 async fn origin_failing_one_resource_is_used_for_others() {
-    let (origin, asked) = hangs_up_always().await;
+    let (origin, requests) = hangs_up_always().await;
     let proxy = accelerator_of(&format!(
         "[upstream]\nfailures = 2\nretries = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
     ));
     for times in 1..=4 {
-        let got = get(&proxy, "/", &[]).await;
-        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
-        assert_eq!(asked.load(Ordering::SeqCst), times);
+        let response = get(&proxy, "/", &[]).await;
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+        assert_eq!(requests.load(Ordering::SeqCst), times);
     }
 }
 
 #[tokio::test]
 async fn client_upload_abort_does_not_count_against_origin() {
-    let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
+    let origin = Origin::start(|_| std::future::ready(respond(&[], "hello")));
     let proxy = accelerator(&origin, "[upstream]\nfailures = 1\n");
     let (upload, pieces) = mpsc::channel(4);
     let long = Bytes::from(vec![b'x'; 20_000]);
-    upload.send(long).await.expect("it is read");
+    upload.send(long).await.expect("the reader is alive");
     let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
         let piece = pieces
             .recv()
@@ -309,28 +326,32 @@ async fn client_upload_abort_does_not_count_against_origin() {
     });
     let request = Request::post("/upload").header("host", "www.site.test");
     let request = request.body(Body::from_stream(Box::pin(pieces)));
-    let (request, asking) = (request.expect("a request"), proxy.clone());
-    let going = tokio::spawn(async move { asking.answer(request, None).await.status() });
-    until("the upload is begun", || origin.asked() == ["POST /upload"]).await;
+    let (request, client_proxy) = (request.expect("a request"), proxy.clone());
+    let exchange = tokio::spawn(async move { client_proxy.answer(request, None).await.status() });
+    until("the upload is begun", || {
+        origin.request_lines() == ["POST /upload"]
+    })
+    .await;
     drop(upload);
-    assert_eq!(going.await.expect("no panic"), StatusCode::BAD_REQUEST);
+    assert_eq!(exchange.await.expect("no panic"), StatusCode::BAD_REQUEST);
     assert_eq!(get(&proxy, "/", &[]).await.text(), "hello");
 }
 
 #[tokio::test]
 async fn retry_budget_limits_retries() {
-    let (origin, asked) = hangs_up_always().await;
+    let (origin, requests) = hangs_up_always().await;
     let proxy = accelerator_of(&format!(
         "[upstream]\nfailures = 0\nretries = 1\nretry_percent = 20\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
     ));
     let begun = std::time::Instant::now();
     for _ in 0..100 {
-        let got = get(&proxy, "/", &[]).await;
-        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+        let response = get(&proxy, "/", &[]).await;
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY);
     }
-    let again = asked.load(Ordering::SeqCst) - 100;
+    let again = requests.load(Ordering::SeqCst) - 100;
     // Ten, and a fifth of a hundred, and one for each second that this took.
-    let seconds = usize::try_from(begun.elapsed().as_secs()).expect("not long");
+    let seconds =
+        usize::try_from(begun.elapsed().as_secs()).expect("the test takes less than an hour");
     assert!(
         (29..=30 + seconds).contains(&again),
         "{again} in {seconds} s"

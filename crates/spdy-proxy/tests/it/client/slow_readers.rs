@@ -44,12 +44,12 @@ fn thing(number: usize) -> Vec<u8> {
 /// An origin of things, `/number`; counts what it has sent of them.
 #[derive(Clone, Default)]
 struct Things {
-    sent: Arc<AtomicUsize>,
-    asked: Arc<Mutex<Vec<usize>>>,
+    sent_bytes: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Things {
-    async fn answer(self, mut io: DuplexStream) -> io::Result<()> {
+    async fn serve(self, mut io: DuplexStream) -> io::Result<()> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(io.read_u8().await?);
@@ -57,7 +57,7 @@ impl Things {
         let head = String::from_utf8(head).expect("ASCII");
         let target = head.split(' ').nth(1).expect("a target");
         let number = target.trim_start_matches('/').parse().expect("a number");
-        self.asked.lock().unwrap().push(number);
+        self.requests.lock().unwrap().push(number);
         let fields = "Content-Type: application/octet-stream\r\nCache-Control: max-age=600";
         let head = format!(
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {LEN}\r\n{fields}\r\n\r\n"
@@ -65,14 +65,17 @@ impl Things {
         io.write_all(head.as_bytes()).await?;
         for piece in thing(number).chunks(16 * 1024) {
             io.write_all(piece).await?;
-            self.sent.fetch_add(piece.len(), Ordering::Relaxed);
+            self.sent_bytes.fetch_add(piece.len(), Ordering::Relaxed);
         }
         io.shutdown().await
     }
 
     fn times(&self, number: usize) -> usize {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|asked| **asked == number).count()
+        let requests = self.requests.lock().unwrap();
+        requests
+            .iter()
+            .filter(|requests| **requests == number)
+            .count()
     }
 }
 
@@ -85,7 +88,7 @@ impl Network for Things {
         let (near, far) = tokio::io::duplex(64 * 1024);
         // An aborted reader is an expected failure.
         let origin = self.clone();
-        tokio::spawn(async move { drop(origin.answer(far).await) });
+        tokio::spawn(async move { drop(origin.serve(far).await) });
         Box::pin(std::future::ready(Ok(Box::new(near) as BoxIo)))
     }
 }
@@ -109,26 +112,32 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
 
 /// What is held is within its limits, by the accelerator's own counts.
 fn assert_within_limits(proxy: &Proxy) {
-    let (_, kept, _) = proxy.cache.usage();
-    assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are stored");
+    let (_, stored, _) = proxy.cache.usage();
+    assert!(
+        stored <= (MEMORY_MIB << 20) as u64,
+        "{stored} bytes are stored"
+    );
     let in_flight = proxy.cache.body_memory().bytes();
     assert!(in_flight <= IN_FLIGHT_MIB << 20, "{in_flight} bytes come");
 }
 
-/// Reads a resource piece by piece, with a pause after each, and returns `Cache-Status`. Calls `taken` for each piece.
-async fn slowly(proxy: Arc<Proxy>, number: usize, taken: impl Fn(usize)) -> String {
+/// Reads a resource piece by piece, with a pause after each, and returns `Cache-Status`. Calls `on_piece` for each piece.
+async fn slowly(proxy: Arc<Proxy>, number: usize, on_piece: impl Fn(usize)) -> String {
     let request = Request::get(format!("/{number}")).header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
     let (head, mut body) = proxy.answer(request, None).await.into_parts();
-    let mut got = Vec::with_capacity(LEN);
+    let mut received = Vec::with_capacity(LEN);
     while let Some(frame) = body.frame().await {
-        let piece = frame.expect("it is whole").into_data().expect("it is data");
-        got.extend_from_slice(&piece);
-        taken(piece.len());
+        let piece = frame
+            .expect("the body is complete")
+            .into_data()
+            .expect("the frame is data");
+        received.extend_from_slice(&piece);
+        on_piece(piece.len());
         assert_within_limits(&proxy);
         tokio::time::sleep(PAUSE).await;
     }
-    assert!(got == thing(number), "/{number} is another");
+    assert!(received == thing(number), "/{number} is another");
     let status = head
         .headers
         .get("cache-status")
@@ -138,9 +147,9 @@ async fn slowly(proxy: Arc<Proxy>, number: usize, taken: impl Fn(usize)) -> Stri
 
 /// All of a thing at once.
 async fn at_once(proxy: &Arc<Proxy>, number: usize) {
-    let got = get(proxy, &format!("/{number}"), &[]).await;
+    let response = get(proxy, &format!("/{number}"), &[]).await;
     assert!(
-        got.body.as_deref() == Ok(&thing(number)[..]),
+        response.body.as_deref() == Ok(&thing(number)[..]),
         "/{number} is another"
     );
     assert_within_limits(proxy);
@@ -151,15 +160,19 @@ async fn hundred_slow_readers_stay_within_limits() {
     const READERS: usize = 100;
     let origin = Things::default();
     let proxy = accelerator(&origin);
-    let taken = Arc::<AtomicUsize>::default();
-    let most = Arc::<AtomicUsize>::default();
+    let read_bytes = Arc::<AtomicUsize>::default();
+    let max_in_between = Arc::<AtomicUsize>::default();
     let mut readers = JoinSet::new();
     for number in 0..READERS {
-        let (sent, taken, most) = (origin.sent.clone(), taken.clone(), most.clone());
+        let (sent_bytes, read_bytes, max_in_between) = (
+            origin.sent_bytes.clone(),
+            read_bytes.clone(),
+            max_in_between.clone(),
+        );
         readers.spawn(slowly(proxy.clone(), number, move |len| {
-            let taken = taken.fetch_add(len, Ordering::Relaxed) + len;
-            let between = sent.load(Ordering::Relaxed) - taken;
-            most.fetch_max(between, Ordering::Relaxed);
+            let read_bytes = read_bytes.fetch_add(len, Ordering::Relaxed) + len;
+            let in_between = sent_bytes.load(Ordering::Relaxed) - read_bytes;
+            max_in_between.fetch_max(in_between, Ordering::Relaxed);
         }));
     }
     // All of them have begun.
@@ -167,25 +180,25 @@ async fn hundred_slow_readers_stay_within_limits() {
     for number in [READERS, READERS + 1] {
         at_once(&proxy, number).await;
     }
-    let mut unkept = 0;
+    let mut unstored = 0;
     while let Some(status) = readers.join_next().await {
         let status = status.expect("no panic");
-        unkept += usize::from(status.contains("detail=in-flight-limit"));
+        unstored += usize::from(status.contains("detail=in-flight-limit"));
     }
-    let most = most.load(Ordering::Relaxed);
-    let bound = ((MEMORY_MIB + IN_FLIGHT_MIB) << 20) + READERS * OF_EACH;
+    let max_in_between = max_in_between.load(Ordering::Relaxed);
+    let limit = ((MEMORY_MIB + IN_FLIGHT_MIB) << 20) + READERS * OF_EACH;
     assert!(
-        most <= bound,
-        "{most} bytes were between origin and readers, at most {bound}"
+        max_in_between <= limit,
+        "{max_in_between} bytes were between origin and readers, at most {limit}"
     );
-    assert!(most < READERS * LEN / 2, "of all values");
+    assert!(max_in_between < READERS * LEN / 2, "of all values");
     assert!(
-        unkept > READERS / 2,
-        "{unkept} were told that it is not kept"
+        unstored > READERS / 2,
+        "{unstored} were told that it is not kept"
     );
     let limits = proxy.telemetry.counters.read(CounterFamily::Limits);
     assert!(
-        limits[0].0 == "in_flight_mib" && limits[0].1 >= unkept as u64,
+        limits[0].0 == "in_flight_mib" && limits[0].1 >= unstored as u64,
         "{limits:?}"
     );
 
@@ -214,32 +227,35 @@ async fn bodies_held_by_slow_readers_count_after_eviction() {
         site: Some("www.site.test".to_owned()),
         ..PurgeRequest::default()
     };
-    proxy.purge(&all).expect("it is a site");
-    let (_, held, objects) = proxy.cache.usage();
+    proxy.purge(&all).expect("the purge is valid");
+    let (_, bytes_in_use, objects) = proxy.cache.usage();
     assert_eq!(objects, 0);
-    assert!(held >= (READERS * LEN) as u64, "{held} bytes are read yet");
+    assert!(
+        bytes_in_use >= (READERS * LEN) as u64,
+        "{bytes_in_use} bytes are read yet"
+    );
     // There is room for one more thing beside those that are gone, and yet read.
     for _ in 0..2 {
         for number in 10..13 {
             at_once(&proxy, number).await;
         }
     }
-    let asked: usize = (10..13).map(|number| origin.times(number)).sum();
-    assert!(asked > 3, "all three were stored");
+    let requests: usize = (10..13).map(|number| origin.times(number)).sum();
+    assert!(requests > 3, "all three were stored");
     while let Some(status) = readers.join_next().await {
         let status = status.expect("no panic");
         assert!(status.contains("hit"), "{status}");
     }
-    let (_, held, _) = proxy.cache.usage();
+    let (_, bytes_in_use, _) = proxy.cache.usage();
     assert!(
-        held < (2 * LEN) as u64,
-        "{held} bytes held without a reader"
+        bytes_in_use < (2 * LEN) as u64,
+        "{bytes_in_use} bytes held without a reader"
     );
     for _ in 0..2 {
         for number in 20..23 {
             at_once(&proxy, number).await;
         }
     }
-    let asked: Vec<usize> = (20..23).map(|number| origin.times(number)).collect();
-    assert_eq!(asked, [1, 1, 1]);
+    let requests: Vec<usize> = (20..23).map(|number| origin.times(number)).collect();
+    assert_eq!(requests, [1, 1, 1]);
 }

@@ -29,13 +29,13 @@ const CONNECTIONS: usize = 4;
 struct Things;
 
 /// Answers each request of a connection.
-async fn answer(mut io: DuplexStream) -> io::Result<()> {
+async fn serve(mut io: DuplexStream) -> io::Result<()> {
     let head =
         format!("HTTP/1.1 200 OK\r\nContent-Length: {LEN}\r\nCache-Control: no-store\r\n\r\n");
     loop {
-        let mut asked = Vec::new();
-        while !asked.ends_with(b"\r\n\r\n") {
-            asked.push(io.read_u8().await?);
+        let mut request_head = Vec::new();
+        while !request_head.ends_with(b"\r\n\r\n") {
+            request_head.push(io.read_u8().await?);
         }
         io.write_all(head.as_bytes()).await?;
         io.write_all(&vec![b'x'; LEN]).await?;
@@ -49,7 +49,7 @@ impl Network for Things {
 
     fn connect(&self, _: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let (near, far) = tokio::io::duplex(64 * 1024);
-        tokio::spawn(async move { drop(answer(far).await) });
+        tokio::spawn(async move { drop(serve(far).await) });
         Box::pin(std::future::ready(Ok(Box::new(near) as BoxIo)))
     }
 }
@@ -71,20 +71,20 @@ fn accelerator() -> Arc<Proxy> {
 }
 
 /// A reader that takes `pieces` pieces and then stops: the bytes that it took, and the rest.
-async fn standing(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, Body) {
+async fn read_some(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, Body) {
     let request = Request::get(format!("/{number}")).header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
     let mut body = proxy.answer(request, None).await.into_body();
-    let mut taken = 0;
+    let mut read_bytes = 0;
     for _ in 0..pieces {
         let piece = body
             .frame()
             .await
-            .expect("there is more")
+            .expect("the body has more frames")
             .expect("the response arrives");
-        taken += piece.into_data().expect("data").len();
+        read_bytes += piece.into_data().expect("the frame is data").len();
     }
-    (taken, body)
+    (read_bytes, body)
 }
 
 /// Regression: with as many of them as connections, no client got another answer of the origin.
@@ -93,7 +93,7 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
     let proxy = accelerator();
     let mut readers = Vec::new();
     for number in 0..CONNECTIONS {
-        readers.push(standing(&proxy, number, number + 1).await);
+        readers.push(read_some(&proxy, number, number + 1).await);
     }
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert_eq!(
@@ -105,15 +105,15 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
         let target = format!("/another-{number}");
         let another = get(&proxy, &target, &[]);
         let another = tokio::time::timeout(Duration::from_secs(3), another).await;
-        let another = another.expect("there is room in a moment");
+        let another = another.expect("a slow reader is aborted");
         assert_eq!(another.status, StatusCode::OK);
-        assert_eq!(another.body.expect("all of it").len(), LEN);
+        assert_eq!(another.body.expect("the body is complete").len(), LEN);
     }
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Limits),
         [("connections", 1)]
     );
-    for (number, (taken, body)) in readers.into_iter().enumerate() {
+    for (number, (read_bytes, body)) in readers.into_iter().enumerate() {
         let rest = body.collect().await;
         match number {
             0 => {
@@ -121,8 +121,8 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
                 assert!(error.contains("read too slowly"), "{error}");
             }
             _ => {
-                let rest = rest.expect("all of it").to_bytes().len();
-                assert_eq!(taken + rest, LEN, "{number}");
+                let rest = rest.expect("the body is complete").to_bytes().len();
+                assert_eq!(read_bytes + rest, LEN, "{number}");
             }
         }
     }

@@ -47,10 +47,17 @@ impl Network for Things {
         let (tls, runtime) = (self.tls.clone(), self.runtime.clone());
         tokio::spawn(async move {
             let (options, stop) = (ServerOptions::default(), Latch::new());
-            let (handler, spoken) = (Arc::new(thing), [Protocol::Http2]);
+            let (handler, protocols) = (Arc::new(thing), [Protocol::Http2]);
             let far = Box::new(far);
-            let served =
-                serve_connection(far, handler, &spoken, Some(&tls), &options, &runtime, &stop);
+            let served = serve_connection(
+                far,
+                handler,
+                &protocols,
+                Some(&tls),
+                &options,
+                &runtime,
+                &stop,
+            );
             let _ = served.await;
         });
         Box::pin(std::future::ready(Ok(Box::new(near) as BoxIo)))
@@ -58,9 +65,9 @@ impl Network for Things {
 }
 
 async fn thing(_: Request<Body>) -> Response<Body> {
-    let answer = Response::builder().header("cache-control", "no-store");
+    let response = Response::builder().header("cache-control", "no-store");
     let body = Body::full(Bytes::from(vec![b'x'; LEN]));
-    answer.body(body).expect("a response")
+    response.body(body).expect("a response")
 }
 
 /// An accelerator before such an origin.
@@ -75,7 +82,7 @@ fn accelerator() -> Arc<Proxy> {
     let protocols = [Protocol::Http2];
     let tls = ServerTls::new(&identity, &protocols, &options).expect("a valid value");
     let trust = Trust::only(vec![ca.certificate().clone()]);
-    let believed = ClientTls::new(&trust, &options).expect("a valid value");
+    let client_tls = ClientTls::new(&trust, &options).expect("a valid value");
     let text = "[cache]\nmisses_per_second = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n";
     let config = Config::parse(text).expect("a valid value");
     let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
@@ -85,10 +92,10 @@ fn accelerator() -> Arc<Proxy> {
         runtime: runtime.clone(),
     };
     let network: SharedNetwork = Arc::new(origin);
-    let (believed, guarded) = (Some(&believed), network.clone());
+    let (client_tls, guarded) = (Some(&client_tls), network.clone());
     let upstream = Upstream::new(
         &config.upstream,
-        believed,
+        client_tls,
         &sites,
         network,
         guarded,
@@ -102,22 +109,22 @@ fn accelerator() -> Arc<Proxy> {
 #[tokio::test(start_paused = true)]
 async fn stalled_http2_readers_do_not_block_others() {
     let proxy = accelerator();
-    let mut standing = Vec::new();
+    let mut stalled = Vec::new();
     for number in 0..READERS {
         let request = Request::get(format!("/{number}")).header("host", "www.site.test");
         let request = request.body(Body::empty()).expect("a request");
-        standing.push(proxy.answer(request, None).await.into_body());
+        stalled.push(proxy.answer(request, None).await.into_body());
     }
     // All that can come for them has.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let another = get(&proxy, "/another", &[]);
     let another = tokio::time::timeout(Duration::from_secs(10), another).await;
     let another = another.expect("slow readers do not delay other clients");
-    let body = another.body.expect("all of it");
+    let body = another.body.expect("the body is complete");
     assert_eq!(body.len(), LEN);
     // And they have lost nothing.
-    for body in standing {
-        let body = body.collect().await.expect("all of it");
+    for body in stalled {
+        let body = body.collect().await.expect("the body is complete");
         assert_eq!(body.to_bytes().len(), LEN);
     }
 }

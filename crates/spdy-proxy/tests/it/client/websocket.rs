@@ -22,35 +22,37 @@ const HIDDEN: &str = "GET /admin HTTP/1.1\r\nHost: www.site.test\r\n\r\n";
 type Socket = WebSocketStream<DuplexStream>;
 
 /// A client and an origin with a WebSocket between them, and the serving of the client.
-async fn opened(between: &mut Between) -> (Socket, Socket, tokio::task::JoinHandle<()>) {
+async fn open_sockets(between: &mut Between) -> (Socket, Socket, tokio::task::JoinHandle<()>) {
     let (io, serving) = between.client();
-    let asking = tokio_tungstenite::client_async("ws://www.site.test/chat", io);
-    let agreeing = async { tokio_tungstenite::accept_async(between.asked().await).await };
-    let (client, origin) = tokio::join!(asking, agreeing);
+    let connect = tokio_tungstenite::client_async("ws://www.site.test/chat", io);
+    let accept = async { tokio_tungstenite::accept_async(between.next_connection().await).await };
+    let (client, origin) = tokio::join!(connect, accept);
     let (client, _) = client.expect("the origin agrees");
     (client, origin.expect("a handshake"), serving)
 }
 
 /// A client that requested a WebSocket, byte by byte, the origin that got the request, and the task that serves the client.
-async fn asked(between: &mut Between) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<()>) {
+async fn requested(
+    between: &mut Between,
+) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<()>) {
     let (mut client, serving) = between.client();
     write(&mut client, HANDSHAKE).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     head(&mut origin).await;
     (client, origin, serving)
 }
 
 /// The same, once the origin has agreed.
-async fn agreed(
+async fn switched(
     between: &mut Between,
 ) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<()>) {
-    let (mut client, mut origin, serving) = asked(between).await;
+    let (mut client, mut origin, serving) = requested(between).await;
     write(&mut origin, AGREED).await;
     head(&mut client).await;
     (client, origin, serving)
 }
 
-fn counted(between: &Between, family: CounterFamily) -> Vec<(&'static str, u64)> {
+fn counts(between: &Between, family: CounterFamily) -> Vec<(&'static str, u64)> {
     between.proxy.telemetry.counters.read(family)
 }
 
@@ -76,7 +78,7 @@ async fn closed(socket: &mut Socket) -> CloseCode {
 #[tokio::test]
 async fn messages_and_close_pass_both_ways() {
     let mut between = Between::start("");
-    let (mut client, mut origin, serving) = opened(&mut between).await;
+    let (mut client, mut origin, serving) = open_sockets(&mut between).await;
     assert_eq!(between.proxy.client_limits.open_websockets(), 1);
     let long: Vec<u8> = (0..1 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     for message in [
@@ -85,18 +87,18 @@ async fn messages_and_close_pass_both_ways() {
         Message::Ping("are you there".into()),
         Message::text(""),
     ] {
-        let (sent, got) = tokio::join!(client.send(message.clone()), next(&mut origin));
-        sent.expect("it is taken");
-        assert!(got == message, "to the origin");
-        let (sent, got) = tokio::join!(origin.send(message.clone()), next(&mut client));
-        sent.expect("it is taken");
-        assert!(got == message, "to the client");
+        let (sending, received) = tokio::join!(client.send(message.clone()), next(&mut origin));
+        sending.expect("the peer reads");
+        assert!(received == message, "to the origin");
+        let (sending, received) = tokio::join!(origin.send(message.clone()), next(&mut client));
+        sending.expect("the peer reads");
+        assert!(received == message, "to the client");
     }
     let frame = CloseFrame {
         code: CloseCode::Library(4001),
         reason: "enough".into(),
     };
-    origin.close(Some(frame)).await.expect("it is taken");
+    origin.close(Some(frame)).await.expect("the peer reads");
     let Message::Close(Some(last)) = next(&mut client).await else {
         panic!("expected a close frame");
     };
@@ -107,16 +109,13 @@ async fn messages_and_close_pass_both_ways() {
     drop((client, origin));
     serving.await.expect("no panic");
     assert_eq!(between.proxy.client_limits.open_websockets(), 0);
-    let bytes = counted(&between, CounterFamily::WebSocketBytes);
+    let bytes = counts(&between, CounterFamily::WebSocketBytes);
     assert!(bytes.iter().all(|(_, bytes)| *bytes > 1 << 20), "{bytes:?}");
     assert_eq!(
-        counted(&between, CounterFamily::Responses),
+        counts(&between, CounterFamily::Responses),
         [("websocket", 1)]
     );
-    assert_eq!(
-        counted(&between, CounterFamily::WebSockets),
-        [("origin", 1)]
-    );
+    assert_eq!(counts(&between, CounterFamily::WebSockets), [("origin", 1)]);
 }
 
 #[tokio::test]
@@ -137,30 +136,35 @@ async fn upgrade_request_has_the_usual_proxy_headers() {
     ] {
         request.headers_mut().insert(name, value.parse().unwrap());
     }
-    let asking = tokio_tungstenite::client_async(request, io);
-    let asked = async {
-        let mut seen = None;
+    let connect = tokio_tungstenite::client_async(request, io);
+    let accept = async {
+        let mut upgrade_request = None;
         #[expect(clippy::result_large_err, reason = "tungstenite wants it so")]
-        let look = |request: &Request, mut response: Response| {
-            seen = Some(request.clone());
-            let chosen = "chat".parse().unwrap();
+        let record = |request: &Request, mut response: Response| {
+            upgrade_request = Some(request.clone());
+            let protocol = "chat".parse().unwrap();
             response
                 .headers_mut()
-                .insert("sec-websocket-protocol", chosen);
+                .insert("sec-websocket-protocol", protocol);
             Ok(response)
         };
-        let agreed = tokio_tungstenite::accept_hdr_async(between.asked().await, look).await;
-        (agreed.expect("a handshake"), seen.expect("it was seen"))
+        let accepted =
+            tokio_tungstenite::accept_hdr_async(between.next_connection().await, record).await;
+        (
+            accepted.expect("a handshake"),
+            upgrade_request.expect("the origin received the request"),
+        )
     };
-    let (got, (_origin, seen)) = tokio::join!(asking, asked);
-    let (_client, answer) = got.expect("the origin agrees");
-    assert_eq!(seen.uri(), "/chat?room=7");
+    let (connected, (_origin, upgrade_request)) = tokio::join!(connect, accept);
+    let (_client, response_head) = connected.expect("the origin agrees");
+    assert_eq!(upgrade_request.uri(), "/chat?room=7");
     let field = |name| {
-        seen.headers()
+        upgrade_request
+            .headers()
             .get(name)
             .map(|value| value.to_str().unwrap())
     };
-    for (name, wanted) in [
+    for (name, expected) in [
         ("host", Some("origin.test:8000")),
         ("origin", Some("https://www.site.test")),
         ("cookie", Some("session=1")),
@@ -175,10 +179,10 @@ async fn upgrade_request_has_the_usual_proxy_headers() {
         ("x-hop", None),
         ("proxy-authorization", None),
     ] {
-        assert_eq!(field(name), wanted, "{name}");
+        assert_eq!(field(name), expected, "{name}");
     }
-    assert_eq!(answer.headers()["sec-websocket-protocol"], "chat");
-    assert_eq!(answer.headers()["via"], "1.1 www.site.test");
+    assert_eq!(response_head.headers()["sec-websocket-protocol"], "chat");
+    assert_eq!(response_head.headers()["via"], "1.1 www.site.test");
 }
 
 #[tokio::test]
@@ -187,16 +191,22 @@ async fn origin_rejection_is_forwarded_and_connection_stays() {
     let (mut client, _serving) = between.client();
     for _ in 0..2 {
         write(&mut client, HANDSHAKE).await;
-        let mut origin = between.asked().await;
+        let mut origin = between.next_connection().await;
         head(&mut origin).await;
         // What HTTP the origin speaks, and where else it is served, is nothing to a client of ours.
         let refusal = "HTTP/1.0 403 Forbidden\r\nContent-Length: 6\r\nX-Why: origin\r\nAlt-Svc: h3=\":443\"\r\n\r\nno way";
         write(&mut origin, refusal).await;
-        let answer = head(&mut client).await;
-        assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
-        assert!(answer.contains("x-why: origin\r\n"), "{answer}");
-        assert!(answer.contains("via: 1.0 www.site.test\r\n"), "{answer}");
-        assert!(!answer.contains("alt-svc"), "{answer}");
+        let response = head(&mut client).await;
+        assert!(
+            response.starts_with("HTTP/1.1 403 Forbidden\r\n"),
+            "{response}"
+        );
+        assert!(response.contains("x-why: origin\r\n"), "{response}");
+        assert!(
+            response.contains("via: 1.0 www.site.test\r\n"),
+            "{response}"
+        );
+        assert!(!response.contains("alt-svc"), "{response}");
         let mut body = [0; 6];
         client
             .read_exact(&mut body)
@@ -204,12 +214,12 @@ async fn origin_rejection_is_forwarded_and_connection_stays() {
             .expect("the body arrives");
         assert_eq!(&body, b"no way");
         assert_eq!(
-            between.what_comes(&mut origin).await,
+            between.read_available(&mut origin).await,
             "",
             "nothing else was for it"
         );
     }
-    assert_eq!(counted(&between, CounterFamily::Origins), [("4xx", 2)]);
+    assert_eq!(counts(&between, CounterFamily::Origins), [("4xx", 2)]);
     assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
@@ -217,15 +227,15 @@ async fn origin_rejection_is_forwarded_and_connection_stays() {
 #[tokio::test]
 async fn rejection_holds_permit_until_body_ends() {
     let mut between = Between::start("[websocket]\nper_client = 1\n");
-    let (mut client, mut origin, _serving) = asked(&mut between).await;
+    let (mut client, mut origin, _serving) = requested(&mut between).await;
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhal";
     write(&mut origin, half).await;
     head(&mut client).await;
     assert_eq!(between.proxy.client_limits.open_websockets(), 1);
     let (mut next, _serving_next) = between.client();
     write(&mut next, HANDSHAKE).await;
-    let answer = head(&mut next).await;
-    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let response = head(&mut next).await;
+    assert!(response.starts_with("HTTP/1.1 503 "), "{response}");
     write(&mut origin, "ves").await;
     let mut body = [0; 6];
     client
@@ -243,9 +253,12 @@ async fn early_client_data_waits_for_101() {
         let mut between = Between::start("");
         let (mut client, _serving) = between.client();
         write(&mut client, &[HANDSHAKE, HIDDEN].concat()).await;
-        let mut origin = between.asked().await;
-        let asked = head(&mut origin).await;
-        assert!(asked.starts_with("GET /chat HTTP/1.1\r\n"), "{asked}");
+        let mut origin = between.next_connection().await;
+        let request_head = head(&mut origin).await;
+        assert!(
+            request_head.starts_with("GET /chat HTTP/1.1\r\n"),
+            "{request_head}"
+        );
         between.clock.advance(Duration::from_secs(20)).await;
         let early = origin.read_u8().now_or_never();
         assert!(early.is_none(), "nothing follows the handshake: {early:?}");
@@ -263,15 +276,21 @@ async fn early_client_data_waits_for_101() {
         .await;
         assert!(head(&mut client).await.starts_with("HTTP/1.1 404 "));
         assert_eq!(
-            between.what_comes(&mut origin).await,
+            between.read_available(&mut origin).await,
             "",
             "the permit belongs to one client"
         );
         // A request like any other: checked, with forwarding fields, on another connection.
-        let mut other = between.asked().await;
-        let asked = head(&mut other).await;
-        assert!(asked.starts_with("GET /admin HTTP/1.1\r\n"), "{asked}");
-        assert!(asked.contains("x-forwarded-for: 192.0.2.1\r\n"), "{asked}");
+        let mut other = between.next_connection().await;
+        let request_head = head(&mut other).await;
+        assert!(
+            request_head.starts_with("GET /admin HTTP/1.1\r\n"),
+            "{request_head}"
+        );
+        assert!(
+            request_head.contains("x-forwarded-for: 192.0.2.1\r\n"),
+            "{request_head}"
+        );
     }
 }
 
@@ -293,18 +312,21 @@ async fn other_protocol_is_not_a_websocket() {
     ] {
         let fields = fields.concat();
         let mut between = Between::start("");
-        let (mut client, mut origin, _serving) = asked(&mut between).await;
+        let (mut client, mut origin, _serving) = requested(&mut between).await;
         write(
             &mut origin,
             &format!("HTTP/{version} 101 Switching Protocols\r\n{fields}\r\nbytes"),
         )
         .await;
-        let answer = head(&mut client).await;
-        assert!(answer.starts_with("HTTP/1.1 502 "), "{fields}: {answer}");
-        let why = "proxy-status: spdy; error=http_upgrade_failed\r\n";
-        assert!(answer.contains(why), "{fields}: {answer}");
+        let response = head(&mut client).await;
+        assert!(
+            response.starts_with("HTTP/1.1 502 "),
+            "{fields}: {response}"
+        );
+        let proxy_status = "proxy-status: spdy; error=http_upgrade_failed\r\n";
+        assert!(response.contains(proxy_status), "{fields}: {response}");
         assert_eq!(
-            counted(&between, CounterFamily::Origins),
+            counts(&between, CounterFamily::Origins),
             [("invalid-response", 1)],
             "{fields}"
         );
@@ -316,17 +338,20 @@ async fn unreachable_or_silent_origin_gives_an_error() {
     let mut between = Between::start("");
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
-    let _silent = between.asked().await;
-    let (answer, _) = between.wait(head(&mut client)).await;
-    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
-    assert!(answer.contains("error=http_response_timeout"), "{answer}");
+    let _silent = between.next_connection().await;
+    let (response, _) = between.wait(head(&mut client)).await;
+    assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
+    assert!(
+        response.contains("error=http_response_timeout"),
+        "{response}"
+    );
 
     between.origin.close();
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
-    let answer = head(&mut client).await;
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(answer.contains("error=connection_refused"), "{answer}");
+    let response = head(&mut client).await;
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
+    assert!(response.contains("error=connection_refused"), "{response}");
     assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
@@ -336,55 +361,58 @@ async fn failed_handshake_does_not_back_off_origin() {
     let mut between = Between::start("[upstream]\nfailures = 1\nrest_s = 5\nretries = 0\n");
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
-    let _silent = between.asked().await;
-    let (answer, _) = between.wait(head(&mut client)).await;
-    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    let _silent = between.next_connection().await;
+    let (response, _) = between.wait(head(&mut client)).await;
+    assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
     let (mut client, _serving) = between.client();
     write(&mut client, HIDDEN).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     assert!(head(&mut origin).await.starts_with("GET /admin "));
     // The origin does not answer that either, and is backed off. The first page requested after that is sent as a probe.
-    let (answer, _) = between.wait(head(&mut client)).await;
-    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    let (response, _) = between.wait(head(&mut client)).await;
+    assert!(response.starts_with("HTTP/1.1 504 "), "{response}");
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
-    let answer = head(&mut client).await;
-    assert!(answer.contains("error=destination_unavailable"), "{answer}");
+    let response = head(&mut client).await;
+    assert!(
+        response.contains("error=destination_unavailable"),
+        "{response}"
+    );
     between.clock.advance(Duration::from_secs(6)).await;
     let (mut other, _serving_other) = between.client();
     write(&mut other, HANDSHAKE).await;
-    let _silent = between.asked().await;
+    let _silent = between.next_connection().await;
     let (mut last, _serving_last) = between.client();
     write(&mut last, HIDDEN).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     assert!(head(&mut origin).await.starts_with("GET /admin "));
 }
 
 #[tokio::test]
 async fn client_leaving_before_101_counts_as_error() {
     let mut between = Between::start("");
-    let (client, mut origin, serving) = asked(&mut between).await;
+    let (client, mut origin, serving) = requested(&mut between).await;
     drop(client);
     write(&mut origin, AGREED).await;
     serving.await.expect("no panic");
     assert_eq!(
-        counted(&between, CounterFamily::Responses),
+        counts(&between, CounterFamily::Responses),
         [("websocket", 1)]
     );
-    assert_eq!(counted(&between, CounterFamily::WebSockets), [("error", 1)]);
+    assert_eq!(counts(&between, CounterFamily::WebSockets), [("error", 1)]);
     assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
 #[tokio::test]
 async fn idle_timeout_closes_and_ping_keeps_open() {
     let mut between = Between::start("[websocket]\nidle_timeout_s = 90\n");
-    let (mut client, mut origin, serving) = opened(&mut between).await;
+    let (mut client, mut origin, serving) = open_sockets(&mut between).await;
     for _ in 0..10 {
         between.clock.advance(Duration::from_secs(80)).await;
         client
             .send(Message::Ping("".into()))
             .await
-            .expect("it is open");
+            .expect("the connection is open");
         assert!(next(&mut origin).await.is_ping());
     }
     let both = async { tokio::join!(closed(&mut client), closed(&mut origin)) };
@@ -393,13 +421,13 @@ async fn idle_timeout_closes_and_ping_keeps_open() {
     assert_eq!(took.as_secs(), 90);
     drop((client, origin));
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::WebSockets), [("idle", 1)]);
+    assert_eq!(counts(&between, CounterFamily::WebSockets), [("idle", 1)]);
 }
 
 #[tokio::test]
 async fn shutdown_closes_both_sides_within_a_second() {
     let mut between = Between::start("");
-    let (mut client, mut origin, serving) = opened(&mut between).await;
+    let (mut client, mut origin, serving) = open_sockets(&mut between).await;
     between.stop.set();
     let codes = tokio::join!(closed(&mut client), closed(&mut origin));
     assert_eq!(codes, (CloseCode::Away, CloseCode::Away));
@@ -409,7 +437,7 @@ async fn shutdown_closes_both_sides_within_a_second() {
     served.expect("no panic");
     assert_eq!(took.as_secs(), 1);
     assert_eq!(
-        counted(&between, CounterFamily::WebSockets),
+        counts(&between, CounterFamily::WebSockets),
         [("shutdown", 1)]
     );
 }
@@ -417,11 +445,11 @@ async fn shutdown_closes_both_sides_within_a_second() {
 #[tokio::test]
 async fn shutdown_does_not_split_a_message() {
     let mut between = Between::start("");
-    let (mut client, mut origin, serving) = agreed(&mut between).await;
+    let (mut client, mut origin, serving) = switched(&mut between).await;
     origin
         .write_all(&[0x82, 100, 1, 2, 3])
         .await
-        .expect("it is taken");
+        .expect("the peer reads");
     let mut begun = [0; 5];
     client
         .read_exact(&mut begun)
@@ -445,28 +473,31 @@ async fn shutdown_does_not_split_a_message() {
 #[tokio::test]
 async fn stalled_reader_is_closed() {
     let mut between = Between::start("");
-    let (client, mut origin, serving) = opened(&mut between).await;
+    let (client, mut origin, serving) = open_sockets(&mut between).await;
     let sending = async {
-        let mut sent = 0;
+        let mut sent_bytes = 0;
         while origin.send(Message::binary(vec![0; 1000])).await.is_ok() {
-            sent += 1000;
+            sent_bytes += 1000;
         }
-        sent
+        sent_bytes
     };
-    let (sent, took): (usize, _) = between.wait(sending).await;
+    let (sent_bytes, took): (usize, _) = between.wait(sending).await;
     // What the pipes, hyper's buffers and the tunnel's hold, and tungstenite's own.
-    assert!(sent < 8 * wire::PIPE_BYTES + (128 << 10), "{sent}");
+    assert!(
+        sent_bytes < 8 * wire::PIPE_BYTES + (128 << 10),
+        "{sent_bytes}"
+    );
     assert_eq!(took.as_secs(), 60, "as for any client that takes nothing");
     drop(client);
     serving.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::WebSockets), [("error", 1)]);
+    assert_eq!(counts(&between, CounterFamily::WebSockets), [("error", 1)]);
 }
 
 /// Regression: its pings prevented the idle timeout, and there was no other.
 #[tokio::test]
 async fn origin_not_reading_is_closed_despite_pings() {
     let mut between = Between::start("");
-    let (mut client, mut origin, serving) = opened(&mut between).await;
+    let (mut client, mut origin, serving) = open_sockets(&mut between).await;
     let message = || Message::binary(vec![0; 1000]);
     let sending = tokio::spawn(async move { while client.send(message()).await.is_ok() {} });
     let mut seconds = 0;
@@ -478,48 +509,46 @@ async fn origin_not_reading_is_closed_despite_pings() {
     assert_eq!(seconds, 60, "as for any upload");
     serving.await.expect("no panic");
     sending.await.expect("no panic");
-    assert_eq!(counted(&between, CounterFamily::WebSockets), [("error", 1)]);
+    assert_eq!(counts(&between, CounterFamily::WebSockets), [("error", 1)]);
 }
 
 #[tokio::test]
 async fn half_closed_side_still_receives() {
     let mut between = Between::start("");
-    let (mut client, mut origin, serving) = agreed(&mut between).await;
+    let (mut client, mut origin, serving) = switched(&mut between).await;
     write(&mut client, "the last").await;
-    client.shutdown().await.expect("it is open");
-    assert_eq!(between.what_comes(&mut origin).await, "the last");
+    client.shutdown().await.expect("the connection is open");
+    assert_eq!(between.read_available(&mut origin).await, "the last");
     write(&mut origin, "and the answer").await;
     drop(origin);
-    assert_eq!(between.what_comes(&mut client).await, "and the answer");
+    assert_eq!(between.read_available(&mut client).await, "and the answer");
     serving.await.expect("no panic");
-    assert_eq!(
-        counted(&between, CounterFamily::WebSockets),
-        [("client", 1)]
-    );
+    assert_eq!(counts(&between, CounterFamily::WebSockets), [("client", 1)]);
 }
 
 #[tokio::test]
 async fn per_client_limit_gives_503() {
     let mut between = Between::start("[websocket]\nper_client = 1\n");
-    let (first, origin, serving) = opened(&mut between).await;
-    let refused = |io| async { tokio_tungstenite::client_async("ws://www.site.test/", io).await };
-    match refused(between.client().0).await {
-        Err(Error::Http(answer)) => {
-            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
-            assert_eq!(answer.headers()["retry-after"], "1");
+    let (first, origin, serving) = open_sockets(&mut between).await;
+    let connect = |io| async { tokio_tungstenite::client_async("ws://www.site.test/", io).await };
+    match connect(between.client().0).await {
+        Err(Error::Http(response)) => {
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()["retry-after"], "1");
         }
         other => panic!("expected 503, found {other:?}"),
     }
-    let limits = counted(&between, CounterFamily::Limits);
+    let limits = counts(&between, CounterFamily::Limits);
     assert_eq!(limits, [("websocket.per_client", 1)]);
     drop((first, origin));
     serving.await.expect("no panic");
-    opened(&mut between).await;
+    open_sockets(&mut between).await;
 }
 
 #[tokio::test]
 async fn other_upgrades_are_not_forwarded() {
-    let moved = "---[site.rewrite]\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image']\n";
+    let proxied_host =
+        "---[site.rewrite]\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image']\n";
     let no_version = HANDSHAKE.replace("Sec-WebSocket-Version: 13\r\n", "");
     for (more, handshake, status, reason) in [
         (
@@ -529,7 +558,7 @@ async fn other_upgrades_are_not_forwarded() {
             "websocket",
         ),
         (
-            moved,
+            proxied_host,
             HANDSHAKE.replace("/chat", "/.spdy/1/-/s/cdn.test/a.png"),
             404,
             "upgrade",
@@ -546,13 +575,13 @@ async fn other_upgrades_are_not_forwarded() {
         let mut between = Between::start(more);
         let (mut client, _serving) = between.client();
         write(&mut client, &handshake).await;
-        let answer = head(&mut client).await;
+        let response = head(&mut client).await;
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{handshake}{answer}"
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{handshake}{response}"
         );
         assert_eq!(
-            counted(&between, CounterFamily::RefusedRequests),
+            counts(&between, CounterFamily::RefusedRequests),
             [(reason, 1)],
             "{handshake}"
         );
@@ -560,8 +589,8 @@ async fn other_upgrades_are_not_forwarded() {
             between.origin.try_recv().is_err(),
             "{handshake}: no request is sent"
         );
-        let says_which = answer.contains("sec-websocket-version: 13\r\n");
-        assert_eq!(says_which, status == 426, "{answer}");
+        let names_version = response.contains("sec-websocket-version: 13\r\n");
+        assert_eq!(names_version, status == 426, "{response}");
     }
 }
 
@@ -578,14 +607,14 @@ async fn ignored_upgrade_is_a_plain_request() {
         let mut between = Between::start("");
         let (mut client, _serving) = between.client();
         write(&mut client, &handshake).await;
-        let mut origin = between.asked().await;
-        let asked = head(&mut origin).await.to_ascii_lowercase();
-        assert!(!asked.contains("upgrade"), "{asked}");
+        let mut origin = between.next_connection().await;
+        let request_head = head(&mut origin).await.to_ascii_lowercase();
+        assert!(!request_head.contains("upgrade"), "{request_head}");
         let page = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         write(&mut origin, page).await;
-        let answer = head(&mut client).await;
-        let want = format!("{version} 200 OK\r\n");
-        assert!(answer.starts_with(&want), "{answer}");
+        let response = head(&mut client).await;
+        let status_line = format!("{version} 200 OK\r\n");
+        assert!(response.starts_with(&status_line), "{response}");
     }
 }
 
@@ -593,18 +622,18 @@ async fn ignored_upgrade_is_a_plain_request() {
 async fn other_protocol_is_never_requested() {
     let mut between = Between::start("");
     let (mut client, _serving) = between.client();
-    let asking = HANDSHAKE.replace(
+    let handshake = HANDSHAKE.replace(
         "Upgrade: websocket",
         "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk",
     );
-    write(&mut client, &asking).await;
-    let mut origin = between.asked().await;
-    let asked = head(&mut origin).await.to_ascii_lowercase();
+    write(&mut client, &handshake).await;
+    let mut origin = between.next_connection().await;
+    let request_head = head(&mut origin).await.to_ascii_lowercase();
     assert!(
-        !asked.contains("upgrade") && !asked.contains("http2-settings"),
-        "{asked}"
+        !request_head.contains("upgrade") && !request_head.contains("http2-settings"),
+        "{request_head}"
     );
     write(&mut origin, AGREED).await;
-    let answer = head(&mut client).await;
-    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    let response = head(&mut client).await;
+    assert!(response.starts_with("HTTP/1.1 502 "), "{response}");
 }

@@ -14,7 +14,7 @@ async fn begun(between: &mut Between) -> (DuplexStream, DuplexStream) {
     let (mut client, _) = between.client();
     write(&mut client, HEAD).await;
     between.clock.advance(Duration::ZERO).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     let lines = head(&mut origin).await.to_ascii_lowercase();
     assert!(lines.contains("\r\nexpect: 100-continue\r\n"), "{lines}");
     assert!(lines.contains("\r\ncontent-length: 4\r\n"), "{lines}");
@@ -22,11 +22,11 @@ async fn begun(between: &mut Between) -> (DuplexStream, DuplexStream) {
 }
 
 /// The bytes that have arrived so far.
-async fn here(between: &Between, io: &mut DuplexStream) -> String {
+async fn available_text(between: &Between, io: &mut DuplexStream) -> String {
     let mut bytes = [0; 4096];
     tokio::select! {
         biased;
-        len = io.read(&mut bytes) => String::from_utf8_lossy(&bytes[..len.expect("no error")]).into_owned(),
+        len = io.read(&mut bytes) => String::from_utf8_lossy(&bytes[..len.expect("the body has no error")]).into_owned(),
         () = between.clock.advance(Duration::ZERO) => String::new(),
     }
 }
@@ -36,22 +36,22 @@ async fn client_gets_100_after_origin_sends_100() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
     between.clock.advance(Duration::from_millis(900)).await;
-    assert_eq!(here(&between, &mut client).await, "");
+    assert_eq!(available_text(&between, &mut client).await, "");
     write(&mut origin, "HTTP/1.1 100 Continue\r\n\r\n").await;
     between.clock.advance(Duration::ZERO).await;
-    let interim = here(&between, &mut client).await;
+    let interim = available_text(&between, &mut client).await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
-    assert_eq!(here(&between, &mut origin).await, "");
+    assert_eq!(available_text(&between, &mut origin).await, "");
     write(&mut client, "body").await;
     between.clock.advance(Duration::ZERO).await;
-    assert_eq!(here(&between, &mut origin).await, "body");
+    assert_eq!(available_text(&between, &mut origin).await, "body");
     write(
         &mut origin,
         "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n",
     )
     .await;
-    let (answer, _) = between.wait(head(&mut client)).await;
-    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    let (response, _) = between.wait(head(&mut client)).await;
+    assert!(response.starts_with("HTTP/1.1 201 "), "{response}");
 }
 
 #[tokio::test]
@@ -62,11 +62,11 @@ async fn origin_rejection_arrives_before_body_is_sent() {
     write(&mut origin, refusal).await;
     between.clock.advance(Duration::ZERO).await;
     write(&mut origin, "too large").await;
-    let answer = between.what_comes(&mut client).await;
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    assert!(answer.ends_with("too large"), "{answer}");
+    let response = between.read_available(&mut client).await;
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
+    assert!(response.ends_with("too large"), "{response}");
     // Where the origin waits for a body nothing else is sent.
-    assert_eq!(between.what_comes(&mut origin).await, "");
+    assert_eq!(between.read_available(&mut origin).await, "");
     assert!(between.origin.try_recv().is_err(), "it is not sent again");
 }
 
@@ -76,13 +76,13 @@ async fn body_is_sent_after_one_second_without_100() {
     let mut between = Between::start("");
     let (mut client, mut origin) = begun(&mut between).await;
     between.clock.advance(Duration::from_millis(999)).await;
-    assert_eq!(here(&between, &mut client).await, "");
+    assert_eq!(available_text(&between, &mut client).await, "");
     between.clock.advance(Duration::from_millis(1)).await;
-    let interim = here(&between, &mut client).await;
+    let interim = available_text(&between, &mut client).await;
     assert!(interim.starts_with("HTTP/1.1 100 "), "{interim}");
     write(&mut client, "body").await;
     between.clock.advance(Duration::ZERO).await;
-    assert_eq!(here(&between, &mut origin).await, "body");
+    assert_eq!(available_text(&between, &mut origin).await, "body");
 }
 
 /// The response to `GET /after`, and whether the origin received it on another connection than `io`.
@@ -107,7 +107,7 @@ async fn next_request(between: &mut Between, io: &mut DuplexStream) -> (String, 
             false
         }
     };
-    (between.what_comes(&mut client).await, is_another)
+    (between.read_available(&mut client).await, is_another)
 }
 
 /// An origin that responds without reading the content would take the bytes of a body for its next request.
@@ -122,7 +122,7 @@ async fn body_is_not_sent_once_response_started() {
     );
     write(&mut client, &request).await;
     between.clock.advance(Duration::ZERO).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     head(&mut origin).await;
     write(
         &mut origin,
@@ -131,15 +131,19 @@ async fn body_is_not_sent_once_response_started() {
     .await;
     for tenth in 1..=20 {
         between.clock.advance(Duration::from_millis(100)).await;
-        assert_eq!(here(&between, &mut origin).await, "", "after {tenth}00 ms");
+        assert_eq!(
+            available_text(&between, &mut origin).await,
+            "",
+            "after {tenth}00 ms"
+        );
     }
     write(&mut origin, "half").await;
     between.clock.advance(Duration::ZERO).await;
     let (after, is_another) = next_request(&mut between, &mut origin).await;
     assert!(after.ends_with("\r\n\r\nafter"), "{after}");
     assert!(is_another, "the connection goes on with a body unsent");
-    assert_eq!(between.what_comes(&mut origin).await, "");
-    let response = between.what_comes(&mut client).await;
+    assert_eq!(between.read_available(&mut origin).await, "");
+    let response = between.read_available(&mut client).await;
     assert!(response.ends_with("\r\n\r\nhalfhalf"), "{response}");
 }
 
@@ -153,7 +157,7 @@ async fn connection_is_not_reused_after_expect_timeout() {
         between.clock.advance(Duration::from_secs(1)).await;
         write(&mut client, "body").await;
         between.clock.advance(Duration::ZERO).await;
-        assert_eq!(here(&between, &mut origin).await, "body");
+        assert_eq!(available_text(&between, &mut origin).await, "body");
         let created = "HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
         write(&mut origin, created).await;
         between.clock.advance(Duration::ZERO).await;

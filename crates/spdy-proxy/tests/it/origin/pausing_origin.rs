@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use spdy_proxy::body::content_coding::{Coding, Decoder, Encoder};
+use spdy_proxy::body::content_coding::Coding;
+use spdy_proxy::body::decoder::Decoder;
+use spdy_proxy::body::encoder::Encoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use crate::support::wire::{Between, head, write};
@@ -17,7 +19,7 @@ async fn opened(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStr
     let (mut client, _) = between.client();
     let request = format!("GET / HTTP/1.1\r\nHost: www.site.test\r\n{fields}\r\n");
     write(&mut client, &request).await;
-    let mut origin = between.asked().await;
+    let mut origin = between.next_connection().await;
     head(&mut origin).await;
     (client, origin)
 }
@@ -25,25 +27,25 @@ async fn opened(between: &mut Between, fields: &str) -> (DuplexStream, DuplexStr
 /// The part of a chunked body that has arrived by the end of `pause`.
 async fn received(between: &Between, client: &mut DuplexStream, pause: Duration) -> Vec<u8> {
     between.clock.advance(pause).await;
-    let mut got = Vec::new();
+    let mut bytes = Vec::new();
     loop {
         let mut piece = [0; 4096];
         tokio::select! {
             biased;
-            read = client.read(&mut piece) => match read.expect("it is open") {
+            read = client.read(&mut piece) => match read.expect("the connection is open") {
                 0 => break,
-                read => got.extend_from_slice(&piece[..read]),
+                read => bytes.extend_from_slice(&piece[..read]),
             },
             () = between.clock.advance(Duration::ZERO) => break,
         }
     }
-    got
+    bytes
 }
 
 /// The head in what came, and the data of its chunks.
-fn parted(got: &[u8]) -> (String, Vec<u8>) {
-    let end = got.windows(4).position(|four| four == b"\r\n\r\n");
-    let (head, mut rest) = got.split_at(end.expect("a response head") + 4);
+fn split_response(response: &[u8]) -> (String, Vec<u8>) {
+    let end = response.windows(4).position(|four| four == b"\r\n\r\n");
+    let (head, mut rest) = response.split_at(end.expect("a response head") + 4);
     let mut data = Vec::new();
     while let Some(line) = rest.windows(2).position(|two| two == b"\r\n") {
         let size = std::str::from_utf8(&rest[..line]).expect("a size");
@@ -59,16 +61,16 @@ fn parted(got: &[u8]) -> (String, Vec<u8>) {
 async fn chunk(origin: &mut DuplexStream, data: &[u8]) {
     let size = format!("{:x}\r\n", data.len());
     let piece = [size.as_bytes(), data, b"\r\n"].concat();
-    origin.write_all(&piece).await.expect("it is taken");
+    origin.write_all(&piece).await.expect("the peer reads");
 }
 
 fn text(data: &[u8]) -> &str {
-    std::str::from_utf8(data).expect("it is text")
+    std::str::from_utf8(data).expect("the value is text")
 }
 
 const BEGIN: &str =
     "<!doctype html><title>A page</title>\n<img src=https://cdn.test/a.png>\n<p>Its beginning";
-const MOVED: &str = "<!doctype html><title>A page</title>\n<img src=\"/.spdy/1/-/s/cdn.test/a.png\">\n<p>Its beginning";
+const REWRITTEN: &str = "<!doctype html><title>A page</title>\n<img src=\"/.spdy/1/-/s/cdn.test/a.png\">\n<p>Its beginning";
 
 #[tokio::test]
 async fn page_start_of_unknown_charset_is_sent_on_pause() {
@@ -86,12 +88,12 @@ async fn page_start_of_unknown_charset_is_sent_on_pause() {
         chunk(&mut origin, BEGIN.as_bytes()).await;
         // A tag that is cut waits for its end.
         chunk(&mut origin, b"<img src=https://cdn.te").await;
-        let (head, data) = parted(&received(&between, &mut client, PAUSE).await);
+        let (head, data) = split_response(&received(&between, &mut client, PAUSE).await);
         assert!(head.starts_with("http/1.1 200"), "{head}");
-        assert_eq!(text(&data), MOVED, "{fields}");
+        assert_eq!(text(&data), REWRITTEN, "{fields}");
         chunk(&mut origin, b"st/b.png>").await;
         chunk(&mut origin, b"").await;
-        let rest = between.what_comes(&mut client).await;
+        let rest = between.read_available(&mut client).await;
         assert!(
             rest.contains("<img src=\"/.spdy/1/-/s/cdn.test/b.png\">"),
             "{rest}"
@@ -123,15 +125,17 @@ async fn page_start_is_sent_on_pause_for_all_codings() {
                 false => BEGIN.as_bytes().to_vec(),
             };
             chunk(&mut origin, &data).await;
-            let (head, data) = parted(&received(&between, &mut client, PAUSE).await);
-            let got = match head.contains("content-encoding") {
+            let (head, data) = split_response(&received(&between, &mut client, PAUSE).await);
+            let decoded = match head.contains("content-encoding") {
                 true => {
                     let mut decoder = Decoder::new(coding, 1 << 20);
-                    decoder.write(&data).expect("it is of the coding")
+                    decoder
+                        .write(&data)
+                        .expect("the body is valid in its coding")
                 }
                 false => data,
             };
-            assert_eq!(text(&got), MOVED, "{coding:?}, {from_origin}");
+            assert_eq!(text(&decoded), REWRITTEN, "{coding:?}, {from_origin}");
         }
     }
 }
@@ -147,9 +151,9 @@ async fn page_with_known_charset_is_sent_at_once() {
         "<meta charset=utf-8><img src=https://cdn.test/\u{e4}.png>".as_bytes(),
     )
     .await;
-    let want = "<meta charset=utf-8><img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
-    let (_, data) = parted(&received(&between, &mut client, Duration::ZERO).await);
-    assert_eq!(text(&data), want);
+    let expected = "<meta charset=utf-8><img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
+    let (_, data) = split_response(&received(&between, &mut client, Duration::ZERO).await);
+    assert_eq!(text(&data), expected);
 }
 
 #[tokio::test]
@@ -172,7 +176,7 @@ async fn unrewritten_body_streams() {
             );
             write(&mut origin, &head).await;
             chunk(&mut origin, begin.as_bytes()).await;
-            let (_, data) = parted(&received(&between, &mut client, PAUSE).await);
+            let (_, data) = split_response(&received(&between, &mut client, PAUSE).await);
             assert_eq!(text(&data), begin, "{kind} {fields}");
         }
     }

@@ -19,7 +19,7 @@ use spdy_proxy::upstream::client::Upstream;
 use tokio::io::DuplexStream;
 
 use crate::support::stopped::Stopped;
-use crate::support::{self, Answer, answered, get};
+use crate::support::{self, CollectedResponse, collect_response, get};
 
 /// One server, which lets everybody in and then does nothing.
 #[derive(Clone, Default)]
@@ -55,14 +55,14 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
 }
 
 /// Posts `pieces`, each after `pause`.
-async fn post(proxy: &Arc<Proxy>, pieces: Vec<Bytes>, pause: Duration) -> Answer {
+async fn post(proxy: &Arc<Proxy>, pieces: Vec<Bytes>, pause: Duration) -> CollectedResponse {
     let pieces = futures_util::stream::unfold(pieces.into_iter(), move |mut pieces| async move {
         tokio::time::sleep(pause).await;
         Some((Ok::<_, io::Error>(pieces.next()?), pieces))
     });
     let request = Request::post("/upload").header("host", "www.site.test");
     let request = request.body(Body::from_stream(pieces)).expect("a request");
-    answered(proxy, request, 1).await
+    collect_response(proxy, request, 1).await
 }
 
 /// It counted as an error of the exchange, which no origin was left alone for.
@@ -72,24 +72,27 @@ async fn origin_stalling_uploads_is_backed_off() {
     for nth in 1..=2 {
         let begun = runtime.now();
         let long = vec![Bytes::from(vec![b'x'; 1 << 20])];
-        let got = post(&proxy, long, Duration::ZERO).await;
-        assert_eq!(got.status, StatusCode::GATEWAY_TIMEOUT, "{nth}");
-        let why = got.field("proxy-status");
-        assert_eq!(why, "spdy; error=connection_write_timeout", "{nth}");
+        let response = post(&proxy, long, Duration::ZERO).await;
+        assert_eq!(response.status, StatusCode::GATEWAY_TIMEOUT, "{nth}");
+        let proxy_status = response.field("proxy-status");
+        assert_eq!(
+            proxy_status, "spdy; error=connection_write_timeout",
+            "{nth}"
+        );
         assert_eq!((runtime.now() - begun).as_secs(), 7, "{nth}");
         assert_eq!(
             proxy.telemetry.counters.read(CounterFamily::Origins),
             [("timeout", nth)]
         );
     }
-    let got = get(&proxy, "/", &[]).await;
-    let why = got.field("proxy-status");
-    assert_eq!(why, "spdy; error=destination_unavailable");
+    let response = get(&proxy, "/", &[]).await;
+    let proxy_status = response.field("proxy-status");
+    assert_eq!(proxy_status, "spdy; error=destination_unavailable");
     tokio::time::advance(Duration::from_secs(101)).await;
-    let got = get(&proxy, "/", &[]).await;
-    let why = got.field("proxy-status");
+    let response = get(&proxy, "/", &[]).await;
+    let proxy_status = response.field("proxy-status");
     assert_eq!(
-        why, "spdy; error=http_response_timeout",
+        proxy_status, "spdy; error=http_response_timeout",
         "one is let through"
     );
 }
@@ -100,15 +103,15 @@ async fn stalled_client_does_not_count_against_origin() {
     for _ in 0..3 {
         // The origin has room for all of it.
         let pieces = vec![Bytes::from(vec![b'x'; 20_000]); 2];
-        let got = post(&proxy, pieces, Duration::from_secs(40)).await;
-        assert_eq!(got.status, StatusCode::REQUEST_TIMEOUT);
+        let response = post(&proxy, pieces, Duration::from_secs(40)).await;
+        assert_eq!(response.status, StatusCode::REQUEST_TIMEOUT);
     }
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Origins),
         [("client-aborted", 3)]
     );
-    let got = get(&proxy, "/", &[]).await;
-    let why = got.field("proxy-status");
+    let response = get(&proxy, "/", &[]).await;
+    let why = response.field("proxy-status");
     assert_eq!(
         why, "spdy; error=http_response_timeout",
         "the origin got the request"

@@ -43,7 +43,7 @@ const IMAGE: [(&str, &str); 3] = [
 /// An answer of the origin: content type, `Cache-Control` and other fields, body.
 fn page(
     path: &str,
-    is_known: bool,
+    has_session: bool,
 ) -> (
     &'static str,
     Vec<(&'static str, &'static str)>,
@@ -73,7 +73,7 @@ fn page(
         "/by-cookie" => (
             "text/html",
             vec![("cache-control", "public, max-age=600"), ("vary", "cookie")],
-            match is_known {
+            match has_session {
                 true => "<!DOCTYPE html><link rel=stylesheet href=/of-alice.css>",
                 false => "<!DOCTYPE html>who are you?",
             },
@@ -93,10 +93,10 @@ fn page(
 }
 
 /// A page and a sheet whose text has the `Accept-Language` of the request in a URL.
-fn in_language(asked: &Request<Body>) -> Option<Response<Body>> {
-    let language = asked.headers().get("accept-language");
+fn in_language(request: &Request<Body>) -> Option<Response<Body>> {
+    let language = request.headers().get("accept-language");
     let language = language.map_or("en", |value| value.to_str().expect("ASCII"));
-    let (kind, text) = match asked.uri().path() {
+    let (kind, text) = match request.uri().path() {
         "/in-language" => (
             "text/html",
             format!("<!DOCTYPE html><link rel=stylesheet href=\"/i18n/{language}.css\">"),
@@ -107,38 +107,41 @@ fn in_language(asked: &Request<Body>) -> Option<Response<Body>> {
         ),
         _ => return None,
     };
-    let answer = Response::builder()
+    let response = Response::builder()
         .header("content-type", kind)
         .header("cache-control", "max-age=600")
         .header("vary", "accept-language");
     Some(
-        answer
+        response
             .body(Body::from(text.into_bytes()))
             .expect("a response"),
     )
 }
 
-async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
-    if let Some(answer) = in_language(&asked) {
-        return answer;
+async fn origin(request: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
+    if let Some(response) = in_language(&request) {
+        return response;
     }
-    if asked.headers().contains_key("x-refused") {
-        let answer = Response::builder().status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-        return answer.body(Body::empty()).expect("a response");
+    if request.headers().contains_key("x-refused") {
+        let response = Response::builder().status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        return response.body(Body::empty()).expect("a response");
     }
-    let is_known = asked.headers().contains_key("cookie");
-    let (kind, fields, body) = page(asked.uri().path(), is_known);
-    let mut answer = Response::builder().header("content-type", kind);
+    let has_session = request.headers().contains_key("cookie");
+    let (kind, fields, body) = page(request.uri().path(), has_session);
+    let mut response = Response::builder().header("content-type", kind);
     for (name, value) in fields {
-        answer = answer.header(name, value);
+        response = response.header(name, value);
     }
-    if asked.headers().contains_key("if-none-match") {
-        gate.acquire().await.expect("it is open").forget();
-        answer = answer.status(StatusCode::NOT_MODIFIED);
-        return answer.body(Body::empty()).expect("a response");
+    if request.headers().contains_key("if-none-match") {
+        gate.acquire()
+            .await
+            .expect("the semaphore is never closed")
+            .forget();
+        response = response.status(StatusCode::NOT_MODIFIED);
+        return response.body(Body::empty()).expect("a response");
     }
     let body = Body::full(Bytes::from_static(body.as_bytes()));
-    answer.body(body).expect("a response")
+    response.body(body).expect("a response")
 }
 
 /// An accelerator before the origin, and how many visitors it had.
@@ -155,19 +158,19 @@ impl Stage {
     /// A request that validates a page waits for `gate`.
     fn behind(gate: Arc<Semaphore>) -> Self {
         let mut between = Between::start("---[site.rewrite]\n");
-        between.answer_by(move |request| origin(request, gate.clone()));
+        between.serve_origin(move |request| origin(request, gate.clone()));
         Self {
             between,
             visitors: 0,
         }
     }
 
-    async fn connect(&self, from: IpAddr, protocol: Protocol, takes_pushes: bool) -> Connection {
+    async fn connect(&self, from: IpAddr, protocol: Protocol, accepts_pushes: bool) -> Connection {
         let server = ServerOptions::default();
         let (io, _) = self.between.client_at(from, protocol, server);
         let options = ClientOptions {
             spdy: SpdyClientOptions {
-                pushes: takes_pushes.then(PushLimits::default),
+                pushes: accepts_pushes.then(PushLimits::default),
                 ..SpdyClientOptions::default()
             },
             ..ClientOptions::default()
@@ -185,13 +188,15 @@ impl Stage {
         fields: &[(&'static str, &'static str)],
     ) -> response::Parts {
         let request = request(target, fields);
-        let answer = async {
-            let answer = client.send(request, Priority::new(1)).await;
-            let (head, body) = answer.expect("a response").into_parts();
-            body.collect_up_to(1 << 20).await.expect("it is whole");
+        let response = async {
+            let response = client.send(request, Priority::new(1)).await;
+            let (head, body) = response.expect("a response").into_parts();
+            body.collect_up_to(1 << 20)
+                .await
+                .expect("the body is complete");
             head
         };
-        let head = self.between.wait(answer).await.0;
+        let head = self.between.wait(response).await.0;
         // A response is stored shortly after its reader has it.
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -232,25 +237,27 @@ impl Stage {
     ) -> Vec<String> {
         let fields = [&DOCUMENT[..], fields].concat();
         let mut offered = Vec::new();
-        for (protocol, takes_pushes) in [(SPDY, true), (SPDY, false), (Protocol::Http2, false)] {
+        for (protocol, accepts_pushes) in [(SPDY, true), (SPDY, false), (Protocol::Http2, false)] {
             self.visitors += 1;
             let from = IpAddr::from([203, 0, self.visitors, 1]);
-            let client = self.connect(from, protocol, takes_pushes).await;
-            let (heads, mut heard) = InterimResponses::channel();
+            let client = self.connect(from, protocol, accepts_pushes).await;
+            let (heads, mut interim) = InterimResponses::channel();
             let mut request = request(target, &fields);
             request
                 .headers_mut()
                 .insert("accept", HeaderValue::from_static("text/html"));
             request.extensions_mut().insert(heads);
-            let answer = self
+            let response = self
                 .between
                 .wait(client.send(request, Priority::HIGHEST))
                 .await
                 .0;
-            let (head, body) = answer.expect("a response").into_parts();
-            body.collect_up_to(1 << 20).await.expect("it is whole");
+            let (head, body) = response.expect("a response").into_parts();
+            body.collect_up_to(1 << 20)
+                .await
+                .expect("the body is complete");
             offered.extend(links(&head.headers));
-            while let Ok(early) = heard.try_recv() {
+            while let Ok(early) = interim.try_recv() {
                 offered.extend(links(&early.headers));
             }
             let pushes = client.take_pushes();
@@ -363,9 +370,9 @@ async fn non_subresource_request_teaches_nothing() {
 #[tokio::test]
 async fn referenced_and_public_resources_are_learned() {
     let mut stage = Stage::start();
-    let wanted = ["/a.css", "/b.js", "/c.png", "/other.png"];
+    let targets = ["/a.css", "/b.js", "/c.png", "/other.png"];
     for from in networks(PLANTERS) {
-        stage.plant([from], "/", &wanted, &IMAGE).await;
+        stage.plant([from], "/", &targets, &IMAGE).await;
         // Browsers request what a sheet names with the sheet as their referrer.
         let client = stage.connect(from, SPDY, false).await;
         for (target, kind) in [("/f.woff2?v=4.7", "font"), ("/d.png", "image")] {
@@ -444,7 +451,7 @@ async fn no_hints_for_public_page_requiring_revalidation() {
         gate.forget_permits(1000);
         let from = IpAddr::from([203, 0, 200, 1]);
         let client = stage.connect(from, Protocol::Http2, false).await;
-        let (heads, mut heard) = InterimResponses::channel();
+        let (heads, mut interim) = InterimResponses::channel();
         let mut request = request(page, &DOCUMENT);
         request.extensions_mut().insert(heads);
         let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
@@ -454,10 +461,10 @@ async fn no_hints_for_public_page_requiring_revalidation() {
             !answering.is_finished(),
             "{page}: the origin has not answered"
         );
-        assert!(heard.try_recv().is_err(), "{page}: a 103");
+        assert!(interim.try_recv().is_err(), "{page}: a 103");
         gate.add_permits(1);
-        let answer = stage.between.wait(answering).await.0.expect("no panic");
-        assert_eq!(answer.expect("a response").status(), StatusCode::OK);
+        let response = stage.between.wait(answering).await.0.expect("no panic");
+        assert_eq!(response.expect("a response").status(), StatusCode::OK);
     }
 }
 
@@ -511,12 +518,14 @@ async fn credentialed_path_is_learned_only_if_referenced() {
     for credentials in [("cookie", "who=alice"), ("authorization", "Basic YTpi")] {
         let mut stage = Stage::start();
         let fields = [&IMAGE[..], &[credentials]].concat();
-        let wanted = ["/files/of-alice.jpg", "/c.png"];
+        let targets = ["/files/of-alice.jpg", "/c.png"];
         // It is in the cache for all.
         stage
-            .plant(networks(1), "/stored.html", &wanted, &IMAGE)
+            .plant(networks(1), "/stored.html", &targets, &IMAGE)
             .await;
-        stage.plant(networks(PLANTERS), "/", &wanted, &fields).await;
+        stage
+            .plant(networks(PLANTERS), "/", &targets, &fields)
+            .await;
         let offered = stage.offered("/").await;
         let secret = |url: &String| url.contains("alice");
         assert!(!offered.iter().any(secret), "{credentials:?}: {offered:?}");
@@ -534,17 +543,17 @@ async fn request_with_content_neither_gets_nor_removes_hints() {
     let from = IpAddr::from([192, 0, 2, 1]);
     for protocol in [Protocol::Http1, Protocol::Http2, SPDY] {
         let client = stage.connect(from, protocol, true).await;
-        let (heads, mut heard) = InterimResponses::channel();
+        let (heads, mut interim) = InterimResponses::channel();
         let mut request = request("/", &DOCUMENT);
         *request.body_mut() = Body::full(Bytes::from_static(b"x"));
         request.extensions_mut().insert(heads);
         let length = HeaderValue::from_static("1");
         request.headers_mut().insert("content-length", length);
         let answering = client.send(request, Priority::HIGHEST);
-        let answer = stage.between.wait(answering).await.0.expect("a response");
-        assert_eq!(answer.status(), StatusCode::OK, "{protocol}");
-        assert_eq!(links(answer.headers()), [""; 0], "{protocol}");
-        assert!(heard.try_recv().is_err(), "{protocol}: a 103");
+        let response = stage.between.wait(answering).await.0.expect("a response");
+        assert_eq!(response.status(), StatusCode::OK, "{protocol}");
+        assert_eq!(links(response.headers()), [""; 0], "{protocol}");
+        assert!(interim.try_recv().is_err(), "{protocol}: a 103");
         assert!(client.take_pushes().is_empty(), "{protocol}: a push");
         assert_eq!(stage.offered("/").await, NAMED, "{protocol}");
     }
@@ -575,7 +584,7 @@ async fn referer_with_host_prefix_teaches_nothing() {
         "---[site.rewrite]\n[[site]]\nnames = ['www.site.test.br']\norigin = 'http://origin.test:8001'\n[site.rewrite]\n",
     );
     let gate = Arc::new(Semaphore::new(1000));
-    between.answer_by(move |request| origin(request, gate.clone()));
+    between.serve_origin(move |request| origin(request, gate.clone()));
     let mut stage = Stage {
         between,
         visitors: 0,
@@ -603,23 +612,23 @@ async fn referer_with_host_prefix_teaches_nothing() {
 async fn page_turned_private_loses_its_hints() {
     let mut between = Between::start("---[site.rewrite]\n");
     let is_private = Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let seen = is_private.clone();
-    between.answer_by(move |request: Request<Body>| {
-        let is_private = seen.load(std::sync::atomic::Ordering::Relaxed);
+    let private = is_private.clone();
+    between.serve_origin(move |request: Request<Body>| {
+        let is_private = private.load(std::sync::atomic::Ordering::Relaxed);
         async move {
             let (kind, mut fields, body) = page(request.uri().path(), false);
-            let mut answer = Response::builder().header("content-type", kind);
+            let mut response = Response::builder().header("content-type", kind);
             if request.uri().path() == "/" {
                 fields = vec![("cache-control", "max-age=10"), ("etag", "\"1\"")];
                 if is_private {
-                    answer = answer.status(StatusCode::FORBIDDEN);
+                    response = response.status(StatusCode::FORBIDDEN);
                     fields = vec![("cache-control", "private")];
                 }
             }
             for (name, value) in fields {
-                answer = answer.header(name, value);
+                response = response.header(name, value);
             }
-            answer
+            response
                 .body(Body::full(Bytes::from_static(body.as_bytes())))
                 .expect("a response")
         }

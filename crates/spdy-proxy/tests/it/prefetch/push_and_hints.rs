@@ -32,27 +32,32 @@ const ALL: [&str; 4] = ["/", "/a.css", "/b.js", "/c.png"];
 
 /// Page, sheet and script; the script's `Cache-Control` is `script`. The page is fresh for [`LIFETIME`]. Its revalidation waits for `gate`.
 async fn origin(
-    asked: Request<Body>,
+    request: Request<Body>,
     script: &'static str,
     gate: Arc<Semaphore>,
 ) -> Response<Body> {
-    let (kind, control, body) = match asked.uri().path() {
+    let (kind, control, body) = match request.uri().path() {
         "/" => ("text/html", "max-age=10", PAGE),
         "/a.css" => ("text/css", "max-age=86400", SHEET),
         "/b.js" => ("text/javascript", script, SCRIPT),
         _ => ("image/png", "max-age=86400", "not quite"),
     };
-    let answer = Response::builder()
+    let response = Response::builder()
         .header("content-type", kind)
         .header("cache-control", control)
         .header("etag", "\"1\"");
-    if asked.headers().contains_key("if-none-match") {
-        gate.acquire().await.expect("it is open").forget();
-        let answer = answer.status(StatusCode::NOT_MODIFIED).body(Body::empty());
-        return answer.expect("a response");
+    if request.headers().contains_key("if-none-match") {
+        gate.acquire()
+            .await
+            .expect("the semaphore is never closed")
+            .forget();
+        let response = response
+            .status(StatusCode::NOT_MODIFIED)
+            .body(Body::empty());
+        return response.expect("a response");
     }
     let body = Body::full(Bytes::from_static(body.as_bytes()));
-    answer.body(body).expect("a response")
+    response.body(body).expect("a response")
 }
 
 /// A client that takes pushes where they can be taken.
@@ -73,7 +78,7 @@ async fn connected(between: &Between, protocol: Protocol, options: &ClientOption
     connection.expect("a connection")
 }
 
-fn asking(target: &str) -> Request<Body> {
+fn request_for(target: &str) -> Request<Body> {
     let accept = match target {
         "/" => "text/html",
         _ => "*/*",
@@ -84,8 +89,8 @@ fn asking(target: &str) -> Request<Body> {
 }
 
 /// The navigation of a browser with Fetch Metadata.
-fn navigating() -> Request<Body> {
-    let mut request = asking("/");
+fn navigation_request() -> Request<Body> {
+    let mut request = request_for("/");
     for (name, word) in [
         ("sec-fetch-dest", "document"),
         ("sec-fetch-mode", "navigate"),
@@ -98,30 +103,37 @@ fn navigating() -> Request<Body> {
 }
 
 async fn text(body: Body) -> Bytes {
-    body.collect_up_to(1 << 20).await.expect("it is whole")
+    body.collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete")
 }
 
 /// What comes for `target`.
 async fn get(between: &Between, client: &Connection, target: &str) -> (response::Parts, Bytes) {
-    let answer = async {
-        let answer = client.send(asking(target), Priority::new(1)).await;
-        let (head, body) = answer.expect("a response").into_parts();
+    let response = async {
+        let response = client.send(request_for(target), Priority::new(1)).await;
+        let (head, body) = response.expect("a response").into_parts();
         (head, text(body).await)
     };
-    between.wait(answer).await.0
+    between.wait(response).await.0
 }
 
-fn is_kept(head: &response::Parts) -> bool {
-    let told = head.headers.get("cache-status");
-    told.is_some_and(|told| told.as_bytes().windows(5).any(|word| word == b"; hit"))
+fn is_hit(head: &response::Parts) -> bool {
+    let cache_status = head.headers.get("cache-status");
+    cache_status.is_some_and(|cache_status| {
+        cache_status
+            .as_bytes()
+            .windows(5)
+            .any(|word| word == b"; hit")
+    })
 }
 
 /// An accelerator from which a client already got the page and all that it names. The script has the `Cache-Control` `script`. Later
 /// requests for the page reach the origin when `gate` lets them.
-async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Between {
+async fn visit_pages(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Between {
     let mut between = Between::start(&format!("{more}---[site.rewrite]\n"));
-    let held = gate.clone();
-    between.answer_by(move |asked| origin(asked, script, held.clone()));
+    let permits = gate.clone();
+    between.serve_origin(move |request| origin(request, script, permits.clone()));
     let first = connected(&between, SPDY, &taking()).await;
     for target in ALL {
         let (head, _) = get(&between, &first, target).await;
@@ -130,7 +142,7 @@ async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Bet
     }
     assert!(first.take_pushes().is_empty(), "no history yet");
     // A response is stored slightly after its reader has it.
-    while !is_kept(&get(&between, &first, "/a.css").await.0) {}
+    while !is_hit(&get(&between, &first, "/a.css").await.0) {}
     // From here on the page is stale, and the origin is contacted for it.
     between.clock.advance(LIFETIME * 2).await;
     between
@@ -138,13 +150,13 @@ async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Bet
 
 /// The same, all of it there to be had at once.
 async fn open(more: &str, script: &'static str) -> Between {
-    visited(more, script, &Arc::new(Semaphore::new(1000))).await
+    visit_pages(more, script, &Arc::new(Semaphore::new(1000))).await
 }
 
 const GOOD: &str = "max-age=86400";
 
 /// What was pushed, in order: URL, and the stream of its page.
-fn told(pushes: &[Push]) -> Vec<(String, StreamId)> {
+fn pushed_urls(pushes: &[Push]) -> Vec<(String, StreamId)> {
     let one = |push: &Push| (push.request().uri.to_string(), push.associated_to());
     pushes.iter().map(one).collect()
 }
@@ -171,10 +183,14 @@ async fn spdy_pushes_render_critical_resources() {
         let (page, text_of_page) = get(&between, &client, "/").await;
         assert_eq!(&text_of_page[..], PAGE.as_bytes());
         assert_eq!(links(&page.headers), [""; 0], "it has them");
-        let stream = *page.extensions.get::<StreamId>().expect("its stream");
+        let stream = *page
+            .extensions
+            .get::<StreamId>()
+            .expect("the response has a stream ID");
         let pushes = client.take_pushes();
-        let want = ["a.css", "b.js"].map(|name| (format!("http://www.site.test/{name}"), stream));
-        assert_eq!(told(&pushes), want, "{version:?}");
+        let expected =
+            ["a.css", "b.js"].map(|name| (format!("http://www.site.test/{name}"), stream));
+        assert_eq!(pushed_urls(&pushes), expected, "{version:?}");
         for (push, body) in pushes.into_iter().zip([SHEET, SCRIPT]) {
             let pushed = between
                 .wait(push.response())
@@ -194,7 +210,7 @@ async fn resource_received_in_this_session_is_not_pushed() {
     get(&between, &client, "/a.css").await;
     get(&between, &client, "/").await;
     let pushes = client.take_pushes();
-    let [(url, _)] = &told(&pushes)[..] else {
+    let [(url, _)] = &pushed_urls(&pushes)[..] else {
         panic!("expected only the script: {pushes:?}");
     };
     assert_eq!(url, "http://www.site.test/b.js");
@@ -221,7 +237,7 @@ async fn uncacheable_resource_is_hinted_beside_pushes() {
     let between = open("", "no-store").await;
     let client = connected(&between, SPDY, &taking()).await;
     let (page, _) = get(&between, &client, "/").await;
-    assert_eq!(told(&client.take_pushes()).len(), 1);
+    assert_eq!(pushed_urls(&client.take_pushes()).len(), 1);
     assert_eq!(links(&page.headers), LATE[1..]);
 }
 
@@ -229,14 +245,14 @@ async fn uncacheable_resource_is_hinted_beside_pushes() {
 #[tokio::test]
 async fn http2_gets_103_before_the_response() {
     let gate = Arc::new(Semaphore::new(0));
-    let between = visited("", GOOD, &gate).await;
+    let between = visit_pages("", GOOD, &gate).await;
     let client = connected(&between, Protocol::Http2, &taking()).await;
-    let (heads, mut heard) = InterimResponses::channel();
-    let mut request = navigating();
+    let (heads, mut interim) = InterimResponses::channel();
+    let mut request = navigation_request();
     request.extensions_mut().insert(heads);
     let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
     let hints = between
-        .wait(heard.recv())
+        .wait(interim.recv())
         .await
         .0
         .expect("the value is reported");
@@ -258,8 +274,8 @@ async fn no_hints_over_http1_or_if_disabled_over_http2() {
     let between = open("[learn]\nearly_hints = false\n", GOOD).await;
     for protocol in [Protocol::Http2, Protocol::Http1] {
         let client = connected(&between, protocol, &taking()).await;
-        let (heads, mut heard) = InterimResponses::channel();
-        let mut request = navigating();
+        let (heads, mut interim) = InterimResponses::channel();
+        let mut request = navigation_request();
         request.extensions_mut().insert(heads);
         let page = between
             .wait(client.send(request, Priority::HIGHEST))
@@ -267,7 +283,7 @@ async fn no_hints_over_http1_or_if_disabled_over_http2() {
             .0;
         let page = page.expect("a response");
         assert_eq!(links(page.headers()), [""; 0], "{protocol}");
-        assert!(heard.try_recv().is_err(), "{protocol}");
+        assert!(interim.try_recv().is_err(), "{protocol}");
         assert_eq!(&text(page.into_body()).await[..], PAGE.as_bytes());
     }
 }
@@ -279,8 +295,8 @@ async fn only_navigation_requests_get_103() {
     let all = ["sec-fetch-dest", "sec-fetch-mode"];
     for lacks in [&all[..], &all[..1], &all[1..]] {
         let client = connected(&between, Protocol::Http2, &taking()).await;
-        let (heads, mut heard) = InterimResponses::channel();
-        let mut request = navigating();
+        let (heads, mut interim) = InterimResponses::channel();
+        let mut request = navigation_request();
         for name in lacks {
             request.headers_mut().remove(*name);
         }
@@ -290,7 +306,7 @@ async fn only_navigation_requests_get_103() {
             .await
             .0;
         assert_eq!(links(page.expect("a response").headers()), [""; 0]);
-        assert!(heard.try_recv().is_err(), "without {lacks:?}");
+        assert!(interim.try_recv().is_err(), "without {lacks:?}");
     }
 }
 
@@ -305,15 +321,20 @@ async fn http2_pushes_only_if_enabled_and_accepted() {
     let (io, _) = between.client_by(Protocol::Http2, pushing);
     let (mut client, connection) = h2::client::handshake(io).await.expect("a connection");
     tokio::spawn(connection);
-    let (head, _) = asking("/").into_parts();
+    let (head, _) = request_for("/").into_parts();
     let request = Request::from_parts(head, ());
-    let (mut answer, _) = client.send_request(request, true).expect("it is open");
-    let mut promises = answer.push_promises();
-    let page = between.wait(answer).await.0.expect("a response");
+    let (mut response, _) = client
+        .send_request(request, true)
+        .expect("the connection is open");
+    let mut promises = response.push_promises();
+    let page = between.wait(response).await.0.expect("a response");
     assert_eq!(links(page.headers()), [""; 0], "it has them");
     for (target, body) in [("/a.css", SHEET), ("/b.js", SCRIPT)] {
         let promised = between.wait(promises.push_promise()).await.0;
-        let (request, pushed) = promised.expect("one more").expect("valid").into_parts();
+        let (request, pushed) = promised
+            .expect("the server promises another")
+            .expect("the value is valid")
+            .into_parts();
         assert_eq!(request.uri().path(), target);
         let mut pushed = between
             .wait(pushed)
@@ -322,6 +343,6 @@ async fn http2_pushes_only_if_enabled_and_accepted() {
             .expect("the response arrives")
             .into_body();
         let data = between.wait(pushed.data()).await.0.expect("a body");
-        assert_eq!(&data.expect("it is whole")[..], body.as_bytes());
+        assert_eq!(&data.expect("the body is complete")[..], body.as_bytes());
     }
 }

@@ -3,7 +3,7 @@
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 
-use crate::support::{Origin, accelerator, accelerator_of, answer, get, until, until_some};
+use crate::support::{Origin, accelerator, accelerator_of, get, respond, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const BROWSER: (&str, &str) = ("user-agent", "Browser/1");
@@ -18,10 +18,10 @@ const PAGE: [(&str, &str); 3] = [
     ("sec-fetch-dest", "document"),
 ];
 
-fn ahead(proxy: &Proxy, what: &str) -> u64 {
+fn preload_count(proxy: &Proxy, name: &str) -> u64 {
     let all = proxy.telemetry.counters.read(CounterFamily::Preloads);
-    let found = all.iter().find(|(label, _)| *label == what);
-    found.map_or(0, |(_, count)| *count)
+    let counter = all.iter().find(|(label, _)| *label == name);
+    counter.map_or(0, |(_, count)| *count)
 }
 
 /// A site whose private page names `names`; images are in the format that `Accept` prefers.
@@ -29,7 +29,7 @@ fn origin(names: &'static [&'static str]) -> Origin {
     Origin::start(move |request: http::Request<bytes::Bytes>| {
         let accept = request.headers().get("accept");
         let accept = accept.map_or("", |accept| accept.to_str().expect("ASCII"));
-        let takes_avif = accept.contains("image/avif");
+        let accepts_avif = accept.contains("image/avif");
         let image = ("content-type", "image/png");
         std::future::ready(match request.uri().path() {
             "/" => {
@@ -37,16 +37,16 @@ fn origin(names: &'static [&'static str]) -> Origin {
                     .iter()
                     .map(|name| format!("<img src={name}>"))
                     .collect();
-                answer(
+                respond(
                     &[("content-type", "text/html"), ("cache-control", "private")],
                     text,
                 )
             }
-            "/nobodys.png" => answer(&[image, ("cache-control", "no-store")], "x"),
-            "/stale.png" => answer(&[image, ("cache-control", "max-age=0")], "x"),
-            _ => answer(
+            "/nobodys.png" => respond(&[image, ("cache-control", "no-store")], "x"),
+            "/stale.png" => respond(&[image, ("cache-control", "max-age=0")], "x"),
+            _ => respond(
                 &[image, FRESH, ("vary", "accept")],
-                if takes_avif { "avif" } else { "png" },
+                if accepts_avif { "avif" } else { "png" },
             ),
         })
     })
@@ -59,7 +59,8 @@ async fn image_prefetch_uses_the_browser_accept() {
     // The formats that the client accepts are not known yet.
     get(&proxy, "/", &PAGE).await;
     until("both are fetched", || {
-        ahead(&proxy, "prefetched") >= 2 && origin.times("/a.png") + origin.times("/b.png") >= 2
+        preload_count(&proxy, "prefetched") >= 2
+            && origin.times("/a.png") + origin.times("/b.png") >= 2
     })
     .await;
     assert!(!origin.fields("/a.png").contains_key("accept"));
@@ -72,7 +73,7 @@ async fn image_prefetch_uses_the_browser_accept() {
 
     // Now it is known, and for another page it is fetched as it is wanted.
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
-    proxy.purge(&purge).expect("it is a site");
+    proxy.purge(&purge).expect("the purge is valid");
     get(&proxy, "/", &PAGE).await;
     until("both are fetched as they are wanted", || {
         origin.times("/a.png") >= 3 && origin.times("/b.png") >= 2
@@ -104,10 +105,10 @@ async fn purged_resource_is_prefetched_again_at_once() {
     .await;
     get(&proxy, "/", &[]).await; // and finds it
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
-    proxy.purge(&purge).expect("it is a site");
+    proxy.purge(&purge).expect("the purge is valid");
     get(&proxy, "/", &[]).await;
     until("it is fetched again", || origin.times("/a.png") == 2).await;
-    assert_eq!(ahead(&proxy, "prefetched"), 2);
+    assert_eq!(preload_count(&proxy, "prefetched"), 2);
 }
 
 #[tokio::test]
@@ -126,26 +127,29 @@ async fn unusable_prefetch_is_not_repeated() {
          [[site.rewrite.hosts]]\nhost = 'gone.test:1'\nscheme = 'http'\nkinds = ['image']\n"
     ));
     get(&proxy, "/", &[]).await;
-    until("all are fetched", || ahead(&proxy, "prefetched") >= 4).await;
+    until("all are fetched", || {
+        preload_count(&proxy, "prefetched") >= 4
+    })
+    .await;
     // Until the last of them is known to be of no use a page may have it fetched once more.
     for futile in [1, 100] {
         until_some("it is known to be of no use", async || {
             get(&proxy, "/", &[]).await;
-            (ahead(&proxy, "backoff") >= futile).then_some(())
+            (preload_count(&proxy, "backoff") >= futile).then_some(())
         })
         .await;
     }
-    let fetched = ahead(&proxy, "prefetched");
+    let fetched = preload_count(&proxy, "prefetched");
     assert!(fetched <= 8, "{fetched}");
     assert_eq!(origin.times("/good.png"), 1);
     assert!(origin.times("/nobodys.png") <= 2 && origin.times("/stale.png") == 1);
-    assert!(origin.times("/") > 20, "{:?}", origin.asked());
+    assert!(origin.times("/") > 20, "{:?}", origin.request_lines());
 }
 
-fn met(proxy: &Proxy, limit: &str) -> u64 {
+fn limit_count(proxy: &Proxy, limit: &str) -> u64 {
     let all = proxy.telemetry.counters.read(CounterFamily::Limits);
-    let found = all.iter().find(|(label, _)| *label == limit);
-    found.map_or(0, |(_, count)| *count)
+    let counter = all.iter().find(|(label, _)| *label == limit);
+    counter.map_or(0, |(_, count)| *count)
 }
 
 #[tokio::test]
@@ -155,15 +159,15 @@ async fn prefetches_of_page_and_its_stylesheets_share_a_budget() {
         std::future::ready(match path.strip_suffix(".css") {
             None if path == "/" => {
                 let sheets =
-                    ["a", "b", "c"].map(|it| format!("<link rel=stylesheet href={it}.css>"));
-                answer(&[("content-type", "text/html")], sheets.concat())
+                    ["a", "b", "c"].map(|name| format!("<link rel=stylesheet href={name}.css>"));
+                respond(&[("content-type", "text/html")], sheets.concat())
             }
-            None => answer(&[("content-type", "image/png"), FRESH], "x"),
+            None => respond(&[("content-type", "image/png"), FRESH], "x"),
             Some(sheet) => {
                 let images =
-                    (0..10).map(|it| format!("p {{ background: url({sheet}{it}.png) }}\n"));
+                    (0..10).map(|name| format!("p {{ background: url({sheet}{name}.png) }}\n"));
                 let text: String = images.collect();
-                answer(&[("content-type", "text/css"), FRESH], text)
+                respond(&[("content-type", "text/css"), FRESH], text)
             }
         })
     });
@@ -171,87 +175,94 @@ async fn prefetches_of_page_and_its_stylesheets_share_a_budget() {
     get(&proxy, "/", &PAGE).await;
     // Three sheets, and of the thirty pictures that they name two.
     until("all are looked at", || {
-        ahead(&proxy, "prefetched") + met(&proxy, "prefetch_per_page") >= 33
+        preload_count(&proxy, "prefetched") + limit_count(&proxy, "prefetch_per_page") >= 33
     })
     .await;
-    assert_eq!(ahead(&proxy, "prefetched"), 5);
-    assert_eq!(met(&proxy, "prefetch_per_page"), 28);
+    assert_eq!(preload_count(&proxy, "prefetched"), 5);
+    assert_eq!(limit_count(&proxy, "prefetch_per_page"), 28);
 }
 
 /// Each width of an image was fetched, and what is never fetched ahead used up what a page may have looked for.
 #[tokio::test]
 async fn candidates_are_not_prefetched_and_skips_cost_no_budget() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
-        let left = "<iframe src=/frame></iframe><img src=http://other.test/x.png>".repeat(40);
+        let skipped = "<iframe src=/frame></iframe><img src=http://other.test/x.png>".repeat(40);
         let text = format!(
-            "{left}<picture><source srcset='a.avif 1x, b.avif 2x'><img src=c.png srcset='d.png 1x, e.png 2x'></picture>\
+            "{skipped}<picture><source srcset='a.avif 1x, b.avif 2x'><img src=c.png srcset='d.png 1x, e.png 2x'></picture>\
              <style>p {{ background: image-set('f.png' 1x, url(g.png) 2x), url(h.png) }}</style><script src=last.js></script>"
         );
         std::future::ready(match request.uri().path() {
-            "/" => answer(&[("content-type", "text/html")], text),
-            _ => answer(&[("content-type", "image/png"), FRESH], "x"),
+            "/" => respond(&[("content-type", "text/html")], text),
+            _ => respond(&[("content-type", "image/png"), FRESH], "x"),
         })
     });
     let proxy = accelerator(&origin, "");
     get(&proxy, "/", &PAGE).await;
     // What is named before it is fetched before it.
     until("the last is fetched", || origin.times("/last.js") > 0).await;
-    let mut asked = origin.asked();
-    asked.sort();
-    let want = ["GET /", "GET /c.png", "GET /h.png", "GET /last.js"];
-    assert_eq!(asked, want);
+    let mut requests = origin.request_lines();
+    requests.sort();
+    let expected = ["GET /", "GET /c.png", "GET /h.png", "GET /last.js"];
+    assert_eq!(requests, expected);
 }
 
 #[tokio::test]
-async fn one_page_may_use_its_whole_prefetch_budget() {
+async fn one_page_may_use_all_of_its_prefetch_budget() {
     let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
-        let images = (0..200).map(|it| format!("<img src={it}.png>"));
+        let images = (0..200).map(|number| format!("<img src={number}.png>"));
         let text: String = images.collect();
         std::future::ready(match request.uri().path() {
-            "/" => answer(&[("content-type", "text/html")], text),
-            _ => answer(&[("content-type", "image/png"), FRESH], "x"),
+            "/" => respond(&[("content-type", "text/html")], text),
+            _ => respond(&[("content-type", "image/png"), FRESH], "x"),
         })
     });
-    for (limit, want) in [("", 128), ("[learn]\nprefetch_per_page = 150\n", 150)] {
+    for (limit, expected) in [("", 128), ("[learn]\nprefetch_per_page = 150\n", 150)] {
         let proxy = accelerator(&origin, limit);
         get(&proxy, "/", &PAGE).await;
         until("all are looked for", || {
-            ahead(&proxy, "prefetched") + met(&proxy, "prefetch_per_page") >= 200
+            preload_count(&proxy, "prefetched") + limit_count(&proxy, "prefetch_per_page") >= 200
         })
         .await;
-        assert_eq!(ahead(&proxy, "prefetched"), want);
+        assert_eq!(preload_count(&proxy, "prefetched"), expected);
     }
 }
 
 #[tokio::test]
 async fn concurrent_prefetches_are_limited_globally() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
-    let held = gate.clone();
+    let permits = gate.clone();
     let origin = Origin::start(move |request: http::Request<bytes::Bytes>| {
-        let (held, path) = (held.clone(), request.uri().path().to_owned());
+        let (permits, path) = (permits.clone(), request.uri().path().to_owned());
         async move {
             if path == "/" {
-                let images = ["a", "b", "c"].map(|it| format!("<img src={it}.png>"));
-                return answer(&[("content-type", "text/html")], images.concat());
+                let images = ["a", "b", "c"].map(|name| format!("<img src={name}.png>"));
+                return respond(&[("content-type", "text/html")], images.concat());
             }
-            held.acquire().await.expect("it is open").forget();
-            answer(&[("content-type", "image/png"), FRESH], "x")
+            permits
+                .acquire()
+                .await
+                .expect("the semaphore is never closed")
+                .forget();
+            respond(&[("content-type", "image/png"), FRESH], "x")
         }
     });
     let proxy = accelerator(&origin, "[learn]\nprefetches = 1\n");
     get(&proxy, "/", &PAGE).await;
     until("the other requests exceed the limit", || {
-        met(&proxy, "prefetches") == 2
+        limit_count(&proxy, "prefetches") == 2
     })
     .await;
     // Another page waits for it no less.
     get(&proxy, "/", &PAGE).await;
-    until("nor do those of another", || met(&proxy, "prefetches") >= 4).await;
-    assert_eq!(ahead(&proxy, "prefetched"), 1);
+    until("nor do those of another", || {
+        limit_count(&proxy, "prefetches") >= 4
+    })
+    .await;
+    assert_eq!(preload_count(&proxy, "prefetched"), 1);
     gate.add_permits(100);
     until_some("its place is free again", async || {
         get(&proxy, "/", &PAGE).await;
-        (ahead(&proxy, "prefetched") >= 3).then_some(())
+        (preload_count(&proxy, "prefetched") >= 3).then_some(())
     })
     .await;
 }

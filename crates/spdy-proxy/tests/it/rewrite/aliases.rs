@@ -6,7 +6,9 @@ use http::{Method, Request, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::{self, Answer, Origin, accelerator_of, answer, answered, get, until};
+use crate::support::{
+    self, CollectedResponse, Origin, accelerator_of, collect_response, get, respond, until,
+};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -31,8 +33,8 @@ impl Named {
         let own = Origin::start(move |request: Request<bytes::Bytes>| {
             let text = page.replace("{widgets}", &format!("http://widgets.test:{port}"));
             std::future::ready(match request.uri().path() {
-                "/" => answer(&[HTML, FRESH], text),
-                _ => answer(&[FRESH], "own"),
+                "/" => respond(&[HTML, FRESH], text),
+                _ => respond(&[FRESH], "own"),
             })
         });
         let text = format!(
@@ -74,13 +76,13 @@ impl Named {
         }
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         method: Method,
         host: &str,
         target: &str,
         fields: &[(&str, &str)],
-    ) -> Answer {
+    ) -> CollectedResponse {
         self.send(method, host, target, fields, Body::empty()).await
     }
 
@@ -91,19 +93,20 @@ impl Named {
         target: &str,
         fields: &[(&str, &str)],
         body: Body,
-    ) -> Answer {
+    ) -> CollectedResponse {
         let mut request = Request::builder().method(method).uri(target);
         request = request.header("host", host);
         for (name, value) in fields {
             request = request.header(*name, *value);
         }
         let request = request.body(body).expect("a request");
-        answered(&self.proxy, request, 1).await
+        collect_response(&self.proxy, request, 1).await
     }
 
     /// Requests `widgets.test` by its alias.
-    async fn get(&self, target: &str, fields: &[(&str, &str)]) -> Answer {
-        self.ask(Method::GET, &self.names[0], target, fields).await
+    async fn get(&self, target: &str, fields: &[(&str, &str)]) -> CollectedResponse {
+        self.send_request(Method::GET, &self.names[0], target, fields)
+            .await
     }
 }
 
@@ -113,7 +116,7 @@ fn widgets() -> Origin {
         let method = request.method().clone();
         let host = request.headers()["host"].to_str().unwrap().to_owned();
         std::future::ready(match path.as_str() {
-            "/frame.html" => answer(
+            "/frame.html" => respond(
                 &[
                     HTML,
                     FRESH,
@@ -122,7 +125,7 @@ fn widgets() -> Origin {
                 ],
                 format!("<!doctype html><img src='http://{host}/a.png'><script src=b.js></script>"),
             ),
-            "/a.png" => answer(
+            "/a.png" => respond(
                 &[
                     ("content-type", "image/png"),
                     FRESH,
@@ -130,12 +133,12 @@ fn widgets() -> Origin {
                 ],
                 "a picture",
             ),
-            "/a.css" => answer(
+            "/a.css" => respond(
                 &[("content-type", "text/css"), FRESH],
                 format!("@import 'http://{host}/b.css';"),
             ),
-            "/b.js" => answer(&[("content-type", "text/javascript"), FRESH], "run()"),
-            "/open.js" => answer(
+            "/b.js" => respond(&[("content-type", "text/javascript"), FRESH], "run()"),
+            "/open.js" => respond(
                 &[
                     ("content-type", "text/javascript"),
                     FRESH,
@@ -144,10 +147,10 @@ fn widgets() -> Origin {
                 "read()",
             ),
             "/form" if method == Method::POST => {
-                let got = request.body().clone();
-                answer(&[("content-type", "application/json")], got)
+                let body = request.body().clone();
+                respond(&[("content-type", "application/json")], body)
             }
-            "/located" => answer(
+            "/located" => respond(
                 &[
                     ("content-type", "application/json"),
                     ("content-location", "/located"),
@@ -155,21 +158,21 @@ fn widgets() -> Origin {
                 ],
                 request.body().clone(),
             ),
-            "/form" => answer(&[("content-type", "application/json"), FRESH], "{}"),
+            "/form" => respond(&[("content-type", "application/json"), FRESH], "{}"),
             "/old.png" => {
-                let mut response = answer(&[("location", "/a.png")], "");
+                let mut response = respond(&[("location", "/a.png")], "");
                 *response.status_mut() = StatusCode::FOUND;
                 response
             }
             "/out.png" => {
                 let to = "http://169.254.169.254/latest";
-                let mut response = answer(&[("location", to)], "");
+                let mut response = respond(&[("location", to)], "");
                 *response.status_mut() = StatusCode::FOUND;
                 response
             }
-            "/collect" => answer(&[("content-type", "application/octet-stream")], "done"),
-            "/odd.css" => answer(&[("content-type", "text/plain")], "a{}"),
-            "/fixed.css" => answer(
+            "/collect" => respond(&[("content-type", "application/octet-stream")], "done"),
+            "/odd.css" => respond(&[("content-type", "text/plain")], "a{}"),
+            "/fixed.css" => respond(
                 &[
                     ("content-type", "text/css"),
                     ("cache-control", "no-transform"),
@@ -177,14 +180,14 @@ fn widgets() -> Origin {
                 "@import '/b.css';",
             ),
             "/data" => {
-                let wanted = request.headers()["accept"].clone();
-                answer(
+                let accept = request.headers()["accept"].clone();
+                respond(
                     &[("content-type", "application/json"), FRESH],
-                    wanted.as_bytes().to_vec(),
+                    accept.as_bytes().to_vec(),
                 )
             }
-            "/.well-known/acme-challenge/a" => answer(&[("content-type", "image/png")], "proof"),
-            _ => answer(&[HTML], "no"),
+            "/.well-known/acme-challenge/a" => respond(&[("content-type", "image/png")], "proof"),
+            _ => respond(&[HTML], "no"),
         })
     })
 }
@@ -220,10 +223,10 @@ async fn page_uses_alias_and_alias_serves_the_host() {
     assert_eq!(picture.text(), "a picture");
     assert!(picture.headers.get("set-cookie").is_none());
     assert_eq!(named.widgets.times("/a.png"), 1, "the response was stored");
-    let told = named.widgets.fields("/a.png");
+    let headers = named.widgets.fields("/a.png");
     assert!(
-        told.get("cookie").is_none() && told.get("x-forwarded-for").is_none(),
-        "{told:?}"
+        headers.get("cookie").is_none() && headers.get("x-forwarded-for").is_none(),
+        "{headers:?}"
     );
     assert_eq!(
         named.widgets.times("/frame.html"),
@@ -239,11 +242,11 @@ async fn withheld_alias_leaves_reference_at_host() {
     let own =
         format!("<!doctype html><iframe src='http://widgets.test:{port}/frame.html'></iframe>");
     let name = &named.names[0];
-    let here = format!("<!doctype html><iframe src=\"https://{name}/frame.html\"></iframe>");
+    let aliased = format!("<!doctype html><iframe src=\"https://{name}/frame.html\"></iframe>");
     let label = name.split(':').next().expect("a name").to_owned();
     for (withheld, page) in [
         ([label].into(), &own),
-        (std::collections::BTreeSet::new(), &here),
+        (std::collections::BTreeSet::new(), &aliased),
     ] {
         assert!(named.proxy.origins.withhold_aliases(&withheld));
         assert!(
@@ -333,7 +336,7 @@ async fn post_to_alias_invalidates_that_url() {
     named.get("/form", &[]).await;
     assert_eq!(named.widgets.times("/form"), 2);
     let elsewhere = named
-        .ask(Method::POST, &named.names[1], "/form", &own)
+        .send_request(Method::POST, &named.names[1], "/form", &own)
         .await;
     assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
 }
@@ -360,10 +363,10 @@ async fn alias_accepts_paths_invalid_as_proxied_url() {
     for target in [&*long, "/a.png?a\\b"] {
         let refused = named.get(target, &[]).await;
         assert_eq!(refused.status, StatusCode::NOT_FOUND);
-        let sent = named.get(target, &[("sec-fetch-dest", "image")]).await;
-        assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
-        let there = format!("http://widgets.test:{port}{target}");
-        assert_eq!(sent.field("location"), there);
+        let response = named.get(target, &[("sec-fetch-dest", "image")]).await;
+        assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+        let host_url = format!("http://widgets.test:{port}{target}");
+        assert_eq!(response.field("location"), host_url);
     }
     let path = named.get("/a\\b.png", &[("sec-fetch-dest", "image")]).await;
     assert_eq!(path.status, StatusCode::NOT_FOUND);
@@ -408,7 +411,10 @@ async fn alias_serves_no_site_page_and_unknown_names_fail() {
     let named = Named::start("");
     let [widgets, pictures] = &named.names;
     let status = async |host: &str, target: &str, fields: &[(&str, &str)]| {
-        named.ask(Method::GET, host, target, fields).await.status
+        named
+            .send_request(Method::GET, host, target, fields)
+            .await
+            .status
     };
     assert_eq!(
         status(&widgets.to_uppercase(), "/a.png", &[]).await,
@@ -424,10 +430,13 @@ async fn alias_serves_no_site_page_and_unknown_names_fail() {
         StatusCode::MISDIRECTED_REQUEST
     );
     let port = named.widgets.address.port();
-    let moved = &format!("/.spdy/1/-/p/widgets.test~{port}/a.png");
-    assert_eq!(status(widgets, moved, &[]).await, StatusCode::NOT_FOUND);
+    let proxied_path = &format!("/.spdy/1/-/p/widgets.test~{port}/a.png");
     assert_eq!(
-        status("www.site.test", moved, &[]).await,
+        status(widgets, proxied_path, &[]).await,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        status("www.site.test", proxied_path, &[]).await,
         StatusCode::NOT_FOUND
     );
     let page = [
@@ -450,7 +459,11 @@ async fn alias_serves_no_site_page_and_unknown_names_fail() {
         StatusCode::NOT_FOUND,
         "by its type"
     );
-    assert!(named.own.asked().is_empty(), "{:?}", named.own.asked());
+    assert!(
+        named.own.request_lines().is_empty(),
+        "{:?}",
+        named.own.request_lines()
+    );
 }
 
 /// Browsers keep pages and sheets of before a host had a name.
@@ -464,14 +477,18 @@ async fn former_proxied_url_redirects_to_aliased_host() {
             ("sec-fetch-dest", destination),
             ("sec-fetch-site", "same-origin"),
         ];
-        let got = named.ask(Method::GET, "www.site.test", &target, &fields);
-        let got = got.await;
+        let response = named.send_request(Method::GET, "www.site.test", &target, &fields);
+        let response = response.await;
         match destination {
-            "iframe" | "document" => assert_eq!(got.status, StatusCode::NOT_FOUND),
+            "iframe" | "document" => assert_eq!(response.status, StatusCode::NOT_FOUND),
             _ => {
-                assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{destination}");
-                let there = format!("http://widgets.test:{port}/a.png?b");
-                assert_eq!(got.field("location"), there);
+                assert_eq!(
+                    response.status,
+                    StatusCode::TEMPORARY_REDIRECT,
+                    "{destination}"
+                );
+                let host_url = format!("http://widgets.test:{port}/a.png?b");
+                assert_eq!(response.field("location"), host_url);
             }
         }
     }
@@ -489,12 +506,14 @@ async fn post_to_alias_is_not_retried() {
             ("sec-fetch-site", "same-origin"),
         ];
         for path in ["/collect", "/fixed.css"] {
-            let done = named.ask(Method::POST, name, path, &own).await;
+            let done = named.send_request(Method::POST, name, path, &own).await;
             assert_eq!(done.status, StatusCode::OK, "{path} {destination}");
         }
     }
-    let asked = named.widgets.asked();
-    let posted = asked.iter().filter(|asked| *asked == "POST /collect");
+    let requests = named.widgets.request_lines();
+    let posted = requests
+        .iter()
+        .filter(|request| *request == "POST /collect");
     assert_eq!(posted.count(), 2);
     // A script may read what no tag would load.
     let data = named.get("/collect", &[("sec-fetch-dest", "empty")]).await;
@@ -507,14 +526,18 @@ async fn unknown_requester_cannot_post_or_invalidate() {
     let (name, port) = (&named.names[0], named.widgets.address.port());
     named.get("/form", &[]).await;
     for origin in [&[][..], &[("origin", "null")]] {
-        let refused = named.ask(Method::POST, name, "/form", origin).await;
+        let refused = named
+            .send_request(Method::POST, name, "/form", origin)
+            .await;
         assert_eq!(refused.status, StatusCode::NOT_FOUND);
         // A sandboxed frame's form.
         let fields = [origin, &[("sec-fetch-dest", "iframe")]].concat();
-        let sent = named.ask(Method::POST, name, "/form", &fields).await;
-        assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
-        let there = format!("http://widgets.test:{port}/form");
-        assert_eq!(sent.field("location"), there);
+        let response = named
+            .send_request(Method::POST, name, "/form", &fields)
+            .await;
+        assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+        let host_url = format!("http://widgets.test:{port}/form");
+        assert_eq!(response.field("location"), host_url);
     }
     named.get("/form", &[]).await;
     assert_eq!(named.widgets.times("/form"), 1);
@@ -539,12 +562,15 @@ async fn alias_redirect_passes_cors_checks() {
         ("sec-fetch-dest", "style"),
         ("sec-fetch-mode", "cors"),
     ];
-    let sent = named.get("/odd.css", &fields).await;
-    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
-    let there = format!("http://widgets.test:{port}/odd.css");
-    assert_eq!(sent.field("location"), there);
-    assert_eq!(sent.field("access-control-allow-origin"), "*");
-    assert_eq!(sent.field("cross-origin-resource-policy"), "cross-origin");
+    let response = named.get("/odd.css", &fields).await;
+    assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+    let host_url = format!("http://widgets.test:{port}/odd.css");
+    assert_eq!(response.field("location"), host_url);
+    assert_eq!(response.field("access-control-allow-origin"), "*");
+    assert_eq!(
+        response.field("cross-origin-resource-policy"),
+        "cross-origin"
+    );
 }
 
 /// From its root it means its host there.
@@ -559,10 +585,10 @@ async fn no_transform_stylesheet_passes_under_alias() {
 #[tokio::test]
 async fn script_request_is_stored_per_script_headers() {
     let named = Named::start("");
-    for wanted in ["text/csv", "application/json", "*/*"] {
+    for accept in ["text/csv", "application/json", "*/*"] {
         for _ in 0..2 {
-            let fields = [("sec-fetch-dest", "empty"), ("accept", wanted)];
-            assert_eq!(named.get("/data", &fields).await.text(), wanted);
+            let fields = [("sec-fetch-dest", "empty"), ("accept", accept)];
+            assert_eq!(named.get("/data", &fields).await.text(), accept);
         }
     }
     assert_eq!(named.widgets.times("/data"), 3);
@@ -572,7 +598,7 @@ async fn script_request_is_stored_per_script_headers() {
 async fn navigation_from_frame_opens_the_host() {
     let named = Named::start("");
     let port = named.widgets.address.port();
-    let by = async |site: &str| {
+    let navigate = async |site: &str| {
         let fields = [
             ("sec-fetch-dest", "document"),
             ("sec-fetch-mode", "navigate"),
@@ -580,12 +606,16 @@ async fn navigation_from_frame_opens_the_host() {
         ];
         named.get("/full?a", &fields).await
     };
-    let sent = by("same-origin").await;
-    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
-    let there = format!("http://widgets.test:{port}/full?a");
-    assert_eq!(sent.field("location"), there);
+    let response = navigate("same-origin").await;
+    assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+    let host_url = format!("http://widgets.test:{port}/full?a");
+    assert_eq!(response.field("location"), host_url);
     for others in ["cross-site", "same-site", "none"] {
-        assert_eq!(by(others).await.status, StatusCode::NOT_FOUND, "{others}");
+        assert_eq!(
+            navigate(others).await.status,
+            StatusCode::NOT_FOUND,
+            "{others}"
+        );
     }
 }
 
@@ -594,16 +624,18 @@ async fn navigation_from_frame_opens_the_host() {
 async fn unlisted_path_of_alias_redirects_to_host() {
     let named = Named::start("");
     let (name, port) = (&named.names[1], named.widgets.address.port());
-    let by = async |destination: &str| {
+    let load = async |destination: &str| {
         let fields = [("sec-fetch-dest", destination)];
-        named.ask(Method::GET, name, "/b.js?c", &fields).await
+        named
+            .send_request(Method::GET, name, "/b.js?c", &fields)
+            .await
     };
-    let sent = by("script").await;
-    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
-    let there = format!("http://pictures.test:{port}/b.js?c");
-    assert_eq!(sent.field("location"), there);
+    let response = load("script").await;
+    assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
+    let host_url = format!("http://pictures.test:{port}/b.js?c");
+    assert_eq!(response.field("location"), host_url);
     for destination in ["iframe", "worker", "document"] {
-        assert_eq!(by(destination).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(load(destination).await.status, StatusCode::NOT_FOUND);
     }
     assert_eq!(named.widgets.times("/b.js?c"), 0);
 }
@@ -628,11 +660,11 @@ async fn purge_by_either_url_removes_alias_entry() {
     }
     named.get("/a.png", &[]).await;
     assert_eq!(named.widgets.times("/a.png"), 3);
-    let as_it_came = spdy_proxy::cache::purge::PurgeRequest {
+    let unmarked = spdy_proxy::cache::purge::PurgeRequest {
         url: Some(format!("https://{}/a.png?spdy=off", named.names[0])),
         ..Default::default()
     };
-    named.proxy.purge(&as_it_came).expect("a purge");
+    named.proxy.purge(&unmarked).expect("a purge");
     named.get("/a.png", &[]).await;
     assert_eq!(named.widgets.times("/a.png"), 4);
 }
@@ -640,9 +672,11 @@ async fn purge_by_either_url_removes_alias_entry() {
 #[tokio::test]
 async fn alias_of_private_host_is_refused() {
     let named = Named::start("");
-    let got = named.ask(Method::GET, &named.rebound, "/a.png", &[]).await;
-    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
-    assert!(!got.text().contains("10.0.0.1"), "{}", got.text());
+    let response = named
+        .send_request(Method::GET, &named.rebound, "/a.png", &[])
+        .await;
+    assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+    assert!(!response.text().contains("10.0.0.1"), "{}", response.text());
 }
 
 #[tokio::test]
@@ -651,8 +685,8 @@ async fn alias_is_usable_only_by_its_site() {
     assert_ne!(named.of_second, named.names[0]);
     let by = async |origin: &str| {
         let fields = [("origin", origin)];
-        let got = named.ask(Method::GET, &named.of_second, "/a.png", &fields);
-        got.await.status
+        let response = named.send_request(Method::GET, &named.of_second, "/a.png", &fields);
+        response.await.status
     };
     assert_eq!(by("https://www.second.test:8443").await, StatusCode::OK);
     assert_eq!(
@@ -676,16 +710,16 @@ async fn unreachable_alias_redirects_safe_requests_only() {
         ("sec-fetch-mode", "cors"),
         ("sec-fetch-site", "cross-site"),
     ];
-    let got = named.get("/a.json?q", &of_page).await;
-    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
+    let response = named.get("/a.json?q", &of_page).await;
+    assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
     assert_eq!(
-        got.field("location"),
+        response.field("location"),
         format!("http://widgets.test:{port}/a.json?q")
     );
-    assert_eq!(got.field("access-control-allow-origin"), "*");
+    assert_eq!(response.field("access-control-allow-origin"), "*");
     // The host may have acted on the request, so the browser must not send it again.
-    let got = named
-        .ask(Method::POST, &named.names[0], "/a.json", &of_page)
+    let response = named
+        .send_request(Method::POST, &named.names[0], "/a.json", &of_page)
         .await;
-    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    assert_eq!(response.status, StatusCode::BAD_GATEWAY);
 }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::{Origin, accelerator_of, answer, get, pages};
+use crate::support::{Origin, accelerator_of, get, pages, respond};
 
-const MOVED_AT: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
+const MODIFIED_AT: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
 
 fn before(other: &Origin) -> Arc<Proxy> {
     let own = Origin::start(pages(&[]));
@@ -27,7 +27,7 @@ fn stranger() -> Origin {
             ("content-type", "video/mp4"),
             ("cache-control", "private, max-age=60"),
             ("etag", "\"film\""),
-            ("last-modified", MOVED_AT),
+            ("last-modified", MODIFIED_AT),
         ];
         if request
             .headers()
@@ -35,11 +35,11 @@ fn stranger() -> Origin {
             .is_some_and(|range| range == "bytes=2-3")
         {
             fields.push(("content-range", "bytes 2-3/8"));
-            let mut part = answer(&fields, "34");
+            let mut part = respond(&fields, "34");
             *part.status_mut() = StatusCode::PARTIAL_CONTENT;
             return part;
         }
-        answer(&fields, "12345678")
+        respond(&fields, "12345678")
     })
 }
 
@@ -47,11 +47,11 @@ fn stranger() -> Origin {
 async fn third_party_gets_no_client_data() {
     let other = stranger();
     let proxy = before(&other);
-    let moved = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());
     // The first request leads, and for a while all others are sent on their own.
-    get(&proxy, &moved, &[]).await;
+    get(&proxy, &proxied_path, &[]).await;
     let usual = other.fields("/film");
-    for said in [
+    for field in [
         ("if-none-match", "\"visitor-42\""),
         ("if-match", "\"film\""),
         ("if-modified-since", "Fri, 20 Nov 2026 00:00:42 GMT"),
@@ -62,13 +62,13 @@ async fn third_party_gets_no_client_data() {
         ("cache-control", "no-cache, visitor=42"),
         ("pragma", "no-cache, visitor=42"),
     ] {
-        let got = get(&proxy, &moved, &[said]).await;
+        let response = get(&proxy, &proxied_path, &[field]).await;
         assert_eq!(
-            (got.status, got.text()),
+            (response.status, response.text()),
             (StatusCode::OK, "12345678"),
-            "{said:?}"
+            "{field:?}"
         );
-        assert_eq!(other.fields("/film"), usual, "{said:?}");
+        assert_eq!(other.fields("/film"), usual, "{field:?}");
     }
 }
 
@@ -76,22 +76,26 @@ async fn third_party_gets_no_client_data() {
 async fn client_conditions_are_evaluated_locally_for_third_party() {
     let other = stranger();
     let proxy = before(&other);
-    let moved = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());
-    for (said, status) in [
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());
+    for (field, status) in [
         (("if-none-match", "\"film\""), StatusCode::NOT_MODIFIED),
-        (("if-modified-since", MOVED_AT), StatusCode::NOT_MODIFIED),
+        (("if-modified-since", MODIFIED_AT), StatusCode::NOT_MODIFIED),
         (
             ("if-match", "\"visitor-42\""),
             StatusCode::PRECONDITION_FAILED,
         ),
     ] {
-        let got = get(&proxy, &moved, &[said]).await;
-        assert_eq!((got.status, got.text()), (status, ""), "{said:?}");
+        let response = get(&proxy, &proxied_path, &[field]).await;
+        assert_eq!(
+            (response.status, response.text()),
+            (status, ""),
+            "{field:?}"
+        );
     }
     let part = ("range", "bytes=,02-3");
-    let got = get(&proxy, &moved, &[part]).await;
+    let response = get(&proxy, &proxied_path, &[part]).await;
     assert_eq!(
-        (got.status, got.text()),
+        (response.status, response.text()),
         (StatusCode::PARTIAL_CONTENT, "34")
     );
     assert_eq!(other.fields("/film")["range"], "bytes=2-3");
@@ -100,8 +104,8 @@ async fn client_conditions_are_evaluated_locally_for_third_party() {
         ("\"film\"", StatusCode::PARTIAL_CONTENT, "34"),
         ("\"visitor-42\"", StatusCode::OK, "12345678"),
     ] {
-        let got = get(&proxy, &moved, &[part, ("if-range", tag)]).await;
-        assert_eq!((got.status, got.text()), (status, text), "{tag}");
+        let response = get(&proxy, &proxied_path, &[part, ("if-range", tag)]).await;
+        assert_eq!((response.status, response.text()), (status, text), "{tag}");
         assert!(!other.fields("/film").contains_key("if-range"));
     }
 }

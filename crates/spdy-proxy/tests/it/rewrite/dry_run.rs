@@ -11,7 +11,7 @@ use serde_json::json;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 
-use crate::support::{Origin, accelerator_of, answer, get, pages, until};
+use crate::support::{Origin, accelerator_of, get, pages, respond, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -44,26 +44,26 @@ async fn dry_run_passes_pages_and_reports() {
     let link = format!("<http://cdn.test:{port}/b.png>; rel=preload; as=image");
     let policy = format!("img-src http://cdn.test:{port} https://else.test 'self'");
     let (page, sheet): (&str, &str) = (page.leak(), sheet.leak());
-    let told = [
+    let origin_fields = [
         ("etag", "\"one\""),
         ("content-security-policy", &*policy.leak()),
         ("link", &*link.leak()),
     ];
-    let fields = [&[HTML, FRESH][..], &told].concat();
+    let fields = [&[HTML, FRESH][..], &origin_fields].concat();
     let own = Origin::start(pages(&[
         ("/", &fields, page),
         ("/a.css", &[CSS, FRESH, ("etag", "\"two\"")], sheet),
     ]));
     let proxy = before(&own, &other);
     for outcome in ["fetched", "kept"] {
-        let got = get(&proxy, "/", &[]).await;
-        assert_eq!(got.text(), page, "{outcome}");
-        for (name, value) in told {
-            assert_eq!(got.field(name), value, "{outcome}");
+        let response = get(&proxy, "/", &[]).await;
+        assert_eq!(response.text(), page, "{outcome}");
+        for (name, value) in origin_fields {
+            assert_eq!(response.field(name), value, "{outcome}");
         }
-        let got = get(&proxy, "/a.css", &[]).await;
+        let response = get(&proxy, "/a.css", &[]).await;
         assert_eq!(
-            (got.text(), got.field("etag")),
+            (response.text(), response.field("etag")),
             (sheet, "\"two\""),
             "{outcome}"
         );
@@ -74,22 +74,22 @@ async fn dry_run_passes_pages_and_reports() {
     }
     assert_eq!((own.times("/"), own.times("/a.css")), (1, 1));
     assert_eq!(own.times("/own.png"), 0, "nothing is made ready for it");
-    assert_eq!(other.asked(), [""; 0]);
+    assert_eq!(other.request_lines(), [""; 0]);
 
     let report = proxy
         .pages
         .reports
         .of(&format!("{SITE}/"))
         .expect("the page has a report");
-    let told = serde_json::to_value(&report).expect("it is JSON");
+    let report_json = serde_json::to_value(&report).expect("the report is JSON");
     assert_eq!(
-        (&told["dry_run"], &told["proxied"]),
+        (&report_json["dry_run"], &report_json["proxied"]),
         (&json!(true), &json!(2))
     );
-    assert_eq!(told["skipped_by_reason"], json!({"not-listed": 1}));
+    assert_eq!(report_json["skipped_by_reason"], json!({"not-listed": 1}));
     let would = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
-    let references = told["references"].as_array().expect("a list");
-    let with = |key: &str, value: &str| references.iter().any(|it| it[key] == value);
+    let references = report_json["references"].as_array().expect("a list");
+    let with = |key: &str, value: &str| references.iter().any(|reference| reference[key] == value);
     assert!(with("proxied_to", &would), "{references:?}");
     assert!(with("message", "else.test is not listed"), "{references:?}");
     assert!(proxy.pages.reports.list()[0].dry_run);
@@ -100,15 +100,18 @@ async fn dry_run_passes_pages_and_reports() {
     let counted = proxy.telemetry.counters.read(CounterFamily::References);
     assert_eq!(counted, [("not-listed", 1), ("would-proxy", 2)]);
     // Browsers have pages of before that name it.
-    let got = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;
-    assert_eq!((got.status, got.text()), (StatusCode::OK, "a picture"));
+    let response = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;
+    assert_eq!(
+        (response.status, response.text()),
+        (StatusCode::OK, "a picture")
+    );
 }
 
 #[tokio::test]
 async fn dry_run_page_keeps_its_content_coding() {
     const PAGE: &[u8] = b"<img src=https://else.test/c.png>";
     let mut coded = GzEncoder::new(Vec::new(), Compression::fast());
-    coded.write_all(PAGE).expect("memory takes it");
+    coded.write_all(PAGE).expect("writing to a Vec never fails");
     let coded = Bytes::from(coded.finish().expect("the folder can be created"));
     let body = coded.clone();
     let own = Origin::start(move |request: Request<Bytes>| {
@@ -116,22 +119,25 @@ async fn dry_run_page_keeps_its_content_coding() {
             "/coded" => body.clone(),
             _ => Bytes::from_static(b"this is not gzip"),
         };
-        std::future::ready(answer(&[HTML, FRESH, ("content-encoding", "gzip")], body))
+        std::future::ready(respond(&[HTML, FRESH, ("content-encoding", "gzip")], body))
     });
     let proxy = before(&own, &other());
     for outcome in ["fetched", "kept"] {
-        let got = get(&proxy, "/broken", &[("accept-encoding", "gzip")]).await;
-        assert_eq!(got.text(), "this is not gzip", "{outcome}");
-        let got = get(&proxy, "/coded", &[("accept-encoding", "gzip")]).await;
-        assert_eq!(got.body.as_ref(), Ok(&coded), "{outcome}");
+        let response = get(&proxy, "/broken", &[("accept-encoding", "gzip")]).await;
+        assert_eq!(response.text(), "this is not gzip", "{outcome}");
+        let response = get(&proxy, "/coded", &[("accept-encoding", "gzip")]).await;
+        assert_eq!(response.body.as_ref(), Ok(&coded), "{outcome}");
     }
     until("the page has come by", || {
         proxy.pages.reports.of(&format!("{SITE}/coded")).is_some()
     })
     .await;
-    let told = proxy.pages.reports.list();
-    let told: Vec<_> = told.iter().map(|line| (&*line.url, line.skipped)).collect();
-    assert_eq!(told, [(&*format!("{SITE}/coded"), 1)]);
+    let summaries = proxy.pages.reports.list();
+    let summaries: Vec<_> = summaries
+        .iter()
+        .map(|line| (&*line.url, line.skipped))
+        .collect();
+    assert_eq!(summaries, [(&*format!("{SITE}/coded"), 1)]);
     assert_eq!((own.times("/broken"), own.times("/coded")), (1, 1));
 }
 
@@ -150,7 +156,7 @@ async fn dry_run_reports_https_upgrade_of_site_urls() {
         .reports
         .of(&format!("{SITE}/"))
         .expect("the page has a report");
-    let report = serde_json::to_value(&report).expect("it is data");
+    let report = serde_json::to_value(&report).expect("the report is JSON");
     assert_eq!(
         (&report["dry_run"], &report["proxied"]),
         (&json!(true), &json!(1))

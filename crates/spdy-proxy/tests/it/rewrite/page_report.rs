@@ -18,7 +18,7 @@ use spdy_proxy::serve::connection::ConnectionHandler;
 use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
 use spdy_proxy::token::Token;
 
-use crate::support::{Origin, accelerator_of, answer, get, pages, until, until_some};
+use crate::support::{Origin, accelerator_of, get, pages, respond, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -34,17 +34,17 @@ fn own(other: &Origin) -> Origin {
     let his = format!("<link rel=preconnect href='http://cdn.test:{port}/?secret'>{html}");
     Origin::start(move |request: Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
-            "/" => answer(&[HTML, FRESH], html.clone()),
-            "/reset/secret" => answer(&[HTML, ("cache-control", "private")], his.clone()),
-            "/as-is" => answer(
+            "/" => respond(&[HTML, FRESH], html.clone()),
+            "/reset/secret" => respond(&[HTML, ("cache-control", "private")], his.clone()),
+            "/as-is" => respond(
                 &[HTML, ("cache-control", "no-transform, max-age=60")],
                 html.clone(),
             ),
-            "/coded" => answer(
+            "/coded" => respond(
                 &[HTML, FRESH, ("content-encoding", "unheard-of")],
                 html.clone(),
             ),
-            _ => answer(&[FRESH, ("server-timing", "db;dur=3")], "own"),
+            _ => respond(&[FRESH, ("server-timing", "db;dur=3")], "own"),
         })
     })
 }
@@ -84,8 +84,14 @@ async fn door(
     let request = request.header("authorization", format!("Bearer {token}"));
     let request = request.body(Body::empty()).expect("a request");
     let (head, body) = admin.answer(request).await.into_parts();
-    let body = body.collect_up_to(1 << 20).await.expect("it is whole");
-    (head.status, String::from_utf8(body.to_vec()).expect("text"))
+    let body = body
+        .collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
+    (
+        head.status,
+        String::from_utf8(body.to_vec()).expect("the text is UTF-8"),
+    )
 }
 
 /// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
@@ -93,7 +99,7 @@ async fn door(
 async fn admin_listener_rejects_unknown_host() {
     let proxy =
         accelerator_of("[[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n");
-    for (host, want) in [
+    for (host, expected) in [
         ("evil.test", StatusCode::MISDIRECTED_REQUEST),
         ("127.0.0.1.evil.test:9180", StatusCode::MISDIRECTED_REQUEST),
         ("127.0.0.1:9180", StatusCode::OK),
@@ -102,7 +108,7 @@ async fn admin_listener_rejects_unknown_host() {
         for path in ["/metrics", "/pages"] {
             let target = format!("http://{host}{path}");
             let (status, text) = door(&proxy, Method::GET, &target, TOKEN).await;
-            assert_eq!(status, want, "{target}: {text}");
+            assert_eq!(status, expected, "{target}: {text}");
         }
     }
 }
@@ -111,10 +117,10 @@ async fn admin_listener_rejects_unknown_host() {
 async fn report(proxy: &Arc<Proxy>, target: &str) -> Value {
     let url = format!("{SITE}{target}");
     reported(proxy, &url).await;
-    let asked: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
-    let (status, text) = door(proxy, Method::GET, &format!("/pages?url={asked}"), TOKEN).await;
+    let query: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
+    let (status, text) = door(proxy, Method::GET, &format!("/pages?url={query}"), TOKEN).await;
     assert_eq!(status, StatusCode::OK, "{text}");
-    serde_json::from_str(&text).expect("it is JSON")
+    serde_json::from_str(&text).expect("the text is JSON")
 }
 
 #[tokio::test]
@@ -124,19 +130,19 @@ async fn page_report_lists_rewritten_and_unchanged_with_reason() {
     let proxy = before(&own, &other);
     let port = other.address.port();
     get(&proxy, "/", &[("sec-fetch-dest", "document")]).await;
-    let told = report(&proxy, "/").await;
+    let page_report = report(&proxy, "/").await;
     assert_eq!(
-        (&told["proxied"], &told["skip_reason"]),
+        (&page_report["proxied"], &page_report["skip_reason"]),
         (&1.into(), &Value::Null)
     );
     assert_eq!(
-        told["skipped_by_reason"],
+        page_report["skipped_by_reason"],
         serde_json::json!({"not-listed": 1})
     );
-    let references = told["references"].as_array().expect("a list");
-    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
+    let references = page_report["references"].as_array().expect("a list");
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
     assert_eq!(references.len(), 2);
-    assert_eq!(references[0]["proxied_to"], moved);
+    assert_eq!(references[0]["proxied_to"], proxied_path);
     assert_eq!(
         (&references[1]["url"], &references[1]["message"]),
         (
@@ -145,13 +151,16 @@ async fn page_report_lists_rewritten_and_unchanged_with_reason() {
         )
     );
     // The site's own picture will be requested, too.
-    assert_eq!(told["prefetched"], serde_json::json!([moved, "/own.png"]));
-    assert_eq!(told["last_delivery"], Value::Null);
+    assert_eq!(
+        page_report["prefetched"],
+        serde_json::json!([proxied_path, "/own.png"])
+    );
+    assert_eq!(page_report["last_delivery"], Value::Null);
     // The URL as in a log, of a client of another listener.
-    let asked = "/pages?url=http://www.site.test:18080/";
-    let (status, text) = door(&proxy, Method::GET, asked, TOKEN).await;
-    let same: Value = serde_json::from_str(&text).expect("it is JSON");
-    assert_eq!((status, same), (StatusCode::OK, told));
+    let target = "/pages?url=http://www.site.test:18080/";
+    let (status, text) = door(&proxy, Method::GET, target, TOKEN).await;
+    let same: Value = serde_json::from_str(&text).expect("the text is JSON");
+    assert_eq!((status, same), (StatusCode::OK, page_report));
 }
 
 #[tokio::test]
@@ -176,7 +185,9 @@ async fn page_report_lists_last_pushes_and_hints() {
         let request = request.body(Body::empty()).expect("a request");
         let visit = ConnectionHandler::new(proxy.clone(), None, None);
         let (head, body) = visit.answer(request).await.into_parts();
-        body.collect_up_to(1 << 20).await.expect("it is whole");
+        body.collect_up_to(1 << 20)
+            .await
+            .expect("the body is complete");
         head.headers.contains_key("link")
     };
     assert!(!visit().await, "the page has no history yet");
@@ -194,8 +205,8 @@ async fn skipped_page_has_a_reason() {
     let proxy = before(&own, &other);
     for (target, why) in [("/as-is", "no-transform"), ("/coded", "content-coding")] {
         get(&proxy, target, &[]).await;
-        let told = report(&proxy, target).await;
-        assert_eq!(told["skip_reason"], why, "{target}");
+        let page_report = report(&proxy, target).await;
+        assert_eq!(page_report["skip_reason"], why, "{target}");
         let pages = proxy
             .telemetry
             .counters
@@ -216,19 +227,19 @@ async fn private_page_report_has_counts_only() {
     let own = own(&other);
     let proxy = before(&own, &other);
     get(&proxy, "/reset/secret?session=secret", &[]).await;
-    let told = report(&proxy, "/reset/secret").await;
+    let page_report = report(&proxy, "/reset/secret").await;
     assert_eq!(
-        (&told["proxied"], &told["is_public"]),
+        (&page_report["proxied"], &page_report["is_public"]),
         (&1.into(), &false.into())
     );
-    assert_eq!(told["references"], serde_json::json!([]));
-    assert_eq!(told["prefetched"], serde_json::json!([]));
-    assert_eq!(told["url"], format!("{SITE}/"));
+    assert_eq!(page_report["references"], serde_json::json!([]));
+    assert_eq!(page_report["prefetched"], serde_json::json!([]));
+    assert_eq!(page_report["url"], format!("{SITE}/"));
     let (_, list) = door(&proxy, Method::GET, "/pages", TOKEN).await;
-    for told in [told.to_string(), list] {
+    for page_report in [page_report.to_string(), list] {
         let words = ["secret", "cdn.test", "else.test"];
-        let word = words.into_iter().find(|&word| told.contains(word));
-        assert_eq!(word, None, "{told}");
+        let word = words.into_iter().find(|&word| page_report.contains(word));
+        assert_eq!(word, None, "{page_report}");
     }
 }
 
@@ -256,12 +267,12 @@ async fn reports_require_the_token() {
         (Method::GET, "/pages?uri=x", TOKEN, StatusCode::BAD_REQUEST),
         (Method::GET, "/pages?url=x", TOKEN, StatusCode::NOT_FOUND),
     ] {
-        let (got, text) = door(&proxy, method, target, token).await;
-        assert_eq!(got, status, "{target}");
+        let (actual, text) = door(&proxy, method, target, token).await;
+        assert_eq!(actual, status, "{target}");
         assert!(!text.contains("site.test"), "{text}");
     }
     let (status, text) = door(&proxy, Method::GET, "/pages", TOKEN).await;
-    let list: Value = serde_json::from_str(&text).expect("it is JSON");
+    let list: Value = serde_json::from_str(&text).expect("the text is JSON");
     assert_eq!(status, StatusCode::OK);
     let page = &list["pages"][0];
     assert_eq!(
@@ -275,19 +286,20 @@ async fn trace_context_reaches_site_origin_and_log_only() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
-    let told: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let logged: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
     let log: AccessLog = {
-        let told = told.clone();
-        Arc::new(move |answered: &AccessLogEntry| {
-            told.lock()
+        let logged = logged.clone();
+        Arc::new(move |entry: &AccessLogEntry| {
+            logged
+                .lock()
                 .unwrap()
-                .push(answered.trace.map(|trace| trace.to_string()));
+                .push(entry.trace.map(|trace| trace.to_string()));
         })
     };
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = format!("00-{trace}-00f067aa0ba902b7-01");
-    let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
-    for target in ["/x", &moved] {
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
+    for target in ["/x", &proxied_path] {
         let visit =
             ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let request = Request::builder()
@@ -298,36 +310,38 @@ async fn trace_context_reaches_site_origin_and_log_only() {
             .header("tracestate", "a=b");
         let request = request.body(Body::empty()).expect("a request");
         let (head, body) = visit.answer(request).await.into_parts();
-        body.collect_up_to(1 << 20).await.expect("it is whole");
+        body.collect_up_to(1 << 20)
+            .await
+            .expect("the body is complete");
         assert_eq!(head.status, StatusCode::OK, "{target}");
     }
     assert_eq!(
-        *told.lock().unwrap(),
+        *logged.lock().unwrap(),
         [Some(trace.to_owned()), Some(trace.to_owned())]
     );
-    let (here, there) = (own.fields("/x"), other.fields("/b.png"));
+    let (own_headers, other_headers) = (own.fields("/x"), other.fields("/b.png"));
     assert_eq!(
-        (&here["traceparent"], &here["tracestate"]),
+        (&own_headers["traceparent"], &own_headers["tracestate"]),
         (&parent.parse().unwrap(), &"a=b".parse().unwrap())
     );
     assert!(
-        !there.contains_key("traceparent") && !there.contains_key("tracestate"),
-        "{there:?}"
+        !other_headers.contains_key("traceparent") && !other_headers.contains_key("tracestate"),
+        "{other_headers:?}"
     );
 }
 
 #[tokio::test]
 async fn access_log_is_written_at_body_end_with_reason() {
     let other = other();
-    let gone = Latch::new();
-    let breaks = gone.clone();
+    let origin_gone = Latch::new();
+    let breaks = origin_gone.clone();
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let (path, breaks) = (request.uri().path().to_owned(), breaks.clone());
         async move {
             if path != "/breaks" {
-                return answer(&[HTML, FRESH], "<img src=https://else.test/c.png>");
+                return respond(&[HTML, FRESH], "<img src=https://else.test/c.png>");
             }
-            let mut response = answer(&[HTML, ("content-length", "9")], "");
+            let mut response = respond(&[HTML, ("content-length", "9")], "");
             let half = stream::iter([Ok(bytes::Bytes::from_static(b"half"))]);
             let rest = stream::once(async move {
                 breaks.wait().await;
@@ -338,16 +352,16 @@ async fn access_log_is_written_at_body_end_with_reason() {
         }
     });
     let proxy = before(&own, &other);
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let logged = Arc::new(Mutex::new(Vec::new()));
     let log: AccessLog = {
-        let told = told.clone();
-        Arc::new(move |answered: &AccessLogEntry| {
-            let left = answered.page.map(|page| page.skipped);
-            let line = (answered.bytes, answered.body_end, left);
-            told.lock().unwrap().push(line);
+        let logged = logged.clone();
+        Arc::new(move |entry: &AccessLogEntry| {
+            let skipped = entry.page.map(|page| page.skipped);
+            let line = (entry.bytes, entry.body_end, skipped);
+            logged.lock().unwrap().push(line);
         })
     };
-    let asked = async |target: &str| {
+    let request = async |target: &str| {
         let visit =
             ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
         let request = Request::builder().uri(target);
@@ -367,16 +381,19 @@ async fn access_log_is_written_at_body_end_with_reason() {
         cut_off.set();
         body
     };
-    let page = asked("/").await;
-    assert!(told.lock().unwrap().is_empty(), "it has not ended");
-    let page = page.collect_up_to(1 << 20).await.expect("it is whole");
+    let page = request("/").await;
+    assert!(logged.lock().unwrap().is_empty(), "it has not ended");
+    let page = page
+        .collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
     let len = page.len() as u64;
-    drop(asked("/?again").await);
-    let broken = asked("/breaks").await;
-    gone.set();
+    drop(request("/?again").await);
+    let broken = request("/breaks").await;
+    origin_gone.set();
     let broken = broken.collect_up_to(1 << 20).await;
     assert!(broken.is_err(), "{broken:?}");
-    drop(asked("/.spdy/1/-/s/else.test/c.png").await);
+    drop(request("/.spdy/1/-/s/else.test/c.png").await);
     // The client that sent HEAD gets none of the body that is written here.
     let visit =
         ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
@@ -384,14 +401,18 @@ async fn access_log_is_written_at_body_end_with_reason() {
     let request = request.body(Body::empty()).expect("a request");
     drop(visit.answer(request).await);
     drop(shutting_down("/?shutdown").await);
-    let told = told.lock().unwrap();
-    assert_eq!(told[0], (len, BodyEnd::Complete, Some(1)));
-    assert_eq!((told[1].0, told[1].1), (0, BodyEnd::ClientLeft));
-    assert_eq!((told[2].0, told[2].1), (4, BodyEnd::UpstreamError));
-    assert_eq!(told[3], (0, BodyEnd::Complete, None), "nothing was to come");
-    assert_eq!(told[4], (0, BodyEnd::Complete, None));
-    assert_eq!((told[5].0, told[5].1), (0, BodyEnd::Shutdown));
-    assert_eq!(told.len(), 6);
+    let logged = logged.lock().unwrap();
+    assert_eq!(logged[0], (len, BodyEnd::Complete, Some(1)));
+    assert_eq!((logged[1].0, logged[1].1), (0, BodyEnd::ClientAborted));
+    assert_eq!((logged[2].0, logged[2].1), (4, BodyEnd::UpstreamError));
+    assert_eq!(
+        logged[3],
+        (0, BodyEnd::Complete, None),
+        "nothing was to come"
+    );
+    assert_eq!(logged[4], (0, BodyEnd::Complete, None));
+    assert_eq!((logged[5].0, logged[5].1), (0, BodyEnd::Shutdown));
+    assert_eq!(logged.len(), 6);
 }
 
 /// The `Server-Timing` values of the answer to `target`, which came with `token`.
@@ -411,7 +432,9 @@ async fn timed(
     }
     let request = request.body(Body::empty()).expect("a request");
     let (head, body) = visit.answer(request).await.into_parts();
-    body.collect_up_to(1 << 20).await.expect("it is whole");
+    body.collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
     let values = head.headers.get_all("server-timing").iter();
     values
         .map(|value| value.to_str().expect("ASCII").to_owned())
@@ -439,8 +462,8 @@ async fn server_timing_requires_the_token() {
     reported(&proxy, &format!("{SITE}/")).await;
     // It is stored slightly after it is reported.
     let hit = until_some("the page is kept", async || {
-        let told = timed(&proxy, &timing, "/", Some(TOKEN)).await;
-        (!told[0].contains("origin")).then_some(told)
+        let timings = timed(&proxy, &timing, "/", Some(TOKEN)).await;
+        (!timings[0].contains("origin")).then_some(timings)
     })
     .await;
     assert!(
@@ -448,12 +471,12 @@ async fn server_timing_requires_the_token() {
         "{hit:?}"
     );
     for token in [None, Some("another")] {
-        let told = timed(&proxy, &timing, "/", token).await;
-        assert_eq!(told, [] as [&str; 0], "{token:?}");
+        let timings = timed(&proxy, &timing, "/", token).await;
+        assert_eq!(timings, [] as [&str; 0], "{token:?}");
     }
     // The origin's own timing stays unchanged.
-    let told = timed(&proxy, &timing, "/x", None).await;
-    assert_eq!(told, ["db;dur=3"]);
+    let timings = timed(&proxy, &timing, "/x", None).await;
+    assert_eq!(timings, ["db;dur=3"]);
     assert_eq!(timed(&proxy, &timing, "/x", Some(TOKEN)).await.len(), 2);
     timed(&proxy, &Timing::default(), "/y", Some(TOKEN)).await;
     assert!(

@@ -16,7 +16,7 @@ use spdy_proxy::body::content_coding::Coding;
 use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::telemetry::counters::CounterFamily;
 
-use crate::support::{self, Origin, accelerator_of, answer, ask, get, pages, until};
+use crate::support::{self, Origin, accelerator_of, get, pages, respond, send_request, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -35,9 +35,9 @@ fn before(own: &Origin, other: &Origin, more: &str) -> Arc<spdy_proxy::proxy::Pr
 fn own(text: String) -> Origin {
     Origin::start(move |request: Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
-            "/" => answer(&[HTML, FRESH], text.clone()),
-            "/private" => answer(&[HTML, ("cache-control", "private")], text.clone()),
-            _ => answer(&[FRESH], "own"),
+            "/" => respond(&[HTML, FRESH], text.clone()),
+            "/private" => respond(&[HTML, ("cache-control", "private")], text.clone()),
+            _ => respond(&[FRESH], "own"),
         })
     })
 }
@@ -79,33 +79,33 @@ async fn page_is_rewritten_and_references_are_prefetched() {
     let proxy = before(&own, &other, "");
     let port = other.address.port();
     let page = get(&proxy, "/", &[]).await;
-    let moved = |path: &str| format!("/.spdy/1/-/p/cdn.test~{port}{path}");
+    let proxied_path = |path: &str| format!("/.spdy/1/-/p/cdn.test~{port}{path}");
     assert_eq!(
         page.text(),
         format!(
             "<!doctype html><link rel=stylesheet href=\"{}\"><img src=\"{}\">",
-            moved("/a.css"),
-            moved("/b.png")
+            proxied_path("/a.css"),
+            proxied_path("/b.png")
         )
     );
     until("all is fetched ahead", || {
         let all = ["/a.css", "/b.png", "/c.css"];
-        all.iter().all(|it| other.times(it) > 0)
+        all.iter().all(|path| other.times(path) > 0)
     })
     .await;
-    let sheet = get(&proxy, &moved("/a.css"), &[]).await;
+    let sheet = get(&proxy, &proxied_path("/a.css"), &[]).await;
     assert_eq!(
         sheet.text(),
         format!(
             "body {{ background: url(b.png) }} @import '{}';",
-            moved("/c.css")
+            proxied_path("/c.css")
         )
     );
     assert_eq!(sheet.field("set-cookie"), "", "it would be the site's");
     assert_eq!(sheet.field("x-content-type-options"), "nosniff");
     assert_eq!(other.times("/a.css"), 1);
-    let asked = other.fields("/a.css");
-    assert!(!asked.contains_key("cookie") && !asked.contains_key("x-forwarded-for"));
+    let headers = other.fields("/a.css");
+    assert!(!headers.contains_key("cookie") && !headers.contains_key("x-forwarded-for"));
 }
 
 /// What the origin sent with its head waited for a thread to rewrite it, and for all that had come of it.
@@ -120,11 +120,16 @@ async fn page_head_is_sent_with_first_bytes() {
             .header("host", "www.site.test")
             .header("accept-encoding", coding)
             .body(Body::empty());
-        let answer = proxy.answer(request.expect("a request"), None).await;
-        let mut body = pin!(answer.into_body());
+        let response = proxy.answer(request.expect("a request"), None).await;
+        let mut body = pin!(response.into_body());
         let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-        let first = first.expect("it is there").expect("at least one byte");
-        let first = first.expect("it is whole").into_data().expect("data");
+        let first = first
+            .expect("the body has arrived")
+            .expect("at least one byte");
+        let first = first
+            .expect("the body is complete")
+            .into_data()
+            .expect("the frame is data");
         match coding {
             "br" => assert!(!first.is_empty()),
             _ => {
@@ -139,22 +144,27 @@ async fn page_head_is_sent_with_first_bytes() {
 #[tokio::test]
 async fn page_head_is_sent_for_compressed_page_without_charset() {
     let text = format!("<!doctype html>{}", lines());
-    let coded = spdy_proxy::body::content_coding::encode(&[text.clone().into()], Coding::Gzip);
+    let coded = spdy_proxy::body::encoder::encode(&[text.clone().into()], Coding::Gzip);
     let origin = Origin::start(move |_| {
         let fields = [("content-type", "text/html"), ("content-encoding", "gzip")];
-        std::future::ready(answer(&fields, coded.clone()))
+        std::future::ready(respond(&fields, coded.clone()))
     });
     let proxy = before(&origin, &other(), "");
     let request = Request::get("/").header("host", "www.site.test");
     let request = request.header("accept-encoding", "gzip");
     let request = request.body(Body::empty()).expect("a request");
-    let answer = proxy.answer(request, None).await;
-    let mut body = pin!(answer.into_body());
+    let response = proxy.answer(request, None).await;
+    let mut body = pin!(response.into_body());
     let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-    let first = first.expect("it is there").expect("at least one byte");
-    let first = first.expect("it is whole").into_data().expect("data");
-    let mut decoder = spdy_proxy::body::content_coding::Decoder::new(Coding::Gzip, text.len());
-    let first = decoder.write(&first).expect("it is gzip");
+    let first = first
+        .expect("the body has arrived")
+        .expect("at least one byte");
+    let first = first
+        .expect("the body is complete")
+        .into_data()
+        .expect("the frame is data");
+    let mut decoder = spdy_proxy::body::decoder::Decoder::new(Coding::Gzip, text.len());
+    let first = decoder.write(&first).expect("the body is valid gzip");
     assert!(
         !first.is_empty() && first.len() < 16 * 1024,
         "{}",
@@ -181,14 +191,16 @@ async fn long_page_streams_while_rewriting() {
     let request = Request::get("/").header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
     let mut body = pin!(proxy.answer(request, None).await.into_body());
-    let mut got = 0;
-    while got < text.len() {
+    let mut received = 0;
+    while received < text.len() {
         let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
-        let frame = frame.expect("more of it").expect("it is whole");
-        let before_it = got;
-        got += frame.into_data().expect("data").len();
+        let frame = frame
+            .expect("the page has more bytes")
+            .expect("the body is complete");
+        let received_before = received;
+        received += frame.into_data().expect("the frame is data").len();
         assert!(
-            got - before_it <= 20 * 1024,
+            received - received_before <= 20 * 1024,
             "about as much as one poll processes"
         );
         let is_done = !proxy
@@ -196,9 +208,12 @@ async fn long_page_streams_while_rewriting() {
             .counters
             .read(CounterFamily::Pages)
             .is_empty();
-        assert!(!is_done || before_it > 0, "all of it was rewritten before");
+        assert!(
+            !is_done || received_before > 0,
+            "all of it was rewritten before"
+        );
     }
-    assert_eq!(got, text.len());
+    assert_eq!(received, text.len());
 }
 
 #[tokio::test]
@@ -208,7 +223,7 @@ async fn prefetch_can_be_disabled() {
     let proxy = before(&own, &other, "[learn]\nprefetch = false");
     get(&proxy, "/", &[]).await;
     get(&proxy, "/own", &[]).await;
-    assert_eq!(other.asked(), [""; 0]);
+    assert_eq!(other.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
@@ -216,7 +231,7 @@ async fn endless_imports_are_not_followed() {
     let endless = Origin::start(|request: Request<bytes::Bytes>| {
         let nth: u64 = request.uri().path()[1..].parse().unwrap_or_default();
         let next = format!("@import '/{}';", nth + 1);
-        std::future::ready(answer(&[CSS, FRESH], next))
+        std::future::ready(respond(&[CSS, FRESH], next))
     });
     let port = endless.address.port();
     let many: String = (1..=100)
@@ -252,10 +267,10 @@ async fn refused_proxied_urls_give_404() {
         "/.spdy/1/-/s/other.test/a.css".to_owned(),
         "/.spdy/2/-/s/cdn.test/a.css".to_owned(),
     ] {
-        let got = get(&proxy, &target, &[]).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}");
-        assert_eq!(got.field("cache-control"), "no-store", "{target}");
-        assert_eq!(got.text(), "", "{target}");
+        let response = get(&proxy, &target, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+        assert_eq!(response.field("cache-control"), "no-store", "{target}");
+        assert_eq!(response.text(), "", "{target}");
     }
     let frame = [("sec-fetch-dest", "iframe"), ("sec-fetch-mode", "navigate")];
     let target = format!("/.spdy/1/-/p/cdn.test~{port}/a.css");
@@ -263,7 +278,11 @@ async fn refused_proxied_urls_give_404() {
         get(&proxy, &target, &frame).await.status,
         StatusCode::NOT_FOUND
     );
-    assert_eq!(own.asked(), [""; 0], "the prefix is the accelerator's own");
+    assert_eq!(
+        own.request_lines(),
+        [""; 0],
+        "the prefix is the accelerator's own"
+    );
 }
 
 #[tokio::test]
@@ -276,21 +295,21 @@ async fn private_address_is_not_contacted() {
          [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
          [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\n"
     ));
-    let got = get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/a.css"), &[]).await;
-    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
-    assert_eq!(other.asked(), [""; 0]);
+    let response = get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/a.css"), &[]).await;
+    assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+    assert_eq!(other.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
 async fn compressed_page_is_rewritten_and_recompressed_per_client() {
-    for came in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
+    for origin_coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
         let other = other();
         let text = html(&other).repeat(20);
-        let coded = spdy_proxy::body::content_coding::encode(&[text.into()], came);
+        let coded = spdy_proxy::body::encoder::encode(&[text.into()], origin_coding);
         let origin = Origin::start(move |_| {
-            let coding = ("content-encoding", came.name());
+            let coding = ("content-encoding", origin_coding.name());
             let fields = [HTML, FRESH, coding, ("etag", "\"1\"")];
-            std::future::ready(answer(&fields, coded.clone()))
+            std::future::ready(respond(&fields, coded.clone()))
         });
         let proxy = before(&origin, &other, "");
         let mut bodies = Vec::new();
@@ -303,20 +322,26 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
             ("zstd", "zstd"),
             ("br", "br"),
         ] {
-            let got = get(&proxy, "/", &[("accept-encoding", accept)]).await;
-            assert_eq!(got.field("content-encoding"), coding, "{came:?} {accept}");
-            assert_eq!(got.field("vary"), "accept-encoding");
-            let body = got.body.expect("whole");
+            let response = get(&proxy, "/", &[("accept-encoding", accept)]).await;
+            assert_eq!(
+                response.field("content-encoding"),
+                coding,
+                "{origin_coding:?} {accept}"
+            );
+            assert_eq!(response.field("vary"), "accept-encoding");
+            let body = response.body.expect("the body is complete");
             let spoken = match coding {
                 "br" => Coding::Brotli,
                 "gzip" => Coding::Gzip,
                 "zstd" => Coding::Zstd,
                 _ => Coding::Identity,
             };
-            let mut decoder = spdy_proxy::body::content_coding::Decoder::new(spoken, 1 << 20);
-            let mut text = decoder.write(&body).expect("it is of the coding");
-            text.extend(decoder.finish().expect("it is whole"));
-            bodies.push(String::from_utf8(text).expect("text"));
+            let mut decoder = spdy_proxy::body::decoder::Decoder::new(spoken, 1 << 20);
+            let mut text = decoder
+                .write(&body)
+                .expect("the body is valid in its coding");
+            text.extend(decoder.finish().expect("the body is complete"));
+            bodies.push(String::from_utf8(text).expect("the text is UTF-8"));
         }
         assert!(bodies.iter().all(|body| *body == bodies[0]));
         assert!(bodies[0].contains("/.spdy/1/-/p/cdn.test~"));
@@ -334,7 +359,7 @@ async fn error_page_is_rewritten() {
     let other = other();
     let text = html(&other).repeat(20);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
-        let mut response = answer(&[HTML], text.clone());
+        let mut response = respond(&[HTML], text.clone());
         let status = request.uri().path()[1..].parse().expect("a status");
         *response.status_mut() = StatusCode::from_u16(status).expect("a status");
         if status == 206 {
@@ -349,10 +374,10 @@ async fn error_page_is_rewritten() {
         let page = get(&proxy, &format!("/{status}"), &fields).await;
         assert_eq!(page.status.as_str(), status);
         assert_eq!(page.field("content-encoding"), "gzip");
-        let body = page.body.expect("whole");
-        let mut decoder = spdy_proxy::body::content_coding::Decoder::new(Coding::Gzip, 1 << 20);
-        let text = decoder.write(&body).expect("it is gzip");
-        let text = String::from_utf8(text).expect("text");
+        let body = page.body.expect("the body is complete");
+        let mut decoder = spdy_proxy::body::decoder::Decoder::new(Coding::Gzip, 1 << 20);
+        let text = decoder.write(&body).expect("the body is valid gzip");
+        let text = String::from_utf8(text).expect("the text is UTF-8");
         assert!(text.contains("/.spdy/1/-/p/cdn.test~"), "{status}: {text}");
     }
     let part = get(&proxy, "/206", &[]).await;
@@ -371,20 +396,20 @@ fn changing(
         let nth = count.fetch_add(1, Ordering::SeqCst);
         let mut fields = vec![HTML, ("etag", "\"v1\"")];
         fields.extend(more(nth));
-        let is_known =
+        let is_revalidation =
             request.method() == Method::GET && request.headers().contains_key("if-none-match");
-        let mut answer = answer(
+        let mut response = respond(
             &fields,
-            if is_known {
+            if is_revalidation {
                 String::new()
             } else {
                 text.clone()
             },
         );
-        if is_known {
-            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        if is_revalidation {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
         }
-        std::future::ready(answer)
+        std::future::ready(response)
     })
 }
 
@@ -433,7 +458,7 @@ async fn policy_changed_by_head_triggers_refetch() {
     let old = get(&proxy, "/", &[]).await;
     assert!(old.text().contains("/.spdy/1/"), "{}", old.text());
     until("it is kept", || proxy.cache.usage().2 > 0).await;
-    let head = ask(&proxy, Method::HEAD, "/", &[], "").await;
+    let head = send_request(&proxy, Method::HEAD, "/", &[], "").await;
     assert_eq!(head.field("content-security-policy"), "sandbox");
     let new = get(&proxy, "/", &[]).await;
     assert_eq!(new.field("content-security-policy"), "sandbox");
@@ -444,15 +469,15 @@ async fn policy_changed_by_head_triggers_refetch() {
 #[tokio::test]
 async fn bytes_after_gzip_are_ignored_and_empty_body_is_valid() {
     let sheet = "body { background: url(http://cdn.test/b.png) }";
-    let coded = spdy_proxy::body::content_coding::encode(&[sheet.into()], Coding::Gzip);
+    let coded = spdy_proxy::body::encoder::encode(&[sheet.into()], Coding::Gzip);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let gzip = ("content-encoding", "gzip");
         let padded = [&coded[..], b"\n\0\0"].concat();
         std::future::ready(match request.uri().path() {
-            "/padded.css" => answer(&[CSS, FRESH, gzip], padded),
-            "/padded" => answer(&[HTML, FRESH, gzip], padded),
-            "/empty.css" => answer(&[CSS, FRESH, gzip], ""),
-            _ => answer(&[HTML, FRESH, gzip], ""),
+            "/padded.css" => respond(&[CSS, FRESH, gzip], padded),
+            "/padded" => respond(&[HTML, FRESH, gzip], padded),
+            "/empty.css" => respond(&[CSS, FRESH, gzip], ""),
+            _ => respond(&[HTML, FRESH, gzip], ""),
         })
     });
     let proxy = before(&own, &other(), "");
@@ -463,9 +488,9 @@ async fn bytes_after_gzip_are_ignored_and_empty_body_is_valid() {
         ("/empty", ""),
     ] {
         for _ in 0..2 {
-            let got = get(&proxy, target, &[]).await;
-            assert_eq!(got.status, StatusCode::OK, "{target}");
-            let body = got.body.as_ref().expect("all of it");
+            let response = get(&proxy, target, &[]).await;
+            assert_eq!(response.status, StatusCode::OK, "{target}");
+            let body = response.body.as_ref().expect("the body is complete");
             let body = String::from_utf8_lossy(body);
             assert!(body.contains(text), "{target}: {body}");
             assert_eq!(text.is_empty(), body.is_empty(), "{target}: {body}");
@@ -479,12 +504,12 @@ async fn purge_by_original_url_removes_proxied_entry() {
     let (other, own) = (other(), own(String::new()));
     let proxy = before(&own, &other, "");
     let port = other.address.port();
-    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
     let purge = |wish: PurgeRequest| proxy.purge(&wish);
     let of = |target: &str| Some(format!("https://www.site.test{target}"));
     let wishes = [
         PurgeRequest {
-            url: of(&moved),
+            url: of(&proxied_path),
             ..Default::default()
         },
         PurgeRequest {
@@ -497,19 +522,19 @@ async fn purge_by_original_url_removes_proxied_entry() {
         },
     ];
     for (round, wish) in wishes.into_iter().enumerate() {
-        get(&proxy, &moved, &[]).await;
+        get(&proxy, &proxied_path, &[]).await;
         until("it is kept", || proxy.cache.usage().2 == 1).await;
         assert_eq!(other.times("/b.png"), round + 1);
         purge(wish).expect("a valid value");
         assert_eq!(proxy.cache.usage().2, 0);
     }
-    let own_as_it_came = PurgeRequest {
+    let own_unrewritten = PurgeRequest {
         url: of("/a.css?spdy=off"),
         ..Default::default()
     };
     get(&proxy, "/a.css", &[]).await;
     until("it is kept", || proxy.cache.usage().2 == 1).await;
-    purge(own_as_it_came).expect("a valid value");
+    purge(own_unrewritten).expect("a valid value");
     assert_eq!(proxy.cache.usage().2, 0);
     for target in ["/.spdy/", "/.spdy/1/-/p/unlisted.test/b.png"] {
         let wish = PurgeRequest {
@@ -529,7 +554,7 @@ async fn third_party_404_removes_stored_response() {
     let count = Arc::new(AtomicUsize::new(0));
     let other = Origin::start(move |_| {
         let control = ("cache-control", "max-age=0, stale-while-revalidate=600");
-        let mut picture = answer(&[("content-type", "image/png"), control], "a picture");
+        let mut picture = respond(&[("content-type", "image/png"), control], "a picture");
         if count.fetch_add(1, Ordering::SeqCst) > 0 {
             *picture.status_mut() = StatusCode::NOT_FOUND;
         }
@@ -537,13 +562,13 @@ async fn third_party_404_removes_stored_response() {
     });
     let own = own(String::new());
     let proxy = before(&own, &other, "");
-    let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
-    assert_eq!(get(&proxy, &moved, &[]).await.text(), "a picture");
+    let proxied_path = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
+    assert_eq!(get(&proxy, &proxied_path, &[]).await.text(), "a picture");
     until("it is kept", || proxy.cache.usage().2 == 1).await;
-    get(&proxy, &moved, &[]).await;
+    get(&proxy, &proxied_path, &[]).await;
     until("its host's word is taken", || proxy.cache.usage().2 == 0).await;
-    let got = get(&proxy, &moved, &[]).await;
-    assert_eq!(got.status, StatusCode::NOT_FOUND);
+    let response = get(&proxy, &proxied_path, &[]).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
 }
 
 /// Regression: each set of accepted codings caused a revalidation.
@@ -558,8 +583,8 @@ async fn stored_page_serves_all_codings_after_304() {
     get(&proxy, "/", &[]).await;
     until("it is kept", || proxy.cache.usage().2 > 0).await;
     for codings in ["gzip", "br", "zstd", "identity"] {
-        let got = get(&proxy, "/", &[("accept-encoding", codings)]).await;
-        assert_eq!(got.status, StatusCode::OK);
+        let response = get(&proxy, "/", &[("accept-encoding", codings)]).await;
+        assert_eq!(response.status, StatusCode::OK);
     }
     assert_eq!(own.times("/"), 2);
 }
@@ -569,20 +594,20 @@ async fn stored_page_serves_all_codings_after_304() {
 async fn private_response_is_compressed_only_if_origin_did() {
     let other = other();
     let text = html(&other).repeat(20);
-    let coded = spdy_proxy::body::content_coding::encode(&[text.clone().into()], Coding::Gzip);
+    let coded = spdy_proxy::body::encoder::encode(&[text.clone().into()], Coding::Gzip);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let (text, coded) = (text.clone(), coded.clone());
         let private = ("cache-control", "private");
         let public = ("cache-control", "public, max-age=60");
         std::future::ready(match request.uri().path() {
-            "/private" => answer(&[HTML, private], text),
-            "/no-store" => answer(&[HTML, ("cache-control", "no-store")], text),
-            "/login" => answer(&[HTML, ("set-cookie", "id=1")], text),
-            "/json" => answer(&[("content-type", "application/json"), private], text),
-            "/coded" => answer(&[HTML, private, ("content-encoding", "gzip")], coded),
-            "/public" => answer(&[HTML, public], text),
-            "/too-long" => answer(&[HTML, public], text.repeat(1000)),
-            _ => answer(&[HTML], text),
+            "/private" => respond(&[HTML, private], text),
+            "/no-store" => respond(&[HTML, ("cache-control", "no-store")], text),
+            "/login" => respond(&[HTML, ("set-cookie", "id=1")], text),
+            "/json" => respond(&[("content-type", "application/json"), private], text),
+            "/coded" => respond(&[HTML, private, ("content-encoding", "gzip")], coded),
+            "/public" => respond(&[HTML, public], text),
+            "/too-long" => respond(&[HTML, public], text.repeat(1000)),
+            _ => respond(&[HTML], text),
         })
     });
     let careful = before(&own, &other, "[cache]\nobject_mib = 1\n");
@@ -606,13 +631,21 @@ async fn private_response_is_compressed_only_if_origin_did() {
         ("/too-long", somebody, true),
     ] {
         let fields = [("accept-encoding", "gzip"), client];
-        let got = get(&careful, target, &fields).await;
-        let want = ["", "gzip"][usize::from(is_coded)];
-        assert_eq!(got.field("content-encoding"), want, "{target} {client:?}");
+        let response = get(&careful, target, &fields).await;
+        let expected = ["", "gzip"][usize::from(is_coded)];
+        assert_eq!(
+            response.field("content-encoding"),
+            expected,
+            "{target} {client:?}"
+        );
         let vary = ["", "accept-encoding"][usize::from(is_coded)];
-        assert_eq!(got.field("vary"), vary, "{target} {client:?}");
-        let got = get(&knowing, target, &fields).await;
-        assert_eq!(got.field("content-encoding"), "gzip", "{target} {client:?}");
+        assert_eq!(response.field("vary"), vary, "{target} {client:?}");
+        let response = get(&knowing, target, &fields).await;
+        assert_eq!(
+            response.field("content-encoding"),
+            "gzip",
+            "{target} {client:?}"
+        );
     }
 }
 
@@ -622,15 +655,22 @@ async fn cookie_variant_is_not_compressed() {
     let other = other();
     let text = html(&other).repeat(20);
     let own = Origin::start(move |_| {
-        let (kept, vary) = (("cache-control", "s-maxage=60"), ("vary", "cookie"));
-        std::future::ready(answer(&[HTML, kept, vary], text.clone()))
+        let (shared, vary) = (("cache-control", "s-maxage=60"), ("vary", "cookie"));
+        std::future::ready(respond(&[HTML, shared, vary], text.clone()))
     });
     let proxy = before(&own, &other, "");
     for status in ["fwd=", "hit"] {
-        for (client, want) in [(("cookie", "id=1"), ""), (("x", "y"), "gzip")] {
-            let got = get(&proxy, "/search", &[("accept-encoding", "gzip"), client]).await;
-            assert!(got.field("cache-status").contains(status), "{got:?}");
-            assert_eq!(got.field("content-encoding"), want, "{status} {client:?}");
+        for (client, expected) in [(("cookie", "id=1"), ""), (("x", "y"), "gzip")] {
+            let response = get(&proxy, "/search", &[("accept-encoding", "gzip"), client]).await;
+            assert!(
+                response.field("cache-status").contains(status),
+                "{response:?}"
+            );
+            assert_eq!(
+                response.field("content-encoding"),
+                expected,
+                "{status} {client:?}"
+            );
         }
     }
 }
@@ -654,7 +694,7 @@ async fn redirect_to_origin_name_becomes_site_name() {
             .to_str()
             .expect("ASCII")
             .to_owned();
-        let mut response = answer(&[], "");
+        let mut response = respond(&[], "");
         *response.status_mut() = StatusCode::FOUND;
         let location = format!("http://{host}/there?x=1");
         response
@@ -666,8 +706,11 @@ async fn redirect_to_origin_name_becomes_site_name() {
         "[listen]\ntls = ['0.0.0.0:443']\n[[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{}'\n",
         origin.address
     ));
-    let got = get(&proxy, "/here", &[]).await;
-    assert_eq!(got.field("location"), "https://www.site.test/there?x=1");
+    let redirect = get(&proxy, "/here", &[]).await;
+    assert_eq!(
+        redirect.field("location"),
+        "https://www.site.test/there?x=1"
+    );
     // To where the client has it from: by that name, at that door.
     for (secure, host, home) in [
         (true, "www.site.test", "https://www.site.test"),
@@ -682,8 +725,8 @@ async fn redirect_to_origin_name_becomes_site_name() {
         let request = Request::get("/here").header("host", host);
         let request = request.extension(arrival).body(Body::empty());
         let request = request.expect("a request");
-        let got = proxy.answer(request, None).await;
-        assert_eq!(got.headers()["location"], format!("{home}/there?x=1"));
+        let redirect = proxy.answer(request, None).await;
+        assert_eq!(redirect.headers()["location"], format!("{home}/there?x=1"));
     }
 }
 
@@ -696,10 +739,12 @@ async fn preserve_host_sends_client_host() {
         origin.address
     ));
     for host in ["www.site.test", "www.site.test:8443"] {
-        let mut asked = Request::get("/a").body(Body::empty()).expect("valid");
+        let mut request = Request::get("/a")
+            .body(Body::empty())
+            .expect("the value is valid");
         let host = http::HeaderValue::from_static(host);
-        asked.headers_mut().insert("host", host.clone());
-        support::answered(&proxy, asked, 1).await;
+        request.headers_mut().insert("host", host.clone());
+        support::collect_response(&proxy, request, 1).await;
         assert_eq!(origin.fields("/a")["host"], host);
     }
 }
@@ -716,12 +761,12 @@ async fn origin_gets_client_address_that_cannot_be_forged() {
         ("accept-encoding", "zstd;q=1, br"),
     ];
     get(&proxy, "/a", &claims).await;
-    let told = origin.fields("/a");
-    assert_eq!(told["x-forwarded-for"], "192.0.2.1");
-    assert_eq!(told["x-forwarded-host"], "www.site.test");
-    assert_eq!(told["accept-encoding"], "br, zstd;q=0.9");
-    assert_eq!(told["cdn-loop"], "www.site.test");
-    assert!(!told.contains_key("forwarded") && !told.contains_key("x-secret"));
+    let headers = origin.fields("/a");
+    assert_eq!(headers["x-forwarded-for"], "192.0.2.1");
+    assert_eq!(headers["x-forwarded-host"], "www.site.test");
+    assert_eq!(headers["accept-encoding"], "br, zstd;q=0.9");
+    assert_eq!(headers["cdn-loop"], "www.site.test");
+    assert!(!headers.contains_key("forwarded") && !headers.contains_key("x-secret"));
     let looped = get(&proxy, "/a?2", &[("cdn-loop", "other, www.site.test;x=1")]).await;
     assert_eq!(looped.status, StatusCode::LOOP_DETECTED);
 }
@@ -734,5 +779,5 @@ async fn unknown_host_is_misdirected() {
     let request = request.body(Body::empty()).expect("a request");
     let response = proxy.answer(request, None).await;
     assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);
-    assert_eq!(origin.asked(), [""; 0]);
+    assert_eq!(origin.request_lines(), [""; 0]);
 }

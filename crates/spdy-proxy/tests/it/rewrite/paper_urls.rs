@@ -8,7 +8,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
 
 use crate::support::{
-    self, Origin, accelerator_of, accelerator_with_literal_urls, answer, get, pages,
+    self, Origin, accelerator_of, accelerator_with_literal_urls, get, pages, respond,
 };
 
 const HTML: (&str, &str) = ("content-type", "text/html");
@@ -27,8 +27,8 @@ fn origins() -> (Origin, Origin) {
     let own = Origin::start(move |request| {
         let page = format!("<img src=http://cdn.test:{port}/a.png?b>");
         std::future::ready(match request.uri().path() {
-            "/" => answer(&[HTML, FRESH], page),
-            _ => answer(&[PNG, FRESH], "the site's own"),
+            "/" => respond(&[HTML, FRESH], page),
+            _ => respond(&[PNG, FRESH], "the site's own"),
         })
     });
     (own, other)

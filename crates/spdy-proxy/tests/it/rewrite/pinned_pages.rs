@@ -5,7 +5,7 @@ use spdy::body::Body;
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_rewrite::reference::integrity::{Digests, matches};
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
+use crate::support::{CollectedResponse, Origin, accelerator_of, get, respond, until, until_some};
 
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 const CSS: (&str, &str) = ("content-type", "text/css");
@@ -33,23 +33,23 @@ fn before(own: &Origin, other: &Origin) -> Proxy {
 
 fn other() -> Origin {
     let anybody = ("access-control-allow-origin", "*");
-    Origin::start(move |_| std::future::ready(answer(&[CSS, FRESH, anybody], SHEET)))
+    Origin::start(move |_| std::future::ready(respond(&[CSS, FRESH, anybody], SHEET)))
 }
 
 /// A site with one page, which pins the sheet at `cdn` and is answered by these fields, or by 304.
 fn site(cdn: &str, freshness: (&'static str, &'static str)) -> Origin {
     let text = page(&format!("'{cdn}/s.css'"), &format!("'{SHEET_SHA256}'"));
     Origin::start(move |request: Request<bytes::Bytes>| {
-        let is_kept = request.headers().contains_key("if-none-match");
-        std::future::ready(match is_kept {
+        let is_revalidation = request.headers().contains_key("if-none-match");
+        std::future::ready(match is_revalidation {
             true => not_modified(freshness),
-            false => answer(&[HTML, ETAG, freshness], text.clone()),
+            false => respond(&[HTML, ETAG, freshness], text.clone()),
         })
     })
 }
 
 fn not_modified(freshness: (&'static str, &'static str)) -> Response<Body> {
-    let mut response = answer(&[ETAG, freshness], "");
+    let mut response = respond(&[ETAG, freshness], "");
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     response
 }
@@ -59,7 +59,7 @@ fn page(href: &str, hash: &str) -> String {
 }
 
 /// The sheet as it is served under the site's name, when that is known here.
-async fn sheet(proxy: &Proxy, other: &Origin) -> (String, Answer) {
+async fn sheet(proxy: &Proxy, other: &Origin) -> (String, CollectedResponse) {
     until("it is fetched ahead", || other.times("/s.css") == 1).await;
     let path = format!("/.spdy/1/-/p/cdn.test~{}/s.css", other.address.port());
     let sheet = get(proxy, &path, &[]).await;
@@ -68,7 +68,7 @@ async fn sheet(proxy: &Proxy, other: &Origin) -> (String, Answer) {
 }
 
 /// The page after `first` as it was rewritten again: in the background, so `first` is served until then.
-async fn rewritten_again(proxy: &Proxy, first: &Answer) -> Answer {
+async fn rewritten_again(proxy: &Proxy, first: &CollectedResponse) -> CollectedResponse {
     until_some("the page is rewritten again", async || {
         let page = get(proxy, "/", &[]).await;
         let cache_status = page.field("cache-status");
@@ -79,13 +79,13 @@ async fn rewritten_again(proxy: &Proxy, first: &Answer) -> Answer {
 }
 
 /// Checks that `page` names the sheet at `path` by the hash of what is served there.
-fn assert_moved(page: &Answer, path: &str, sheet: &Answer) {
+fn assert_rewritten(page: &CollectedResponse, path: &str, sheet: &CollectedResponse) {
     let text = page.text();
     assert!(text.contains(&format!("href=\"{path}\"")), "{text}");
     let hash = text
         .split("integrity=\"")
         .nth(1)
-        .expect("it has another pin");
+        .expect("the page has another pin");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),
@@ -106,7 +106,7 @@ async fn fresh_page_is_refetched_once_pinned_stylesheet_is_known() {
     );
     let (path, sheet) = sheet(&proxy, &other).await;
     let second = rewritten_again(&proxy, &first).await;
-    assert_moved(&second, &path, &sheet);
+    assert_rewritten(&second, &path, &sheet);
     assert_eq!(own.times("/"), 2);
     for _ in 0..3 {
         let hit = get(&proxy, "/", &[]).await;
@@ -118,14 +118,14 @@ async fn fresh_page_is_refetched_once_pinned_stylesheet_is_known() {
     }
     assert_eq!(own.times("/"), 2, "once for what became known");
     // A client that has the first rewriting does not get a 304.
-    let ask = async |etag: &str| get(&proxy, "/", &[("if-none-match", etag)]).await;
-    let again = ask(first.field("etag")).await;
+    let revalidate = async |etag: &str| get(&proxy, "/", &[("if-none-match", etag)]).await;
+    let again = revalidate(first.field("etag")).await;
     assert_eq!(
         (again.status, again.text()),
         (StatusCode::OK, second.text())
     );
     assert_eq!(
-        ask(again.field("etag")).await.status,
+        revalidate(again.field("etag")).await.status,
         StatusCode::NOT_MODIFIED
     );
 }
@@ -140,7 +140,7 @@ async fn revalidated_page_is_refetched_once_pinned_stylesheet_is_known() {
     assert!(first.text().contains(&cdn), "{first:?}");
     let (path, sheet) = sheet(&proxy, &other).await;
     let second = get(&proxy, "/", &[]).await;
-    assert_moved(&second, &path, &sheet);
+    assert_rewritten(&second, &path, &sheet);
     assert!(!own.fields("/").contains_key("if-none-match"));
     let etag = second.field("etag").to_owned();
     for _ in 0..2 {
@@ -165,7 +165,7 @@ async fn page_with_mismatched_pin_is_not_refetched() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let text = page(&format!("{cdn}/s.css"), "sha256-AAAA");
-    let own = Origin::start(move |_| std::future::ready(answer(&[HTML, FRESH], text.clone())));
+    let own = Origin::start(move |_| std::future::ready(respond(&[HTML, FRESH], text.clone())));
     let proxy = before(&own, &other);
     let first = get(&proxy, "/", &[]).await;
     sheet(&proxy, &other).await;
@@ -185,10 +185,10 @@ async fn fresh_page_is_served_if_refetch_fails_or_is_unstorable() {
         let other = other();
         let cdn = format!("http://cdn.test:{}", other.address.port());
         let text = page(&format!("{cdn}/s.css"), SHEET_SHA256);
-        let is_asked_again = std::sync::Arc::new(std::sync::atomic::AtomicBool::default());
+        let is_refetch = std::sync::Arc::new(std::sync::atomic::AtomicBool::default());
         let own = Origin::start(move |_| {
-            let mut response = answer(&[HTML, FRESH], text.clone());
-            if is_asked_again.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            let mut response = respond(&[HTML, FRESH], text.clone());
+            if is_refetch.swap(true, std::sync::atomic::Ordering::SeqCst) {
                 *response.status_mut() = status;
             }
             std::future::ready(response)
@@ -204,7 +204,7 @@ async fn fresh_page_is_served_if_refetch_fails_or_is_unstorable() {
                 "{status}"
             );
         }
-        until("it is asked again", || own.times("/") == 2).await;
+        until("it is requested again", || own.times("/") == 2).await;
         get(&proxy, "/", &[]).await;
         assert_eq!(own.times("/"), 2, "once in a minute");
     }
@@ -225,7 +225,7 @@ async fn page_is_not_refetched_for_uncacheable_request() {
     let with_cookies = get(&proxy, "/", &[("cookie", "a=b")]).await;
     assert_eq!(with_cookies.text(), first.text());
     assert_eq!(own.times("/"), 1);
-    assert_moved(&rewritten_again(&proxy, &first).await, &path, &sheet);
+    assert_rewritten(&rewritten_again(&proxy, &first).await, &path, &sheet);
 }
 
 /// A connection that the page does not need any more is no reason to fetch a fresh page again. A stale page is fetched whole.
@@ -233,13 +233,13 @@ async fn page_is_not_refetched_for_uncacheable_request() {
 async fn preconnect_is_removed_from_revalidated_page() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
-    for (freshness, goes) in [(STALE, true), (FRESH, false)] {
+    for (freshness, is_removed) in [(STALE, true), (FRESH, false)] {
         let text =
             format!("<link rel=preconnect href='{cdn}'><link rel=stylesheet href='{cdn}/s.css'>");
         let own = Origin::start(move |request: Request<bytes::Bytes>| {
             std::future::ready(match request.headers().contains_key("if-none-match") {
                 true => not_modified(freshness),
-                false => answer(&[HTML, ETAG, freshness], text.clone()),
+                false => respond(&[HTML, ETAG, freshness], text.clone()),
             })
         });
         let proxy = before(&own, &other);
@@ -252,7 +252,11 @@ async fn preconnect_is_removed_from_revalidated_page() {
         .await;
         for _ in 0..2 {
             let next = get(&proxy, "/", &[]).await;
-            assert_eq!(!next.text().contains("preconnect"), goes, "{freshness:?}");
+            assert_eq!(
+                !next.text().contains("preconnect"),
+                is_removed,
+                "{freshness:?}"
+            );
         }
     }
 }
@@ -263,16 +267,16 @@ async fn stylesheet_digests_are_known_after_restart() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, FRESH);
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let with_disk = || {
         let proxy = before(&own, &other);
-        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a temporary folder"));
         proxy
     };
     let proxy = with_disk();
     let first = get(&proxy, "/", &[]).await;
     let (path, sheet) = sheet(&proxy, &other).await;
-    let disk = proxy.cache.disk().expect("it has one");
+    let disk = proxy.cache.disk().expect("the cache has a disk tier");
     disk.flush_removals().await;
     let cache = std::sync::Arc::downgrade(&proxy.cache);
     drop(proxy);
@@ -284,8 +288,8 @@ async fn stylesheet_digests_are_known_after_restart() {
         first.text(),
         "it is on the disk"
     );
-    let moved = rewritten_again(&proxy, &first).await;
-    assert_moved(&moved, &path, &sheet);
+    let rewritten = rewritten_again(&proxy, &first).await;
+    assert_rewritten(&rewritten, &path, &sheet);
     assert_eq!((own.times("/"), other.times("/s.css")), (2, 1));
 }
 
@@ -295,8 +299,8 @@ async fn stored_page_pins_rewritten_site_stylesheet_once_known() {
     let other = other();
     let own = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
-            "/own.css" => answer(&[CSS, FRESH], SHEET),
-            _ => answer(&[HTML, FRESH], page("/own.css", SHEET_SHA256)),
+            "/own.css" => respond(&[CSS, FRESH], SHEET),
+            _ => respond(&[HTML, FRESH], page("/own.css", SHEET_SHA256)),
         })
     });
     let proxy = before(&own, &other);
@@ -309,7 +313,7 @@ async fn stored_page_pins_rewritten_site_stylesheet_once_known() {
     let hash = text
         .split("integrity=\"")
         .nth(1)
-        .expect("it has another pin");
+        .expect("the page has another pin");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),
@@ -328,17 +332,17 @@ async fn stored_page_keeps_guarded_pinned_stylesheet_at_host() {
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let policy = ("content-security-policy", "style-src 'self'");
         std::future::ready(match request.uri().path() {
-            "/guarding" => answer(&[HTML, FRESH, policy], "<p>No other sheets"),
-            _ => answer(&[HTML, FRESH], text.clone()),
+            "/guarding" => respond(&[HTML, FRESH, policy], "<p>No other sheets"),
+            _ => respond(&[HTML, FRESH], text.clone()),
         })
     });
     let proxy = before(&own, &other);
     let first = get(&proxy, "/", &[]).await;
     let (path, sheet) = sheet(&proxy, &other).await;
-    let moved = rewritten_again(&proxy, &first).await;
-    assert_moved(&moved, &path, &sheet);
+    let rewritten = rewritten_again(&proxy, &first).await;
+    assert_rewritten(&rewritten, &path, &sheet);
     get(&proxy, "/guarding", &[]).await;
-    let back = rewritten_again(&proxy, &moved).await;
-    assert_eq!(back.text(), first.text());
+    let restored = rewritten_again(&proxy, &rewritten).await;
+    assert_eq!(restored.text(), first.text());
     assert_eq!(own.times("/"), 3);
 }

@@ -4,7 +4,7 @@
 use http::StatusCode;
 use spdy_rewrite::reference::integrity::{Digests, matches};
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, pages, until};
+use crate::support::{CollectedResponse, Origin, accelerator_of, get, pages, respond, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const ONCE: (&str, &str) = ("cache-control", "no-store");
@@ -60,7 +60,12 @@ fn load(destination: &'static str) -> [(&'static str, &'static str); 3] {
     ]
 }
 
-async fn asked(proxy: &Proxy, other: &Origin, path: &str, fields: &[(&str, &str)]) -> Answer {
+async fn get_proxied(
+    proxy: &Proxy,
+    other: &Origin,
+    path: &str,
+    fields: &[(&str, &str)],
+) -> CollectedResponse {
     let port = other.address.port();
     get(
         proxy,
@@ -71,11 +76,11 @@ async fn asked(proxy: &Proxy, other: &Origin, path: &str, fields: &[(&str, &str)
 }
 
 #[track_caller]
-fn is_sent_on(got: &Answer, other: &Origin, path: &str) {
-    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{path}");
-    let there = format!("http://cdn.test:{}{path}", other.address.port());
-    assert_eq!(got.field("location"), there);
-    assert_eq!(got.field("cache-control"), "no-store");
+fn assert_redirected_to_host(response: &CollectedResponse, other: &Origin, path: &str) {
+    assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT, "{path}");
+    let host_url = format!("http://cdn.test:{}{path}", other.address.port());
+    assert_eq!(response.field("location"), host_url);
+    assert_eq!(response.field("cache-control"), "no-store");
 }
 
 #[tokio::test]
@@ -88,24 +93,31 @@ async fn page_with_opaque_origin_is_redirected_to_host() {
             ("sec-fetch-mode", "cors"),
             ("sec-fetch-site", site),
         ];
-        let got = asked(&proxy, &other, "/b.png", &fields).await;
-        is_sent_on(&got, &other, "/b.png");
+        let response = get_proxied(&proxy, &other, "/b.png", &fields).await;
+        assert_redirected_to_host(&response, &other, "/b.png");
         assert_eq!(
-            got.field("access-control-allow-origin"),
+            response.field("access-control-allow-origin"),
             "*",
             "or its hop is not read"
         );
-        assert_eq!(got.field("cross-origin-resource-policy"), "cross-origin");
+        assert_eq!(
+            response.field("cross-origin-resource-policy"),
+            "cross-origin"
+        );
         // A client that would open it, or does not state how it loads it, is not redirected.
         for destination in ["iframe", "document", "worker"] {
             let fields = [("sec-fetch-dest", destination), ("sec-fetch-site", site)];
-            let got = asked(&proxy, &other, "/b.png", &fields).await;
-            assert_eq!(got.status, StatusCode::NOT_FOUND, "{destination}");
+            let response = get_proxied(&proxy, &other, "/b.png", &fields).await;
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{destination}");
         }
-        let got = asked(&proxy, &other, "/b.png", &[("sec-fetch-site", site)]).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND);
+        let response = get_proxied(&proxy, &other, "/b.png", &[("sec-fetch-site", site)]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND);
     }
-    assert_eq!(other.asked(), [""; 0], "nothing is fetched for them");
+    assert_eq!(
+        other.request_lines(),
+        [""; 0],
+        "nothing is fetched for them"
+    );
 }
 
 #[tokio::test]
@@ -114,21 +126,25 @@ async fn excluded_path_redirects_to_host() {
     let proxy = before(&own, &other);
     // A script that was moved names it by a relative URL, or a page of before it was excepted.
     for destination in ["script", "image", "empty"] {
-        let got = asked(&proxy, &other, "/ads/a.js?b=1", &load(destination)).await;
-        is_sent_on(&got, &other, "/ads/a.js?b=1");
+        let response = get_proxied(&proxy, &other, "/ads/a.js?b=1", &load(destination)).await;
+        assert_redirected_to_host(&response, &other, "/ads/a.js?b=1");
         // Whether this is excepted, only the host knows.
-        let got = asked(&proxy, &other, "/img%2Fa.png", &load(destination)).await;
-        is_sent_on(&got, &other, "/img%2Fa.png");
+        let response = get_proxied(&proxy, &other, "/img%2Fa.png", &load(destination)).await;
+        assert_redirected_to_host(&response, &other, "/img%2Fa.png");
     }
     for fields in [&load("document")[..], &load("iframe"), &[]] {
-        let got = asked(&proxy, &other, "/ads/a.js", fields).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "{fields:?}");
+        let response = get_proxied(&proxy, &other, "/ads/a.js", fields).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{fields:?}");
     }
     let port = other.address.port();
     let stranger = format!("/.spdy/1/-/p/stranger.test~{port}/ads/a.js");
-    let got = get(&proxy, &stranger, &load("script")).await;
-    assert_eq!(got.status, StatusCode::NOT_FOUND, "expected no redirect");
-    assert_eq!(other.asked(), [""; 0]);
+    let response = get(&proxy, &stranger, &load("script")).await;
+    assert_eq!(
+        response.status,
+        StatusCode::NOT_FOUND,
+        "expected no redirect"
+    );
+    assert_eq!(other.request_lines(), [""; 0]);
 }
 
 /// Regression: relative loads of a shared host's script, and of a module's data in the parent folder, got 404. For scripts this is still
@@ -139,7 +155,7 @@ async fn relative_load_of_proxied_script_redirects_to_host() {
     let port = other.address.port();
     let own = Origin::start(move |_| {
         let text = format!("<script src='http://shared.test:{port}/ace.js'></script>");
-        std::future::ready(answer(&[HTML, ONCE], text))
+        std::future::ready(respond(&[HTML, ONCE], text))
     });
     let host = |name: &str, more: &str| {
         format!(
@@ -153,30 +169,38 @@ async fn relative_load_of_proxied_script_redirects_to_host() {
         host("cdn.test", "path = '/lib/'"),
     ));
     let page = get(&proxy, "/", &[]).await;
-    let moved = page.text().split('"').nth(1).expect("it is moved");
-    let (beside, _) = moved.rsplit_once('/').expect("a path");
+    let script_path = page
+        .text()
+        .split('"')
+        .nth(1)
+        .expect("the page has a proxied URL");
+    let (beside, _) = script_path.rsplit_once('/').expect("a path");
     let of_folder = format!("/.spdy/1/-/p/cdn.test~{port}");
-    for (asked, destination, host, path) in [
+    for (base, destination, host, path) in [
         (beside, "style", "shared.test", "/skin.css"),
         (beside, "empty", "shared.test", "/mode.json"),
         (&of_folder, "empty", "cdn.test", "/shared/x.json"),
         (&of_folder, "style", "cdn.test", "/lib/skin.css"),
     ] {
-        let target = format!("{asked}{path}?v=1");
-        let got = get(&proxy, &target, &load(destination)).await;
-        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{target}");
-        let there = format!("http://{host}:{port}{path}?v=1");
-        assert_eq!(got.field("location"), there);
+        let target = format!("{base}{path}?v=1");
+        let response = get(&proxy, &target, &load(destination)).await;
+        assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT, "{target}");
+        let host_url = format!("http://{host}:{port}{path}?v=1");
+        assert_eq!(response.field("location"), host_url);
         // A client that would open it, or does not state how it loads it, is not redirected.
         for fields in [&load("document")[..], &load("iframe"), &load("worker")] {
-            let got = get(&proxy, &target, fields).await;
-            assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}: {fields:?}");
+            let response = get(&proxy, &target, fields).await;
+            assert_eq!(
+                response.status,
+                StatusCode::NOT_FOUND,
+                "{target}: {fields:?}"
+            );
         }
-        if asked == beside || path.starts_with("/shared/") {
-            let got = get(&proxy, &target, &load("script")).await;
-            assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}");
-            let got = get(&proxy, &target, &[]).await;
-            assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}");
+        if base == beside || path.starts_with("/shared/") {
+            let response = get(&proxy, &target, &load("script")).await;
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
+            let response = get(&proxy, &target, &[]).await;
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{target}");
         }
     }
     for head in [
@@ -184,23 +208,23 @@ async fn relative_load_of_proxied_script_redirects_to_host() {
         beside.replace("shared.test", "stranger.test"),
         beside.replace("/u", "/k"),
     ] {
-        let got = get(&proxy, &format!("{head}/x.css"), &load("style")).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "{head}");
+        let response = get(&proxy, &format!("{head}/x.css"), &load("style")).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{head}");
     }
-    assert_eq!(other.asked(), [""; 0]);
+    assert_eq!(other.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
 async fn response_without_type_redirects_to_host() {
     let (own, other) = (Origin::start(pages(&[])), other());
     let proxy = before(&own, &other);
-    is_sent_on(
-        &asked(&proxy, &other, "/typeless", &load("image")).await,
+    assert_redirected_to_host(
+        &get_proxied(&proxy, &other, "/typeless", &load("image")).await,
         &other,
         "/typeless",
     );
-    let got = asked(&proxy, &other, "/typeless", &[]).await;
-    assert_eq!(got.status, StatusCode::NOT_FOUND);
+    let response = get_proxied(&proxy, &other, "/typeless", &[]).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -208,13 +232,13 @@ async fn unrewritable_stylesheet_redirects_to_host() {
     let (own, other) = (Origin::start(pages(&[])), other());
     let proxy = before(&own, &other);
     for path in ["/fixed.css", "/coded.css"] {
-        is_sent_on(
-            &asked(&proxy, &other, path, &load("style")).await,
+        assert_redirected_to_host(
+            &get_proxied(&proxy, &other, path, &load("style")).await,
             &other,
             path,
         );
-        let got = asked(&proxy, &other, path, &[]).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "{path}");
+        let response = get_proxied(&proxy, &other, path, &[]).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
     }
 }
 
@@ -227,7 +251,7 @@ fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Orig
         let (path, policy) = policy.copied().unwrap_or_default();
         let policy = policy.replace("{cdn}", &format!("http://cdn.test:{port}"));
         let policy = policy.as_str();
-        let (said, meta) = match path.ends_with("meta") {
+        let (policy, meta) = match path.ends_with("meta") {
             true => ("", policy),
             false => (policy, ""),
         };
@@ -243,10 +267,10 @@ fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Orig
         let fields = [
             HTML,
             ONCE,
-            ("content-security-policy", said),
+            ("content-security-policy", policy),
             ("content-security-policy-report-only", tried),
         ];
-        std::future::ready(answer(&fields, text))
+        std::future::ready(respond(&fields, text))
     })
 }
 
@@ -266,15 +290,15 @@ async fn script_blocked_by_csp_is_not_served_under_site() {
         let proxy = before(&own, &other);
         for harmless in ["/allows", "/strict", "/elsewhere", "/none"] {
             let page = get(&proxy, harmless, &[]).await;
-            let is_moved = matches!(harmless, "/allows" | "/none");
+            let is_rewritten = matches!(harmless, "/allows" | "/none");
             assert_eq!(
                 page.text().contains("src=\"/.spdy/"),
-                is_moved,
+                is_rewritten,
                 "{harmless}"
             );
         }
-        let got = asked(&proxy, &other, "/a.js", &load("script")).await;
-        assert_eq!(got.status, StatusCode::OK, "{guard}");
+        let response = get_proxied(&proxy, &other, "/a.js", &load("script")).await;
+        assert_eq!(response.status, StatusCode::OK, "{guard}");
         // From here on it is not served under the site's name to any client, on whatever page.
         get(&proxy, guard, &[]).await;
         until("the page has come by", || {
@@ -285,19 +309,19 @@ async fn script_blocked_by_csp_is_not_served_under_site() {
                 .is_some()
         })
         .await;
-        is_sent_on(
-            &asked(&proxy, &other, "/a.js", &load("script")).await,
+        assert_redirected_to_host(
+            &get_proxied(&proxy, &other, "/a.js", &load("script")).await,
             &other,
             "/a.js",
         );
-        let got = asked(&proxy, &other, "/a.js", &[]).await;
+        let response = get_proxied(&proxy, &other, "/a.js", &[]).await;
         assert_eq!(
-            got.status,
+            response.status,
             StatusCode::NOT_FOUND,
             "it is kept, and is a script"
         );
-        let got = asked(&proxy, &other, "/b.png", &load("image")).await;
-        assert_eq!(got.status, StatusCode::OK, "a picture runs nothing");
+        let response = get_proxied(&proxy, &other, "/b.png", &load("image")).await;
+        assert_eq!(response.status, StatusCode::OK, "a picture runs nothing");
         let page = get(&proxy, "/allows", &[]).await;
         assert!(!page.text().contains("src=\"/.spdy/"), "{}", page.text());
     }
@@ -307,7 +331,7 @@ async fn script_blocked_by_csp_is_not_served_under_site() {
 #[tokio::test]
 async fn csp_of_skipped_page_allows_rewritten_stylesheets() {
     const POLICY: &str = "content-security-policy";
-    const LEFT: [(&str, &[(&str, &str)]); 6] = [
+    const SKIPPED: [(&str, &[(&str, &str)]); 6] = [
         ("/checkout/", &[HTML]),
         (
             "/fixed",
@@ -332,14 +356,16 @@ async fn csp_of_skipped_page_allows_rewritten_stylesheets() {
     };
     let body = text.clone();
     let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
-        let left = LEFT.iter().find(|(path, _)| *path == request.uri().path());
-        let (path, fields) = left.copied().unwrap_or(("", &[CSS]));
+        let page = SKIPPED
+            .iter()
+            .find(|(path, _)| *path == request.uri().path());
+        let (path, fields) = page.copied().unwrap_or(("", &[CSS]));
         let policy = policy_of(path);
         let mut all = fields.to_vec();
         all.push((POLICY, &policy));
         let sheet = format!("@font-face{{src:url(http://cdn.test:{port}/f.woff)}}");
         let text = if path.is_empty() { sheet } else { body.clone() };
-        std::future::ready(answer(&all, text))
+        std::future::ready(respond(&all, text))
     });
     let proxy = accelerator_of(&format!(
         "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n\
@@ -347,23 +373,27 @@ async fn csp_of_skipped_page_allows_rewritten_stylesheets() {
          [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'font']\n",
         own.address
     ));
-    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/");
+    let proxied_prefix = format!("/.spdy/1/-/p/cdn.test~{port}/");
     let sheet = get(&proxy, "/site.css", &[]).await;
     assert_eq!(
         sheet.text(),
-        format!("@font-face{{src:url({moved}f.woff)}}")
+        format!("@font-face{{src:url({proxied_prefix}f.woff)}}")
     );
-    for (path, _) in LEFT {
-        let came = policy_of(path);
-        let want = match path {
-            "/data.json" => came.clone(),
-            _ => format!("{came} http://www.site.test{moved}"),
+    for (path, _) in SKIPPED {
+        let origin_policy = policy_of(path);
+        let expected = match path {
+            "/data.json" => origin_policy.clone(),
+            _ => format!("{origin_policy} http://www.site.test{proxied_prefix}"),
         };
-        let got = get(&proxy, path, &[]).await;
-        assert_eq!(got.field(POLICY), want, "{path}");
-        assert_eq!(got.text(), text, "{path}");
-        let got = get(&proxy, path, &[("cookie", "spdy=off")]).await;
-        assert_eq!(got.field(POLICY), came, "{path}, as its origin made it");
+        let response = get(&proxy, path, &[]).await;
+        assert_eq!(response.field(POLICY), expected, "{path}");
+        assert_eq!(response.text(), text, "{path}");
+        let response = get(&proxy, path, &[("cookie", "spdy=off")]).await;
+        assert_eq!(
+            response.field(POLICY),
+            origin_policy,
+            "{path}, as its origin made it"
+        );
     }
 }
 
@@ -383,25 +413,29 @@ async fn stylesheet_blocked_by_csp_is_not_served_under_site() {
         let proxy = before(&own, &other);
         for harmless in ["/allows", "/inline", "/tried", "/none"] {
             let page = get(&proxy, harmless, &[]).await;
-            let is_moved = page.text().contains("href=\"/.spdy/");
+            let is_rewritten = page.text().contains("href=\"/.spdy/");
             let is_let_in = ["/allows", "/none"].contains(&harmless);
-            assert_eq!(is_moved, is_let_in, "{harmless}");
+            assert_eq!(is_rewritten, is_let_in, "{harmless}");
         }
-        let got = asked(&proxy, &other, "/s.css", &load("style")).await;
-        assert_eq!(got.status, StatusCode::OK, "{guard}");
+        let response = get_proxied(&proxy, &other, "/s.css", &load("style")).await;
+        assert_eq!(response.status, StatusCode::OK, "{guard}");
         get(&proxy, guard, &[]).await;
         let url = format!("http://www.site.test{guard}");
         until("the page has come by", || {
             proxy.pages.reports.of(&url).is_some()
         })
         .await;
-        let got = asked(&proxy, &other, "/s.css", &load("style")).await;
-        is_sent_on(&got, &other, "/s.css");
-        let got = asked(&proxy, &other, "/s.css", &[]).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "one stored response");
+        let response = get_proxied(&proxy, &other, "/s.css", &load("style")).await;
+        assert_redirected_to_host(&response, &other, "/s.css");
+        let response = get_proxied(&proxy, &other, "/s.css", &[]).await;
+        assert_eq!(
+            response.status,
+            StatusCode::NOT_FOUND,
+            "one stored response"
+        );
         for (path, kind) in [("/a.js", "script"), ("/b.png", "image")] {
-            let got = asked(&proxy, &other, path, &load(kind)).await;
-            assert_eq!(got.status, StatusCode::OK, "{path} is allowed");
+            let response = get_proxied(&proxy, &other, path, &load(kind)).await;
+            assert_eq!(response.status, StatusCode::OK, "{path} is allowed");
         }
         let page = get(&proxy, "/allows", &[]).await;
         assert!(!page.text().contains("href=\"/.spdy/"), "{}", page.text());
@@ -418,18 +452,21 @@ async fn third_party_referrer_follows_page_policy() {
         ("/none", "no-referrer", ""),
         ("/meta", "meta same-origin", ""),
     ];
-    for (path, policy, told) in POLICIES {
+    for (path, policy, expected) in POLICIES {
         let other = other();
         let port = other.address.port();
         let own = Origin::start(move |_| {
-            let (said, meta) = match policy.strip_prefix("meta ") {
+            let (header_policy, meta) = match policy.strip_prefix("meta ") {
                 Some(meta) => ("", meta),
                 None => (policy, ""),
             };
             let text = format!(
                 "<meta name=referrer content='{meta}'><img src='http://cdn.test:{port}/b.png'>"
             );
-            std::future::ready(answer(&[HTML, ONCE, ("referrer-policy", said)], text))
+            std::future::ready(respond(
+                &[HTML, ONCE, ("referrer-policy", header_policy)],
+                text,
+            ))
         });
         let proxy = before(&own, &other);
         get(&proxy, path, &[]).await;
@@ -439,20 +476,20 @@ async fn third_party_referrer_follows_page_policy() {
         })
         .await;
         until("its picture is fetched ahead", || other.times("/b.png") > 0).await;
-        let heard = |path: &str| {
+        let referer = |path: &str| {
             let fields = other.fields(path);
-            fields
-                .get("referer")
-                .map_or(String::new(), |it| it.to_str().expect("ASCII").to_owned())
+            fields.get("referer").map_or(String::new(), |value| {
+                value.to_str().expect("ASCII").to_owned()
+            })
         };
-        assert_eq!(heard("/b.png"), told, "{policy}, ahead");
+        assert_eq!(referer("/b.png"), expected, "{policy}, ahead");
         // As its browser requests it: it takes moved resources for the site's own.
         let mut fields = load("image").to_vec();
         if policy != "no-referrer" {
             fields.push(("referer", &page));
         }
-        asked(&proxy, &other, "/c.png", &fields).await;
-        assert_eq!(heard("/c.png"), told, "{policy}");
+        get_proxied(&proxy, &other, "/c.png", &fields).await;
+        assert_eq!(referer("/c.png"), expected, "{policy}");
     }
 }
 
@@ -463,7 +500,7 @@ async fn error_page_does_not_reset_page_policy() {
     let own = Origin::start(|request: http::Request<bytes::Bytes>| {
         let is_refused = request.headers().contains_key("x-refused");
         let text = ["<meta name=referrer content=same-origin>", "<p>no"];
-        let mut response = answer(&[HTML, ONCE], text[usize::from(is_refused)]);
+        let mut response = respond(&[HTML, ONCE], text[usize::from(is_refused)]);
         if is_refused {
             *response.status_mut() = StatusCode::FORBIDDEN;
         }
@@ -475,7 +512,7 @@ async fn error_page_does_not_reset_page_policy() {
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     let mut fields = load("image").to_vec();
     fields.push(("referer", "http://www.site.test/account"));
-    asked(&proxy, &other, "/c.png", &fields).await;
+    get_proxied(&proxy, &other, "/c.png", &fields).await;
     assert!(!other.fields("/c.png").contains_key("referer"));
 }
 
@@ -485,8 +522,8 @@ async fn pinned_site_stylesheet_is_rewritten_once_known() {
     let own = Origin::start(|request: http::Request<bytes::Bytes>| {
         let text = format!("<link rel=stylesheet integrity='{SHEET_SHA256}' href=/own.css>");
         std::future::ready(match request.uri().path() {
-            "/own.css" => answer(&[CSS, FRESH], SHEET),
-            _ => answer(&[HTML, ONCE], text),
+            "/own.css" => respond(&[CSS, FRESH], SHEET),
+            _ => respond(&[HTML, ONCE], text),
         })
     });
     let proxy = before(&own, &other);
@@ -534,7 +571,7 @@ async fn preconnect_is_removed_once_all_references_are_rewritten() {
         let text = format!("<link rel=preconnect href='{cdn}'><img src='{cdn}/b.png'>{frame}");
         // It is stored, revalidated each time, and never the same.
         let fields = [HTML, ("cache-control", "max-age=0"), ("etag", "\"1\"")];
-        std::future::ready(answer(&fields, text))
+        std::future::ready(respond(&fields, text))
     });
     let proxy = before(&own, &other);
     for (path, stays) in [("/", false), ("/framed", true)] {
@@ -559,24 +596,24 @@ async fn stored_responses_have_usable_validators() {
     let modified = ("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT");
     let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
-            "/plain.css" => answer(&[CSS, FRESH, modified], "p { color: red }"),
-            "/moved.css" => answer(&[CSS, FRESH, modified], SHEET),
-            _ => answer(&[HTML, FRESH], "<img src=http://cdn.test/b.png>"),
+            "/plain.css" => respond(&[CSS, FRESH, modified], "p { color: red }"),
+            "/moved.css" => respond(&[CSS, FRESH, modified], SHEET),
+            _ => respond(&[HTML, FRESH], "<img src=http://cdn.test/b.png>"),
         })
     });
     let proxy = before(&own, &other);
-    for (path, keeps_its_date) in [("/plain.css", true), ("/moved.css", false), ("/", false)] {
+    for (path, keeps_date) in [("/plain.css", true), ("/moved.css", false), ("/", false)] {
         get(&proxy, path, &[]).await;
-        let kept = get(&proxy, path, &[]).await;
-        let date = if keeps_its_date { modified.1 } else { "" };
-        assert_eq!(kept.field("last-modified"), date, "{path}");
-        let tag = kept.field("etag");
+        let response = get(&proxy, path, &[]).await;
+        let date = if keeps_date { modified.1 } else { "" };
+        assert_eq!(response.field("last-modified"), date, "{path}");
+        let tag = response.field("etag");
         assert!(tag.starts_with('"') && tag.len() > 20, "{path}: {tag}");
         let again = get(&proxy, path, &[("if-none-match", tag)]).await;
         assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{path}");
         let other = get(&proxy, path, &[("if-none-match", "\"other\"")]).await;
         assert_eq!(other.status, StatusCode::OK, "{path}");
-        if keeps_its_date {
+        if keeps_date {
             let again = get(&proxy, path, &[("if-modified-since", modified.1)]).await;
             assert_eq!(again.status, StatusCode::NOT_MODIFIED);
         }
@@ -598,12 +635,12 @@ async fn unreachable_third_party_redirects_to_host() {
     // After two failures no request goes to the host for a while. That makes no difference.
     for number in 0..4 {
         let target = format!("/.spdy/1/-/p/down.test~1/{number}.png?q");
-        let got = get(&proxy, &target, &load("image")).await;
-        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{number}");
-        let there = format!("http://down.test:1/{number}.png?q");
-        assert_eq!(got.field("location"), there);
-        assert_eq!(got.field("cache-control"), "no-store");
-        let why = got.field("proxy-status");
+        let response = get(&proxy, &target, &load("image")).await;
+        assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT, "{number}");
+        let host_url = format!("http://down.test:1/{number}.png?q");
+        assert_eq!(response.field("location"), host_url);
+        assert_eq!(response.field("cache-control"), "no-store");
+        let why = response.field("proxy-status");
         let is_resting = why == "spdy; error=destination_unavailable";
         assert!(
             is_resting || why == "spdy; error=connection_refused",
@@ -612,16 +649,20 @@ async fn unreachable_third_party_redirects_to_host() {
         assert!(is_resting == (number > 0), "{number}: {why}");
         // A client that may be opening it as a page is redirected nowhere.
         for fields in [&[][..], &[("sec-fetch-site", "same-origin")]] {
-            let got = get(&proxy, &target, fields).await;
-            assert!(got.status.is_server_error(), "{fields:?}: {}", got.status);
-            assert_eq!(got.field("location"), "");
+            let response = get(&proxy, &target, fields).await;
+            assert!(
+                response.status.is_server_error(),
+                "{fields:?}: {}",
+                response.status
+            );
+            assert_eq!(response.field("location"), "");
         }
     }
     // The address rules deny the other host's address: no client is redirected to it either, however often the URL is requested.
     for number in 0..4 {
         let target = format!("/.spdy/1/-/p/private.test/{number}.png");
-        let got = get(&proxy, &target, &load("image")).await;
-        assert_eq!(got.status, StatusCode::BAD_GATEWAY, "{number}");
-        assert_eq!(got.field("location"), "");
+        let response = get(&proxy, &target, &load("image")).await;
+        assert_eq!(response.status, StatusCode::BAD_GATEWAY, "{number}");
+        assert_eq!(response.field("location"), "");
     }
 }

@@ -9,7 +9,7 @@ use spdy::body::Body;
 use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, pages};
+use crate::support::{CollectedResponse, Origin, accelerator_of, get, pages, respond};
 
 const JS: (&str, &str) = ("content-type", "text/javascript");
 const YEAR: (&str, &str) = ("cache-control", "max-age=31536000, immutable");
@@ -39,13 +39,13 @@ fn before_pages(own: &Origin, other: &Origin) -> Arc<Proxy> {
     ))
 }
 
-fn moved(other: &Origin, target: &str) -> String {
+fn proxied_path(other: &Origin, target: &str) -> String {
     format!("/.spdy/1/-/p/cdn.test~{}{target}", other.address.port())
 }
 
 /// A 302 to `location`.
-fn found(location: &str, fields: &[(&str, &str)]) -> Response<Body> {
-    let mut response = answer(fields, "");
+fn redirect_to(location: &str, fields: &[(&str, &str)]) -> Response<Body> {
+    let mut response = respond(fields, "");
     *response.status_mut() = StatusCode::FOUND;
     let location = location.parse().expect("a URL");
     response.headers_mut().insert("location", location);
@@ -53,17 +53,20 @@ fn found(location: &str, fields: &[(&str, &str)]) -> Response<Body> {
 }
 
 /// The library that is good for a year, where a redirect with these fields led to it.
-async fn led(fields: Fields) -> (Origin, Arc<Proxy>, Answer) {
+async fn get_redirected(fields: Fields) -> (Origin, Arc<Proxy>, CollectedResponse) {
     let other = Origin::start(move |request: Request<Bytes>| async move {
         match request.uri().path() {
-            LATEST => found(TARGET, fields),
-            _ => answer(&[JS, YEAR, ("etag", "\"1.2.3\"")], "library"),
+            LATEST => redirect_to(TARGET, fields),
+            _ => respond(&[JS, YEAR, ("etag", "\"1.2.3\"")], "library"),
         }
     });
     let proxy = before(&other);
-    let got = get(&proxy, &moved(&other, LATEST), &[]).await;
-    assert_eq!((got.status, got.text()), (StatusCode::OK, "library"));
-    (other, proxy, got)
+    let response = get(&proxy, &proxied_path(&other, LATEST), &[]).await;
+    assert_eq!(
+        (response.status, response.text()),
+        (StatusCode::OK, "library")
+    );
+    (other, proxy, response)
 }
 
 #[tokio::test]
@@ -90,15 +93,15 @@ async fn redirected_response_is_fresh_no_longer_than_redirect() {
             "stored",
         ),
     ];
-    for (fields, said, left, status) in rows {
-        let (other, proxy, first) = led(fields).await;
-        let is_told = |got: &Answer| {
-            let control = got.field("cache-control").strip_prefix(said)?;
+    for (fields, directive, lifetimes, status) in rows {
+        let (other, proxy, first) = get_redirected(fields).await;
+        let is_within = |response: &CollectedResponse| {
+            let control = response.field("cache-control").strip_prefix(directive)?;
             let control = control.strip_prefix("max-age=")?;
             let seconds = control.split(',').next()?.parse().ok()?;
-            Some(left.contains(&seconds) && !control.contains("immutable"))
+            Some(lifetimes.contains(&seconds) && !control.contains("immutable"))
         };
-        assert_eq!(is_told(&first), Some(true), "{fields:?}: {first:?}");
+        assert_eq!(is_within(&first), Some(true), "{fields:?}: {first:?}");
         assert!(
             first.field("cache-status").ends_with(status),
             "{fields:?}: {first:?}"
@@ -106,9 +109,9 @@ async fn redirected_response_is_fresh_no_longer_than_redirect() {
         for name in ["expires", "surrogate-key"] {
             assert_eq!(first.field(name), "");
         }
-        let again = get(&proxy, &moved(&other, LATEST), &[]).await;
+        let again = get(&proxy, &proxied_path(&other, LATEST), &[]).await;
         assert_eq!(again.text(), "library");
-        assert_eq!(is_told(&again), Some(true), "{fields:?}: {again:?}");
+        assert_eq!(is_within(&again), Some(true), "{fields:?}: {again:?}");
         let times = if status == "stored" { 1 } else { 2 };
         assert_eq!(
             (other.times(LATEST), other.times(TARGET)),
@@ -120,17 +123,20 @@ async fn redirected_response_is_fresh_no_longer_than_redirect() {
 
 #[tokio::test]
 async fn client_conditions_apply_to_redirected_response() {
-    let (other, proxy, _) = led(&[]).await;
-    let known = [("if-none-match", "\"1.2.3\"")];
-    let known = get(&proxy, &moved(&other, LATEST), &known).await;
-    assert_eq!((known.status, known.text()), (StatusCode::NOT_MODIFIED, ""));
+    let (other, proxy, _) = get_redirected(&[]).await;
+    let not_modified = [("if-none-match", "\"1.2.3\"")];
+    let not_modified = get(&proxy, &proxied_path(&other, LATEST), &not_modified).await;
+    assert_eq!(
+        (not_modified.status, not_modified.text()),
+        (StatusCode::NOT_MODIFIED, "")
+    );
     assert!(!other.fields(LATEST).contains_key("if-none-match"));
     assert!(!other.fields(TARGET).contains_key("if-none-match"));
 }
 
 #[tokio::test]
 async fn purge_of_redirect_target_removes_stored_response() {
-    let (other, proxy, _) = led(&[("cache-control", "max-age=600")]).await;
+    let (other, proxy, _) = get_redirected(&[("cache-control", "max-age=600")]).await;
     let port = other.address.port();
     let purge = |target: &str| {
         let wish = PurgeRequest {
@@ -141,7 +147,7 @@ async fn purge_of_redirect_target_removes_stored_response() {
     };
     assert_eq!(purge("/other.js"), 0);
     assert_eq!(purge(TARGET), 1);
-    get(&proxy, &moved(&other, LATEST), &[]).await;
+    get(&proxy, &proxied_path(&other, LATEST), &[]).await;
     assert_eq!(other.times(LATEST), 2);
     assert_eq!(purge(LATEST), 1);
 }
@@ -149,7 +155,7 @@ async fn purge_of_redirect_target_removes_stored_response() {
 /// A page can read a redirected resource only if each host on the way allows it. A host to which another host redirects gets `Origin:
 /// null`.
 #[tokio::test]
-async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
+async fn cors_response_is_readable_if_every_hop_allows_it() {
     const CORS: [(&str, &str); 3] = [
         ("sec-fetch-dest", "font"),
         ("sec-fetch-mode", "cors"),
@@ -162,17 +168,17 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         let fresh = ("cache-control", "max-age=60");
         let font = ("content-type", "font/woff2");
         match request.uri().path() {
-            "/near" => found("/font", &[fresh, any]),
-            "/far" => found(&format!("http://{far}/font"), &[fresh, any]),
-            "/silent" => found("/font", &[fresh]),
-            _ => answer(&[font, fresh, any], "a font"),
+            "/near" => redirect_to("/font", &[fresh, any]),
+            "/far" => redirect_to(&format!("http://{far}/font"), &[fresh, any]),
+            "/silent" => redirect_to("/font", &[fresh]),
+            _ => respond(&[font, fresh, any], "a font"),
         }
     });
     let proxy = before(&other);
     for (target, origin) in [("/near", "https://www.site.test:8443"), ("/far", "null")] {
-        let got = get(&proxy, &moved(&other, target), &CORS).await;
+        let response = get(&proxy, &proxied_path(&other, target), &CORS).await;
         assert_eq!(
-            (got.status, got.text()),
+            (response.status, response.text()),
             (StatusCode::OK, "a font"),
             "{target}"
         );
@@ -180,12 +186,12 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         assert_eq!(other.fields("/font")["origin"], origin, "{target}");
     }
     // The client states that it reads it, or states nothing and it is a font: but then it may be opening it as a page.
-    for (fields, want) in [
+    for (fields, expected) in [
         (&CORS[..], StatusCode::TEMPORARY_REDIRECT),
         (&[], StatusCode::NOT_FOUND),
     ] {
-        let got = get(&proxy, &moved(&other, "/silent"), fields).await;
-        assert_eq!(got.status, want, "{fields:?}");
+        let response = get(&proxy, &proxied_path(&other, "/silent"), fields).await;
+        assert_eq!(response.status, expected, "{fields:?}");
     }
 }
 
@@ -198,9 +204,9 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
         let fresh = ("cache-control", "max-age=60");
         let any = ("access-control-allow-origin", "*");
         match request.uri().path() {
-            "/far" => found(&format!("http://{far}/library"), &[fresh, any]),
-            "/near" => found("/library", &[fresh, any]),
-            _ => answer(&[JS, fresh, any], "library"),
+            "/far" => redirect_to(&format!("http://{far}/library"), &[fresh, any]),
+            "/near" => redirect_to("/library", &[fresh, any]),
+            _ => respond(&[JS, fresh, any], "library"),
         }
     });
     let port = other.address.port();
@@ -210,7 +216,7 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
             ("content-type", "text/html"),
             ("content-security-policy", &policy),
         ];
-        std::future::ready(answer(&fields, "a page"))
+        std::future::ready(respond(&fields, "a page"))
     });
     let proxy = before_pages(&own, &other);
     // As modules are loaded: an answer that does not state how it is loaded is stored with those that do.
@@ -220,7 +226,7 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
         ("sec-fetch-site", "same-origin"),
     ];
     let status = |target: &'static str, fields: &'static [(&str, &str)]| {
-        let (proxy, target) = (proxy.clone(), moved(&other, target));
+        let (proxy, target) = (proxy.clone(), proxied_path(&other, target));
         async move { get(&proxy, &target, fields).await.status }
     };
     for target in ["/far", "/near"] {
@@ -229,11 +235,11 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
         }
     }
     // What a module imports it names relative to where it came from.
-    let sent_on = get(&proxy, &moved(&other, "/far"), &script).await;
-    assert_eq!(sent_on.status, StatusCode::TEMPORARY_REDIRECT);
+    let redirected = get(&proxy, &proxied_path(&other, "/far"), &script).await;
+    assert_eq!(redirected.status, StatusCode::TEMPORARY_REDIRECT);
     let location = format!("http://cdn.test:{port}/far");
-    assert_eq!(sent_on.field("location"), location);
-    let near = get(&proxy, &moved(&other, "/near"), &script).await;
+    assert_eq!(redirected.field("location"), location);
+    let near = get(&proxy, &proxied_path(&other, "/near"), &script).await;
     assert_eq!(near.text(), "library");
     // A page that lets the first host bring scripts, and not the second.
     get(&proxy, "/", &[]).await;

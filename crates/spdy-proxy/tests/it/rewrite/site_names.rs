@@ -11,7 +11,9 @@ use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::serve::connection::ConnectionHandler;
 
-use crate::support::{self, Answer, Origin, accelerator_of, answered, pages, read_again, until};
+use crate::support::{
+    self, CollectedResponse, Origin, accelerator_of, collect_response, pages, read_again, until,
+};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -27,7 +29,7 @@ fn before(own: &Origin) -> Arc<Proxy> {
 }
 
 /// What a browser at `origin` sees of `target`.
-async fn seen(proxy: &Arc<Proxy>, origin: &str, target: &str) -> Answer {
+async fn get_at(proxy: &Arc<Proxy>, origin: &str, target: &str) -> CollectedResponse {
     let (scheme, authority) = origin.split_once("://").expect("an origin");
     let arrival = RequestInfo {
         protocol: Protocol::Http1,
@@ -36,14 +38,14 @@ async fn seen(proxy: &Arc<Proxy>, origin: &str, target: &str) -> Answer {
     };
     let request = Request::get(target).header("host", authority);
     let request = request.extension(arrival).body(Body::empty());
-    answered(proxy, request.expect("a request"), 1).await
+    collect_response(proxy, request.expect("a request"), 1).await
 }
 
 #[tokio::test]
 async fn resources_under_another_site_name_are_same_site() {
     let html = "<img src=https://site.test/logo.png><img src=https://www.site.test/a.png>";
     let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
-    let page = seen(&before(&own), "https://www.site.test", "/").await;
+    let page = get_at(&before(&own), "https://www.site.test", "/").await;
     assert_eq!(page.text(), html);
 }
 
@@ -63,13 +65,13 @@ async fn page_works_under_each_name_and_port() {
     ];
     for _ in ["fetched", "kept"] {
         for home in homes {
-            let moved = format!("{home}/.spdy/1/-/s/cdn.test/");
-            let page = seen(&proxy, home, "/").await;
+            let proxied_prefix = format!("{home}/.spdy/1/-/s/cdn.test/");
+            let page = get_at(&proxy, home, "/").await;
             let policy = page.field("content-security-policy");
-            assert_eq!(policy, format!("img-src https://cdn.test {moved}"));
+            assert_eq!(policy, format!("img-src https://cdn.test {proxied_prefix}"));
             assert!(
                 page.text()
-                    .ends_with(&format!("<img src=\"{moved}a.png\">"))
+                    .ends_with(&format!("<img src=\"{proxied_prefix}a.png\">"))
             );
         }
     }
@@ -88,7 +90,7 @@ async fn reference_to_another_site_name_is_not_prefetched() {
         ("/b.css", &[css, FRESH], ""),
     ]));
     let proxy = before(&own);
-    seen(&proxy, "https://www.site.test", "/").await;
+    get_at(&proxy, "https://www.site.test", "/").await;
     until("what is its own is fetched", || own.times("/b.css") > 0).await;
     assert_eq!(own.times("/a.css"), 0);
 }
@@ -116,21 +118,21 @@ async fn pinned_stylesheet_of_another_name_is_requested_unrewritten() {
         let text = html.clone();
         let own = Origin::start(move |request: Request<bytes::Bytes>| {
             std::future::ready(match request.uri().path() {
-                "/" => support::answer(&[HTML, FRESH], text.clone()),
-                _ => support::answer(&[("content-type", "text/css"), FRESH], "p { }"),
+                "/" => support::respond(&[HTML, FRESH], text.clone()),
+                _ => support::respond(&[("content-type", "text/css"), FRESH], "p { }"),
             })
         });
-        let page = seen(&before(&own), origin, "/").await;
-        let want = match marked {
+        let page = get_at(&before(&own), origin, "/").await;
+        let expected = match marked {
             Some(marked) => html.replace(href, &format!("\"{marked}?spdy=off\"")),
             None => html,
         };
-        assert_eq!(page.text(), want);
+        assert_eq!(page.text(), expected);
     }
 }
 
 /// The `Link` fields that a browser at `origin` gets with the page over SPDY without pushes.
-async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
+async fn hints(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
     let (_, authority) = origin.split_once("://").expect("an origin");
     let arrival = RequestInfo {
         protocol: Protocol::Spdy(Version::V31),
@@ -140,11 +142,13 @@ async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
     let request = Request::get("/").header("host", authority);
     let request = request.header("accept", "text/html").extension(arrival);
     let request = request.body(Body::empty()).expect("a request");
-    let answer = ConnectionHandler::new(proxy.clone(), None, None)
+    let response = ConnectionHandler::new(proxy.clone(), None, None)
         .answer(request)
         .await;
-    let (head, body) = answer.into_parts();
-    body.collect_up_to(1 << 20).await.expect("it is whole");
+    let (head, body) = response.into_parts();
+    body.collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
     let links = head.headers.get_all("link").into_iter();
     let link = |link: &HeaderValue| link.to_str().expect("ASCII").to_owned();
     links.map(link).collect()
@@ -159,20 +163,21 @@ async fn hints_use_the_requested_site_name() {
     let proxy = before(&own);
     let origins = ["https://www.site.test", "https://site.test"];
     for origin in origins {
-        assert_eq!(told(&proxy, origin).await, [""; 0], "nothing is known");
+        assert_eq!(hints(&proxy, origin).await, [""; 0], "nothing is known");
     }
     for (origin, sheet) in origins.into_iter().zip(["www", "bare"]) {
-        let hint =
-            |url: &str, as_what| format!("<{url}>; rel=\"subresource preload\"; as={as_what}");
-        let want = [
+        let hint = |url: &str, destination| {
+            format!("<{url}>; rel=\"subresource preload\"; as={destination}")
+        };
+        let expected = [
             hint(&format!("/{sheet}.css"), "style"),
             hint("/own.mjs", "script; crossorigin"),
         ];
-        let got = support::until_some("the page is known", async || {
-            let got = told(&proxy, origin).await;
-            (!got.is_empty()).then_some(got)
+        let actual = support::until_some("the page is known", async || {
+            let actual = hints(&proxy, origin).await;
+            (!actual.is_empty()).then_some(actual)
         });
-        assert_eq!(got.await, want, "{origin}");
+        assert_eq!(actual.await, expected, "{origin}");
     }
 }
 
@@ -190,19 +195,23 @@ async fn alt_svc_uses_the_public_port_and_follows_reload() {
     let door = HeaderValue::from_static("h3=\":8443\"; ma=3600");
     let [over_tls, plain] =
         [Some(door), None].map(|door| ConnectionHandler::new(proxy.clone(), None, door));
-    let told = async |visit: &ConnectionHandler| {
+    let alt_svc = async |visit: &ConnectionHandler| {
         let request = Request::get("/").header("host", "www.site.test");
         let request = request.body(Body::empty()).expect("a request");
-        let answer = visit.answer(request).await;
-        let told = answer.headers().get("alt-svc");
-        told.map(|told| told.to_str().expect("text").to_owned())
+        let response = visit.answer(request).await;
+        let alt_svc = response.headers().get("alt-svc");
+        alt_svc.map(|alt_svc| alt_svc.to_str().expect("the value is ASCII").to_owned())
     };
     let at = |port: u16| Some(format!("h3=\":{port}\"; ma=3600"));
-    assert_eq!(told(&over_tls).await, at(443));
-    assert_eq!(told(&plain).await, None, "it is not spoken there");
-    for (port, want) in [("public_port = 444", 444), ("", 8443)] {
+    assert_eq!(alt_svc(&over_tls).await, at(443));
+    assert_eq!(alt_svc(&plain).await, None, "it is not spoken there");
+    for (port, expected) in [("public_port = 444", 444), ("", 8443)] {
         read_again(&proxy, &text(port));
-        assert_eq!(told(&over_tls).await, at(want), "over the same connection");
+        assert_eq!(
+            alt_svc(&over_tls).await,
+            at(expected),
+            "over the same connection"
+        );
     }
 }
 
@@ -215,8 +224,8 @@ async fn resolve_applies_to_site_origin_names() {
             "[upstream.resolve]\n'Origin.site.test' = '127.0.0.1'\n\
              [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.site.test:{port}'\nkeep_host = {keep_host}\n"
         ));
-        let answer = seen(&proxy, "https://www.site.test", "/").await;
-        assert_eq!((answer.status.as_u16(), answer.text()), (200, "found"));
+        let response = get_at(&proxy, "https://www.site.test", "/").await;
+        assert_eq!((response.status.as_u16(), response.text()), (200, "found"));
     }
 }
 
@@ -237,11 +246,11 @@ async fn http_site_urls_on_https_page_use_https() {
     ]));
     let proxy = before(&own);
     for _ in ["fetched", "kept"] {
-        let page = seen(&proxy, "https://www.site.test", "/").await;
-        let want = "<img src=\"/a.png\"><img src=\"https://site.test/b.png\"><a href=http://www.site.test/>";
-        assert_eq!(page.text(), want);
+        let page = get_at(&proxy, "https://www.site.test", "/").await;
+        let expected = "<img src=\"/a.png\"><img src=\"https://site.test/b.png\"><a href=http://www.site.test/>";
+        assert_eq!(page.text(), expected);
         assert_eq!(page.field("link"), "</d.css>; rel=preload; as=style");
-        let sheet = seen(&proxy, "https://www.site.test", "/a.css").await;
+        let sheet = get_at(&proxy, "https://www.site.test", "/a.css").await;
         assert_eq!(sheet.text(), "p { background: url(/c.png) }");
     }
     until("it is fetched ahead", || own.times("/d.css") > 0).await;
@@ -250,12 +259,12 @@ async fn http_site_urls_on_https_page_use_https() {
         .reports
         .of("https://www.site.test/")
         .expect("the page has a report");
-    let report = serde_json::to_value(&report).expect("it is data");
+    let report = serde_json::to_value(&report).expect("the report is JSON");
     assert_eq!(report["aliased"], 0);
     let hosts = &report["hosts"];
     assert_eq!(hosts["http://www.site.test"]["proxied"], 2, "{report}");
     assert_eq!(hosts["http://site.test"]["proxied"], 1, "{report}");
-    let plain = seen(&proxy, "http://www.site.test", "/").await;
+    let plain = get_at(&proxy, "http://www.site.test", "/").await;
     assert_eq!(plain.text(), html, "it came over http itself");
 }
 
@@ -264,12 +273,12 @@ async fn http_site_urls_on_https_page_use_https() {
 async fn redirect_to_http_site_becomes_https() {
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let to = request.uri().query().unwrap_or_default().to_owned();
-        let mut response = support::answer(&[("location", to.as_str())], "");
+        let mut response = support::respond(&[("location", to.as_str())], "");
         *response.status_mut() = http::StatusCode::FOUND;
         std::future::ready(response)
     });
     let proxy = before(&own);
-    for (home, to, want) in [
+    for (home, to, expected) in [
         (
             "https://www.site.test",
             "http://www.site.test/b",
@@ -306,8 +315,8 @@ async fn redirect_to_http_site_becomes_https() {
             "http://elsewhere.test/b",
         ),
     ] {
-        let answer = seen(&proxy, home, &format!("/a?{to}")).await;
-        assert_eq!(answer.field("location"), want, "{home}");
+        let client_response = get_at(&proxy, home, &format!("/a?{to}")).await;
+        assert_eq!(client_response.field("location"), expected, "{home}");
     }
     // It would lead in a circle.
     let circle = Origin::start(pages(&[(
@@ -315,6 +324,6 @@ async fn redirect_to_http_site_becomes_https() {
         &[("location", "http://www.site.test/a")],
         "",
     )]));
-    let answer = seen(&before(&circle), "https://www.site.test", "/a").await;
-    assert_eq!(answer.field("location"), "http://www.site.test/a");
+    let client_response = get_at(&before(&circle), "https://www.site.test", "/a").await;
+    assert_eq!(client_response.field("location"), "http://www.site.test/a");
 }

@@ -32,26 +32,26 @@ use tokio::sync::Semaphore;
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<(String, HeaderMap)>>>,
+    requests: Arc<Mutex<Vec<(String, HeaderMap)>>>,
     pub(crate) open: Arc<AtomicUsize>,
     stop: Latch,
 }
 
 impl Origin {
-    /// Answers by `answer`.
-    pub(crate) fn start<F, A>(answer: F) -> Self
+    /// Answers by `respond`.
+    pub(crate) fn start<F, A>(respond: F) -> Self
     where
         F: Fn(Request<Bytes>) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Response<Body>> + Send + 'static,
     {
-        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = Listener::bind(here).expect("loopback has a free port");
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = Listener::bind(loopback).expect("loopback has a free port");
         let (address, stop) = (listener.address(), Latch::new());
-        let asked: Arc<Mutex<Vec<(String, HeaderMap)>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<(String, HeaderMap)>>> = Arc::default();
         let open: Arc<AtomicUsize> = Arc::default();
-        let (log, count, ended) = (asked.clone(), open.clone(), stop.clone());
+        let (log, count, ended) = (requests.clone(), open.clone(), stop.clone());
         let handler = move |request: Request<Body>| {
-            let (log, count, answer) = (log.clone(), count.clone(), answer.clone());
+            let (log, count, respond) = (log.clone(), count.clone(), respond.clone());
             async move {
                 let (head, body) = request.into_parts();
                 let target = head
@@ -62,7 +62,7 @@ impl Origin {
                 log.lock().unwrap().push((line, head.headers.clone()));
                 count.fetch_add(1, Ordering::SeqCst);
                 let body = body.collect_up_to(1 << 20).await.unwrap_or_default();
-                answer(Request::from_parts(head, body)).await
+                respond(Request::from_parts(head, body)).await
             }
         };
         let handler = Arc::new(handler);
@@ -87,48 +87,55 @@ impl Origin {
         tokio::spawn(serving);
         Self {
             address,
-            asked,
+            requests,
             open,
             stop,
         }
     }
 
     /// The same, but each answer takes a permit of the semaphore, and requests wait until there is one.
-    pub(crate) fn start_held<F>(answer: F) -> (Self, Arc<Semaphore>)
+    pub(crate) fn start_gated<F>(respond: F) -> (Self, Arc<Semaphore>)
     where
         F: Fn(Request<Bytes>) -> Response<Body> + Clone + Send + Sync + 'static,
     {
         let gate = Arc::new(Semaphore::new(0));
-        let held = gate.clone();
+        let permits = gate.clone();
         let origin = Self::start(move |request| {
-            let (held, answer) = (held.clone(), answer.clone());
+            let (permits, respond) = (permits.clone(), respond.clone());
             async move {
-                held.acquire().await.expect("it is open").forget();
-                answer(request)
+                permits
+                    .acquire()
+                    .await
+                    .expect("the semaphore is never closed")
+                    .forget();
+                respond(request)
             }
         });
         (origin, gate)
     }
 
     /// The request lines so far.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().map(|(line, _)| line.clone()).collect()
+    pub(crate) fn request_lines(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
+        requests.iter().map(|(line, _)| line.clone()).collect()
     }
 
     /// How many requests it got for `target`.
     pub(crate) fn times(&self, target: &str) -> usize {
         let line = format!("GET {target}");
-        self.asked().iter().filter(|asked| **asked == line).count()
+        self.request_lines()
+            .iter()
+            .filter(|request_line| **request_line == line)
+            .count()
     }
 
     /// The fields of the last request for `target`.
     pub(crate) fn fields(&self, target: &str) -> HeaderMap {
         let line = format!("GET {target}");
-        let asked = self.asked.lock().unwrap();
-        let mut all = asked.iter().rev();
-        let found = all.find(|(asked, _)| *asked == line);
-        found
+        let requests = self.requests.lock().unwrap();
+        let mut all = requests.iter().rev();
+        let request = all.find(|(requests, _)| *requests == line);
+        request
             .unwrap_or_else(|| panic!("{target} was not asked for"))
             .1
             .clone()
@@ -155,7 +162,7 @@ pub(crate) fn accelerator(own: &Origin, more: &str) -> Arc<Proxy> {
 
 /// What capabilities are made with.
 pub(crate) fn keys() -> Keys {
-    Keys::from_secrets(&[7; 32], None).expect("it is long enough")
+    Keys::from_secrets(&[7; 32], None).expect("the secret is long enough")
 }
 
 /// The accelerator that `text` configures.
@@ -172,7 +179,7 @@ type Compile = fn(&Config, &Keys) -> Result<Sites, SiteError>;
 
 fn accelerator_with(text: &str, compile: Compile) -> Arc<Proxy> {
     let runtime = runtime();
-    let (config, sites, upstream) = made(text, compile, &runtime);
+    let (config, sites, upstream) = compile_parts(text, compile, &runtime);
     Proxy::new(
         sites,
         upstream,
@@ -185,11 +192,15 @@ fn accelerator_with(text: &str, compile: Compile) -> Arc<Proxy> {
 
 /// `proxy` goes on as `text` configures it.
 pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
-    let (_, sites, upstream) = made(text, Sites::compile, &runtime());
+    let (_, sites, upstream) = compile_parts(text, Sites::compile, &runtime());
     proxy.replace(sites, upstream);
 }
 
-fn made(text: &str, compile: Compile, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
+fn compile_parts(
+    text: &str,
+    compile: Compile,
+    runtime: &SharedRuntime,
+) -> (Config, Sites, Upstream) {
     let config = Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let sites = compile(&config, &keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(SystemNetwork);
@@ -215,40 +226,43 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Panics
 ///
-/// With `what`, after a minute.
-pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
-    until_some(what, async || is_so().then_some(())).await;
+/// With `condition`, after a minute.
+pub(crate) async fn until(condition: &str, is_so: impl Fn() -> bool) {
+    until_some(condition, async || is_so().then_some(())).await;
 }
 
 /// The first result of `attempt`, for conditions without a notification.
 ///
 /// # Panics
 ///
-/// With `what`, after a minute.
-pub(crate) async fn until_some<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> T {
+/// With `condition`, after a minute.
+pub(crate) async fn until_some<T>(condition: &str, attempt: impl AsyncFn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(got) = attempt().await {
-            return got;
+        if let Some(result) = attempt().await {
+            return result;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "waited in vain until {condition}"
+        );
         tokio::task::yield_now().await;
     }
 }
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CollectedResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     /// `Err` if it broke off.
     pub(crate) body: Result<Bytes, String>,
 }
 
-impl Answer {
+impl CollectedResponse {
     pub(crate) fn text(&self) -> &str {
         let body = self.body.as_ref().expect("a whole body");
-        std::str::from_utf8(body).expect("text")
+        std::str::from_utf8(body).expect("the text is UTF-8")
     }
 
     pub(crate) fn field(&self, name: &str) -> &str {
@@ -258,32 +272,40 @@ impl Answer {
 }
 
 /// Requests `target` of the site.
-pub(crate) async fn get(proxy: &Arc<Proxy>, target: &str, fields: &[(&str, &str)]) -> Answer {
-    ask(proxy, Method::GET, target, fields, "").await
+pub(crate) async fn get(
+    proxy: &Arc<Proxy>,
+    target: &str,
+    fields: &[(&str, &str)],
+) -> CollectedResponse {
+    send_request(proxy, Method::GET, target, fields, "").await
 }
 
-pub(crate) async fn ask(
+pub(crate) async fn send_request(
     proxy: &Arc<Proxy>,
     method: Method,
     target: &str,
     fields: &[(&str, &str)],
     body: &'static str,
-) -> Answer {
+) -> CollectedResponse {
     let mut request = Request::builder().method(method).uri(target);
     request = request.header("host", "www.site.test");
     for (name, value) in fields {
         request = request.header(*name, *value);
     }
     let request = request.body(Body::from(body)).expect("a request");
-    answered(proxy, request, 1).await
+    collect_response(proxy, request, 1).await
 }
 
 /// The answer to `request` of a client whose address ends with `from`.
-pub(crate) async fn answered(proxy: &Arc<Proxy>, request: Request<Body>, from: u8) -> Answer {
+pub(crate) async fn collect_response(
+    proxy: &Arc<Proxy>,
+    request: Request<Body>,
+    from: u8,
+) -> CollectedResponse {
     let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, from)));
     let (head, body) = proxy.answer(request, from).await.into_parts();
     let body = body.collect_up_to(1 << 26).await;
-    Answer {
+    CollectedResponse {
         status: head.status,
         headers: head.headers,
         body: body.map_err(|error| error.to_string()),
@@ -291,7 +313,7 @@ pub(crate) async fn answered(proxy: &Arc<Proxy>, request: Request<Body>, from: u
 }
 
 /// A plain answer.
-pub(crate) fn answer(fields: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Body> {
+pub(crate) fn respond(fields: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::builder();
     for (name, value) in fields {
         response = response.header(*name, *value);
@@ -322,9 +344,9 @@ pub(crate) fn pages(
             .path_and_query()
             .map_or("/", |target| target.as_str());
         std::future::ready(match all.get(target) {
-            Some((fields, body)) => answer(fields, *body),
+            Some((fields, body)) => respond(fields, *body),
             None => {
-                let mut response = answer(&[], "no such thing");
+                let mut response = respond(&[], "no such thing");
                 *response.status_mut() = StatusCode::NOT_FOUND;
                 response
             }

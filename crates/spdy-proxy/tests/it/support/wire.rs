@@ -40,9 +40,9 @@ impl Network for Pipes {
 
     fn connect(&self, _: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let (near, far) = duplex(PIPE_BYTES);
-        let sent = self.0.send(far);
+        let result = self.0.send(far);
         Box::pin(async move {
-            sent.map_err(|_| io::ErrorKind::ConnectionRefused)?;
+            result.map_err(|_| io::ErrorKind::ConnectionRefused)?;
             Ok(Box::new(near) as BoxIo)
         })
     }
@@ -66,7 +66,7 @@ impl Between {
             None => [more, site].concat(),
         };
         let config = Config::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("the secret is long enough");
         let sites = Sites::compile(&config, &keys).expect("valid sites");
         let clock = Clock::default();
         let runtime = SharedRuntime::new(clock.clone());
@@ -126,11 +126,11 @@ impl Between {
     }
 
     /// Answers all later requests to the origin with `handler`.
-    pub(crate) fn answer_by(&mut self, handler: impl Handler) {
-        let mut asked = std::mem::replace(&mut self.origin, mpsc::unbounded_channel().1);
+    pub(crate) fn serve_origin(&mut self, handler: impl Handler) {
+        let mut connections = std::mem::replace(&mut self.origin, mpsc::unbounded_channel().1);
         let (handler, runtime, stop) = (Arc::new(handler), self.runtime.clone(), self.stop.clone());
         tokio::spawn(async move {
-            while let Some(io) = asked.recv().await {
+            while let Some(io) = connections.recv().await {
                 let (handler, runtime, stop) = (handler.clone(), runtime.clone(), stop.clone());
                 tokio::spawn(async move {
                     let (io, options) = (Box::new(io) as BoxIo, ServerOptions::default());
@@ -144,7 +144,7 @@ impl Between {
     }
 
     /// The next connection to the origin.
-    pub(crate) async fn asked(&mut self) -> DuplexStream {
+    pub(crate) async fn next_connection(&mut self) -> DuplexStream {
         self.origin.recv().await.expect("a request arrives")
     }
 
@@ -163,13 +163,13 @@ impl Between {
     }
 
     /// What comes within ten minutes; all there is if it ends before.
-    pub(crate) async fn what_comes(&self, io: &mut DuplexStream) -> String {
-        let mut got = Vec::new();
+    pub(crate) async fn read_available(&self, io: &mut DuplexStream) -> String {
+        let mut received = Vec::new();
         {
-            let reading = pin!(io.read_to_end(&mut got));
+            let reading = pin!(io.read_to_end(&mut received));
             select(reading, pin!(self.clock.advance(PATIENCE))).await;
         }
-        String::from_utf8_lossy(&got).into_owned()
+        String::from_utf8_lossy(&received).into_owned()
     }
 }
 
@@ -179,9 +179,9 @@ pub(crate) async fn head(io: &mut DuplexStream) -> String {
     while !head.ends_with(b"\r\n\r\n") {
         head.push(io.read_u8().await.expect("the head continues"));
     }
-    String::from_utf8(head).expect("text")
+    String::from_utf8(head).expect("the text is UTF-8")
 }
 
 pub(crate) async fn write(io: &mut DuplexStream, text: &str) {
-    io.write_all(text.as_bytes()).await.expect("it is taken");
+    io.write_all(text.as_bytes()).await.expect("the peer reads");
 }

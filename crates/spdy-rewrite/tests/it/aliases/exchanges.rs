@@ -9,22 +9,26 @@ use crate::support::aliases::{name_of, opened, rules};
 use crate::support::fields::fields;
 
 /// The request that widgets.test gets for a `method` with these fields, or the name of the refusal.
-fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'static str> {
+fn upstream_lines(
+    method: Method,
+    target: &str,
+    lines: &[&str],
+) -> Result<Vec<String>, &'static str> {
     let rules = rules();
-    let moved = opened(&rules, target);
-    let named = rules.alias_of(moved.url()).unwrap();
+    let alias_url = opened(&rules, target);
+    let alias = rules.alias_of(alias_url.url()).unwrap();
     let lines: Vec<_> = lines
         .iter()
-        .map(|line| line.replace("{widgets}", named.origin()))
+        .map(|line| line.replace("{widgets}", alias.origin()))
         .collect();
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
     let mut request = Request::new(());
     *request.method_mut() = method;
     *request.headers_mut() = fields(&lines);
-    let upstream = alias_request::request(&rules, named, &moved, &request);
+    let upstream = alias_request::request(&rules, alias, &alias_url, &request);
     let upstream = upstream.map_err(|refusal| refusal.name())?;
-    let told = upstream.headers.iter();
-    let mut told: Vec<_> = told
+    let sorted_lines = upstream.headers.iter();
+    let mut sorted_lines: Vec<_> = sorted_lines
         .filter(|(name, _)| {
             !matches!(
                 name.as_str(),
@@ -33,15 +37,15 @@ fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'
         })
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
         .collect();
-    told.sort();
-    Ok(told)
+    sorted_lines.sort();
+    Ok(sorted_lines)
 }
 
 const WIDGET: &str = "https://widgets.test/w";
 
 #[test]
 fn alias_request_has_origin_but_no_identity() {
-    let told = asked(
+    let lines = upstream_lines(
         Method::GET,
         WIDGET,
         &[
@@ -55,12 +59,12 @@ fn alias_request_has_origin_but_no_identity() {
             "sec-fetch-site: cross-site",
         ],
     );
-    let want = [
+    let expected = [
         "origin: https://www.site.test",
         "referer: https://www.site.test/",
     ];
-    assert_eq!(told.unwrap(), want);
-    let told = asked(
+    assert_eq!(lines.unwrap(), expected);
+    let lines = upstream_lines(
         Method::GET,
         WIDGET,
         &[
@@ -69,13 +73,13 @@ fn alias_request_has_origin_but_no_identity() {
             "sec-fetch-dest: font",
         ],
     );
-    let want = [
+    let expected = [
         "origin: https://widgets.test",
         "referer: https://widgets.test/",
     ];
-    assert_eq!(told.unwrap(), want);
-    let told = asked(Method::GET, WIDGET, &["origin: null", "referer: null"]);
-    assert_eq!(told.unwrap(), ["origin: null"]);
+    assert_eq!(lines.unwrap(), expected);
+    let lines = upstream_lines(Method::GET, WIDGET, &["origin: null", "referer: null"]);
+    assert_eq!(lines.unwrap(), ["origin: null"]);
 }
 
 #[test]
@@ -87,16 +91,16 @@ fn document_forms_and_scripts_keep_content_headers() {
         "x-own: y",
         "cookie: a=b",
     ];
-    let told = asked(Method::POST, WIDGET, &lines).unwrap();
-    let want = [
+    let forwarded = upstream_lines(Method::POST, WIDGET, &lines).unwrap();
+    let expected = [
         "content-type: application/json",
         "origin: https://widgets.test",
         "x-requested-with: x",
     ];
-    assert_eq!(told, want);
+    assert_eq!(forwarded, expected);
     let pictures = "https://pictures.test:8443/pub/a";
-    assert_eq!(asked(Method::POST, pictures, &[]), Err("method"));
-    assert_eq!(asked(Method::TRACE, WIDGET, &[]), Err("method"));
+    assert_eq!(upstream_lines(Method::POST, pictures, &[]), Err("method"));
+    assert_eq!(upstream_lines(Method::TRACE, WIDGET, &[]), Err("method"));
 }
 
 #[test]
@@ -107,27 +111,27 @@ fn unknown_requester_cannot_change_anything() {
             &["origin: null"],
             &["referer: https://www.site.test/"],
         ] {
-            let told = asked(method.clone(), WIDGET, lines);
-            assert_eq!(told, Err("unknown-requester"), "{method} {lines:?}");
+            let result = upstream_lines(method.clone(), WIDGET, lines);
+            assert_eq!(result, Err("unknown-requester"), "{method} {lines:?}");
         }
         for origin in ["origin: {widgets}", "origin: https://www.site.test"] {
-            assert!(asked(method.clone(), WIDGET, &[origin]).is_ok());
+            assert!(upstream_lines(method.clone(), WIDGET, &[origin]).is_ok());
         }
     }
-    assert!(asked(Method::OPTIONS, WIDGET, &["origin: null"]).is_ok());
+    assert!(upstream_lines(Method::OPTIONS, WIDGET, &["origin: null"]).is_ok());
 }
 
 #[test]
 fn script_headers_are_forwarded_up_to_a_limit() {
-    let wanted = |target: &str, lines: &[&str]| {
+    let script_headers = |target: &str, lines: &[&str]| {
         let rules = rules();
-        let moved = opened(&rules, target);
-        let named = rules.alias_of(moved.url()).unwrap();
+        let alias_url = opened(&rules, target);
+        let alias = rules.alias_of(alias_url.url()).unwrap();
         let mut request = Request::new(());
         *request.headers_mut() = fields(lines);
-        let upstream = alias_request::request(&rules, named, &moved, &request).unwrap();
-        let said = |name: &str| upstream.headers.get(name).cloned();
-        (said("accept").unwrap(), said("x-requested-with"))
+        let upstream = alias_request::request(&rules, alias, &alias_url, &request).unwrap();
+        let header = |name: &str| upstream.headers.get(name).cloned();
+        (header("accept").unwrap(), header("x-requested-with"))
     };
     let long = format!("accept: {}", "a".repeat(257));
     let fetch = [
@@ -135,16 +139,19 @@ fn script_headers_are_forwarded_up_to_a_limit() {
         "accept: text/csv",
         "x-requested-with: x",
     ];
-    let (accept, with) = wanted(WIDGET, &fetch);
+    let (accept, with) = script_headers(WIDGET, &fetch);
     assert_eq!(
         (accept.as_bytes(), with.unwrap().as_bytes()),
         (&b"text/csv"[..], &b"x"[..])
     );
-    assert_eq!(wanted(WIDGET, &["sec-fetch-dest: empty", &long]).0, "*/*");
-    let image = ["sec-fetch-dest: image", "accept: text/csv"];
-    assert_eq!(wanted(WIDGET, &image).0, "image/*,*/*;q=0.8");
     assert_eq!(
-        wanted("https://pictures.test:8443/pub/a", &fetch),
+        script_headers(WIDGET, &["sec-fetch-dest: empty", &long]).0,
+        "*/*"
+    );
+    let image = ["sec-fetch-dest: image", "accept: text/csv"];
+    assert_eq!(script_headers(WIDGET, &image).0, "image/*,*/*;q=0.8");
+    assert_eq!(
+        script_headers("https://pictures.test:8443/pub/a", &fetch),
         ("*/*".parse().unwrap(), None)
     );
 }
@@ -170,22 +177,31 @@ fn unexpected_load_of_alias_is_refused() {
         (pictures, "sec-fetch-dest: script", "kind-not-listed"),
         (pictures, "sec-fetch-dest: worker", "kind-not-listed"),
     ] {
-        assert_eq!(asked(Method::GET, target, &[line]), Err(why), "{line}");
+        assert_eq!(
+            upstream_lines(Method::GET, target, &[line]),
+            Err(why),
+            "{line}"
+        );
     }
     let frame = ["sec-fetch-dest: iframe", "sec-fetch-mode: navigate"];
-    assert_eq!(asked(Method::GET, WIDGET, &frame), Ok(Vec::new()));
+    assert_eq!(upstream_lines(Method::GET, WIDGET, &frame), Ok(Vec::new()));
 }
 
 /// What becomes of an answer with these fields to a load with these: its head, or the name of what came instead.
-fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<HeaderMap, String> {
+fn sanitized_headers(
+    target: &str,
+    load: &[&str],
+    status: u16,
+    lines: &[&str],
+) -> Result<HeaderMap, String> {
     let rules = rules();
-    let moved = opened(&rules, target);
-    let named = rules.alias_of(moved.url()).unwrap();
+    let alias_url = opened(&rules, target);
+    let alias = rules.alias_of(alias_url.url()).unwrap();
     let mut request = Request::new(());
     *request.headers_mut() = fields(load);
-    let upstream = alias_request::request(&rules, named, &moved, &request).unwrap();
+    let upstream = alias_request::request(&rules, alias, &alias_url, &request).unwrap();
     let status = StatusCode::from_u16(status).unwrap();
-    match sanitize_response::sanitize(&rules, &moved, upstream.load, status, &fields(lines)) {
+    match sanitize_response::sanitize(&rules, &alias_url, upstream.load, status, &fields(lines)) {
         SanitizedResponse::Serve(head) => Ok(head),
         SanitizedResponse::StatusOnly(status) => Err(status.as_str().to_owned()),
         SanitizedResponse::Redirect(location) => Err(location),
@@ -196,7 +212,7 @@ fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<
 #[test]
 fn alias_cannot_set_zone_wide_headers() {
     let widgets = name_of(&rules(), "widgets.test");
-    let head = answered(
+    let head = sanitized_headers(
         WIDGET,
         &["sec-fetch-dest: iframe"],
         200,
@@ -223,7 +239,7 @@ fn alias_cannot_set_zone_wide_headers() {
     let head = head.unwrap();
     let mut names: Vec<_> = head.keys().map(HeaderName::as_str).collect();
     names.sort_unstable();
-    let want = [
+    let expected = [
         "access-control-allow-origin",
         "content-security-policy",
         "content-type",
@@ -231,7 +247,7 @@ fn alias_cannot_set_zone_wide_headers() {
         "timing-allow-origin",
         "x-frame-options",
     ];
-    assert_eq!(names, want);
+    assert_eq!(names, expected);
     assert_eq!(head["access-control-allow-origin"], widgets);
     assert_eq!(head["timing-allow-origin"], widgets);
     assert_eq!(head["cross-origin-resource-policy"], "same-origin");
@@ -240,7 +256,7 @@ fn alias_cannot_set_zone_wide_headers() {
         "content-type: application/json",
         "access-control-allow-origin: https://pictures.test:8443",
     ];
-    let head = answered(WIDGET, &[], 200, &to_other).unwrap();
+    let head = sanitized_headers(WIDGET, &[], 200, &to_other).unwrap();
     let pictures = name_of(&rules(), "pictures.test:8443");
     assert_eq!(head["access-control-allow-origin"], pictures);
 }
@@ -249,11 +265,11 @@ fn alias_cannot_set_zone_wide_headers() {
 fn alias_without_documents_is_sandboxed_with_nosniff() {
     let pictures = "https://pictures.test:8443/pub/a";
     let svg = ["content-type: image/svg+xml", "content-security-policy: x"];
-    let head = answered(pictures, &[], 200, &svg).unwrap();
+    let head = sanitized_headers(pictures, &[], 200, &svg).unwrap();
     let policy = head["content-security-policy"].to_str().unwrap();
     assert!(policy.starts_with("sandbox"), "{policy}");
     assert_eq!(head["x-content-type-options"], "nosniff");
-    let refused = answered(pictures, &[], 200, &["content-type: text/html"]);
+    let refused = sanitized_headers(pictures, &[], 200, &["content-type: text/html"]);
     assert_eq!(refused.unwrap_err(), "type");
 }
 
@@ -262,7 +278,7 @@ fn alias_resource_policy_is_enforced() {
     let image = "content-type: image/png";
     for policy in ["same-site", "same-origin"] {
         let policy = format!("cross-origin-resource-policy: {policy}");
-        let to = |load: &[&str]| answered(WIDGET, load, 200, &[image, &policy]);
+        let to = |load: &[&str]| sanitized_headers(WIDGET, load, 200, &[image, &policy]);
         let of_site = ["sec-fetch-dest: image", "sec-fetch-site: cross-site"];
         assert_eq!(to(&of_site).unwrap_err(), WIDGET);
         // Another name's document is none of its site.
@@ -279,7 +295,7 @@ fn alias_resource_policy_is_enforced() {
         assert!(to(&["sec-fetch-dest: iframe", of_site[1]]).is_ok());
     }
     let open = [image, "cross-origin-resource-policy: cross-origin"];
-    let head = answered(WIDGET, &["sec-fetch-dest: image"], 200, &open).unwrap();
+    let head = sanitized_headers(WIDGET, &["sec-fetch-dest: image"], 200, &open).unwrap();
     assert_eq!(head["cross-origin-resource-policy"], "cross-origin");
 }
 
@@ -291,7 +307,7 @@ fn alias_redirects_go_to_the_browser() {
     let loaded = ["sec-fetch-dest: image"];
     let to = |load: &[&str], location: &str| {
         let location = format!("location: {location}");
-        let head = answered("https://widgets.test/a/b", load, 302, &[&location])?;
+        let head = sanitized_headers("https://widgets.test/a/b", load, 302, &[&location])?;
         Ok::<_, String>(head["location"].to_str().unwrap().to_owned())
     };
     assert_eq!(to(&[], "c?d#e").unwrap(), format!("{widgets}/a/c?d#e"));
@@ -308,10 +324,10 @@ fn alias_redirects_go_to_the_browser() {
         "location",
         "an open redirect"
     );
-    let moved = "https://cdn.test/x";
+    let listed_url = "https://cdn.test/x";
     assert_eq!(
-        to(&loaded, moved).unwrap(),
-        moved,
+        to(&loaded, listed_url).unwrap(),
+        listed_url,
         "never under the site's name"
     );
     for bad in ["javascript:alert(1)", "https://a@widgets.test/", "data:,x"] {
@@ -322,21 +338,30 @@ fn alias_redirects_go_to_the_browser() {
 #[test]
 fn alias_errors_have_bodies_only_with_documents() {
     let html = ["content-type: text/html"];
-    assert!(answered(WIDGET, &["sec-fetch-dest: iframe"], 404, &html).is_ok());
-    let image = answered(WIDGET, &["sec-fetch-dest: image"], 404, &html);
+    assert!(sanitized_headers(WIDGET, &["sec-fetch-dest: iframe"], 404, &html).is_ok());
+    let image = sanitized_headers(WIDGET, &["sec-fetch-dest: image"], 404, &html);
     assert_eq!(image.unwrap_err(), "404");
-    assert_eq!(answered(WIDGET, &[], 401, &html).unwrap_err(), "401");
-    assert!(answered(WIDGET, &[], 204, &[]).is_ok());
+    assert_eq!(
+        sanitized_headers(WIDGET, &[], 401, &html).unwrap_err(),
+        "401"
+    );
+    assert!(sanitized_headers(WIDGET, &[], 204, &[]).is_ok());
 }
 
 #[test]
 fn response_without_type_is_for_documents_only() {
     for load in ["sec-fetch-dest: empty", "sec-fetch-dest: iframe"] {
-        assert!(answered(WIDGET, &[load], 200, &[]).is_ok(), "{load}");
+        assert!(
+            sanitized_headers(WIDGET, &[load], 200, &[]).is_ok(),
+            "{load}"
+        );
     }
     // The browser finds out at the host itself.
-    let image = answered(WIDGET, &["sec-fetch-dest: image"], 200, &[]);
+    let image = sanitized_headers(WIDGET, &["sec-fetch-dest: image"], 200, &[]);
     assert_eq!(image.unwrap_err(), WIDGET);
     let pictures = "https://pictures.test:8443/pub/a";
-    assert_eq!(answered(pictures, &[], 200, &[]).unwrap_err(), "type");
+    assert_eq!(
+        sanitized_headers(pictures, &[], 200, &[]).unwrap_err(),
+        "type"
+    );
 }

@@ -60,30 +60,30 @@ fn withheld_alias_opens_but_is_not_written() {
     let widgets = url("https://widgets.test/a.png");
     let name = name_of(&all, "widgets.test");
     let name = name.strip_prefix("https://").unwrap();
-    let its = all.aliases().filter(|it| it.host() == "widgets.test");
-    let withheld = its.map(|it| it.name().to_owned()).collect();
+    let aliases = all.aliases().filter(|alias| alias.host() == "widgets.test");
+    let withheld = aliases.map(|alias| alias.name().to_owned()).collect();
     let rules = all.without_aliases(&withheld);
     for kind in [Kind::Image, Kind::Script, Kind::Document, Kind::Worker] {
         for finder in [ReferenceSource::Site, ReferenceSource::Alias] {
-            let left = Verdict::Skip(SkipReason::NoCertificate);
-            assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
+            let skipped = Verdict::Skip(SkipReason::NoCertificate);
+            assert_eq!(rules.verdict(&widgets, kind, finder), skipped, "{kind}");
         }
     }
     let named = rules.named(name).expect("a response");
     assert!(rules.open_alias(named, "/a.png").is_ok());
     let pictures = url("https://pictures.test:8443/pub/a.png");
-    let moved = |rules: &Rules, url| rules.verdict(url, Kind::Image, ReferenceSource::Site);
-    assert_eq!(moved(&rules, &pictures), moved(&all, &pictures));
+    let verdict = |rules: &Rules, url| rules.verdict(url, Kind::Image, ReferenceSource::Site);
+    assert_eq!(verdict(&rules, &pictures), verdict(&all, &pictures));
     let unnamed = url("https://cdn.test/frame.html");
-    let left = rules.verdict(&unnamed, Kind::Document, ReferenceSource::Site);
-    assert_eq!(left, Verdict::Skip(SkipReason::Document));
+    let skipped = rules.verdict(&unnamed, Kind::Document, ReferenceSource::Site);
+    assert_eq!(skipped, Verdict::Skip(SkipReason::Document));
 
     // Pages of then are not those of now, and what was learned of them is.
     assert_ne!(rules.tag(), all.tag());
     assert!(rules.is_same_but_for_keys(&all));
     let again = rules.without_aliases(&["other.x.assets.test".to_owned()].into());
     assert_eq!(again.tag(), all.tag());
-    assert_eq!(moved(&again, &widgets), moved(&all, &widgets));
+    assert_eq!(verdict(&again, &widgets), verdict(&all, &widgets));
 }
 
 #[test]
@@ -143,9 +143,9 @@ fn alias_uses_the_site_port() {
 }
 
 #[track_caller]
-fn is_wrong(config: &Config, keys: Option<Keys>, told: &str) {
-    let error = Rules::compile(&url(SITE), config, keys).expect_err(told);
-    assert!(error.to_string().contains(told), "{error}");
+fn is_wrong(config: &Config, keys: Option<Keys>, message: &str) {
+    let error = Rules::compile(&url(SITE), config, keys).expect_err(message);
+    assert!(error.to_string().contains(message), "{error}");
 }
 
 #[test]
@@ -224,10 +224,10 @@ fn alias_url_keeps_path_query_and_fragment() {
     let verdict = |text: &str, kind| rules.verdict(&url(text), kind, ReferenceSource::Site);
     let widgets = name_of(&rules, "widgets.test");
     for rest in ["/", "/a/b.html?c=d&e#f", "/a%2fb", "/?"] {
-        let want = Verdict::Rewrite(format!("{widgets}{rest}"));
+        let expected = Verdict::Rewrite(format!("{widgets}{rest}"));
         assert_eq!(
             verdict(&format!("https://widgets.test{rest}"), Kind::Document),
-            want
+            expected
         );
     }
     let pictures = name_of(&rules, "pictures.test:8443");
@@ -235,27 +235,30 @@ fn alias_url_keeps_path_query_and_fragment() {
         verdict("https://pictures.test:8443/pub/a.png", Kind::Image),
         Verdict::Rewrite(format!("{pictures}/pub/a.png"))
     );
-    let left = |text: &str, kind| match verdict(text, kind) {
+    let skip_reason = |text: &str, kind| match verdict(text, kind) {
         Verdict::Skip(reason) => reason.name(),
         Verdict::Rewrite(to) => panic!("{text} went to {to}"),
     };
     assert_eq!(
-        left("https://pictures.test:8443/a.png", Kind::Image),
+        skip_reason("https://pictures.test:8443/a.png", Kind::Image),
         "path-not-listed"
     );
     assert_eq!(
-        left("https://pictures.test:8443/pub/a.js", Kind::Script),
+        skip_reason("https://pictures.test:8443/pub/a.js", Kind::Script),
         "kind-not-listed"
     );
     assert_eq!(
-        left("https://widgets.test/.spdy/1/-/s/cdn.test/", Kind::Image),
+        skip_reason("https://widgets.test/.spdy/1/-/s/cdn.test/", Kind::Image),
         "nested"
     );
     assert_eq!(
-        left("https://cdn.test/frame.html", Kind::Document),
+        skip_reason("https://cdn.test/frame.html", Kind::Document),
         "document"
     );
-    assert_eq!(left(&format!("{widgets}/a.png"), Kind::Image), "site-host");
+    assert_eq!(
+        skip_reason(&format!("{widgets}/a.png"), Kind::Image),
+        "site-host"
+    );
 }
 
 #[test]
@@ -268,10 +271,10 @@ fn aliased_host_has_no_proxied_path() {
 fn alias_url_round_trips() {
     let rules = rules();
     let named = rules.alias_of(&url("https://widgets.test/")).unwrap();
-    let moved = rules.open_alias(named, "/a/b.png?c").unwrap();
-    assert_eq!(moved.url().as_str(), "https://widgets.test/a/b.png?c");
-    assert_eq!(moved.path(), format!("{}/a/b.png?c", named.origin()));
-    assert!(moved.is_alias());
+    let alias_url = rules.open_alias(named, "/a/b.png?c").unwrap();
+    assert_eq!(alias_url.url().as_str(), "https://widgets.test/a/b.png?c");
+    assert_eq!(alias_url.path(), format!("{}/a/b.png?c", named.origin()));
+    assert!(alias_url.is_alias());
     for (target, why) in [
         ("/a/../b", "dot-segment"),
         ("/a/%2e%2E/b", "dot-segment"),

@@ -37,11 +37,11 @@ fn of_site(policy: &str, page: &str) -> (String, String) {
 /// `page` of widgets.test with `policy`, as it is served under its name.
 fn of_widgets(policy: &str, page: &str) -> (String, String) {
     let rules = rules();
-    let moved = opened(&rules, "https://widgets.test/dir/frame.html");
+    let page_url = opened(&rules, "https://widgets.test/dir/frame.html");
     let mut headers = html_under(policy);
-    let head = PageHead::rewrite_alias(&rules, &moved, StatusCode::OK, &mut headers);
+    let head = PageHead::rewrite_alias(&rules, &page_url, StatusCode::OK, &mut headers);
     assert_eq!(head.left, None);
-    written(&rules, moved.url(), head, &headers, page)
+    written(&rules, page_url.url(), head, &headers, page)
 }
 
 /// The text and the policy, with `{widgets}` and `{pictures}` for the names of these.
@@ -70,7 +70,7 @@ fn written(
 
 #[test]
 fn page_uses_alias_in_all_references() {
-    for (page, want) in [
+    for (page, expected) in [
         (
             "<img src=//widgets.test/a.png>",
             "<img src=\"{widgets}/a.png\">",
@@ -120,11 +120,11 @@ fn page_uses_alias_in_all_references() {
         ),
     ] {
         let (text, _) = of_site("", page);
-        assert_eq!(text, want);
-        let again = want
+        assert_eq!(text, expected);
+        let again = expected
             .replace("{widgets}", &name_of(&rules(), "widgets.test"))
             .replace("{pictures}", &name_of(&rules(), "pictures.test:8443"));
-        assert_eq!(of_site("", &again).0, want, "it was rewritten twice");
+        assert_eq!(of_site("", &again).0, expected, "it was rewritten twice");
     }
 }
 
@@ -144,7 +144,7 @@ fn absolute_module_imports_resolve_to_alias() {
 
 #[test]
 fn policy_allows_alias_like_its_host() {
-    for (policy, want) in [
+    for (policy, expected) in [
         (
             "frame-src https://widgets.test",
             "frame-src https://widgets.test {widgets}/",
@@ -174,14 +174,14 @@ fn policy_allows_alias_like_its_host() {
             "frame-ancestors https://widgets.test; form-action https://widgets.test",
         ),
     ] {
-        let (_, got) = of_site(policy, "");
-        let got = got.replace("https://www.site.test/.spdy/1/-/s/cdn.test/", "/.spdy/");
+        let (_, rewritten) = of_site(policy, "");
+        let rewritten = rewritten.replace("https://www.site.test/.spdy/1/-/s/cdn.test/", "/.spdy/");
         let words = |text: &str| {
             let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
             words.sort();
             words
         };
-        assert_eq!(words(&got), words(want), "{policy}");
+        assert_eq!(words(&rewritten), words(expected), "{policy}");
     }
     let frame = "<iframe src=https://widgets.test/f></iframe>";
     assert_eq!(
@@ -189,13 +189,13 @@ fn policy_allows_alias_like_its_host() {
         frame,
         "it stays blocked"
     );
-    let (moved, _) = of_site("frame-src https://widgets.test", frame);
-    assert_eq!(moved, "<iframe src=\"{widgets}/f\"></iframe>");
+    let (page_text, _) = of_site("frame-src https://widgets.test", frame);
+    assert_eq!(page_text, "<iframe src=\"{widgets}/f\"></iframe>");
 }
 
 #[test]
 fn alias_document_references_aliases_but_no_proxied_urls() {
-    for (page, want) in [
+    for (page, expected) in [
         // What is relative, and from the root, means the name as it stands.
         (
             "<img src=a.png><script src=/a.js></script>",
@@ -234,7 +234,7 @@ fn alias_document_references_aliases_but_no_proxied_urls() {
             "<link rel=stylesheet href=https://www.site.test/a.css integrity=sha256-x>",
         ),
     ] {
-        assert_eq!(of_widgets("", page).0, want);
+        assert_eq!(of_widgets("", page).0, expected);
     }
 }
 
@@ -284,7 +284,7 @@ fn sandboxed_alias_document_is_rewritten() {
 #[test]
 fn pinned_stylesheet_of_alias_document_is_unrewritten() {
     let pinned = |href: &str| format!("<link rel=stylesheet href={href} integrity=sha256-{PIN}>");
-    for (href, want) in [
+    for (href, expected) in [
         ("a.css", "\"a.css?spdy=off\""),
         ("/a.css?b#c", "\"/a.css?b&amp;spdy=off#c\""),
         ("https://widgets.test/a.css", "\"{widgets}/a.css?spdy=off\""),
@@ -294,7 +294,7 @@ fn pinned_stylesheet_of_alias_document_is_unrewritten() {
             "https://pictures.test:8443/pub/a.css",
         ),
     ] {
-        assert_eq!(of_widgets("", &pinned(href)).0, pinned(want), "{href}");
+        assert_eq!(of_widgets("", &pinned(href)).0, pinned(expected), "{href}");
     }
 }
 
@@ -327,12 +327,12 @@ fn alias_scripts_need_no_csp_guard() {
 #[test]
 fn alias_stylesheet_keeps_relative_urls() {
     let rules = rules();
-    let moved = opened(&rules, "https://widgets.test/css/a.css");
-    let sheet = StylesheetContext::moved(&rules, &moved, &moved);
+    let sheet_url = opened(&rules, "https://widgets.test/css/a.css");
+    let sheet = StylesheetContext::moved(&rules, &sheet_url, &sheet_url);
     let text = "a { background: url(../a.png), url(/b.png), url(https://widgets.test/c.png), \
                 url(https://cdn.test/d.png) } @import 'e.css';";
-    let got = rewrite_bytes(&rules, &sheet, text.as_bytes(), None);
-    let got = got.body.into_owned();
-    let want = text.replace("https://widgets.test", &name_of(&rules, "widgets.test"));
-    assert_eq!(String::from_utf8(got).unwrap(), want);
+    let rewritten = rewrite_bytes(&rules, &sheet, text.as_bytes(), None);
+    let rewritten = rewritten.body.into_owned();
+    let expected = text.replace("https://widgets.test", &name_of(&rules, "widgets.test"));
+    assert_eq!(String::from_utf8(rewritten).unwrap(), expected);
 }

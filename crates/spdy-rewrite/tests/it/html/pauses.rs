@@ -20,15 +20,15 @@ fn paused_as(kind: &'static str, pieces: &[&[u8]]) -> (Vec<Vec<u8>>, Vec<u8>, Pa
     let page = url("https://www.site.test/dir/page.html");
     let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut headers, true);
     let mut rewriter = HtmlRewriter::new(&rules, &page, head, None);
-    let (mut out, mut sent) = (Vec::new(), Vec::new());
+    let (mut out, mut outputs) = (Vec::new(), Vec::new());
     for piece in pieces {
         rewriter.write(piece, &mut out);
         rewriter.flush(&mut out);
         assert!(!rewriter.is_waiting() || out.is_empty());
-        sent.push(out.clone());
+        outputs.push(out.clone());
     }
     let report = rewriter.end(&mut out);
-    (sent, out, report)
+    (outputs, out, report)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -37,12 +37,12 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn pause_sends_all_but_a_partial_tag() {
-    let (sent, all, report) = paused(&[
+    let (outputs, all, report) = paused(&[
         b"<p>Hello <img src=https://cdn.test/a.png> and <img src=https://cdn.te",
         b"st/b.png>",
     ]);
     assert_eq!(
-        text(&sent[0]),
+        text(&outputs[0]),
         "<p>Hello <img src=\"/.spdy/1/-/s/cdn.test/a.png\"> and "
     );
     assert!(text(&all).ends_with("<img src=\"/.spdy/1/-/s/cdn.test/b.png\">"));
@@ -53,17 +53,20 @@ fn pause_sends_all_but_a_partial_tag() {
 #[test]
 fn charset_found_after_pause_applies_from_there() {
     let image = "<img src=https://cdn.test/\u{e4}.png>";
-    let moved = "<img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
-    let (sent, all, _) = paused(&[
+    let rewritten = "<img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
+    let (outputs, all, _) = paused(&[
         image.as_bytes(),
         b"<meta charset=ut",
         b"f-8>",
         image.as_bytes(),
     ]);
-    assert_eq!(text(&sent[0]), image, "it stays");
-    assert_eq!(text(&all), [image, "<meta charset=utf-8>", moved].concat());
+    assert_eq!(text(&outputs[0]), image, "it stays");
+    assert_eq!(
+        text(&all),
+        [image, "<meta charset=utf-8>", rewritten].concat()
+    );
     let (_, all, _) = paused(&[b"<meta charset=utf-8>", image.as_bytes()]);
-    assert_eq!(text(&all), ["<meta charset=utf-8>", moved].concat());
+    assert_eq!(text(&all), ["<meta charset=utf-8>", rewritten].concat());
     // The end of a page is the end of the search, too; and so is the end of the first KiB.
     let filling = "x".repeat(1024);
     let (_, all, _) = paused(&[
@@ -79,8 +82,8 @@ fn charset_found_after_pause_applies_from_there() {
 fn header_charset_applies_after_short_pause() {
     let image = "<img src=https://cdn.test/\u{e4}.png>";
     let kind = "text/html; charset=utf-8";
-    let (sent, all, _) = paused_as(kind, &[b"\n", image.as_bytes()]);
-    assert_eq!(text(&sent[0]), "\n");
+    let (outputs, all, _) = paused_as(kind, &[b"\n", image.as_bytes()]);
+    assert_eq!(text(&outputs[0]), "\n");
     assert_eq!(
         text(&all),
         "\n<img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">"
@@ -93,8 +96,8 @@ fn charset_label_split_by_pause_is_read() {
         b"<meta charset=utf-1",
         b"6><img src='https://cdn.test/\xc3\xa4.png'>",
     ]);
-    let want = "<meta charset=utf-16><img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
-    assert_eq!(text(&all), want);
+    let expected = "<meta charset=utf-16><img src=\"/.spdy/1/-/s/cdn.test/%C3%A4.png\">";
+    assert_eq!(text(&all), expected);
 }
 
 #[test]
@@ -102,12 +105,12 @@ fn non_ascii_superset_sends_nothing_or_passes_through() {
     let image = b"<img src=https://cdn.test/a.png>";
     // A byte order mark may be on its way.
     for start in [&b"\xef\xbb"[..], b"\xff", b"\xfe"] {
-        let (sent, ..) = paused(&[start]);
-        assert_eq!(text(&sent[0]), "");
+        let (outputs, ..) = paused(&[start]);
+        assert_eq!(text(&outputs[0]), "");
     }
     let escaped = [b"\x1b$B<3\x1b(B", &image[..]].concat();
-    let (sent, all, report) = paused(&[&escaped, b"<meta charset=iso-2022-jp>"]);
-    assert_eq!(text(&sent[0]), "");
+    let (outputs, all, report) = paused(&[&escaped, b"<meta charset=iso-2022-jp>"]);
+    assert_eq!(text(&outputs[0]), "");
     assert!(all.starts_with(&escaped), "it passes");
     assert_eq!(report.skip_reason, Some(PageSkipReason::Encoding));
     // What was ASCII by all encodings is moved, and the rest passes.
@@ -117,12 +120,12 @@ fn non_ascii_superset_sends_nothing_or_passes_through() {
         image,
         b"<img src=https://cdn.te",
     ]);
-    let want = [
+    let expected = [
         &b"<img src=\"/.spdy/1/-/s/cdn.test/a.png\"><meta charset=iso-2022-jp>"[..],
         image,
         b"<img src=https://cdn.te",
     ];
-    assert_eq!(text(&all), text(&want.concat()));
+    assert_eq!(text(&all), text(&expected.concat()));
     assert_eq!(report.skip_reason, Some(PageSkipReason::Encoding));
     let (_, all, report) = paused(&[b"<p>", &escaped, image]);
     assert_eq!(text(&all), text(&[b"<p>", &escaped[..], image].concat()));

@@ -87,9 +87,9 @@ fn listed_lazy_attributes_are_rewritten() {
     );
     stays("<img data-original=https://cdn.test/a.png>");
     // Its parent element determines its kind: cdn.test gives everything, folder.test images alone.
-    for (around, is_moved) in [("video", false), ("audio", false), ("picture", true)] {
+    for (around, is_rewritten) in [("video", false), ("audio", false), ("picture", true)] {
         let page = format!("<{around}><source data-src=https://folder.test/lib/a></{around}>");
-        assert_eq!(rewritten(&page) != page, is_moved, "{page}");
+        assert_eq!(rewritten(&page) != page, is_rewritten, "{page}");
     }
     stays("<iframe data-src=https://cdn.test/a.html></iframe>");
 }
@@ -330,12 +330,12 @@ fn passive_kinds_are_discovered() {
     let page = b"<img src=https://open.test/a.png><script src=https://open.test/a.js></script><img src=https://printer/a.png>";
     let (out, report) = rewrite_with(&discovering(), &mut html("text/html"), page);
     let out = String::from_utf8(out).unwrap();
-    let moved = out.split('"').nth(1).unwrap();
+    let proxied_path = out.split('"').nth(1).unwrap();
     assert!(
-        moved.starts_with("/.spdy/1/ka") && moved.ends_with("/s/open.test/a.png"),
+        proxied_path.starts_with("/.spdy/1/ka") && proxied_path.ends_with("/s/open.test/a.png"),
         "{out}"
     );
-    assert!(discovering().open(moved).is_ok());
+    assert!(discovering().open(proxied_path).is_ok());
     assert!(
         out.ends_with(
             "><script src=https://open.test/a.js></script><img src=https://printer/a.png>"
@@ -355,15 +355,24 @@ fn csp_blocked_reference_stays_blocked() {
         String::from_utf8(out).unwrap()
     };
     let script = "<script src=https://cdn.test/a.js></script>";
-    let moved = format!("<script src=\"{CDN}/a.js\"></script>");
+    let rewritten_script = format!("<script src=\"{CDN}/a.js\"></script>");
     assert_eq!(with("script-src 'self'", script), script);
-    assert_eq!(with("script-src 'self' https://cdn.test", script), moved);
-    assert_eq!(with("script-src https:", script), moved);
-    assert_eq!(with("default-src https://cdn.test", script), moved);
-    assert_eq!(with("img-src 'none'", script), moved);
+    assert_eq!(
+        with("script-src 'self' https://cdn.test", script),
+        rewritten_script
+    );
+    assert_eq!(with("script-src https:", script), rewritten_script);
+    assert_eq!(
+        with("default-src https://cdn.test", script),
+        rewritten_script
+    );
+    assert_eq!(with("img-src 'none'", script), rewritten_script);
     let nonce = "<script nonce=n src=https://cdn.test/a.js></script>";
-    let moved = format!("<script nonce=n src=\"{CDN}/a.js\"></script>");
-    assert_eq!(with("script-src 'nonce-n' 'strict-dynamic'", nonce), moved);
+    let rewritten_script = format!("<script nonce=n src=\"{CDN}/a.js\"></script>");
+    assert_eq!(
+        with("script-src 'nonce-n' 'strict-dynamic'", nonce),
+        rewritten_script
+    );
     assert_eq!(
         with("script-src 'nonce-n' 'strict-dynamic' https:", script),
         script
@@ -377,11 +386,11 @@ fn csp_blocked_reference_stays_blocked() {
     assert_ne!(with("img-src https://a.wild.test", wild), wild);
     // A folder is allowed: what its modules name from their root is left where it is.
     let module = "<script type=module src=https://cdn.test/js/m.js></script>";
-    let got = with("script-src 'unsafe-inline' https://cdn.test/js/", module);
+    let rewritten_module = with("script-src 'unsafe-inline' https://cdn.test/js/", module);
     let scope = format!("{{\"{CDN}/\":{{\"/\":\"https://cdn.test/\",\"/.spdy/\":\"/.spdy/\"}}}}");
     assert!(
-        got.contains(&format!("{{\"imports\":{{}},\"scopes\":{scope}}}")),
-        "{got}"
+        rewritten_module.contains(&format!("{{\"imports\":{{}},\"scopes\":{scope}}}")),
+        "{rewritten_module}"
     );
     let module = "<script type=module src=/m.js></script>";
     assert_eq!(
@@ -419,14 +428,14 @@ fn references_are_reported_while_streaming() {
         b"<link rel=stylesheet href=https://cdn.test/a.css><img src=own.png>",
         &mut out,
     );
-    let told: Vec<_> = rewriter.take_references();
-    assert_eq!(told[0].url, "https://cdn.test/a.css");
-    assert_eq!(told[0].kind.name(), "style");
+    let references: Vec<_> = rewriter.take_references();
+    assert_eq!(references[0].url, "https://cdn.test/a.css");
+    assert_eq!(references[0].kind.name(), "style");
     assert_eq!(
-        told[0].outcome.as_deref(),
+        references[0].outcome.as_deref(),
         Ok("/.spdy/1/-/s/cdn.test/a.css")
     );
-    assert_eq!(told[1].url, "https://www.site.test/dir/own.png");
+    assert_eq!(references[1].url, "https://www.site.test/dir/own.png");
     assert!(rewriter.take_references().is_empty());
     rewriter.write(b"<img src=https://cdn.test/b.png>", &mut out);
     assert_eq!(rewriter.take_references().len(), 1);
@@ -481,9 +490,14 @@ fn pinned_and_credentialed_references_are_marked() {
         let mut rewriter = HtmlRewriter::new(&rules(), &url(PAGE), head, None);
         let page = page.replace("{pin}", &pin);
         rewriter.write(page.as_bytes(), &mut Vec::new());
-        let told = rewriter.take_references();
-        assert!(!told.is_empty(), "{page}");
-        assert!(told.iter().all(|it| it.cannot_preload == is_so), "{told:?}");
+        let references = rewriter.take_references();
+        assert!(!references.is_empty(), "{page}");
+        assert!(
+            references
+                .iter()
+                .all(|reference| reference.cannot_preload == is_so),
+            "{references:?}"
+        );
     }
     for (link, is_so) in [
         ("</a.js>; rel=preload; as=script", false),
@@ -499,8 +513,11 @@ fn pinned_and_credentialed_references_are_marked() {
         headers.insert(LINK, HeaderValue::from_str(&link).unwrap());
         let head = PageHead::rewrite(&rules(), &url(PAGE), StatusCode::OK, &mut headers, true);
         let mut rewriter = HtmlRewriter::new(&rules(), &url(PAGE), head, None);
-        let told = rewriter.take_references();
-        let told: Vec<_> = told.iter().map(|it| it.cannot_preload).collect();
-        assert_eq!(told, [is_so], "{link}");
+        let references = rewriter.take_references();
+        let references: Vec<_> = references
+            .iter()
+            .map(|reference| reference.cannot_preload)
+            .collect();
+        assert_eq!(references, [is_so], "{link}");
     }
 }

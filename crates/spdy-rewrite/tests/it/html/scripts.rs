@@ -117,10 +117,10 @@ fn public_cdn_modules_are_unchanged() {
 #[test]
 fn public_cdn_preconnect_is_removed_only_if_configured() {
     let hint = "<link rel=preconnect href=https://shared.test>";
-    let with = |whole| {
+    let with = |site| {
         let shared = HostConfig {
             shared: true,
-            whole,
+            whole: site,
             ..HostConfig::all_kinds("shared.test")
         };
         let config = Config {
@@ -167,8 +167,8 @@ fn root_relative_import_resolves_to_module_host() {
     };
     let page = "<base href=https://else.test/><img src=https://b.wild.test/b.png>\
         <script type=module src=https://a.wild.test/m.js></script>";
-    let got = rewritten(page);
-    let map = got.split("importmap\">").nth(1).unwrap();
+    let output = rewritten(page);
+    let map = output.split("importmap\">").nth(1).unwrap();
     let map: Value = serde_json::from_str(map.split("</script>").next().unwrap()).unwrap();
     // The base is another host's, so all URLs are absolute; of a pattern, only hosts that were named before
     // are there.
@@ -208,7 +208,7 @@ fn pinned_scripts_keep_hash_and_pinned_stylesheets_stay() {
 #[test]
 fn template_scripts_do_not_affect_the_page() {
     let script = "<script type=module src=https://cdn.test/m.js></script>";
-    let moved = script.replace("https://cdn.test/m.js", &format!("\"{CDN}/m.js\""));
+    let rewritten_script = script.replace("https://cdn.test/m.js", &format!("\"{CDN}/m.js\""));
     let map = format!(
         "<script type=\"importmap\">{}</script>",
         MAP.replace("{cdn}", CDN)
@@ -219,7 +219,7 @@ fn template_scripts_do_not_affect_the_page() {
     ] {
         assert_eq!(
             rewritten(&format!("<template>{inert}{script}</template>{script}")),
-            format!("<template>{inert}{moved}</template>{map}{moved}")
+            format!("<template>{inert}{rewritten_script}</template>{map}{rewritten_script}")
         );
     }
 }

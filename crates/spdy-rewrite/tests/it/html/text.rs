@@ -81,7 +81,7 @@ fn ascii_superset_bytes_round_trip() {
             b"' src=https://cdn.test/a.png>",
         ]
         .concat();
-        let want = [
+        let expected = [
             b"<p title='",
             &bytes[..],
             b"'>",
@@ -96,7 +96,7 @@ fn ascii_superset_bytes_round_trip() {
             &mut html(&format!("text/html; charset={label}")),
             &page,
         );
-        assert_eq!(out, want, "{label}");
+        assert_eq!(out, expected, "{label}");
     }
 }
 

@@ -41,7 +41,9 @@ pub(crate) fn name_of(rules: &Rules, host: &str) -> String {
 
 pub(crate) fn opened(rules: &Rules, url_text: &str) -> ProxiedUrl {
     let url = url(url_text);
-    let named = rules.alias_of(&url).expect("a named host");
+    let alias = rules.alias_of(&url).expect("a named host");
     let target = &url[url::Position::BeforePath..];
-    rules.open_alias(named, target).expect("it opens")
+    rules
+        .open_alias(alias, target)
+        .expect("the URL is of the alias")
 }

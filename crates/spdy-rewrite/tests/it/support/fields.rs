@@ -24,7 +24,7 @@ pub(crate) fn fields(lines: &[&str]) -> HeaderMap {
 }
 
 /// And lines out of fields, in order of the alphabet.
-pub(crate) fn told(headers: &HeaderMap) -> Vec<String> {
+pub(crate) fn sorted_lines(headers: &HeaderMap) -> Vec<String> {
     let mut lines: Vec<_> = headers
         .iter()
         .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))

@@ -44,8 +44,8 @@ pub(crate) fn rewritten(page: &str) -> String {
 
 /// `page` with `{cdn}` for where cdn.test is moved to.
 #[track_caller]
-pub(crate) fn becomes(page: &str, want: &str) {
-    assert_eq!(rewritten(page), want.replace("{cdn}", CDN), "{page}");
+pub(crate) fn becomes(page: &str, expected: &str) {
+    assert_eq!(rewritten(page), expected.replace("{cdn}", CDN), "{page}");
 }
 
 #[track_caller]

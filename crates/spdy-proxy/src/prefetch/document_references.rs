@@ -1,0 +1,238 @@
+//! The resources that public pages and style sheets reference, by URL and variant, within limits.
+//!
+//! The origin may write request fields into a page that varies on them (`Accept-Language`). So the references in a page are stored for each
+//! variant, and used only for requests that select this variant. A sheet that varies is not recorded.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use spdy_page::replica::Kind;
+use spdy_rewrite::kind;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::rules::verdict::SkipReason;
+
+/// The maximum number of pages, and of sheets, whose references are remembered.
+pub(super) const MAX_DOCUMENTS: usize = 1024;
+/// Bytes of all URLs together, of pages and of sheets.
+pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// Variants of one page, as many as the cache stores by default; bytes of the request fields that select one.
+pub(super) const MAX_VARIANTS: usize = 16;
+pub(super) const MAX_VARIANT_BYTES: usize = 2 * 1024;
+/// The depth of sheets that import one another, and the number of sheets of one page.
+const MAX_STYLESHEET_DEPTH: usize = 3;
+const MAX_STYLESHEETS_PER_PAGE: usize = 64;
+
+/// The references in pages and in style sheets.
+#[derive(Debug, Default)]
+pub(super) struct ReferenceTables {
+    pub(super) pages: ReferenceTable,
+    pub(super) sheets: ReferenceTable,
+}
+
+/// The references in documents, by key and variant.
+#[derive(Debug, Default)]
+pub(super) struct ReferenceTable {
+    pub(super) documents: BTreeMap<String, Vec<DocumentReferences>>,
+    /// Key and variant of each document, the oldest first.
+    pub(super) order: VecDeque<(String, Vec<u8>)>,
+    pub(super) bytes: usize,
+}
+
+/// The references in one variant of a page, or in a sheet.
+#[derive(Debug)]
+pub(super) struct DocumentReferences {
+    variant: Vec<u8>,
+    pub(super) resources: Vec<ReferencedResource>,
+}
+
+/// A resource that a page or a sheet references: its URL, and how it is requested.
+#[derive(Clone, Debug)]
+pub(super) struct ReferencedResource {
+    /// Path and query at the page's own origin; the full URL if its host has an alias.
+    pub(super) target: String,
+    /// `None` if resources of its kind are neither pushed nor hinted.
+    pub(super) kind: Option<Kind>,
+    pub(super) by_cors: bool,
+    /// No hint can state how the page loads it.
+    pub(super) cannot_preload: bool,
+    /// For a sheet: its key ([`sheet_key`]), under which its references are stored.
+    pub(super) sheet: Option<String>,
+}
+
+/// The pages for which the URLs in a document are rewritten.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentContext<'a> {
+    /// The origin of the page.
+    pub home: &'a url::Origin,
+    /// The tag of the site's rules.
+    pub rules: &'a str,
+}
+
+impl ReferenceTable {
+    pub(super) fn insert(&mut self, key: &str, variant: &[u8], resources: Vec<ReferencedResource>) {
+        self.remove(key, variant);
+        let document = DocumentReferences {
+            variant: variant.to_vec(),
+            resources,
+        };
+        let bytes = weight(key, &document);
+        if bytes > MAX_BYTES || variant.len() > MAX_VARIANT_BYTES {
+            return;
+        }
+        if self.variants(key).len() >= MAX_VARIANTS {
+            let oldest = self.variants(key)[0].variant.clone();
+            self.remove(key, &oldest);
+        }
+        while self.bytes + bytes > MAX_BYTES || self.order.len() >= MAX_DOCUMENTS {
+            let Some((key, variant)) = self.order.front().cloned() else {
+                break;
+            };
+            self.remove(&key, &variant);
+        }
+        self.bytes += bytes;
+        self.order.push_back((key.to_owned(), variant.to_vec()));
+        self.documents
+            .entry(key.to_owned())
+            .or_default()
+            .push(document);
+    }
+
+    pub(super) fn remove(&mut self, key: &str, variant: &[u8]) {
+        let Some(documents) = self.documents.get_mut(key) else {
+            return;
+        };
+        let Some(index) = documents
+            .iter()
+            .position(|document| document.variant == variant)
+        else {
+            return;
+        };
+        let document = documents.remove(index);
+        if documents.is_empty() {
+            self.documents.remove(key);
+        }
+        self.bytes -= weight(key, &document);
+        self.order
+            .retain(|(other, selected)| other != key || selected != variant);
+    }
+
+    /// All variants, the oldest first.
+    pub(super) fn variants(&self, key: &str) -> &[DocumentReferences] {
+        self.documents.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn variant(&self, key: &str, variant: &[u8]) -> Option<&DocumentReferences> {
+        let mut documents = self.variants(key).iter();
+        documents.find(|document| document.variant == variant)
+    }
+}
+
+pub(super) fn weight(key: &str, document: &DocumentReferences) -> usize {
+    let bytes = |resource: &ReferencedResource| {
+        let sheet = resource.sheet.as_ref().map_or(0, String::len);
+        resource.target.len() + sheet + size_of::<ReferencedResource>()
+    };
+    let targets: usize = document.resources.iter().map(bytes).sum();
+    key.len() + document.variant.len() + targets
+}
+
+impl ReferenceTables {
+    /// The resource at `target`, if one of these variants of a page or one of its sheets references it.
+    pub(super) fn find<'t>(
+        &'t self,
+        variants: impl IntoIterator<Item = &'t DocumentReferences>,
+        target: &str,
+    ) -> Option<&'t ReferencedResource> {
+        let mut documents: Vec<_> = variants.into_iter().collect();
+        let mut visited = BTreeSet::new();
+        for _ in 0..=MAX_STYLESHEET_DEPTH {
+            let mut imported = Vec::new();
+            for resource in documents
+                .into_iter()
+                .flat_map(|document| &document.resources)
+            {
+                if resource.target == target {
+                    return Some(resource);
+                }
+                if let Some(sheet) = &resource.sheet
+                    && visited.len() < MAX_STYLESHEETS_PER_PAGE
+                    && visited.insert(sheet)
+                {
+                    imported.extend(self.sheets.variants(sheet));
+                }
+            }
+            documents = imported;
+        }
+        None
+    }
+}
+
+/// The key of the sheet at `url`. Sites rewrite the same sheet of another host differently: each has its own URLs for the resources that it
+/// references.
+pub(super) fn sheet_key(rules: &str, url: &str) -> String {
+    format!("{rules} {url}")
+}
+
+/// The resources of `references` that are served at the home of `context`, each once.
+pub(super) fn referenced_resources(
+    references: &[Reference],
+    context: DocumentContext<'_>,
+) -> Vec<ReferencedResource> {
+    let mut resources: Vec<ReferencedResource> = Vec::new();
+    let mut indexes = BTreeMap::new();
+    for reference in references {
+        let Some(target) = path_at_origin(reference, context.home) else {
+            continue;
+        };
+        let kind = match reference.kind {
+            kind::Kind::Style => Some(Kind::Stylesheet),
+            kind::Kind::Script => Some(Kind::Script),
+            kind::Kind::Font => Some(Kind::Font),
+            kind::Kind::Image => Some(Kind::Image),
+            kind::Kind::Media | kind::Kind::Document | kind::Kind::Worker => None,
+        };
+        let sheet = || {
+            let url = reference.url.split('#').next().unwrap_or_default();
+            sheet_key(context.rules, url)
+        };
+        match indexes.get(&target) {
+            Some(&at) => {
+                let earlier: &mut ReferencedResource = &mut resources[at];
+                earlier.cannot_preload |= reference.cannot_preload;
+            }
+            None => {
+                indexes.insert(target.clone(), resources.len());
+                resources.push(ReferencedResource {
+                    target,
+                    kind,
+                    by_cors: reference.by_cors,
+                    cannot_preload: reference.cannot_preload,
+                    sheet: (kind == Some(Kind::Stylesheet)).then(sheet),
+                });
+            }
+        }
+    }
+    resources
+}
+
+/// The path of a reference that the proxy serves: its path at `home`, or its proxied path. A resource of the site under another name is
+/// requested by that name.
+pub(crate) fn path_at_origin(reference: &Reference, home: &url::Origin) -> Option<String> {
+    let url_text = match &reference.outcome {
+        Ok(proxied) if proxied.starts_with('/') || reference.is_alias() => {
+            return Some(proxied.clone());
+        }
+        Ok(proxied) => proxied,
+        Err(SkipReason::SameSite) => &reference.url,
+        Err(_) => return None,
+    };
+    let url = url::Url::parse(url_text).ok()?;
+    (url.origin() == *home).then_some(())?;
+    Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
+}
+
+/// The target of `url`, if it is at the origin `home`.
+pub(crate) fn target_at<'u>(home: &str, url: &'u str) -> Option<&'u str> {
+    let target = url.strip_prefix(home)?;
+    // `https://shop.example` is also the beginning of `https://shop.example.org/`.
+    target.starts_with('/').then_some(target)
+}

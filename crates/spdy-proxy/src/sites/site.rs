@@ -1,0 +1,143 @@
+//! One site: its names, its origin, its rewrite rules, and the host names and URLs that its origin gets.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Uri, header};
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::host_aliases::HostAlias;
+use url::Url;
+
+use crate::config::websocket::WebSocketConfig;
+use crate::sites::page_policies::PagePolicies;
+
+/// One site, as requests need it.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The first of its names.
+    pub name: String,
+    pub(super) names: Vec<String>,
+    /// The URL of its origin.
+    pub(super) origin: Url,
+    pub(super) preserve_host: bool,
+    /// Whether private responses may be compressed.
+    pub(crate) compress_private: bool,
+    /// The limits of WebSockets to its origin; `None` if they are not allowed.
+    pub(crate) websocket: Option<WebSocketConfig>,
+    /// The limits for its stored bytes in memory and on the disk, if configured.
+    pub(super) quotas: (Option<u64>, Option<u64>),
+    /// The rules for rewriting.
+    pub rules: Arc<Rules>,
+    /// The policies of its pages.
+    pub pages: Arc<PagePolicies>,
+}
+
+impl Site {
+    /// The URI of the site's own `target` (path and query), for a client that named `authority`.
+    ///
+    /// # Errors
+    ///
+    /// They do not make a valid URI.
+    pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
+        let (origin, host) = (&self.origin, self.upstream_host(authority));
+        let authority = match origin.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let uri = Uri::builder().scheme(origin.scheme());
+        uri.authority(authority).path_and_query(target).build()
+    }
+
+    /// The host name that its origin gets, for a client that named `authority`.
+    #[must_use]
+    pub fn upstream_host<'a>(&'a self, authority: &'a str) -> &'a str {
+        match self.preserve_host {
+            true => host_of(authority),
+            false => self.origin.host_str().unwrap_or_default(),
+        }
+    }
+
+    /// The `Host` field for its origin, from a client that named `authority`, if it differs from the contacted place. The port is the
+    /// client's, since the origin uses it to make URLs for clients.
+    #[must_use]
+    pub fn host_header(&self, authority: &str) -> Option<HeaderValue> {
+        let host = self.preserve_host.then(|| HeaderValue::try_from(authority));
+        host?.ok()
+    }
+
+    /// The alias with the name `authority`, which may have a port, if it is one of this site.
+    #[must_use]
+    pub fn named(&self, authority: &str) -> Option<&HostAlias> {
+        self.rules.zone()?;
+        self.rules.named(&host_of(authority).to_ascii_lowercase())
+    }
+
+    /// All names, the first name first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The host names that its origin gets.
+    pub fn upstream_hosts(&self) -> impl Iterator<Item = &str> {
+        let named = self.names.iter().filter(|_| self.preserve_host);
+        let own = self.origin.host_str().filter(|_| !self.preserve_host);
+        named.map(String::as_str).chain(own)
+    }
+
+    /// Changes redirects to the origin's own name so that they lead to `home`, the client's origin of the site. If `home` is over `https`,
+    /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
+    pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
+        for name in [header::LOCATION, header::CONTENT_LOCATION] {
+            let location = headers.get(&name).and_then(|value| value.to_str().ok());
+            let Some(url) = location.and_then(|location| Url::parse(location).ok()) else {
+                continue; // a relative URL leads to the site without a change
+            };
+            let place = if url.origin() == self.origin.origin() {
+                Some(format!("{home}{}", &url[url::Position::BeforePath..]))
+            } else {
+                self.over_https(home, requested, url)
+            };
+            if let Some(Ok(value)) = place.map(HeaderValue::try_from) {
+                headers.insert(name, value);
+            }
+        }
+    }
+
+    /// `url` over `https`, if it is the site's own over `http` and the client is at `home` over `https`.
+    fn over_https(&self, home: &str, requested: Option<&Url>, url: Url) -> Option<String> {
+        let home = Url::parse(home).ok()?;
+        let is_over_http = url.scheme() == "http" && url.port().is_none();
+        let is_own = self.names.iter().any(|name| url.host_str() == Some(name));
+        if home.scheme() != "https" || !is_over_http || !is_own {
+            return None;
+        }
+        let mut secure = url;
+        secure.set_scheme("https").ok()?;
+        secure.set_port(home.port()).ok()?;
+        let target = |url: &Url| url[..url::Position::AfterQuery].to_owned();
+        // With an origin that redirects from `https` to `http`, the redirect would be a loop.
+        let is_circle = requested.is_some_and(|requested| target(requested) == target(&secure));
+        (!is_circle).then(|| secure.into())
+    }
+
+    /// Scheme, host and port of the origin; the default port if its URL has none.
+    #[must_use]
+    pub fn origin(&self) -> (&str, &str, u16) {
+        let port = self.origin.port_or_known_default().unwrap_or_default();
+        let host = self.origin.host_str().unwrap_or_default();
+        (self.origin.scheme(), host, port)
+    }
+}
+
+/// The host of `authority`, which may have a port.
+pub(super) fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if is_port(port) => host,
+        _ => authority,
+    }
+}
+
+/// Whether `text` is a port, or empty, which means the default port (RFC 3986 §3.2.3).
+fn is_port(text: &str) -> bool {
+    let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_of_digits && (text.is_empty() || text.parse::<u16>().is_ok())
+}
