@@ -13,7 +13,7 @@ pub enum RequestError {
     /// The request has no container, or no sandbox.
     #[error("the request names no container or sandbox")]
     MissingTarget,
-    /// A command is wanted, and none given.
+    /// A command is required, and none is given.
     #[error("the request has no command")]
     NoCommand,
     /// A terminal has no stderr of its own.

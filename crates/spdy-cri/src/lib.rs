@@ -54,11 +54,11 @@
 //! let server = StreamingServer::new(Echo, &base, Config::default(), runtime.clone())?;
 //! tokio::spawn({ let server = server.clone(); async move { server.serve(listener).await } });
 //!
-//! let wanted = StreamOptions { stdout: true, ..StreamOptions::default() };
-//! let url = server.exec_url(ExecRequest { container: "c1".into(), command: vec!["hello".into()], wanted })?;
+//! let stream_options = StreamOptions { stdout: true, ..StreamOptions::default() };
+//! let url = server.exec_url(ExecRequest { container: "c1".into(), command: vec!["hello".into()], stream_options })?;
 //! let request = http::Request::post(&url).body(())?;
 //! let socket = tokio::net::TcpStream::connect(&base["http://".len()..]).await?;
-//! let mut process = client::exec(socket, &request, wanted, Options::default(), runtime).await?;
+//! let mut process = client::exec(socket, &request, stream_options, Options::default(), runtime).await?;
 //! let mut out = String::new();
 //! process.stdout.take().expect("the stream was requested").read_to_string(&mut out).await?;
 //! assert_eq!((out.as_str(), process.wait().await?), ("hello", ExitCode(7)));
