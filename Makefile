@@ -32,7 +32,7 @@ FEATURES = --features spdy-cli/parquet
 CHECKED = RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/clippy-driver RUSTDOC=$(CURDIR)/scripts/rustdoc-with-pages $(CARGO)
 test:
 	$(CARGO) fmt --all -- --check
-	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --locked $(FEATURES) && wait $$peers
+	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked $(FEATURES) && wait $$peers
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked $(FEATURES)
 	BUILD=dev SEED=1 scripts/fuzz 5
