@@ -60,12 +60,12 @@ fn attempt_within(error: f64, bound: f64) -> Attempt {
     }
 }
 
-/// An attempt of which no run counts, for the reason `why` in words. Only lateness and starvation are the machine's.
-fn invalid_attempt(why: &Value) -> Attempt {
-    let why = why.to_string();
-    match why.contains(" late") || why.contains("for a core") {
-        true => Attempt::Invalid(why),
-        false => Attempt::Wrong(why),
+/// An attempt of which no run counts, for `reason`. Only lateness and starvation are the machine's.
+fn invalid_attempt(reason: &Value) -> Attempt {
+    let reason = reason.to_string();
+    match reason.contains(" late") || reason.contains("for a core") {
+        true => Attempt::Invalid(reason),
+        false => Attempt::Wrong(reason),
     }
 }
 
@@ -77,7 +77,7 @@ fn unless_late(faults: &Value, right_or_wrong: Attempt) -> Attempt {
         reason.starts_with("late_") || reason == "starved"
     };
     match (faults.iter().find(is_of_machine), faults.first()) {
-        (Some(late), _) => Attempt::Invalid(late.to_string()),
+        (Some(lateness), _) => Attempt::Invalid(lateness.to_string()),
         (None, Some(fault)) => Attempt::Wrong(fault.to_string()),
         (None, None) => right_or_wrong,
     }
@@ -93,29 +93,29 @@ fn virtual_time_is_near_the_kernels_own() {
     let Some(_turn) = turn() else { return };
     let mut tally = Tally::of([LOSS_FREE, LOSSY]);
     while tally.any_is_open() {
-        let found = run_calibration(&["--cells", "small", "--runs", "1", "--lossy-runs", "4"]);
-        let summary = &found["summary"];
+        let report = run_calibration(&["--cells", "small", "--runs", "1", "--lossy-runs", "4"]);
+        let summary = &report["summary"];
         // Ratios within one run do not care how busy the machine is.
         let pairs = summary["pairs"].as_array().expect("pairs").len();
-        assert_eq!(summary["pairs_that_agree"], pairs, "{found}");
-        let cells = found["cells"].as_array().expect("a list").iter();
+        assert_eq!(summary["pairs_that_agree"], pairs, "{report}");
+        let cells = report["cells"].as_array().expect("a list").iter();
         let mut short =
-            cells.filter_map(|cell| Some(&cell["short_of_runs"]).filter(|it| it.is_string()));
-        let why = short.next().cloned().unwrap_or_default();
+            cells.filter_map(|cell| Some(&cell["short_of_runs"]).filter(|cell| cell.is_string()));
+        let reason = short.next().cloned().unwrap_or_default();
         let errors = &summary["loss_free"];
-        let enough = errors["cells"].as_u64() >= Some(LEAST_CELLS);
-        tally.note(
+        let has_enough_cells = errors["cells"].as_u64() >= Some(LEAST_CELLS);
+        tally.record(
             LOSS_FREE,
-            match errors["mean"].as_f64().filter(|_| enough) {
+            match errors["mean"].as_f64().filter(|_| has_enough_cells) {
                 Some(mean) => attempt_within(mean, 0.01),
-                None => invalid_attempt(&why),
+                None => invalid_attempt(&reason),
             },
         );
-        tally.note(
+        tally.record(
             LOSSY,
             match summary["lossy"]["mean"].as_f64() {
                 Some(mean) => attempt_within(mean, 0.08),
-                None => invalid_attempt(&why),
+                None => invalid_attempt(&reason),
             },
         );
     }
@@ -134,7 +134,7 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
         for &(network, protocol) in loads {
             let name = name((network, protocol));
             if tally.is_open(&name) {
-                tally.note(&name, load(network, protocol));
+                tally.record(&name, load(network, protocol));
             }
         }
     }
@@ -149,19 +149,19 @@ fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
     let mut tally = Tally::of(["1000000 bps", "10000000 bps", "10 ms", "100 ms"]);
     while tally.any_is_open() {
         let arguments = ["lab", "calibrate", "--link=short", "--json", "-q"];
-        let found = json_of(&mut unprivileged(folder.path(), &arguments));
-        let number = |it: &Value, name: &str| it[name].as_f64().expect("a number");
-        let all = |list: &str| found[list].as_array().expect("a list").clone();
+        let report = json_of(&mut unprivileged(folder.path(), &arguments));
+        let number = |value: &Value, name: &str| value[name].as_f64().expect("a number");
+        let all = |list: &str| report[list].as_array().expect("a list").clone();
         for rate in all("rates") {
-            let (asked, error) = (number(&rate, "asked_bps"), number(&rate, "error"));
+            let (configured, error) = (number(&rate, "asked_bps"), number(&rate, "error"));
             let attempt = unless_late(&rate["faults"], attempt_within(error, 0.005));
-            tally.note(&format!("{asked} bps"), attempt);
+            tally.record(&format!("{configured} bps"), attempt);
         }
         for trip in all("round_trips") {
-            let (asked, error) = (number(&trip, "asked_ms"), number(&trip, "error_ms"));
+            let (configured, error) = (number(&trip, "asked_ms"), number(&trip, "error_ms"));
             assert!(error > -0.001, "faster than its link: {trip}");
             let attempt = unless_late(&trip["faults"], attempt_within(error, 2.0));
-            tally.note(&format!("{asked} ms"), attempt);
+            tally.record(&format!("{configured} ms"), attempt);
         }
     }
     tally.judge();
@@ -177,12 +177,12 @@ const PROTOCOLS: [&str; 4] = ["http", "spdy", "h2", "h3"];
 
 /// A load of a page: virtual over real time, less 1, may be 3 %.
 fn load(network: &str, protocol: &str) -> Attempt {
-    let mut asked = vec!["--pages", "portal", "--runs", "1", "--network", network];
-    asked.extend(["--protocols", protocol]);
-    let found = run_calibration(&asked);
-    let load = &found["loads"][0];
+    let mut arguments = vec!["--pages", "portal", "--runs", "1", "--network", network];
+    arguments.extend(["--protocols", protocol]);
+    let report = run_calibration(&arguments);
+    let load = &report["loads"][0];
     let of = |clock: &str| load[clock][0].as_f64();
-    let virtual_ms = of("virtual_ms").unwrap_or_else(|| panic!("no load: {found}"));
+    let virtual_ms = of("virtual_ms").unwrap_or_else(|| panic!("no load: {report}"));
     match of("real_ms") {
         Some(real_ms) => attempt_within(virtual_ms / real_ms - 1.0, 0.03),
         None => invalid_attempt(&load["short_of_runs"]),

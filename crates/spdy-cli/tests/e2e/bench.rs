@@ -18,11 +18,11 @@ use crate::support::site::Site;
 const FILE_BYTES: u64 = 128;
 
 /// A folder with one file, and a server of it.
-fn served(more: &[&str]) -> (tempfile::TempDir, ServeProcess) {
+fn start_server(options: &[&str]) -> (tempfile::TempDir, ServeProcess) {
     let folder = tempfile::tempdir().expect("create a folder");
     fs::write(folder.path().join("file"), [b'x'; FILE_BYTES as usize]).expect("write the file");
-    let served = ServeProcess::start(folder.path(), more);
-    (folder, served)
+    let server = ServeProcess::start(folder.path(), options);
+    (folder, server)
 }
 
 /// The JSON of a run that ends with `code`.
@@ -33,10 +33,10 @@ fn result(code: i32, arguments: &[&str]) -> Value {
 
 #[test]
 fn every_protocol_completes_the_requested_number_of_requests() {
-    let (_folder, served) = served(&[]);
+    let (_folder, server) = start_server(&[]);
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
         for secure in [false, true] {
-            let url = format!("{}/file", served.origin(secure));
+            let url = format!("{}/file", server.origin(secure));
             let json = result(
                 0,
                 &[
@@ -80,18 +80,18 @@ fn every_protocol_completes_the_requested_number_of_requests() {
 
 #[test]
 fn without_a_protocol_alpn_chooses_and_plain_is_http_1() {
-    let (_folder, served) = served(&["--protocols", "h2,http/1.1"]);
-    for (secure, want) in [(false, "http/1.1"), (true, "h2")] {
-        let url = format!("{}/file", served.origin(secure));
+    let (_folder, server) = start_server(&["--protocols", "h2,http/1.1"]);
+    for (secure, expected) in [(false, "http/1.1"), (true, "h2")] {
+        let url = format!("{}/file", server.origin(secure));
         let json = result(0, &["--requests", "10", "--insecure", &url]);
-        assert_eq!(json["protocol"], want);
+        assert_eq!(json["protocol"], expected);
     }
 }
 
 #[test]
 fn a_rate_starts_that_many_requests() {
-    let (_folder, served) = served(&[]);
-    let url = format!("{}/file", served.origin(false));
+    let (_folder, server) = start_server(&[]);
+    let url = format!("{}/file", server.origin(false));
     let json = result(
         0,
         &[
@@ -112,14 +112,14 @@ fn a_rate_starts_that_many_requests() {
 }
 
 #[test]
-fn wrong_answers_are_counted_and_end_with_1() {
-    let (_folder, served) = served(&[]);
-    let origin = served.origin(false);
+fn wrong_responses_are_counted_and_end_with_1() {
+    let (_folder, server) = start_server(&[]);
+    let origin = server.origin(false);
     let (file, nothing) = (format!("{origin}/file"), format!("{origin}/nothing"));
     for protocol in ["spdy/3.1", "h2", "http/1.1"] {
-        let run = |more: &[&str]| {
+        let run = |options: &[&str]| {
             let mut arguments = vec!["--protocol", protocol, "--requests", "20"];
-            arguments.extend(more);
+            arguments.extend(options);
             result(1, &arguments)
         };
         let json = run(&[&file, &nothing]);
@@ -188,19 +188,19 @@ fn a_body_is_sent_with_each_request() {
 fn a_refused_connection_exits_1_and_a_usage_error_2() {
     let url = format!("http://{}/", ClosedPort::leak());
     let output = run_expecting(1, &mut spdy(&["bench", "--requests", "1", &url]));
-    let said = String::from_utf8(output.stderr).expect("text is UTF-8");
+    let stderr = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert!(
-        said.contains("cannot connect to 127.0.0.1:") && said.contains("refused"),
-        "{said}"
+        stderr.contains("cannot connect to 127.0.0.1:") && stderr.contains("refused"),
+        "{stderr}"
     );
-    for wrong in [
+    for arguments in [
         &["http://a.test/", "http://b.test/"][..],
         &["ftp://a.test/"],
         &["--requests", "0", "http://a.test/"],
         &["--rate", "0", "http://a.test/"],
         &["--requests", "1", "--duration", "1", "http://a.test/"],
     ] {
-        run_expecting(2, spdy(&["bench"]).args(wrong));
+        run_expecting(2, spdy(&["bench"]).args(arguments));
     }
     run_expecting(
         1,
@@ -210,8 +210,8 @@ fn a_refused_connection_exits_1_and_a_usage_error_2() {
 
 #[test]
 fn cpu_and_memory_of_a_process_tree_are_reported() {
-    let (_folder, served) = served(&[]);
-    let url = format!("{}/file", served.origin(false));
+    let (_folder, server) = start_server(&[]);
+    let url = format!("{}/file", server.origin(false));
     let test = std::process::id().to_string();
     let json = result(
         0,
@@ -236,15 +236,15 @@ fn cpu_and_memory_of_a_process_tree_are_reported() {
 }
 
 /// Takes connections and answers nothing until its client has gone.
-fn silent() -> (TcpListener, String) {
+fn silent_listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
     let url = format!("http://{}/", listener.local_addr().expect("a bound socket"));
     (listener, url)
 }
 
 #[test]
-fn requests_without_an_answer_time_out() {
-    let (listener, url) = silent();
+fn requests_without_a_response_time_out() {
+    let (listener, url) = silent_listener();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             thread::spawn(move || drain(stream));
@@ -284,11 +284,11 @@ fn drain(mut stream: TcpStream) {
 
 #[test]
 fn closed_connections_are_reopened_without_lost_requests() {
-    let (listener, url) = silent();
+    let (listener, url) = silent_listener();
     // Two answers a connection, and all that comes behind them is dropped.
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            thread::spawn(move || two_answers(stream));
+            thread::spawn(move || two_responses(stream));
         }
     });
     let json = result(
@@ -322,7 +322,7 @@ fn closed_connections_are_reopened_without_lost_requests() {
     assert_eq!(json["requests"], 10, "{json}");
 }
 
-fn two_answers(stream: TcpStream) {
+fn two_responses(stream: TcpStream) {
     let mut lines = BufReader::new(stream.try_clone().expect("a second handle")).lines();
     let mut stream = stream;
     for last in [false, true] {
@@ -340,7 +340,7 @@ fn two_answers(stream: TcpStream) {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_run_with_partial_results() {
-    let (listener, url) = silent();
+    let (listener, url) = silent_listener();
     let mut child = spdy(&[
         "bench",
         "--json",
@@ -371,10 +371,10 @@ fn ctrl_c_ends_a_run_with_partial_results() {
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(kill.expect("run `kill`").success());
-    let mut said = String::new();
+    let mut line = String::new();
     let mut stdout = child.stdout.take().expect("a pipe");
-    stdout.read_to_string(&mut said).expect("text is UTF-8");
-    let json: Value = serde_json::from_str(&said).expect("one line of JSON");
+    stdout.read_to_string(&mut line).expect("text is UTF-8");
+    let json: Value = serde_json::from_str(&line).expect("one line of JSON");
     assert_eq!(
         (&json["stopped"], &json["requests"]),
         (&true.into(), &2.into()),
@@ -386,14 +386,14 @@ fn ctrl_c_ends_a_run_with_partial_results() {
 
 #[test]
 fn text_output_has_the_same_results_as_json() {
-    let (_folder, served) = served(&[]);
-    let url = format!("{}/file", served.origin(false));
+    let (_folder, server) = start_server(&[]);
+    let url = format!("{}/file", server.origin(false));
     let arguments = ["bench", "-q", "-n", "10", "-m", "3", "-p", "spdy/3.1", &url];
     let output = run_expecting(0, &mut spdy(&arguments));
-    let said = String::from_utf8(output.stdout).expect("text is UTF-8");
+    let stdout = String::from_utf8(output.stdout).expect("text is UTF-8");
     assert!(
-        said.starts_with("load        spdy/3.1, 1 sessions of 3 streams, "),
-        "{said}"
+        stdout.starts_with("load        spdy/3.1, 1 sessions of 3 streams, "),
+        "{stdout}"
     );
     for words in [
         "10 in total, 10 x 200",
@@ -401,6 +401,6 @@ fn text_output_has_the_same_results_as_json() {
         "headers ",
         "set-up ",
     ] {
-        assert!(said.contains(words), "no {words:?} in {said}");
+        assert!(stdout.contains(words), "no {words:?} in {stdout}");
     }
 }

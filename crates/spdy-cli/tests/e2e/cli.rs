@@ -98,38 +98,38 @@ fn completions_know_the_commands() {
 
 #[test]
 fn a_wrong_command_line_ends_with_2() {
-    for wrong in [
+    for arguments in [
         &["walk"][..],
         &["race", "--runs", "0"],
         &["race", "--protocols", "spdi"],
         &["replica"],
     ] {
-        run_expecting(2, &mut spdy(wrong));
+        run_expecting(2, &mut spdy(arguments));
     }
     for none in ["0", "-1", "x"] {
-        let said = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
+        let stderr = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
         assert!(
-            said.contains("expected a whole number, 1 or more"),
-            "{said}"
+            stderr.contains("expected a whole number, 1 or more"),
+            "{stderr}"
         );
     }
-    for wrong in [
+    for arguments in [
         &["serve", "portal", "--plain", "8080"][..],
         &["accelerate", "--origin", "http://a.test", "--tls", "8443"],
     ] {
-        let said = stderr_of(2, wrong);
+        let stderr = stderr_of(2, arguments);
         assert!(
-            said.contains("such as 127.0.0.1:8443 or [::]:443"),
-            "{said}"
+            stderr.contains("such as 127.0.0.1:8443 or [::]:443"),
+            "{stderr}"
         );
     }
 }
 
 #[test]
 fn load_options_take_effect_and_invalid_ones_state_the_expected() {
-    let race = |more: &[&str]| {
+    let race = |options: &[&str]| {
         let mut command = spdy(&["race", "portal", "--network", "cable", "--json"]);
-        command.args(["--protocols", "spdy"]).args(more);
+        command.args(["--protocols", "spdy"]).args(options);
         let output = run_expecting(0, &mut command);
         String::from_utf8(output.stdout).expect("JSON is text")
     };
@@ -149,7 +149,7 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
         race(&["--push=no", "--deploy", "all", "--set", "cache=cold"]),
         usual
     );
-    for (wrong, wanted) in [
+    for (wrong_options, expected) in [
         (&["--deploy", "some"][..], "all or first-party"),
         (&["--set", "cache=warm:1"], "warm:1h"),
         (&["--set", "frame=63"], "64 to 1048576"),
@@ -163,9 +163,9 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
         (&["--set", "urls=paper"], "set accelerator=cold"),
     ] {
         let mut arguments = vec!["race"];
-        arguments.extend(wrong);
-        let said = stderr_of(2, &arguments);
-        assert!(said.contains(wanted), "{wrong:?}: {said}");
+        arguments.extend(wrong_options);
+        let stderr = stderr_of(2, &arguments);
+        assert!(stderr.contains(expected), "{wrong_options:?}: {stderr}");
     }
 }
 
@@ -189,15 +189,18 @@ fn names_that_do_not_exist_get_the_list_of_those_that_do() {
         ),
     ];
     for (arguments, words) in cases {
-        let said = stderr_of(2, arguments);
+        let stderr = stderr_of(2, arguments);
         for word in words {
-            assert!(said.contains(word), "{arguments:?}: no {word} in {said}");
+            assert!(
+                stderr.contains(word),
+                "{arguments:?}: no {word} in {stderr}"
+            );
         }
     }
 }
 
 #[test]
-fn a_page_of_an_experiment_is_known_by_its_name() {
+fn a_page_of_an_experiment_is_found_by_its_name() {
     let race = [
         "race", "mineki", "-q", "-p", "spdy", "-n", "cable", "--json",
     ];
@@ -213,8 +216,8 @@ fn a_page_of_an_experiment_is_known_by_its_name() {
             "-o",
             file.to_str().expect("text"),
         ];
-        let said = stdout_of(0, &import);
-        assert!(said.contains("44 exchanges"), "{said}");
+        let stdout = stdout_of(0, &import);
+        assert!(stdout.contains("44 exchanges"), "{stdout}");
         fs::remove_file(&file).expect("the file exists");
     }
 }
@@ -224,12 +227,12 @@ fn an_error_is_one_line_and_ends_with_1() {
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.har");
     fs::write(&file, "{\"log\": 7}").expect("write the file");
-    let said = stderr_of(
+    let stderr = stderr_of(
         1,
         &["replica", "show", file.to_str().expect("the path is UTF-8")],
     );
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with("error: cannot open "), "{said}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.starts_with("error: cannot open "), "{stderr}");
 }
 
 #[test]
@@ -244,13 +247,16 @@ fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
         network,
     ];
     let output = run_expecting(1, &mut spdy(&race));
-    let (said, why) = (
+    let (stdout, stderr) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    assert!(said.contains("flags"), "{said}");
-    assert!(why.contains("by spdy, seed 1, is incomplete"), "{why}");
-    let last = why.lines().last().expect("a reason");
+    assert!(stdout.contains("flags"), "{stdout}");
+    assert!(
+        stderr.contains("by spdy, seed 1, is incomplete"),
+        "{stderr}"
+    );
+    let last = stderr.lines().last().expect("a reason");
     assert_eq!(last, "error: 1 of 2 loads are incomplete");
 }
 
@@ -356,7 +362,7 @@ fn a_race_shows_the_doctors_advice() {
     let report = folder.path().join("race.html");
     let path = report.to_str().expect("the path is UTF-8");
     let race = ["race", "portal", "--network", "cable", "-p", "https,spdy"];
-    let with = |more: &[&str]| stdout_of(0, &[&race[..], more].concat());
+    let with = |options: &[&str]| stdout_of(0, &[&race[..], options].concat());
     let table = with(&["--doctor=2", "--report", path]);
     let brief: Vec<_> = table
         .lines()
@@ -367,11 +373,11 @@ fn a_race_shows_the_doctors_advice() {
     assert_eq!(brief.len(), 1 + 2 + 1, "{table}");
     // By the faster of the two, and what the doctor has first.
     let loads = with(&["--json", "--doctor"]);
-    let said: Vec<Value> = loads
+    let entries: Vec<Value> = loads
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
-    let [by_https, by_spdy, examination] = &said[..] else {
+    let [by_https, by_spdy, examination] = &entries[..] else {
         panic!("expected two loads and an examination: {loads}");
     };
     let ms = |load: &Value| load["load_ms"].as_f64().expect("a number");
@@ -394,20 +400,20 @@ fn a_race_shows_the_doctors_advice() {
     let of_doctor: Value = serde_json::from_str(&stdout_of(0, &of_doctor)).expect("JSON");
     assert_eq!(*examination, of_doctor);
     let (_, best) = brief[1].split_once(" %  ").expect("a part, and a change");
-    let told = ["doctor", "portal", "-n", "cable", "--protocol", protocol];
-    let told = stdout_of(0, &told);
-    let first = told.lines().find(|line| line.contains(" %  "));
+    let arguments = ["doctor", "portal", "-n", "cable", "--protocol", protocol];
+    let stdout = stdout_of(0, &arguments);
+    let first = stdout.lines().find(|line| line.contains(" %  "));
     assert!(
         first.is_some_and(|line| line.ends_with(best)),
-        "{best}: {told}"
+        "{best}: {stdout}"
     );
     let html = fs::read_to_string(report).expect("the report was written");
     assert!(html.contains("<h2>What would help</h2>") && html.contains(best));
-    let refused = run_expecting(
+    let output = run_expecting(
         2,
         &mut spdy(&[&race[..], &["--doctor", "--set", "fold=yes"]].concat()),
     );
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("fold"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("fold"));
 }
 
 #[test]
@@ -430,12 +436,12 @@ fn quiet_prints_only_the_result() {
 
 #[test]
 fn colour_is_used_on_terminals_or_on_request() {
-    let race = |more: &[&str]| {
+    let race = |options: &[&str]| {
         stdout_of(
             0,
             &[
                 &["race", "portal", "--network", "dsl", "-p", "http,spdy"],
-                more,
+                options,
             ]
             .concat(),
         )
@@ -465,14 +471,14 @@ fn a_closed_stdout_ends_the_program_quietly() {
     stdout.read_line(&mut line).expect("a first line");
     drop(stdout);
     assert!(line.starts_with('{'), "{line}");
-    let mut said = String::new();
+    let mut stderr = String::new();
     child
         .stderr
         .take()
         .expect("a pipe")
-        .read_to_string(&mut said)
+        .read_to_string(&mut stderr)
         .expect("text");
-    assert_eq!((ended(&mut child).code(), said.as_str()), (Some(0), ""));
+    assert_eq!((ended(&mut child).code(), stderr.as_str()), (Some(0), ""));
 }
 
 /// A recording of a page with one image, whose body the recorder left out, and one request that failed.
@@ -524,12 +530,16 @@ fn a_recording_becomes_a_replica_that_shows_checks_and_races() {
         "{imported}"
     );
 
-    let shown: Value = serde_json::from_str(&stdout_of(
+    let summary: Value = serde_json::from_str(&stdout_of(
         0,
         &["replica", "show", &path("page.replica"), "--json"],
     ))
     .expect("JSON");
-    assert_eq!(shown["hosts"].as_array().map(Vec::len), Some(2), "{shown}");
+    assert_eq!(
+        summary["hosts"].as_array().map(Vec::len),
+        Some(2),
+        "{summary}"
+    );
     let text = stdout_of(
         0,
         &["replica", "show", &path("page.replica"), "--resources"],
@@ -571,21 +581,21 @@ fn an_unknown_format_is_reported_with_its_first_bytes() {
     let file = folder.path().join("photo.har");
     fs::write(&file, b"\x89PNG....").expect("write the file");
     let path = file.to_str().expect("the path is UTF-8");
-    let said = stderr_of(1, &["replica", "import", path, "-o", "nothing.replica"]);
-    assert!(said.contains("PNG") && said.contains("HAR"), "{said}");
+    let stderr = stderr_of(1, &["replica", "import", path, "-o", "nothing.replica"]);
+    assert!(stderr.contains("PNG") && stderr.contains("HAR"), "{stderr}");
 }
 
 #[test]
 fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
     let warning = "a saving may be random too";
-    let said = |network: &str, runs: &str| {
+    let examine = |network: &str, runs: &str| {
         let doctor = ["doctor", "portal", "--network", network, "--runs", runs];
         stderr_of(0, &doctor)
     };
     let lossy = "down=5mbit,up=1mbit,rtt=20ms,loss=0.5%";
-    assert!(said(lossy, "1").contains(warning), "one run");
-    assert!(!said(lossy, "6").contains(warning), "six runs");
-    assert!(!said("cable", "1").contains(warning), "no randomness");
+    assert!(examine(lossy, "1").contains(warning), "one run");
+    assert!(!examine(lossy, "6").contains(warning), "six runs");
+    assert!(!examine("cable", "1").contains(warning), "no randomness");
     let default = ["doctor", "portal", "--network", lossy];
     assert!(!stderr_of(0, &default).contains(warning), "default runs");
 }
@@ -593,24 +603,24 @@ fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
 /// With one seed, 1 % loss is faster than none on some pages, by chance.
 #[test]
 fn the_doctor_reports_no_difference_within_chance() {
-    let loss = |more: &[&str]| {
+    let loss = |options: &[&str]| {
         let arguments = ["doctor", "flags", "--network", "cable", "--json"];
-        let json = stdout_of(0, &[&arguments[..], more].concat());
+        let json = stdout_of(0, &[&arguments[..], options].concat());
         let examination: Value = serde_json::from_str(&json).expect("JSON");
         let findings = examination["findings"].as_array().expect("a list");
-        let loss = findings.iter().find(|it| it["change"] == "loss");
+        let loss = findings.iter().find(|finding| finding["change"] == "loss");
         loss.expect("loss is tried").clone()
     };
     let several = loss(&[]);
     assert_eq!(several["runs"], 9, "{several}");
-    let saved = &several["saved_load"];
-    let ms = |name: &str| saved[name].as_f64().expect("a number");
+    let saved_load = &several["saved_load"];
+    let ms = |name: &str| saved_load[name].as_f64().expect("a number");
     assert!(ms("low_ms") < ms("high_ms"), "{several}");
     let includes_zero = ms("low_ms") <= 0.0 && ms("high_ms") >= 0.0;
-    assert_eq!(saved["is_certain"], !includes_zero, "{several}");
-    let one = loss(&["--runs", "1"]);
+    assert_eq!(saved_load["is_certain"], !includes_zero, "{several}");
+    let single_run = loss(&["--runs", "1"]);
     assert_eq!(
-        (&one["runs"], &one["saved_load"]["is_certain"]),
+        (&single_run["runs"], &single_run["saved_load"]["is_certain"]),
         (&1.into(), &false.into())
     );
     let text = stdout_of(0, &["doctor", "flags", "--network", "cable", "--runs", "1"]);
@@ -622,14 +632,14 @@ fn the_doctor_reports_no_difference_within_chance() {
 
 #[test]
 fn the_doctor_is_deterministic() {
-    let said = stdout_of(0, &["doctor", "portal", "--network", "cable"]);
-    let first = said.lines().next().expect("a line");
+    let stdout = stdout_of(0, &["doctor", "portal", "--network", "cable"]);
+    let first = stdout.lines().next().expect("a line");
     assert!(
         first.starts_with("portal over cable by spdy: load "),
         "{first}"
     );
-    assert!(said.contains("fold all 6 other hosts ("), "{said}");
-    assert!(said.contains("twice the round-trip time"), "{said}");
+    assert!(stdout.contains("fold all 6 other hosts ("), "{stdout}");
+    assert!(stdout.contains("twice the round-trip time"), "{stdout}");
     let arguments = ["doctor", "portal", "--network", "cable", "--json"];
     let json = stdout_of(0, &arguments);
     assert_eq!(json, stdout_of(0, &arguments));
@@ -638,9 +648,9 @@ fn the_doctor_is_deterministic() {
     let fold = &findings[0];
     assert_eq!(fold["remedy"], "fold");
     let ms = |value: &Value| value.as_f64().expect("milliseconds");
-    let saved = ms(&examination["now"]["load_ms"]) - ms(&fold["load_ms"]);
+    let saved_ms = ms(&examination["now"]["load_ms"]) - ms(&fold["load_ms"]);
     assert!(
-        (saved - ms(&fold["saved_load"]["median_ms"])).abs() < 1e-6 && saved > 0.0,
+        (saved_ms - ms(&fold["saved_load"]["median_ms"])).abs() < 1e-6 && saved_ms > 0.0,
         "{fold}"
     );
     assert_eq!(
@@ -657,6 +667,6 @@ fn a_replica_is_exported_as_har_to_stdout_or_a_file_and_read_again() {
     let text = stdout_of(0, &["replica", "export", "har", "portal"]);
     stdout_of(0, &["replica", "export", "har", "portal", "-o", file]);
     assert_eq!(fs::read_to_string(file).expect("the file exists"), text);
-    let shown = stdout_of(0, &["replica", "show", file]);
-    assert!(shown.contains("44 exchanges with 7 hosts"), "{shown}");
+    let stdout = stdout_of(0, &["replica", "show", file]);
+    assert!(stdout.contains("44 exchanges with 7 hosts"), "{stdout}");
 }

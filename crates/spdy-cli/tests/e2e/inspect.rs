@@ -24,8 +24,8 @@ fn stdout_of(arguments: &[&str]) -> String {
 
 /// A fetch of 1 MB that was captured, and its key log.
 fn capture_fetch(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
-    let served = ServeProcess::start(&FILES.folder, &[]);
-    let relay = Relay::to(if secure { served.tls } else { served.plain });
+    let server = ServeProcess::start(&FILES.folder, &[]);
+    let relay = Relay::to(if secure { server.tls } else { server.plain });
     let scheme = if secure { "https" } else { "http" };
     let url = format!("{scheme}://{}/1m", relay.address);
     let (pcap, keys) = (folder.join("fetch.pcap"), folder.join("keys.txt"));
@@ -50,8 +50,8 @@ fn text(path: &Path) -> &str {
 fn a_plain_fetch_is_read_from_its_capture() {
     let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, _) = capture_fetch(folder.path(), false);
-    let said = stdout_of(&["inspect", text(&pcap)]);
-    for wanted in [
+    let stdout = stdout_of(&["inspect", text(&pcap)]);
+    for expected in [
         "SPDY/3.1, by its first bytes",
         "> [1] SYN_STREAM stream 1, priority",
         "                 :path: /1m",
@@ -60,7 +60,7 @@ fn a_plain_fetch_is_read_from_its_capture() {
         "1048576 bytes of DATA",
         "-> 200",
     ] {
-        assert!(said.contains(wanted), "no {wanted:?} in {said}");
+        assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
     }
     // Frames are not in the summary, the time line is.
     let summary = stdout_of(&["inspect", text(&pcap), "--summary"]);
@@ -74,8 +74,8 @@ fn a_plain_fetch_is_read_from_its_capture() {
 fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
     let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, keys) = capture_fetch(folder.path(), true);
-    let said = stdout_of(&["inspect", text(&pcap), "--keylog", text(&keys), "--json"]);
-    let lines: Vec<Value> = said
+    let stdout = stdout_of(&["inspect", text(&pcap), "--keylog", text(&keys), "--json"]);
+    let lines: Vec<Value> = stdout
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))
         .collect();
@@ -98,17 +98,17 @@ fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
     assert_eq!(data, 1_048_576);
 
     let output = run_expecting(1, &mut spdy(&["inspect", text(&pcap)]));
-    let (out, notes) = (
+    let (out, stderr) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
     assert!(out.contains("offering spdy/3.1"), "{out}");
-    assert!(notes.contains("see --keylog"), "{notes}");
+    assert!(stderr.contains("see --keylog"), "{stderr}");
 }
 
 #[test]
 fn raw_streams_of_a_kubernetes_exec_are_shown_with_their_data() {
-    let said = stdout_of(&[
+    let stdout = stdout_of(&[
         "inspect",
         "--client",
         &vector("live_kubernetes_exec_upgrade.c2s.bin"),
@@ -116,7 +116,7 @@ fn raw_streams_of_a_kubernetes_exec_are_shown_with_their_data() {
         &vector("live_kubernetes_exec_upgrade.s2c.bin"),
         "--data",
     ]);
-    insta::assert_snapshot!("inspect_kubernetes", said);
+    insta::assert_snapshot!("inspect_kubernetes", stdout);
 }
 
 /// spdy-transport writes the byte 0x60: 1 in the two bits of SPDY/2, 3 in the three bits of SPDY/3.
@@ -132,15 +132,15 @@ fn priorities_are_shown_as_the_numbers_on_the_wire() {
         );
         let streams = ["inspect", "--client", &client, "--server", &server];
         let text = stdout_of(&streams);
-        let wanted = format!("SYN_STREAM stream 1, priority {priority}");
-        assert!(text.contains(&wanted), "no {wanted:?} in {text}");
+        let expected = format!("SYN_STREAM stream 1, priority {priority}");
+        assert!(text.contains(&expected), "no {expected:?} in {text}");
         let json = stdout_of(&[&streams[..], &["--json"]].concat());
-        let opened = json
+        let syn_stream = json
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"))
             .find(|line| line["type"] == "SYN_STREAM")
             .expect("a stream");
-        assert_eq!(opened["priority"], priority, "{opened}");
+        assert_eq!(syn_stream["priority"], priority, "{syn_stream}");
     }
 }
 
@@ -153,10 +153,10 @@ fn a_damaged_capture_fails_with_its_offset() {
     ];
     std::fs::write(&file, [&head[..], &[0; 5]].concat()).expect("write the file");
     let output = run_expecting(1, &mut spdy(&["inspect", text(&file)]));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("5 bytes into the record at byte 24"),
-        "{said}"
+        stderr.contains("5 bytes into the record at byte 24"),
+        "{stderr}"
     );
     run_expecting(2, &mut spdy(&["inspect"]));
     run_expecting(2, &mut spdy(&["inspect", "--client", "c2s.bin"]));
@@ -172,13 +172,13 @@ fn a_capture_from_stdin_is_shown_while_it_grows() {
     let mut inspect = inspect.spawn().expect("start the program");
     let mut stdin = inspect.stdin.take().expect("piped");
     let mut lines = BufReader::new(inspect.stdout.take().expect("piped")).lines();
-    let mut until = |wanted: &str| {
-        let line = lines.find(|line| line.as_ref().expect("text").contains(wanted));
-        assert!(line.is_some(), "no {wanted:?}");
+    let mut until = |expected: &str| {
+        let line = lines.find(|line| line.as_ref().expect("text").contains(expected));
+        assert!(line.is_some(), "no {expected:?}");
     };
     // Not the last packets: the session goes on, and its beginning is shown all the same.
-    let (most, rest) = capture.split_at(capture.len() - 1000);
-    stdin.write_all(most).expect("write to the program");
+    let (first_part, rest) = capture.split_at(capture.len() - 1000);
+    stdin.write_all(first_part).expect("write to the program");
     until("SYN_STREAM stream 1");
     until("SYN_REPLY stream 1");
     stdin.write_all(rest).expect("write to the program");
@@ -207,22 +207,22 @@ fn a_port_forward_inside_a_websocket_is_read_and_an_exec_by_one_is_named() {
         .map(str::to_owned)
     };
     let forward = arguments("ws_portforward");
-    let said = stdout_of(&forward.each_ref().map(String::as_str));
-    for wanted in [
+    let stdout = stdout_of(&forward.each_ref().map(String::as_str));
+    for expected in [
         "SPDY/3.1, by WebSocket",
         "streamtype: data",
         "2000 bytes of DATA",
     ] {
-        assert!(said.contains(wanted), "no {wanted:?} in {said}");
+        assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
     }
     let exec = arguments("ws_exec");
     let output = run_expecting(1, &mut spdy(&exec.each_ref().map(String::as_str)));
-    let said = String::from_utf8_lossy(&output.stdout);
-    let wanted = "GET /ws/exec?cmd=cat is a WebSocket of v5.channel.k8s.io: streams without SPDY";
-    assert!(said.contains(wanted), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let expected = "GET /ws/exec?cmd=cat is a WebSocket of v5.channel.k8s.io: streams without SPDY";
+    assert!(stdout.contains(expected), "{stdout}");
     // The error is printed even with --quiet.
     let mut quiet = spdy(&exec.each_ref().map(String::as_str));
     let output = run_expecting(1, quiet.arg("--quiet"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("error: no SPDY session found"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("error: no SPDY session found"), "{stderr}");
 }

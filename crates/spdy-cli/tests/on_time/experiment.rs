@@ -62,9 +62,9 @@ fn rows(
     let store = Connection::open(lab.path(store)).expect("a store");
     let mut query = store.prepare("SELECT * FROM results").expect("a table");
     let names: Vec<String> = query.column_names().map(str::to_owned).collect();
-    let mut found = query.query([]).expect("rows");
+    let mut selected = query.query([]).expect("rows");
     let mut rows = BTreeMap::new();
-    while let Some(row) = found.next().expect("a row") {
+    while let Some(row) = selected.next().expect("a row") {
         let values = names
             .iter()
             .map(|name| (name.clone(), row.get(&name[..]).expect("a value")));
@@ -93,11 +93,11 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     let lab = Lab::new(BOTH_CLOCKS);
     let run = ["run", "small.toml", "--store", "a.db"];
     let first = lab.run(&run);
-    let said = text(&first.stderr);
-    let before = rows(&lab, "a.db");
-    assert_eq!(before.len(), 8, "{said}");
+    let stderr = text(&first.stderr);
+    let rows_before = rows(&lab, "a.db");
+    assert_eq!(rows_before.len(), 8, "{stderr}");
     let mut counting = true;
-    for ((key, run), row) in &before {
+    for ((key, run), row) in &rows_before {
         if row["clock"] == Text("virtual".to_owned()) {
             for name in [
                 "attempts",
@@ -117,17 +117,17 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
             "{key}"
         );
         // The same chance as in virtual time.
-        let other = key.replace("clock=real", "clock=virtual");
-        let other = &before[&(other, *run)];
-        assert_eq!(row["seed"], other["seed"], "{key}");
+        let virtual_key = key.replace("clock=real", "clock=virtual");
+        let virtual_row = &rows_before[&(virtual_key, *run)];
+        assert_eq!(row["seed"], virtual_row["seed"], "{key}");
         if row["invalid"] == Null {
             assert_eq!(row["failures"], Null, "{key}");
         }
-        let [mean, p99, most] =
+        let [mean, p99, max] =
             ["late_mean_ms", "late_p99_ms", "late_max_ms"].map(|name| number(&row[name]));
         assert!(
-            0.0 < mean && mean <= most && p99 <= most,
-            "{key}: {mean} {p99} {most}"
+            0.0 < mean && mean <= max && p99 <= max,
+            "{key}: {mean} {p99} {max}"
         );
         let (load, on_wire) = (number(&row["load_ms"]), number(&row["time_on_wire_ms"]));
         assert!(on_wire > 0.9 * load, "{key}: {on_wire} of {load}");
@@ -140,15 +140,15 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
         counting &= row["invalid"] == Null;
         match &row["rejected"] {
             Null => assert_eq!(number(&row["attempts"]), 1.0, "{key}"),
-            Text(why) => assert_eq!(
+            Text(reason) => assert_eq!(
                 number(&row["attempts"]),
-                1.0 + why.lines().count() as f64,
-                "{key}: {why}"
+                1.0 + reason.lines().count() as f64,
+                "{key}: {reason}"
             ),
             other => panic!("{key}: {other:?}"),
         }
         if row["invalid"] == Null {
-            let virtual_ms = number(&other["load_ms"]);
+            let virtual_ms = number(&virtual_row["load_ms"]);
             assert!(
                 load > 0.97 * virtual_ms,
                 "{key}: {load} and {virtual_ms} ms"
@@ -156,7 +156,7 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
         }
     }
     let code = if counting { 0 } else { 1 };
-    assert_eq!(first.status.code(), Some(code), "{said}");
+    assert_eq!(first.status.code(), Some(code), "{stderr}");
 
     // A cell that is lost is loaded again, and nothing else changes.
     let lost = "page=lulic-bing,protocol=spdy,network=lte,clock=real";
@@ -173,15 +173,15 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
         "{}",
         text(&second.stderr)
     );
-    let after = rows(&lab, "a.db");
-    assert_eq!(after.len(), 8);
-    for (key, row) in &before {
-        assert!(key.0 == lost || after[key] == *row, "{key:?}");
+    let rows_after = rows(&lab, "a.db");
+    assert_eq!(rows_after.len(), 8);
+    for (key, row) in &rows_before {
+        assert!(key.0 == lost || rows_after[key] == *row, "{key:?}");
     }
     // Another store has other loads of the same cell; a merge does not replace those in the target.
     lab.run(&["cell", "small.toml", lost, "--store", "b.db"]);
     lab.run_expecting(0, &["merge", "b.db", "--store", "a.db"]);
-    assert_eq!(rows(&lab, "a.db"), after);
+    assert_eq!(rows(&lab, "a.db"), rows_after);
 
     // What does not count is in no median.
     let store = Connection::open(lab.path("a.db")).expect("a store");
@@ -192,14 +192,14 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
         ))
         .expect("a table");
     drop(store);
-    let shown = lab.run_expecting(1, &["show", "a.db", "--json"]);
+    let output = lab.run_expecting(1, &["show", "a.db", "--json"]);
     assert!(
-        text(&shown.stderr).contains("1 of 8 runs are invalid"),
+        text(&output.stderr).contains("1 of 8 runs are invalid"),
         "{}",
-        text(&shown.stderr)
+        text(&output.stderr)
     );
-    let shown = text(&shown.stdout);
-    let cells = shown
+    let stdout = text(&output.stdout);
+    let cells = stdout
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let cell = cells
@@ -207,17 +207,17 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
         .find(|cell| cell["cell"] == lost)
         .expect("read the file");
     assert_eq!((&cell["runs"], &cell["invalid"]), (&2.into(), &1.into()));
-    let counted = number(&after[&(lost.to_owned(), 2)]["load_ms"]);
-    assert_eq!(cell["load_ms"].as_f64(), Some(counted));
+    let valid_load_ms = number(&rows_after[&(lost.to_owned(), 2)]["load_ms"]);
+    assert_eq!(cell["load_ms"].as_f64(), Some(valid_load_ms));
     lab.run_expecting(0, &["report", "a.db"]);
     let page = std::fs::read_to_string(lab.path("a.html")).expect("text");
-    for told in [
+    for expected in [
         "<h2>Runs in real time</h2>",
         "3 of 4 runs are valid",
         "no: it was late",
         "cannot be repeated from its seed",
     ] {
-        assert!(page.contains(told), "{told}");
+        assert!(page.contains(expected), "{expected}");
     }
     let compared = text(&lab.run(&["compare", "a.db", "a.db", "--json"]).stdout);
     assert!(compared.contains("\"runs\":[1,1]"), "{compared}");

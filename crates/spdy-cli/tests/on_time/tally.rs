@@ -32,21 +32,21 @@ pub(crate) enum Attempt {
 
 #[derive(Debug, Default)]
 struct Attempts {
-    right: usize,
-    wrong: Vec<String>,
+    right_count: usize,
+    failures: Vec<String>,
     invalid: Vec<String>,
 }
 
 impl Attempts {
     fn is_open(&self) -> bool {
-        self.right < DECIDE && self.wrong.len() < DECIDE
+        self.right_count < DECIDE && self.failures.len() < DECIDE
     }
 }
 
 /// The attempts of a test.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    began: Instant,
+    start: Instant,
     machine: Option<Machine>,
     quantities: BTreeMap<String, Attempts>,
 }
@@ -56,28 +56,28 @@ impl Tally {
     pub(crate) fn of<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         let open = |name: N| (name.into(), Attempts::default());
         Self {
-            began: Instant::now(),
+            start: Instant::now(),
             machine: Machine::now(),
             quantities: names.into_iter().map(open).collect(),
         }
     }
 
     /// Takes an attempt at `name`; those after its decision change nothing.
-    pub(crate) fn note(&mut self, name: &str, attempt: Attempt) {
+    pub(crate) fn record(&mut self, name: &str, attempt: Attempt) {
         let attempts = self.quantities.get_mut(name);
         let attempts = attempts.unwrap_or_else(|| panic!("{name} is no quantity of this test"));
         if attempts.is_open() {
             match attempt {
-                Attempt::Right => attempts.right += 1,
-                Attempt::Wrong(how) => attempts.wrong.push(how),
-                Attempt::Invalid(why) => attempts.invalid.push(why),
+                Attempt::Right => attempts.right_count += 1,
+                Attempt::Wrong(how) => attempts.failures.push(how),
+                Attempt::Invalid(reason) => attempts.invalid.push(reason),
             }
         }
     }
 
     /// Whether `name` needs another attempt, and there is time for one.
     pub(crate) fn is_open(&self, name: &str) -> bool {
-        self.began.elapsed() < TIME && self.quantities[name].is_open()
+        self.start.elapsed() < TIME && self.quantities[name].is_open()
     }
 
     /// Whether any quantity does.
@@ -90,36 +90,41 @@ impl Tally {
     pub(crate) fn judge(self) {
         let machine = self.machine.zip(Machine::now());
         // A machine whose load is unknown counts as busy.
-        let others = machine.map_or(1.0, |(before, now)| now.others_since(&before));
-        match self.verdict(others) {
+        let other_use = machine.map_or(1.0, |(earlier, now)| now.others_since(&earlier));
+        match self.verdict(other_use) {
             Ok(None) => {}
             // Past what keeps the output of tests that pass.
-            Ok(Some(why)) => drop(writeln!(std::io::stderr(), "{why}")),
-            Err(why) => panic!("{why}"),
+            Ok(Some(reason)) => drop(writeln!(std::io::stderr(), "{reason}")),
+            Err(reason) => panic!("{reason}"),
         }
     }
 
-    /// A report of what was not measured, where other processes used the part `others` of the machine; or why the test fails.
-    fn verdict(&self, others: f64) -> Result<Option<String>, String> {
+    /// A report of the quantities that were not measured, where other processes used the part `other_use` of the machine; or why the test fails.
+    fn verdict(&self, other_use: f64) -> Result<Option<String>, String> {
         let those = |is_so: fn(&Attempts) -> bool| -> Vec<_> {
-            self.quantities.iter().filter(|(_, it)| is_so(it)).collect()
+            self.quantities
+                .iter()
+                .filter(|(_, attempts)| is_so(attempts))
+                .collect()
         };
-        let wrong = those(|it| it.wrong.len() >= DECIDE);
-        if !wrong.is_empty() {
-            return Err(format!("wrong in {DECIDE} valid attempts: {wrong:#?}"));
+        let wrong_quantities = those(|attempts| attempts.failures.len() >= DECIDE);
+        if !wrong_quantities.is_empty() {
+            return Err(format!(
+                "wrong in {DECIDE} valid attempts: {wrong_quantities:#?}"
+            ));
         }
         let open = those(Attempts::is_open);
         if open.is_empty() {
             return Ok(None);
         }
-        let seconds = self.began.elapsed().as_secs();
-        let why = format!(
+        let seconds = self.start.elapsed().as_secs();
+        let reason = format!(
             "not measured: fewer than {DECIDE} valid attempts agree after {seconds} s (other processes used {:.0} % of the machine): {open:#?}",
-            others * 100.0
+            other_use * 100.0
         );
-        match others >= BUSY {
-            true => Ok(Some(why)),
-            false => Err(why),
+        match other_use >= BUSY {
+            true => Ok(Some(reason)),
+            false => Err(reason),
         }
     }
 }
@@ -129,7 +134,7 @@ impl Tally {
 struct Machine {
     all: u64,
     idle: u64,
-    ours: u64,
+    own_ticks: u64,
 }
 
 impl Machine {
@@ -142,31 +147,31 @@ impl Machine {
 
     /// By the first line of `stat`: user nice system idle iowait irq softirq steal; and the fields utime, stime, cutime and
     /// cstime of `own` (proc(5)).
-    fn parse(stat: &str, own: &str) -> Option<Self> {
+    fn parse(stat: &str, own_stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Option<Vec<u64>> = line
             .split_whitespace()
             .take(8)
-            .map(|it| it.parse().ok())
+            .map(|ticks| ticks.parse().ok())
             .collect();
         let ticks = ticks.filter(|ticks| ticks.len() == 8)?;
         // A name may have blanks, and ends with the last bracket.
-        let (_, fields) = own.rsplit_once(')')?;
-        let ours = fields.split_whitespace().skip(11).take(4);
-        let ours: Option<Vec<u64>> = ours.map(|it| it.parse().ok()).collect();
+        let (_, fields) = own_stat.rsplit_once(')')?;
+        let own_ticks = fields.split_whitespace().skip(11).take(4);
+        let own_ticks: Option<Vec<u64>> = own_ticks.map(|ticks| ticks.parse().ok()).collect();
         Some(Self {
             all: ticks.iter().sum(),
             idle: ticks[3] + ticks[4],
-            ours: ours?.iter().sum(),
+            own_ticks: own_ticks?.iter().sum(),
         })
     }
 
-    /// The part of all cores' time since `before` that other processes used.
-    fn others_since(&self, before: &Self) -> f64 {
-        let all = self.all.saturating_sub(before.all).max(1);
-        let idle = self.idle.saturating_sub(before.idle);
-        let ours = self.ours.saturating_sub(before.ours);
-        all.saturating_sub(idle + ours) as f64 / all as f64
+    /// The part of all cores' time since `earlier` that other processes used.
+    fn others_since(&self, earlier: &Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all).max(1);
+        let idle = self.idle.saturating_sub(earlier.idle);
+        let own_ticks = self.own_ticks.saturating_sub(earlier.own_ticks);
+        all.saturating_sub(idle + own_ticks) as f64 / all as f64
     }
 }
 
@@ -176,23 +181,35 @@ mod tests {
 
     fn tally(attempts: Vec<Attempt>) -> Tally {
         let mut tally = Tally::of(["it"]);
-        attempts.into_iter().for_each(|it| tally.note("it", it));
+        attempts
+            .into_iter()
+            .for_each(|attempt| tally.record("it", attempt));
         tally
     }
 
-    fn wrong() -> Attempt {
+    fn wrong_attempt() -> Attempt {
         Attempt::Wrong("off".to_owned())
     }
 
     #[test]
     fn two_of_three_valid_attempts_decide() {
         let late = || Attempt::Invalid("late".to_owned());
-        let open = tally(vec![Attempt::Right, late(), wrong(), late()]);
+        let open = tally(vec![Attempt::Right, late(), wrong_attempt(), late()]);
         assert!(open.any_is_open());
-        let right = tally(vec![wrong(), Attempt::Right, Attempt::Right, wrong()]);
-        assert!(!right.any_is_open());
-        assert_eq!(right.verdict(0.0), Ok(None));
-        let twice_wrong = tally(vec![wrong(), Attempt::Right, wrong(), Attempt::Right]);
+        let half_right = tally(vec![
+            wrong_attempt(),
+            Attempt::Right,
+            Attempt::Right,
+            wrong_attempt(),
+        ]);
+        assert!(!half_right.any_is_open());
+        assert_eq!(half_right.verdict(0.0), Ok(None));
+        let twice_wrong = tally(vec![
+            wrong_attempt(),
+            Attempt::Right,
+            wrong_attempt(),
+            Attempt::Right,
+        ]);
         assert!(!twice_wrong.any_is_open() && twice_wrong.verdict(0.9).is_err());
     }
 
@@ -201,18 +218,22 @@ mod tests {
         let once_right = tally(vec![Attempt::Right]);
         assert!(once_right.verdict(0.05).is_err());
         let note = once_right.verdict(0.5).expect("the machine was busy");
-        assert!(note.is_some_and(|why| why.contains("not measured") && why.contains("50 %")));
+        assert!(
+            note.is_some_and(|reason| reason.contains("not measured") && reason.contains("50 %"))
+        );
     }
 
     #[test]
     fn foreign_cpu_time_is_neither_idle_nor_own() {
-        let own = |ticks: u64| format!("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 {ticks} 1 2 3 0 0");
-        let at = |stat: &str, ticks| Machine::parse(stat, &own(ticks)).expect("it can be read");
-        let before = at("cpu  0 0 0 0 0 0 0 0 0 0\n", 0);
-        let after = at("cpu  30 0 10 50 0 0 0 10 0 0\n", 20);
+        let process_stat =
+            |ticks: u64| format!("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 {ticks} 1 2 3 0 0");
+        let at =
+            |stat: &str, ticks| Machine::parse(stat, &process_stat(ticks)).expect("it can be read");
+        let earlier = at("cpu  0 0 0 0 0 0 0 0 0 0\n", 0);
+        let later = at("cpu  30 0 10 50 0 0 0 10 0 0\n", 20);
         assert!(
-            (after.others_since(&before) - 0.3).abs() < 1e-9,
-            "{after:?}"
+            (later.others_since(&earlier) - 0.3).abs() < 1e-9,
+            "{later:?}"
         );
     }
 }

@@ -10,7 +10,7 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::origins::raw::RawOrigin;
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 fn audit(code: i32, arguments: &[&str]) -> (String, String) {
@@ -21,14 +21,14 @@ fn audit(code: i32, arguments: &[&str]) -> (String, String) {
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let (said, _) = audit(0, &[arguments, &["--json"]].concat());
-    serde_json::from_str(&said).expect("valid JSON")
+    let (stdout, _) = audit(0, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&stdout).expect("valid JSON")
 }
 
-/// The entries that `said` ends with, as they are to be copied.
-fn advised_entries(said: &str) -> String {
-    let begin = said.find("[[site.rewrite.hosts]]").expect("an entry");
-    let lines = said[begin..].lines();
+/// The entries at the end of `report`, ready to be copied.
+fn advised_entries(report: &str) -> String {
+    let begin = report.find("[[site.rewrite.hosts]]").expect("an entry");
+    let lines = report[begin..].lines();
     let is_after =
         |line: &str| line.starts_with("A moved script") || line.starts_with("Not public");
     let lines = lines.take_while(|line| !is_after(line));
@@ -41,17 +41,17 @@ fn path(path: &Path) -> &str {
 
 #[test]
 fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
-    let (said, _) = audit(0, &["portal", "--network", "dsl"]);
+    let (text, _) = audit(0, &["portal", "--network", "dsl"]);
     assert_eq!(
-        (said.clone(), String::new()),
+        (text.clone(), String::new()),
         audit(0, &["portal", "--network", "dsl"])
     );
-    for told in [
+    for expected in [
         "portal, as recorded: 44 resources of 7 hosts",
         "36 moved, 0 left in place, 8 are the site's own; a client then contacts 1 of 7 hosts.",
         "img.portal.test, thumbs.portal.test are on the same site",
     ] {
-        assert!(said.contains(told), "no {told:?} in\n{said}");
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
     }
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("site.toml");
@@ -59,18 +59,18 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
     let write = |entries: &str| {
         fs::write(&file, format!("{site}{entries}")).expect("write the file");
     };
-    write(&advised_entries(&said));
+    write(&advised_entries(&text));
     run_expecting(0, &mut spdy(&["accelerate", "--check", path(&file)]));
     let by_config = ["portal", "--network", "dsl", "--config", path(&file)];
-    let told = json(&by_config);
-    assert_eq!(told["is_configured"], true);
-    assert_eq!(told["advice"]["hosts"], Value::Array(Vec::new()));
+    let report = json(&by_config);
+    assert_eq!(report["is_configured"], true);
+    assert_eq!(report["advice"]["hosts"], Value::Array(Vec::new()));
     assert!(
-        told["resources"]
+        report["resources"]
             .as_array()
             .expect("a list")
             .iter()
-            .all(|it| it["becomes"] != "left")
+            .all(|resource| resource["becomes"] != "left")
     );
 
     // Without them nothing moves, and the report shows what would move and what that would save.
@@ -81,7 +81,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
         bare.contains("as advised ms") && bare.contains("not-listed"),
         "{bare}"
     );
-    assert_eq!(advised_entries(&bare), advised_entries(&said));
+    assert_eq!(advised_entries(&bare), advised_entries(&text));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn audit_errors_state_the_expected_input() {
     let file = folder.path().join("site.toml");
     let site = "[[site]]\nnames = ['other.test']\norigin = 'http://origin.test'\n";
     fs::write(&file, site).expect("write the file");
-    for (wrong, told) in [
+    for (arguments, expected) in [
         (&["nowhere"][..], "nowhere"),
         (&["portal", "--set", "accelerator=warm"], "accelerator"),
         (&["portal", "--set", "cache=warm"], "cache"),
@@ -103,19 +103,22 @@ fn audit_errors_state_the_expected_input() {
             "no site has the host www.portal.test of the page: expected one of other.test",
         ),
     ] {
-        let (_, said) = audit(2, wrong);
-        assert!(said.contains(told), "{wrong:?}: {said}");
+        let (_, stderr) = audit(2, arguments);
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
     let resolve = "site.test:1:127.0.0.1";
-    let refused = ["http://site.test:1/", "--no-browser", "--resolve", resolve];
-    let (_, said) = audit(1, &refused);
-    assert!(said.contains("cannot fetch http://site.test:1/"), "{said}");
+    let arguments = ["http://site.test:1/", "--no-browser", "--resolve", resolve];
+    let (_, stderr) = audit(1, &arguments);
+    assert!(
+        stderr.contains("cannot fetch http://site.test:1/"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn without_a_browser_a_live_page_is_crawled() {
     let folder = tempfile::tempdir().expect("create a folder");
-    let served = |files: &[(&str, String)]| {
+    let serve = |files: &[(&str, String)]| {
         let folder = tempfile::tempdir_in(folder.path()).expect("create a folder");
         for (name, text) in files {
             fs::write(folder.path().join(name), text).expect("write the file");
@@ -124,12 +127,12 @@ fn without_a_browser_a_live_page_is_crawled() {
         ServeProcess::start(folder.path(), &[])
     };
     let text = |text: &str| text.to_owned();
-    let others = served(&[
+    let other_server = serve(&[
         ("b.css", text("p { background: url(c.png) }")),
         ("c.png", text("a picture")),
         ("s.js", text("fetch('/d.json')")),
     ]);
-    let far = |name: &str| format!("http://far.test:{}/{name}", others.plain.port());
+    let far = |name: &str| format!("http://far.test:{}/{name}", other_server.plain.port());
     let html = format!(
         "<link rel=stylesheet href={}><img src=/a.png><iframe src={}></iframe><script src={}></script>",
         far("b.css"),
@@ -138,11 +141,14 @@ fn without_a_browser_a_live_page_is_crawled() {
     );
     // This address has no listener, and must not be requested.
     let html = format!("{html}<img src=http://127.0.0.77/e.png>");
-    let site = served(&[("index.html", html), ("a.png", text("another"))]);
+    let site = serve(&[("index.html", html), ("a.png", text("another"))]);
     let page = format!("http://www.site.test:{}/", site.plain.port());
-    let resolve = [("www.site.test", site.plain), ("far.test", others.plain)]
-        .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
-    let told = json(&[
+    let resolve = [
+        ("www.site.test", site.plain),
+        ("far.test", other_server.plain),
+    ]
+    .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
+    let report = json(&[
         &page,
         "--no-browser",
         "--network",
@@ -152,23 +158,23 @@ fn without_a_browser_a_live_page_is_crawled() {
         "--resolve",
         &resolve[1],
     ]);
-    assert_eq!(told["source"], "fetched");
-    let remarks = told["remarks"].to_string();
+    assert_eq!(report["source"], "fetched");
+    let remarks = report["remarks"].to_string();
     assert!(
         remarks.contains("address 127.0.0.77 is denied"),
         "{remarks}"
     );
-    let resources = told["resources"].as_array().expect("a list");
+    let resources = report["resources"].as_array().expect("a list");
     let text = |value: &Value| value.as_str().expect("text").to_owned();
-    let mut found: Vec<_> = resources
+    let mut outcomes: Vec<_> = resources
         .iter()
-        .map(|it| (text(&it["url"]), text(&it["becomes"])))
+        .map(|resource| (text(&resource["url"]), text(&resource["becomes"])))
         .collect();
-    found.sort();
+    outcomes.sort();
     let own = |name: &str| (format!("{page}{name}"), "own".to_owned());
     let moved = |name: &str| (far(name), "moved".to_owned());
     assert_eq!(
-        found,
+        outcomes,
         [
             moved("b.css"),
             moved("c.png"),
@@ -178,13 +184,16 @@ fn without_a_browser_a_live_page_is_crawled() {
         ]
     );
     let pattern = "*.test:80:127.0.0.1";
-    let (_, said) = audit(2, &[&page, "--no-browser", "--resolve", pattern]);
-    assert!(said.contains("only browsers support patterns"), "{said}");
+    let (_, stderr) = audit(2, &[&page, "--no-browser", "--resolve", pattern]);
+    assert!(
+        stderr.contains("only browsers support patterns"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -193,22 +202,22 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
     for resolve in origin.resolve() {
         command.args(["--resolve", &resolve]);
     }
-    let said = run_expecting(0, command.args(["--network", "cable"]));
-    let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
-    assert_eq!(told["source"], "browser");
-    assert_eq!(told["hosts"].as_array().expect("a list").len(), 4);
-    let resources = told["resources"].as_array().expect("a list");
-    let sent: std::collections::BTreeSet<_> = origin
-        .sent()
+    let output = run_expecting(0, command.args(["--network", "cable"]));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("valid JSON");
+    assert_eq!(report["source"], "browser");
+    assert_eq!(report["hosts"].as_array().expect("a list").len(), 4);
+    let resources = report["resources"].as_array().expect("a list");
+    let sent_urls: std::collections::BTreeSet<_> = origin
+        .exchanges()
         .into_iter()
-        .map(|it| it.url.to_string())
+        .map(|exchange| exchange.url.to_string())
         .collect();
-    let found: std::collections::BTreeSet<_> = resources
+    let reported_urls: std::collections::BTreeSet<_> = resources
         .iter()
-        .filter_map(|it| it["url"].as_str())
+        .filter_map(|resource| resource["url"].as_str())
         .map(str::to_owned)
         .collect();
-    assert_eq!(found, sent);
+    assert_eq!(reported_urls, sent_urls);
 }
 
 /// The `[upstream]` section of `text` to its end, as an operator copies it.
@@ -219,7 +228,7 @@ fn upstream_of(text: &str) -> &str {
 #[test]
 fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let folder = tempfile::tempdir().expect("create a folder");
-    let served = |files: &[(&str, String)]| {
+    let serve = |files: &[(&str, String)]| {
         let folder = tempfile::tempdir_in(folder.path()).expect("create a folder");
         for (name, text) in files {
             fs::write(folder.path().join(name), text).expect("write the file");
@@ -253,16 +262,19 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let modules = folder.path().join("modules.warc");
     let encoded = spdy_page::archive::encode(&replica, false);
     fs::write(&modules, encoded).expect("write the file");
-    let others = ServeProcess::start(&modules, &[]);
-    let far = format!("http://esm.test:{}", others.plain.port());
+    let module_server = ServeProcess::start(&modules, &[]);
+    let far = format!("http://esm.test:{}", module_server.plain.port());
     let html = format!(
         "<!doctype html><script type=importmap>{{\"imports\": {{\"lib\": \"{far}/lib.js\"}}}}</script>\
          <script type=module src=/app.js></script>"
     );
-    let site = served(&[("index.html", html), ("app.js", text("import 'lib'"))]);
+    let site = serve(&[("index.html", html), ("app.js", text("import 'lib'"))]);
     let page = format!("http://www.site.test:{}/", site.plain.port());
-    let resolve = [("www.site.test", site.plain), ("esm.test", others.plain)]
-        .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
+    let resolve = [
+        ("www.site.test", site.plain),
+        ("esm.test", module_server.plain),
+    ]
+    .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
     let args = [
         &page[..],
         "--no-browser",
@@ -285,18 +297,19 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
         site.plain
     );
-    let config = |more: &str| format!("{site_lines}{}{more}", advised_entries(&plan));
+    let config =
+        |extra_config: &str| format!("{site_lines}{}{extra_config}", advised_entries(&plan));
     // Without what [upstream] needs, the check says so.
-    let (code, note) = check(&config(""));
+    let (code, message) = check(&config(""));
     assert!(
         code == 0
-            && note.contains("esm.test is not in the public DNS")
-            && note.contains("`upstream.resolve`"),
-        "{note}"
+            && message.contains("esm.test is not in the public DNS")
+            && message.contains("`upstream.resolve`"),
+        "{message}"
     );
     let config = config(upstream_of(&plan));
-    let (code, note) = check(&config);
-    assert!(code == 0 && !note.contains("upstream"), "{note}");
+    let (code, message) = check(&config);
+    assert!(code == 0 && !message.contains("upstream"), "{message}");
     let accelerator = Accelerator::start(&config);
     let get = |target: &str| {
         let request =
@@ -309,17 +322,17 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let (_, begin) = html
         .split_once("\"lib\":\"")
         .expect("an address in the import map");
-    let (moved, _) = begin.split_once('"').expect("its end");
+    let (proxied_path, _) = begin.split_once('"').expect("its end");
     assert!(
-        moved.starts_with("/.spdy/1/") && moved.ends_with("/lib.js"),
-        "{moved}"
+        proxied_path.starts_with("/.spdy/1/") && proxied_path.ends_with("/lib.js"),
+        "{proxied_path}"
     );
     for (name, text) in [
         ("lib.js", "part.js"),
         ("part.js", "part = 1"),
         ("rooted.js", "rooted"),
     ] {
-        let target = moved.replace("lib.js", name);
+        let target = proxied_path.replace("lib.js", name);
         let body = get(&target);
         assert!(body.contains(text), "{target}: {body}");
     }

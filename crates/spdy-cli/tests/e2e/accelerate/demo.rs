@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use crate::support::clients::raw_client::PendingResponse;
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/accelerate-demo");
@@ -35,7 +35,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 /// Hosts that the recorded load asked, and how many bodies of which lengths it got.
-fn asked(folder: &Path, name: &str) -> (Vec<String>, Vec<u64>) {
+fn hosts_and_image_lengths(folder: &Path, name: &str) -> (Vec<String>, Vec<u64>) {
     let path = folder.join(format!("{name}.replica"));
     let har = json(&["replica", "export", "har", path.to_str().expect("UTF-8")]);
     let entries = har["log"]["entries"].as_array().expect("entries");
@@ -60,7 +60,7 @@ fn asked(folder: &Path, name: &str) -> (Vec<String>, Vec<u64>) {
 
 #[test]
 fn the_demo_script_shows_a_faster_page_and_draws_it() {
-    if !wanted() || std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() {
+    if !peers_enabled() || std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() {
         return;
     }
     require("chromium", is_installed("chromium"));
@@ -69,7 +69,7 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
         "the page uses this script"
     );
     let folder = tempfile::tempdir().expect("create a folder");
-    let mut told = Vec::new();
+    let mut measured_times = Vec::new();
     for _ in 0..TRIES {
         let mut command = Command::new(SCRIPT);
         command.arg("1").arg(folder.path());
@@ -84,10 +84,10 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
         };
         let times = LINES.each_ref().map(ms);
 
-        let (hosts, images) = asked(folder.path(), "direct");
+        let (hosts, images) = hosts_and_image_lengths(folder.path(), "direct");
         assert_eq!((hosts.len(), images.len()), (7, 42), "{hosts:?}");
         for name in ["first", "again"] {
-            let through = asked(folder.path(), name);
+            let through = hosts_and_image_lengths(folder.path(), name);
             assert_eq!(
                 through,
                 (vec!["www.portal.test".to_owned()], images.clone())
@@ -98,37 +98,44 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
         for name in ["direct: ", "first: ", "again: "] {
             assert!(picture.contains(name), "no {name} in the picture");
         }
-        told.push(times);
-        let [direct, _, again] = times;
-        if again < direct {
+        measured_times.push(times);
+        let [direct, _, second_load] = times;
+        if second_load < direct {
             return;
         }
     }
-    panic!("expected faster loads, found {told:?} (ms)");
+    panic!("expected faster loads, found {measured_times:?} (ms)");
 }
 
 #[test]
 fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
-    let more = ["--as-of-now", "--max-age", "90", "--think", "200"];
-    let served = ServeProcess::start(Path::new("portal"), &more);
-    let began = Instant::now();
+    let options = ["--as-of-now", "--max-age", "90", "--think", "200"];
+    let server = ServeProcess::start(Path::new("portal"), &options);
+    let start = Instant::now();
     let head =
         b"GET /i/thumb-00.png HTTP/1.1\r\nHost: www.portal.test\r\nConnection: close\r\n\r\n";
-    let got = PendingResponse::begin(served.plain, head).end(usize::MAX);
-    assert!(got.is_whole && got.status == 200, "{}", got.head);
-    assert!(began.elapsed() >= Duration::from_millis(200));
+    let response = PendingResponse::begin(server.plain, head).end(usize::MAX);
+    assert!(
+        response.is_whole && response.status == 200,
+        "{}",
+        response.head
+    );
+    assert!(start.elapsed() >= Duration::from_millis(200));
     let date = |name| {
-        let text = got
+        let text = response
             .field(name)
-            .unwrap_or_else(|| panic!("no {name}: {}", got.head));
+            .unwrap_or_else(|| panic!("no {name}: {}", response.head));
         httpdate::parse_http_date(&text).expect("a date")
     };
     let age = SystemTime::now().duration_since(date("date"));
-    assert!(age.is_ok_and(|age| age < READY_WITHIN), "{}", got.head);
+    assert!(age.is_ok_and(|age| age < READY_WITHIN), "{}", response.head);
     // As long before as when it was recorded.
     let modified = date("date").duration_since(date("last-modified"));
     assert_eq!(modified.expect("an earlier date").as_secs(), 92_333);
-    assert_eq!(got.field("cache-control").as_deref(), Some("max-age=90"));
+    assert_eq!(
+        response.field("cache-control").as_deref(),
+        Some("max-age=90")
+    );
 }
 
 #[test]
@@ -141,9 +148,9 @@ fn draw_refuses_replicas_without_times_and_unknown_formats() {
         ),
     ] {
         let mut command = spdy(&["replica", "draw"]);
-        let said = run_expecting(2, command.args(arguments)).stderr;
-        let said = String::from_utf8(said).expect("text is UTF-8");
-        assert!(said.contains(words), "{said}");
+        let stderr = run_expecting(2, command.args(arguments)).stderr;
+        let stderr = String::from_utf8(stderr).expect("text is UTF-8");
+        assert!(stderr.contains(words), "{stderr}");
     }
     assert!(!Path::new("x.svg").exists());
 }

@@ -15,8 +15,9 @@ fn start_with_limits(limits: &str, connections: u32) -> Accelerator {
 }
 
 fn has_warning(accelerator: &Accelerator) -> bool {
-    let said = accelerator.log_lines();
-    said.iter()
+    let lines = accelerator.log_lines();
+    lines
+        .iter()
         .any(|line| line.contains("the limit of open files"))
 }
 
@@ -30,9 +31,9 @@ fn the_file_limit_is_raised_and_a_low_one_warned_about() {
     );
     let fewer = start_with_limits("ulimit -n 700", 50);
     assert!(!has_warning(&fewer), "{:?}", fewer.log_lines());
-    let enough = start_with_limits("ulimit -Sn 100; ulimit -Hn 1000", 200);
-    assert!(!has_warning(&enough), "{:?}", enough.log_lines());
-    if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", enough.id())) {
+    let accelerator = start_with_limits("ulimit -Sn 100; ulimit -Hn 1000", 200);
+    assert!(!has_warning(&accelerator), "{:?}", accelerator.log_lines());
+    if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", accelerator.id())) {
         let line = limits
             .lines()
             .find(|line| line.starts_with("Max open files"));

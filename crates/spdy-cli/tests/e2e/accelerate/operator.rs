@@ -17,8 +17,8 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/acceler
 #[test]
 fn the_example_that_is_shipped_is_good() {
     let output = run_expecting(0, &mut spdy(&["accelerate", "--check", EXAMPLE]));
-    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
-    assert_eq!(told, "good: example.com, www.example.com\n");
+    let stderr = String::from_utf8(output.stderr).expect("text is UTF-8");
+    assert_eq!(stderr, "good: example.com, www.example.com\n");
     // What stands in comments is good, too.
     let [secret, former, token] = [b's', b'f', b't'].map(|fill| {
         let file = tempfile::NamedTempFile::new().expect("create the file");
@@ -52,9 +52,12 @@ fn the_example_that_is_shipped_is_good() {
     for table in ["[[dns.zone]]", "[admin]", "[cache.shared]", "[telemetry]"] {
         assert!(text.contains(&format!("\n{table}\n")), "{table}");
     }
-    let (code, told) = check(&text);
-    let (good, rest) = told.split_once('\n').expect("a line");
-    assert_eq!((code, good), (0, "good: example.com, www.example.com"));
+    let (code, message) = check(&text);
+    let (first_line, rest) = message.split_once('\n').expect("a line");
+    assert_eq!(
+        (code, first_line),
+        (0, "good: example.com, www.example.com")
+    );
     // The zone of the aliases is none of `[dns]`. Each alias is reported, one for each secret.
     let of_name = "x.site-assets.example is not served by [dns]";
     assert_eq!(rest.matches(of_name).count(), 2, "{rest}");
@@ -142,19 +145,19 @@ fn an_invalid_configuration_is_reported_with_its_key() {
             "upstream.nat64: expected a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052), found 2001:db8::/97",
         ),
     ] {
-        let (code, told) = check(text);
-        assert_eq!(code, 2, "{text}\n{told}");
-        assert!(told.contains(key), "{text}\n{told}");
+        let (code, message) = check(text);
+        assert_eq!(code, 2, "{text}\n{message}");
+        assert!(message.contains(key), "{text}\n{message}");
     }
-    let (code, told) = {
+    let (code, message) = {
         let output = output(&mut spdy(&["accelerate", "no-such.toml"]));
         (
             output.status.code(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
         )
     };
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("no-such.toml"), "{told}");
+    assert_eq!(code, Some(1), "{message}");
+    assert!(message.contains("no-such.toml"), "{message}");
 }
 
 #[test]
@@ -178,27 +181,27 @@ fn a_possible_origin_loop_is_warned_about() {
             false,
         ),
     ] {
-        let (code, told) = check(&format!("[[site]]\n{site}"));
-        assert_eq!(code, 0, "{site}\n{told}");
-        assert!(told.contains("good: a.test"), "{site}\n{told}");
+        let (code, message) = check(&format!("[[site]]\n{site}"));
+        assert_eq!(code, 0, "{site}\n{message}");
+        assert!(message.contains("good: a.test"), "{site}\n{message}");
         assert_eq!(
-            told.contains("site a.test: the hostname of its origin"),
+            message.contains("site a.test: the hostname of its origin"),
             is_doubtful,
-            "{site}\n{told}"
+            "{site}\n{message}"
         );
     }
 }
 
 #[test]
 fn a_public_cdn_not_marked_shared_is_warned_about() {
-    for (said, is_doubtful) in [("", true), ("shared = true", false)] {
-        let (code, told) = check(&format!(
+    for (shared_line, is_doubtful) in [("", true), ("shared = true", false)] {
+        let (code, message) = check(&format!(
             "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n\
-             [[site.rewrite.hosts]]\nhost = 'cdnjs.cloudflare.com'\nkinds = ['script', 'style']\n{said}\n"
+             [[site.rewrite.hosts]]\nhost = 'cdnjs.cloudflare.com'\nkinds = ['script', 'style']\n{shared_line}\n"
         ));
-        assert_eq!(code, 0, "{told}");
+        assert_eq!(code, 0, "{message}");
         let doubt = "site a.test: cdnjs.cloudflare.com is a public CDN";
-        assert_eq!(told.contains(doubt), is_doubtful, "{told}");
+        assert_eq!(message.contains(doubt), is_doubtful, "{message}");
     }
 }
 
@@ -213,27 +216,28 @@ fn a_public_admin_listener_is_warned_about() {
         ("0.0.0.0:9180", true),
         ("192.0.2.1:9180", true),
     ] {
-        let (code, told) = check(&format!(
+        let (code, message) = check(&format!(
             "[admin]\naddress = '{address}'\ntoken_file = {:?}\n[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n",
             token.path()
         ));
-        assert_eq!(code, 0, "{told}");
+        assert_eq!(code, 0, "{message}");
         let doubt = format!("admin.address {address} is not on loopback");
-        assert_eq!(told.contains(&doubt), is_doubtful, "{told}");
+        assert_eq!(message.contains(&doubt), is_doubtful, "{message}");
     }
 }
 
 /// Sends `request` to `to`, and gives the answer as text.
-fn talk(to: SocketAddr, request: &str) -> String {
+fn exchange(to: SocketAddr, request: &str) -> String {
     let mut io = with_read_timeout(TcpStream::connect(to).expect("connect"));
     io.write_all(request.as_bytes()).expect("write");
-    let mut answer = Vec::new();
-    io.read_to_end(&mut answer).expect("a response and the end");
-    String::from_utf8_lossy(&answer).into_owned()
+    let mut response = Vec::new();
+    io.read_to_end(&mut response)
+        .expect("a response and the end");
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 fn get(to: SocketAddr, host: &str, path: &str) -> String {
-    talk(
+    exchange(
         to,
         &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
     )
@@ -241,7 +245,7 @@ fn get(to: SocketAddr, host: &str, path: &str) -> String {
 
 fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
     let len = wish.len();
-    talk(
+    exchange(
         to,
         &format!(
             "POST /purge HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
@@ -262,16 +266,16 @@ fn query_address(to: SocketAddr, label: &str) {
     socket.connect(to).expect("an address");
     socket.set_read_timeout(Some(WAIT_LIMIT)).expect("a while");
     socket.send(&question).expect("send the query");
-    let mut answer = [0; 512];
-    let len = socket.recv(&mut answer).expect("a response");
-    assert!(len > question.len() && answer[..2] == question[..2]);
+    let mut response = [0; 512];
+    let len = socket.recv(&mut response).expect("a response");
+    assert!(len > question.len() && response[..2] == question[..2]);
 }
 
 /// The metrics beyond those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
 fn assert_is_documented(metrics: &str) {
     // The metrics of certificates are there only with ACME.
     let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
-    let is_always_told = |name: &&str| families.iter().any(|family| name.starts_with(family));
+    let is_always_exported = |name: &&str| families.iter().any(|family| name.starts_with(family));
     let (_, page) = include_str!("../../../../../docs/reference/metrics.md")
         .split_once("`spdy accelerate` exports")
         .expect("a table of metrics");
@@ -279,15 +283,15 @@ fn assert_is_documented(metrics: &str) {
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(name, _)| name.trim_end_matches("_total"))
-        .filter(is_always_told)
+        .filter(is_always_exported)
         .collect();
-    let told: BTreeSet<&str> = metrics
+    let exported: BTreeSet<&str> = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .map(|(name, _)| name)
-        .filter(is_always_told)
+        .filter(is_always_exported)
         .collect();
-    assert_eq!(documented, told);
+    assert_eq!(documented, exported);
 }
 
 const TOKEN: &str = "a token of the operator";
@@ -324,7 +328,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         let address = of.as_str().expect("an address");
         address.parse().expect("an address")
     };
-    let (here, door) = (accelerator.plain(), address(&ready["admin"]));
+    let (plain, admin) = (accelerator.plain(), address(&ready["admin"]));
     let dns = address(&ready["dns"][0]);
     assert_ne!(dns.port(), 0);
     for name in ["ns", "ns", "other"] {
@@ -333,14 +337,14 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     assert_eq!(ready["sites"][0], "www.site.test");
 
     // A folder says when its files changed, so for a while they are fresh.
-    assert!(get(here, "www.site.test", "/a.txt").ends_with("first"));
-    let told = accelerator.json_line(1);
+    assert!(get(plain, "www.site.test", "/a.txt").ends_with("first"));
+    let log_entry = accelerator.json_line(1);
     assert_eq!(
         (
-            &told["uri"],
-            &told["status"],
-            &told["outcome"],
-            &told["protocol"]
+            &log_entry["uri"],
+            &log_entry["status"],
+            &log_entry["outcome"],
+            &log_entry["protocol"]
         ),
         (
             &"http://www.site.test/a.txt".into(),
@@ -350,32 +354,32 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         )
     );
     assert_eq!(
-        (&told["bytes"], &told["body_end"]),
+        (&log_entry["bytes"], &log_entry["body_end"]),
         (&5.into(), &"complete".into())
     );
-    let time = told["time"].as_str().expect("the time of day");
+    let time = log_entry["time"].as_str().expect("the time of day");
     assert!(time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
-    let status = told["cache_status"].as_str().expect("a Cache-Status");
+    let status = log_entry["cache_status"].as_str().expect("a Cache-Status");
     assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
-    assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
-    let told = accelerator.json_line(2);
+    assert!(get(plain, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
+    let log_entry = accelerator.json_line(2);
     assert_eq!(
-        (&told["outcome"], &told["cache_status"]),
+        (&log_entry["outcome"], &log_entry["cache_status"]),
         (&"misdirected".into(), &Value::Null)
     );
-    for (asked, method) in [
+    for (request, method) in [
         ("GET /b HTTP/1.1\r\n\r\n", "GET".into()),
         ("no request\r\n\r\n", Value::Null),
     ] {
-        let got = PendingResponse::begin(here, asked.as_bytes()).end(usize::MAX);
-        assert_eq!(got.status, 400, "{asked:?}");
-        let told = accelerator.json_line(if method == Value::Null { 4 } else { 3 });
-        let told = ["status", "outcome", "method", "client"].map(|key| told[key].clone());
-        let want = [400.into(), "malformed".into(), method, "127.0.0.1".into()];
-        assert_eq!(told, want, "{asked:?}");
+        let response = PendingResponse::begin(plain, request.as_bytes()).end(usize::MAX);
+        assert_eq!(response.status, 400, "{request:?}");
+        let log_entry = accelerator.json_line(if method == Value::Null { 4 } else { 3 });
+        let actual = ["status", "outcome", "method", "client"].map(|key| log_entry[key].clone());
+        let expected = [400.into(), "malformed".into(), method, "127.0.0.1".into()];
+        assert_eq!(actual, expected, "{request:?}");
     }
 
-    let metrics = get(door, "localhost", "/metrics");
+    let metrics = get(admin, "localhost", "/metrics");
     assert!(
         metrics.contains("spdy_accelerator_responses_total{outcome=\"miss\"} 1\n")
             && metrics.contains("spdy_accelerator_responses_total{outcome=\"misdirected\"} 1\n")
@@ -391,67 +395,75 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     );
     assert_is_documented(&metrics);
     let all = r#"{"site": "www.site.test", "wait": true}"#;
-    for wrong in ["", "a token of the operatoR", "a token of the operator."] {
-        let refused = purge(door, wrong, all);
-        assert!(refused.starts_with("HTTP/1.1 401 "), "{wrong:?}: {refused}");
+    for token in ["", "a token of the operatoR", "a token of the operator."] {
+        let response = purge(admin, token, all);
+        assert!(
+            response.starts_with("HTTP/1.1 401 "),
+            "{token:?}: {response}"
+        );
     }
-    let purged = purge(door, TOKEN, all);
+    let purged = purge(admin, TOKEN, all);
     assert!(
         purged.ends_with(r#"{"purged":1,"soft":false,"removed_from_disk":true,"published":false}"#),
         "{purged}"
     );
-    let wrong = purge(door, TOKEN, r#"{"colour": "red"}"#);
+    let response = purge(admin, TOKEN, r#"{"colour": "red"}"#);
     assert!(
-        wrong.starts_with("HTTP/1.1 400 ") && wrong.contains("colour"),
-        "{wrong}"
+        response.starts_with("HTTP/1.1 400 ") && response.contains("colour"),
+        "{response}"
     );
     let with = |to, host: &str, path: &str, field: &str| {
         let head =
             format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
-        talk(to, &head)
+        exchange(to, &head)
     };
-    let known = format!("Authorization: Bearer {TOKEN}");
-    assert!(get(door, "localhost", "/purge").starts_with("HTTP/1.1 405 "));
+    let authorization = format!("Authorization: Bearer {TOKEN}");
+    assert!(get(admin, "localhost", "/purge").starts_with("HTTP/1.1 405 "));
     // A request that does not wait gets the URL of the purge's status.
-    let taken_on = purge(door, TOKEN, r#"{"site": "www.site.test"}"#);
+    let taken_on = purge(admin, TOKEN, r#"{"site": "www.site.test"}"#);
     assert!(taken_on.starts_with("HTTP/1.1 202 "), "{taken_on}");
     assert!(
         taken_on.contains("\r\nlocation: /purge/2\r\n"),
         "{taken_on}"
     );
     assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
-    assert!(get(door, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
-    let job = || with(door, "localhost", "/purge/2", &known);
+    assert!(get(admin, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
+    let job = || with(admin, "localhost", "/purge/2", &authorization);
     let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"removed_from_disk":true,"published":false}"#;
     until("the purge is over", || job().ends_with(done));
-    let other = with(door, "localhost", "/purge/7", &known);
-    assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
-    assert!(get(door, "localhost", "/pages").starts_with("HTTP/1.1 401 "));
-    let pages = with(door, "localhost", "/pages", &known);
+    let response = with(admin, "localhost", "/purge/7", &authorization);
+    assert!(response.starts_with("HTTP/1.1 404 "), "{response}");
+    assert!(get(admin, "localhost", "/pages").starts_with("HTTP/1.1 401 "));
+    let pages = with(admin, "localhost", "/pages", &authorization);
     assert!(pages.ends_with(r#"{"pages":[]}"#), "{pages}");
-    let untold = get(here, "www.site.test", "/a.txt");
-    assert!(!untold.to_lowercase().contains("server-timing"), "{untold}");
-    let told = with(
-        here,
+    let response = get(plain, "www.site.test", "/a.txt");
+    assert!(
+        !response.to_lowercase().contains("server-timing"),
+        "{response}"
+    );
+    let response = with(
+        plain,
         "www.site.test",
         "/a.txt",
         &format!("Spdy-Timing: {TOKEN}"),
     );
     assert!(
-        told.to_lowercase().contains("server-timing: cache;desc="),
-        "{told}"
+        response
+            .to_lowercase()
+            .contains("server-timing: cache;desc="),
+        "{response}"
     );
-    assert!(get(door, "localhost", "/other").starts_with("HTTP/1.1 404 "));
+    assert!(get(admin, "localhost", "/other").starts_with("HTTP/1.1 404 "));
 
     // Another name, without an end of anything.
     accelerator.write(&config("'www.site.test', 'new.site.test'"));
-    assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
+    assert!(get(plain, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
     accelerator.reload_unchanged();
     until("the new name is served", || {
-        get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
+        get(plain, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
     });
     // A configuration that cannot work changes nothing.
     accelerator.reload(&config("'Not.A.Name'"));
-    assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
-    assert!(get(here, "www.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
+    assert!(get(plain, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
+    assert!(get(plain, "www.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
 }

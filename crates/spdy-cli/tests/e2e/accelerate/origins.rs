@@ -11,8 +11,8 @@ use crate::support::program::ServeProcess;
 /// The head of what `from` answers, and its text.
 fn get(from: SocketAddr) -> String {
     let request = b"GET /a.txt HTTP/1.1\r\nhost: www.site.test\r\nconnection: close\r\n\r\n";
-    let got = PendingResponse::begin(from, request).end(1 << 16);
-    format!("{}\n{}", got.head, got.text())
+    let response = PendingResponse::begin(from, request).end(1 << 16);
+    format!("{}\n{}", response.head, response.text())
 }
 
 #[test]
@@ -30,19 +30,21 @@ fn an_origin_that_resolves_to_the_accelerator_is_refused() {
     };
     let accelerator = Accelerator::start(&config(origin.plain));
     let port = accelerator.plain().port();
-    let here = SocketAddr::from(([127, 0, 0, 1], port));
-    assert!(get(here).ends_with("first"));
+    let listener = SocketAddr::from(([127, 0, 0, 1], port));
+    assert!(get(listener).ends_with("first"));
     // A loop that began would end with 508, after a connection to ourselves.
     for address in ["127.0.0.9", "127.0.0.1", "::ffff:127.0.0.1"] {
         let address: IpAddr = address.parse().expect("an address");
         accelerator.reload(&config(origin.plain));
-        until("the origin responds again", || get(here).ends_with("first"));
+        until("the origin responds again", || {
+            get(listener).ends_with("first")
+        });
         accelerator.reload(&config((address, port).into()));
         until("the loop is refused", || {
-            get(here).starts_with("HTTP/1.1 502 ")
+            get(listener).starts_with("HTTP/1.1 502 ")
         });
     }
     // The log says why; clients only see that it was refused.
-    let why = accelerator.line_with("connection to an origin denied");
-    assert!(why.contains("own_listener"), "{why}");
+    let log_line = accelerator.line_with("connection to an origin denied");
+    assert!(log_line.contains("own_listener"), "{log_line}");
 }

@@ -11,7 +11,7 @@ use crate::support::accelerator::haproxy::HaProxy;
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::origins::echo::EchoOrigin;
-use crate::support::peers::wanted;
+use crate::support::peers::peers_enabled;
 use crate::support::program::{output, run_expecting};
 
 const NAME: &str = "www.site.test";
@@ -27,7 +27,7 @@ fn config(origin: &EchoOrigin, listen: &str) -> String {
 
 /// An accelerator that keeps nothing and listens as `listen` says, and its origin; `None` where no peers are wanted.
 fn start_behind_balancer(listen: &str) -> Option<(EchoOrigin, Accelerator)> {
-    wanted().then(|| {
+    peers_enabled().then(|| {
         let origin = EchoOrigin::start("no-store", Duration::ZERO);
         let accelerator = Accelerator::start(&config(&origin, listen));
         (origin, accelerator)
@@ -48,23 +48,23 @@ fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
 
 /// The client's address and the scheme that `origin` got in the request for `target`.
 fn seen_client(origin: &EchoOrigin, target: &str) -> (String, String) {
-    let asked = origin.requests().into_iter();
-    let asked = asked.rev().find(|asked| asked.target() == target);
-    let asked = asked.unwrap_or_else(|| panic!("no request for {target}"));
-    let field = |name| asked.values(name).join("+");
+    let requests = origin.requests().into_iter();
+    let request = requests.rev().find(|request| request.target() == target);
+    let request = request.unwrap_or_else(|| panic!("no request for {target}"));
+    let field = |name| request.values(name).join("+");
     (field("x-forwarded-for"), field("x-forwarded-proto"))
 }
 
 #[test]
 fn the_announced_client_is_logged_and_forwarded() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let origin = EchoOrigin::start("max-age=60", Duration::ZERO);
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
     let accelerator = Accelerator::start_json(&config(&origin, listen));
-    let here = accelerator.plain();
-    for (number, (how, is_secure, want)) in [
+    let address = accelerator.plain();
+    for (number, (how, is_secure, expected_scheme)) in [
         ("send-proxy", false, "http"),
         ("send-proxy-v2", false, "http"),
         ("send-proxy-v2-ssl", false, "http"),
@@ -73,17 +73,25 @@ fn the_announced_client_is_logged_and_forwarded() {
     .into_iter()
     .enumerate()
     {
-        let balancer = HaProxy::start(here, how, is_secure, NAME);
+        let balancer = HaProxy::start(address, how, is_secure, NAME);
         let target = format!("/{number}");
-        let mut curl = curl(&balancer, want, &target);
+        let mut curl = curl(&balancer, expected_scheme, &target);
         // What a balancer of connections passes on is the client's own word.
         let of_himself = ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp, https"];
         curl.args(of_himself.iter().flat_map(|field| ["--header", field]));
         run_expecting(0, &mut curl);
         let (client, scheme) = seen_client(&origin, &target);
-        assert_eq!((&client[..], &scheme[..]), (CLIENT, want), "{how}");
+        assert_eq!(
+            (&client[..], &scheme[..]),
+            (CLIENT, expected_scheme),
+            "{how}"
+        );
         let line = accelerator.json_line(1 + number);
-        assert_eq!(line["uri"], format!("{want}://{NAME}{target}"), "{line}");
+        assert_eq!(
+            line["uri"],
+            format!("{expected_scheme}://{NAME}{target}"),
+            "{line}"
+        );
         assert_eq!(line["client"], CLIENT, "{line}");
     }
 }
@@ -104,8 +112,8 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
     run_expecting(0, &mut curl(&balancer, "https", "/after"));
     assert_eq!(seen_client(&origin, "/after").1, "https");
     // Where is listened stays, and so does where TLS ends.
-    let elsewhere = port.replace("tls = []", "tls = ['127.0.0.1:0']");
-    accelerator.reload(&config(&origin, &elsewhere));
+    let with_tls_port = port.replace("tls = []", "tls = ['127.0.0.1:0']");
+    accelerator.reload(&config(&origin, &with_tls_port));
     accelerator.line_with("listen.tls changed");
     run_expecting(0, &mut curl(&balancer, "https", "/later"));
     assert_eq!(seen_client(&origin, "/later").1, "https");
@@ -123,32 +131,36 @@ fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
         let mut curl = curl(&balancer, "https", &target);
         let curl = curl.arg(protocol).arg("--cacert");
         run_expecting(0, curl.arg(accelerator.authority()));
-        let told = seen_client(&origin, &target);
-        assert_eq!(told, (CLIENT.to_owned(), "https".to_owned()), "{protocol}");
+        let actual = seen_client(&origin, &target);
+        assert_eq!(
+            actual,
+            (CLIENT.to_owned(), "https".to_owned()),
+            "{protocol}"
+        );
     }
 }
 
 #[test]
 fn a_proxy_protocol_mismatch_is_warned_about() {
-    let listen = |more: &str| format!("plain = ['127.0.0.1:0']\ntls = []\n{more}");
+    let listen = |extra_config: &str| format!("plain = ['127.0.0.1:0']\ntls = []\n{extra_config}");
     let Some((origin, accelerator)) = start_behind_balancer(&listen("proxy_protocol = true"))
     else {
         return;
     };
-    let here = accelerator.plain();
+    let address = accelerator.plain();
     let status = |to: SocketAddr| {
         let request = format!("GET / HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
         PendingResponse::begin(to, request.as_bytes())
             .end(usize::MAX)
             .status
     };
-    assert_eq!(status(here), 0, "no PROXY header from 127.0.0.1");
+    assert_eq!(status(address), 0, "no PROXY header from 127.0.0.1");
     let line = accelerator.line_with("sends no valid PROXY protocol header");
     assert!(line.contains("found \"GET / HTTP/1.1"), "{line}");
 
     accelerator.reload(&config(&origin, &listen("")));
-    until("no PROXY header is needed", || status(here) == 200);
-    let balancer = HaProxy::start(here, "send-proxy", false, NAME);
+    until("no PROXY header is needed", || status(address) == 200);
+    let balancer = HaProxy::start(address, "send-proxy", false, NAME);
     let output = output(&mut curl(&balancer, "http", "/"));
     assert_eq!(output.status.code(), Some(22), "400: {output:?}");
 }

@@ -22,44 +22,48 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     std::fs::create_dir(&site).expect("write the file");
     std::fs::write(site.join("a.txt"), "first").expect("write the file");
     let origin = ServeProcess::start(&site, &[]);
-    let [one, two] = ["the first of tokens", "the second of tokens"];
+    let [first_token, second_token] = ["the first of tokens", "the second of tokens"];
     let token = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).expect("write the file");
         path
     };
-    let config = |admin: &str, timing: &str, more: &str| {
+    let config = |admin: &str, timing: &str, extra_config: &str| {
         format!(
             "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
-             [timing]\ntoken_file = {:?}\n{more}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+             [timing]\ntoken_file = {:?}\n{extra_config}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
             token("admin", admin),
             token("timing", timing),
             origin.plain
         )
     };
-    let accelerator = Accelerator::start(&config(one, two, ""));
-    let (door, here) = (accelerator.admin(), accelerator.plain());
+    let accelerator = Accelerator::start(&config(first_token, second_token, ""));
+    let (admin_address, plain_address) = (accelerator.admin(), accelerator.plain());
     let knows = |admin: &str, timing: &str| {
         let field = format!("Authorization: Bearer {admin}");
-        let pages = get_with_field(door, "localhost", "/pages", &field);
+        let pages = get_with_field(admin_address, "localhost", "/pages", &field);
         let field = format!("Spdy-Timing: {timing}");
-        let got = get_with_field(here, "www.site.test", "/a.txt", &field);
-        (pages.status == 200, got.field("server-timing").is_some())
+        let response = get_with_field(plain_address, "www.site.test", "/a.txt", &field);
+        (
+            pages.status == 200,
+            response.field("server-timing").is_some(),
+        )
     };
-    assert_eq!(knows(one, two), (true, true));
-    assert_eq!(knows(two, one), (false, false));
-    let metrics = || get_with_field(door, "metrics.internal", "/metrics", "Accept: */*").status;
+    assert_eq!(knows(first_token, second_token), (true, true));
+    assert_eq!(knows(second_token, first_token), (false, false));
+    let metrics =
+        || get_with_field(admin_address, "metrics.internal", "/metrics", "Accept: */*").status;
     assert_eq!(metrics(), 421);
 
-    let more = "[upstream]\nretries = 2";
-    let renewed =
-        config(two, one, more).replace("[admin]\n", "[admin]\nnames = ['metrics.internal']\n");
+    let retries = "[upstream]\nretries = 2";
+    let renewed = config(second_token, first_token, retries)
+        .replace("[admin]\n", "[admin]\nnames = ['metrics.internal']\n");
     accelerator.reload(&renewed);
     until("the new tokens are valid", || {
-        knows(two, one) == (true, true)
+        knows(second_token, first_token) == (true, true)
     });
     assert_eq!(
-        knows(one, two),
+        knows(first_token, second_token),
         (false, false),
         "the old tokens are invalid"
     );
@@ -70,8 +74,8 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
         None
     );
 
-    let other = "[cache]\nafter_cookies = true\n[learn]\npush = false";
-    accelerator.reload(&config(two, one, other));
+    let restart_only = "[cache]\nafter_cookies = true\n[learn]\npush = false";
+    accelerator.reload(&config(second_token, first_token, restart_only));
     let line = accelerator.line_with("takes effect only after a restart");
     assert!(
         line.contains("cache.after_cookies, learn.push changed"),

@@ -1,7 +1,7 @@
 //! The secret that capabilities are made with is exchanged while the accelerator runs: pages of its time go on to work.
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
-use crate::support::origins::scripted::{Origins, whole};
+use crate::support::origins::scripted::{Origins, complete_response};
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
@@ -10,16 +10,16 @@ const CDN: &str = "cdn.test";
 fn origins() -> Origins {
     Origins::start(
         &[(SITE, "http"), (CDN, "https")],
-        |asked, places| match asked.host {
+        |request, places| match request.host {
             SITE => {
                 let cdn = places.origin(CDN);
                 let page = format!("<!doctype html><script src=\"{cdn}/a.js\"></script>");
-                whole(
+                complete_response(
                     "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
                     page.as_bytes(),
                 )
             }
-            _ => whole(
+            _ => complete_response(
                 "200 OK\r\nContent-Type: text/javascript\r\nCache-Control: max-age=600\r\n",
                 b"1",
             ),
@@ -28,15 +28,15 @@ fn origins() -> Origins {
 }
 
 /// Where the page says that the script is.
-fn named(accelerated: &AcceleratedSite) -> String {
-    let page = accelerated.get(SITE, "/", "").text();
+fn named(accelerated_site: &AcceleratedSite) -> String {
+    let page = accelerated_site.get(SITE, "/", "").text();
     let at = page.find("/.spdy/1/u").expect("the script is moved");
     let end = page[at..].find('"').expect("the attribute ends");
     page[at..at + end].to_owned()
 }
 
-fn status(accelerated: &AcceleratedSite, target: &str) -> u16 {
-    accelerated.get(SITE, target, "").status
+fn status(accelerated_site: &AcceleratedSite, target: &str) -> u16 {
+    accelerated_site.get(SITE, target, "").status
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
         std::fs::write(&current, [now; 32]).expect("write the test's file");
     };
     roll(1);
-    let accelerated = AcceleratedSite::start(
+    let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
             top: &format!("secret_file = {current:?}\nformer_secret_file = {former:?}"),
@@ -62,16 +62,19 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
         },
     );
     let pages = || {
-        let asked = origins.requests();
-        asked.iter().filter(|asked| asked.host == SITE).count()
+        let requests = origins.requests();
+        requests
+            .iter()
+            .filter(|request| request.host == SITE)
+            .count()
     };
-    let first = named(&accelerated);
-    assert_eq!(first, named(&accelerated));
-    assert_eq!((status(&accelerated, &first), pages()), (200, 1));
+    let first = named(&accelerated_site);
+    assert_eq!(first, named(&accelerated_site));
+    assert_eq!((status(&accelerated_site, &first), pages()), (200, 1));
 
     roll(2);
-    accelerated.reload();
-    let second = named(&accelerated);
+    accelerated_site.reload();
+    let second = named(&accelerated_site);
     assert_eq!(pages(), 2, "a page of the former secret is not served");
     let at = "/.spdy/1/u".len();
     let [of_first, of_second] = [&first, &second].map(|url| url[at..].split_at(1));
@@ -79,22 +82,22 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
     // What a key is called does not matter: another build may call it otherwise.
     let renamed = [(of_second.0, of_first.1), (of_first.0, of_second.1)];
     let renamed = renamed.map(|(kid, rest)| format!("/.spdy/1/u{kid}{rest}"));
-    for good in [&first, &second, &renamed[0], &renamed[1]] {
-        assert_eq!(status(&accelerated, good), 200, "{good}");
+    for url in [&first, &second, &renamed[0], &renamed[1]] {
+        assert_eq!(status(&accelerated_site, url), 200, "{url}");
     }
     let forged = [
         first.replace("/a.js", "/b.js"),
         second.replace("/a.js", "/b.js"),
     ];
     for forged in &forged {
-        assert_eq!(status(&accelerated, forged), 404, "{forged}");
+        assert_eq!(status(&accelerated_site, forged), 404, "{forged}");
     }
 
     roll(3);
-    accelerated.reload();
-    assert_eq!(status(&accelerated, &first), 404, "its secret is gone");
-    assert_eq!(status(&accelerated, &second), 200);
-    let asked = origins.requests();
-    let strange = asked.iter().find(|asked| asked.target == "/b.js");
-    assert!(strange.is_none(), "{strange:?}");
+    accelerated_site.reload();
+    assert_eq!(status(&accelerated_site, &first), 404, "its secret is gone");
+    assert_eq!(status(&accelerated_site, &second), 200);
+    let requests = origins.requests();
+    let request = requests.iter().find(|request| request.target == "/b.js");
+    assert!(request.is_none(), "{request:?}");
 }

@@ -8,16 +8,16 @@ use spdy_testkit::redis_cluster::{NODES, RedisCluster};
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::{PendingResponse, RawResponse};
-use crate::support::origins::scripted::{OriginRequest, Origins, Step, whole};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::origins::scripted::{OriginRequest, Origins, Step, complete_response};
+use crate::support::peers::{is_installed, peers_enabled, require};
 
 const SITE: &str = "www.site.test";
 const TOKEN: &str = "a token of the operator";
 
-fn answer(asked: &OriginRequest) -> Vec<Step> {
+fn respond(request: &OriginRequest) -> Vec<Step> {
     let head =
         "200 OK\r\nContent-Type: text/css\r\nCache-Control: max-age=600\r\nCache-Tag: all\r\n";
-    whole(head, format!("/* {} */", asked.target).as_bytes())
+    complete_response(head, format!("/* {} */", request.target).as_bytes())
 }
 
 /// One of those that share.
@@ -35,14 +35,14 @@ impl SharingAccelerator {
 
     fn get(&self, target: &str) -> RawResponse {
         let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
-        let got = PendingResponse::begin(self.0.plain(), request.as_bytes()).end(usize::MAX);
+        let response = PendingResponse::begin(self.0.plain(), request.as_bytes()).end(usize::MAX);
         assert_eq!(
-            (got.status, got.text()),
+            (response.status, response.text()),
             (200, format!("/* {target} */")),
             "{}",
-            got.head
+            response.head
         );
-        got
+        response
     }
 
     /// Whether it was kept.
@@ -61,19 +61,19 @@ impl SharingAccelerator {
     }
 
     /// Waits until so many parts of the cluster answer it.
-    fn wait_for_slots(&self, want: u64) {
-        until(&format!("{want} parts respond"), || {
-            self.metric("spdy_cache_shared_parts{state=\"available\"}") == want
+    fn wait_for_slots(&self, count: u64) {
+        until(&format!("{count} parts respond"), || {
+            self.metric("spdy_cache_shared_parts{state=\"available\"}") == count
         });
     }
 
     /// Gets `target`, which is in no tier, and waits until it is in the one that is shared.
     fn fill_shared_tier(&self, target: &str) {
         let name = "spdy_cache_shared_objects_total{event=\"written\"}";
-        let before = self.metric(name);
+        let count_before = self.metric(name);
         assert!(!self.is_hit(target), "{target}");
         until(&format!("{target} is written"), || {
-            self.metric(name) > before
+            self.metric(name) > count_before
         });
     }
 
@@ -108,7 +108,7 @@ impl Setup {
         require("redis-server", is_installed("redis-server"));
         Self {
             cluster: RedisCluster::start(),
-            origins: Origins::start(&[(SITE, "http")], |asked, _| answer(asked)),
+            origins: Origins::start(&[(SITE, "http")], |request, _| respond(request)),
             folder: tempfile::tempdir().expect("create a folder"),
         }
     }
@@ -141,137 +141,143 @@ impl Setup {
 
     /// How often the origin was asked for `target`.
     fn origin_requests(&self, target: &str) -> usize {
-        let asked = self.origins.requests();
-        asked.iter().filter(|asked| asked.target == target).count()
+        let requests = self.origins.requests();
+        requests
+            .iter()
+            .filter(|request| request.target == target)
+            .count()
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn purges_missed_while_stopped_are_applied_at_start() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
-    let scene = Setup::new();
-    let one = SharingAccelerator::start(&scene.config(""));
-    one.wait_for_slots(16);
+    let setup = Setup::new();
+    let first = SharingAccelerator::start(&setup.config(""));
+    first.wait_for_slots(16);
     let purge = |prefix: &str| {
-        let told = one.purge(&format!(
+        let purge_response = first.purge(&format!(
             r#"{{"prefix": "http://{SITE}/{prefix}", "wait": true}}"#
         ));
-        assert!(told.ends_with(r#""published":true}"#), "{told}");
+        assert!(
+            purge_response.ends_with(r#""published":true}"#),
+            "{purge_response}"
+        );
     };
     purge("kept");
-    let disk = format!("disk = {:?}", scene.folder.path().join("kept"));
-    let with_disk = scene.config(&disk);
-    let other = SharingAccelerator::start(&with_disk);
-    other.wait_for_slots(16);
-    other.fill_shared_tier("/kept.css");
-    other.fill_shared_tier("/gone.css");
-    other.end();
+    let disk = format!("disk = {:?}", setup.folder.path().join("kept"));
+    let with_disk = setup.config(&disk);
+    let second = SharingAccelerator::start(&with_disk);
+    second.wait_for_slots(16);
+    second.fill_shared_tier("/kept.css");
+    second.fill_shared_tier("/gone.css");
+    second.end();
     purge("gone");
-    let other = SharingAccelerator::start(&with_disk);
-    other.wait_for_slots(16);
-    until("the purge is applied", || !other.is_hit("/gone.css"));
-    assert_eq!(scene.origin_requests("/gone.css"), 2);
+    let second = SharingAccelerator::start(&with_disk);
+    second.wait_for_slots(16);
+    until("the purge is applied", || !second.is_hit("/gone.css"));
+    assert_eq!(setup.origin_requests("/gone.css"), 2);
     // What was purged before it was fetched is no news.
-    assert!(other.is_hit("/kept.css"));
+    assert!(second.is_hit("/kept.css"));
     let hits = "spdy_cache_disk_objects_total{event=\"hit\"}";
-    assert!(other.metric(hits) >= 1, "a disk cache hit");
-    assert_eq!(scene.origin_requests("/kept.css"), 1);
+    assert!(second.metric(hits) >= 1, "a disk cache hit");
+    assert_eq!(setup.origin_requests("/kept.css"), 1);
 }
 
 #[cfg(unix)]
 #[test]
 fn shutdown_completes_while_the_cluster_stalls_or_is_down() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
-    let mut scene = Setup::new();
+    let mut setup = Setup::new();
     let start = |name: &str| {
-        let disk = format!("disk = {:?}", scene.folder.path().join(name));
-        let config = scene.config_of(&disk, 1000);
+        let disk = format!("disk = {:?}", setup.folder.path().join(name));
+        let config = setup.config_of(&disk, 1000);
         let started = SharingAccelerator::start(&config);
         started.wait_for_slots(16);
         started
     };
-    let (one, other) = (start("one"), start("other"));
-    (0..NODES).for_each(|node| scene.cluster.pause(node));
+    let (first, second) = (start("one"), start("other"));
+    (0..NODES).for_each(|node| setup.cluster.pause(node));
     assert!(
-        !one.is_hit("/a.css"),
+        !first.is_hit("/a.css"),
         "a write to the shared tier is waiting"
     );
-    one.end();
-    (0..NODES).for_each(|node| scene.cluster.kill(node));
-    other.wait_for_slots(0);
-    assert!(!other.is_hit("/a.css"));
-    other.end();
+    first.end();
+    (0..NODES).for_each(|node| setup.cluster.kill(node));
+    second.wait_for_slots(0);
+    assert!(!second.is_hit("/a.css"));
+    second.end();
 }
 
 #[test]
 fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
-    let mut scene = Setup::new();
-    let config = scene.config("");
-    let (one, other) = (
+    let mut setup = Setup::new();
+    let config = setup.config("");
+    let (first, second) = (
         SharingAccelerator::start(&config),
         SharingAccelerator::start(&config),
     );
-    one.wait_for_slots(16);
-    other.wait_for_slots(16);
+    first.wait_for_slots(16);
+    second.wait_for_slots(16);
 
-    one.fill_shared_tier("/a.css");
-    assert!(other.is_hit("/a.css"), "a hit in the shared tier");
-    assert_eq!(scene.origin_requests("/a.css"), 1);
+    first.fill_shared_tier("/a.css");
+    assert!(second.is_hit("/a.css"), "a hit in the shared tier");
+    assert_eq!(setup.origin_requests("/a.css"), 1);
     let hits = "spdy_cache_shared_objects_total{event=\"hit\"}";
-    assert_eq!(other.metric(hits), 1);
-    assert!(other.is_hit("/a.css"));
-    assert_eq!(other.metric(hits), 1, "a hit in memory");
+    assert_eq!(second.metric(hits), 1);
+    assert!(second.is_hit("/a.css"));
+    assert_eq!(second.metric(hits), 1, "a hit in memory");
 
     // A purge on one is applied by all, in memory too.
-    let purged = one.purge(&format!(
+    let purged = first.purge(&format!(
         r#"{{"tag": "all", "site": "{SITE}", "wait": true}}"#
     ));
     assert_eq!(purged, r#"{"purged":1,"soft":false,"published":true}"#);
     until("the other instance applies the purge", || {
-        !other.is_hit("/a.css")
+        !second.is_hit("/a.css")
     });
-    let written = "spdy_cache_shared_objects_total{event=\"written\"}";
-    until("the object is written again", || other.metric(written) == 1);
-    assert!(one.is_hit("/a.css"));
-    assert_eq!(scene.origin_requests("/a.css"), 2);
+    let metric = "spdy_cache_shared_objects_total{event=\"written\"}";
+    until("the object is written again", || second.metric(metric) == 1);
+    assert!(first.is_hit("/a.css"));
+    assert_eq!(setup.origin_requests("/a.css"), 2);
 
     // The cluster goes.
-    (0..NODES).for_each(|node| scene.cluster.kill(node));
-    one.wait_for_slots(0);
-    other.wait_for_slots(0);
-    assert!(one.is_hit("/a.css") && other.is_hit("/a.css"));
-    for accelerator in [&one, &other] {
+    (0..NODES).for_each(|node| setup.cluster.kill(node));
+    first.wait_for_slots(0);
+    second.wait_for_slots(0);
+    assert!(first.is_hit("/a.css") && second.is_hit("/a.css"));
+    for accelerator in [&first, &second] {
         assert!(!accelerator.is_hit("/b.css"));
         until("stored without the shared tier", || {
             accelerator.is_hit("/b.css")
         });
         accelerator.assert_logged_once("the shared tier is unavailable");
     }
-    let purged = one.purge(&format!(
+    let purged = first.purge(&format!(
         r#"{{"url": "http://{SITE}/b.css", "wait": true}}"#
     ));
     assert_eq!(purged, r#"{"purged":1,"soft":false,"published":false}"#);
-    assert!(other.is_hit("/b.css"), "the purge was not published");
+    assert!(second.is_hit("/b.css"), "the purge was not published");
 
     // And comes back, with nothing of what it had.
-    scene.cluster.restart(&[0, 1, 2]);
-    one.wait_for_slots(16);
-    other.wait_for_slots(16);
+    setup.cluster.restart(&[0, 1, 2]);
+    first.wait_for_slots(16);
+    second.wait_for_slots(16);
     until("the other instance applies the purge", || {
-        !other.is_hit("/b.css")
+        !second.is_hit("/b.css")
     });
-    one.fill_shared_tier("/c.css");
-    assert!(other.is_hit("/c.css"));
-    assert_eq!(scene.origin_requests("/c.css"), 1);
-    for accelerator in [&one, &other] {
+    first.fill_shared_tier("/c.css");
+    assert!(second.is_hit("/c.css"));
+    assert_eq!(setup.origin_requests("/c.css"), 1);
+    for accelerator in [&first, &second] {
         accelerator.assert_logged_once("the shared tier is unavailable");
         accelerator.assert_logged_once("the shared tier is available again");
     }

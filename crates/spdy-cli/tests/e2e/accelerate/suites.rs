@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::origins::echo::EchoOrigin;
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ReadyOn, RunningProgram, output};
 
 fn interop(folder: &str) -> PathBuf {
@@ -44,7 +44,7 @@ const OPTIMAL: usize = 77;
 /// Clients may revalidate here (`cache.obey_reload`): the suite asks what a cache makes of `no-cache` in requests.
 #[test]
 fn the_cache_does_what_http_cache_tests_requires() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let folder = interop("cache-tests");
@@ -71,14 +71,14 @@ fn the_cache_does_what_http_cache_tests_requires() {
         failures = 0
         "#
     ));
-    let run = |more: &[&str]| -> Vec<TestOutcome> {
+    let run = |options: &[&str]| -> Vec<TestOutcome> {
         let mut node = Command::new("node");
         node.arg(folder.join("run.js"))
             .arg(format!("http://{}", accelerator.plain()))
-            .args(more);
+            .args(options);
         let output = output(&mut node);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         String::from_utf8_lossy(&output.stdout)
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line of run.js"))
@@ -88,10 +88,10 @@ fn the_cache_does_what_http_cache_tests_requires() {
     // The PUT that configures the origin is lost if another test has just ended its connection. It may have arrived, so no
     // program retries it. This is no failure of the cache.
     for outcome in &mut outcomes {
-        let why = outcome.why.as_deref().unwrap_or_default();
-        if why.starts_with("Setup: PUT config") {
-            let again = run(&[&outcome.id]).into_iter().next();
-            *outcome = again.expect("the test's outcome");
+        let reason = outcome.why.as_deref().unwrap_or_default();
+        if reason.starts_with("Setup: PUT config") {
+            let repeated = run(&[&outcome.id]).into_iter().next();
+            *outcome = repeated.expect("the test's outcome");
         }
     }
 
@@ -104,8 +104,8 @@ fn the_cache_does_what_http_cache_tests_requires() {
         let of_kind = outcomes
             .iter()
             .filter(|outcome| outcome.kind == kind && !outcome.ours);
-        let passed = of_kind.clone().filter(|outcome| outcome.passed).count();
-        (passed, of_kind.count())
+        let passed_count = of_kind.clone().filter(|outcome| outcome.passed).count();
+        (passed_count, of_kind.count())
     };
     let required = of_kind("required");
     let corrected = outcomes.iter().filter(|outcome| outcome.corrected).count();
@@ -115,8 +115,8 @@ fn the_cache_does_what_http_cache_tests_requires() {
         .filter(|outcome| outcome.kind == "required" && !outcome.passed);
     let failed: BTreeMap<&str, &str> = failed
         .map(|outcome| {
-            let why = outcome.why.as_deref().unwrap_or_default();
-            (outcome.id.as_str(), why)
+            let reason = outcome.why.as_deref().unwrap_or_default();
+            (outcome.id.as_str(), reason)
         })
         .collect();
     let (failing, excepted): (BTreeSet<&str>, BTreeSet<&str>) = (
@@ -136,13 +136,13 @@ fn the_cache_does_what_http_cache_tests_requires() {
 /// Before an origin that takes longer to answer than h2spec to send its next frame: several of its tests break a rule in the
 /// second frame, and take an answer to the first, which may well come before that, for a failure.
 fn before_h2spec(listen: &str) -> Accelerator {
-    before(
+    start_accelerator(
         &EchoOrigin::start("no-store", Duration::from_millis(100)),
         listen,
     )
 }
 
-fn before(origin: &EchoOrigin, listen: &str) -> Accelerator {
+fn start_accelerator(origin: &EchoOrigin, listen: &str) -> Accelerator {
     let port = origin.address.port();
     Accelerator::start(&format!(
         r#"
@@ -156,37 +156,37 @@ fn before(origin: &EchoOrigin, listen: &str) -> Accelerator {
 }
 
 /// Runs h2spec, strict tests and all, and gives its report if a test failed.
-fn h2spec(port: u16, more: &[&str]) -> Result<(), String> {
+fn h2spec(port: u16, options: &[&str]) -> Result<(), String> {
     let program = interop("h2spec/target/h2spec");
     require("h2spec", program.is_file());
     let mut command = Command::new(program);
     command
         .args(["--strict", "--host", "localhost", "--path", "/page"])
         .args(["--timeout", "10", "--port", &port.to_string()])
-        .args(more);
+        .args(options);
     let output = output(&mut command);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    match output.status.success() && said.contains("146 tests, 146 passed, 0 skipped, 0 failed") {
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() && stdout.contains("146 tests, 146 passed, 0 skipped, 0 failed") {
         true => Ok(()),
-        false => Err(said),
+        false => Err(stdout),
     }
 }
 
 #[test]
 fn h2spec_finds_nothing_over_tls() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let accelerator = before_h2spec(r#"tls = ["127.0.0.1:0"]"#);
     h2spec(accelerator.tls().port(), &["--tls", "--insecure"])
-        .unwrap_or_else(|said| panic!("{said}"));
+        .unwrap_or_else(|output| panic!("{output}"));
 }
 
 /// A door for HTTP/2 alone: where HTTP/1.1 is spoken too, a preface of another protocol is answered with 400, as it should be,
 /// and not by hanging up.
 #[test]
 fn h2spec_finds_nothing_without_tls() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let listen = r#"
@@ -195,19 +195,19 @@ fn h2spec_finds_nothing_without_tls() {
         protocols = ["h2"]
         "#;
     let accelerator = before_h2spec(listen);
-    h2spec(accelerator.plain().port(), &[]).unwrap_or_else(|said| panic!("{said}"));
+    h2spec(accelerator.plain().port(), &[]).unwrap_or_else(|output| panic!("{output}"));
 }
 
 /// As it is with nothing configured, and its own authority believed.
 #[test]
 fn sslyze_accepts_tls_by_mozillas_profile() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sslyze/bin/sslyze");
     require("sslyze", program.is_file());
     let origin = EchoOrigin::start("no-store", Duration::ZERO);
-    let accelerator = before(&origin, r#"tls = ["127.0.0.1:0"]"#);
+    let accelerator = start_accelerator(&origin, r#"tls = ["127.0.0.1:0"]"#);
     let mut sslyze = Command::new(program);
     sslyze
         .arg("--mozilla_config=intermediate")
@@ -215,8 +215,8 @@ fn sslyze_accepts_tls_by_mozillas_profile() {
         .arg(accelerator.authority())
         .arg(format!("localhost:{}", accelerator.tls().port()));
     let output = output(&mut sslyze);
-    let said = String::from_utf8_lossy(&output.stdout);
-    let found = said.find("COMPLIANCE AGAINST").unwrap_or_default();
-    let is_compliant = output.status.success() && said.contains("OK - Compliant.");
-    assert!(is_compliant, "{}", &said[found..]);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let begin = stdout.find("COMPLIANCE AGAINST").unwrap_or_default();
+    let is_compliant = output.status.success() && stdout.contains("OK - Compliant.");
+    assert!(is_compliant, "{}", &stdout[begin..]);
 }

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use spdy_testkit::closed_port::ClosedPort;
 use spdy_testkit::patience::until;
 
-use crate::support::accelerator::otel_collector::{Behavior, OtelCollector, said};
+use crate::support::accelerator::otel_collector::{Behavior, OtelCollector, attribute_text};
 use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::clients::raw_client::{PendingResponse, RawResponse};
 use crate::support::origins::echo::EchoOrigin;
@@ -85,8 +85,8 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
     let keys = format!("service_name = 'front'\nheaders_file = {headers:?}");
     let accelerator = Accelerator::start(&shop.config(collector.address, &keys));
     let fields = "Cookie: id=sesame-of-a-client\r\nUser-Agent: test/1\r\n";
-    let answer = get(&accelerator, "/a?sesame-of-a-page", fields);
-    let cache_status = answer.field("cache-status").expect("a Cache-Status");
+    let response = get(&accelerator, "/a?sesame-of-a-page", fields);
+    let cache_status = response.field("cache-status").expect("a Cache-Status");
     let spans = collector.spans_once(2);
     let (request, fetch) = (
         of_kind(&spans, SpanKind::Server)[0].clone(),
@@ -107,7 +107,7 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
         .as_nanos();
     let age = now - u128::from(request.start_time_unix_nano);
     assert!(age < 600_000_000_000, "started {age} ns ago");
-    for (span, name, wanted) in [
+    for (span, name, expected) in [
         (&request, "http.request.method", "GET"),
         (&request, "url.path", "/a"),
         (&request, "http.response.status_code", "200"),
@@ -123,25 +123,28 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
             &format!("http://{}/a", shop.origin.address),
         ),
     ] {
-        assert_eq!(said(&span.attributes, name), wanted, "{name}");
+        assert_eq!(attribute_text(&span.attributes, name), expected, "{name}");
     }
     // The origin got the trace and span IDs of the fetch, the same as the collector.
-    let told = shop.origin.requests()[0].values("traceparent");
+    let traceparents = shop.origin.requests()[0].values("traceparent");
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
-    let wanted = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));
-    assert_eq!(told, [wanted]);
-    let asked = &collector.requests()[0];
-    assert_eq!(asked.target(), "/v1/traces");
-    assert_eq!(asked.values("content-type"), ["application/x-protobuf"]);
+    let expected = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));
+    assert_eq!(traceparents, [expected]);
+    let request = &collector.requests()[0];
+    assert_eq!(request.target(), "/v1/traces");
+    assert_eq!(request.values("content-type"), ["application/x-protobuf"]);
     assert_eq!(
-        asked.values("authorization"),
+        request.values("authorization"),
         ["Bearer sesame-of-the-collector"]
     );
-    let bytes = String::from_utf8_lossy(&asked.body).into_owned();
+    let bytes = String::from_utf8_lossy(&request.body).into_owned();
     assert!(!bytes.contains("sesame"), "{bytes}");
-    let taken = &collector.taken()[0].resource_spans[0];
-    let resource = taken.resource.as_ref().expect("a resource");
-    assert_eq!(said(&resource.attributes, "service.name"), "front");
+    let resource_spans = &collector.exports()[0].resource_spans[0];
+    let resource = resource_spans.resource.as_ref().expect("a resource");
+    assert_eq!(
+        attribute_text(&resource.attributes, "service.name"),
+        "front"
+    );
     until("the spans are counted", || {
         span_count(&accelerator, "sent") == 2
     });
@@ -161,13 +164,16 @@ fn queries_are_recorded_only_if_configured_and_failures_marked() {
         of_kind(&spans, SpanKind::Server)[0],
         of_kind(&spans, SpanKind::Client)[0],
     );
-    assert_eq!(said(&request.attributes, "url.query"), "b=c");
+    assert_eq!(attribute_text(&request.attributes, "url.query"), "b=c");
     assert_eq!(
-        said(&fetch.attributes, "url.full"),
+        attribute_text(&fetch.attributes, "url.full"),
         format!("http://{nowhere}/a?b=c")
     );
-    assert_eq!(said(&request.attributes, "error.type"), "502");
-    assert_eq!(said(&fetch.attributes, "error.type"), "connect-error");
+    assert_eq!(attribute_text(&request.attributes, "error.type"), "502");
+    assert_eq!(
+        attribute_text(&fetch.attributes, "error.type"),
+        "connect-error"
+    );
     for span in [request, fetch] {
         let status = span.status.as_ref().expect("a status");
         assert_eq!(status.code(), StatusCode::Error);
@@ -209,16 +215,16 @@ fn rejected_and_dropped_spans_are_counted() {
     until("the spans are rejected", || {
         span_count(&accelerator, "rejected") == 2
     });
-    let before = collector.requests().len();
+    let requests_before = collector.requests().len();
     collector.be(Behavior::TakesAllButOne);
     get(&accelerator, "/a", "");
-    let [refused, sent] = ["rejected", "sent"];
+    let [rejected, sent] = ["rejected", "sent"];
     until("all spans are counted", || {
-        span_count(&accelerator, refused) + span_count(&accelerator, sent) == 4
+        span_count(&accelerator, rejected) + span_count(&accelerator, sent) == 4
     });
     // Both in one batch, as a rule.
-    let batches = collector.requests().len() - before;
-    assert_eq!(span_count(&accelerator, refused), 2 + batches as u64);
+    let batches = collector.requests().len() - requests_before;
+    assert_eq!(span_count(&accelerator, rejected), 2 + batches as u64);
     collector.be(Behavior::Hangs);
     for _ in 0..20 {
         assert_eq!(get(&accelerator, "/a", "").status, 200);
@@ -227,8 +233,8 @@ fn rejected_and_dropped_spans_are_counted() {
     until("spans are dropped", || {
         span_count(&accelerator, "dropped") >= 40 - 3 * 4
     });
-    let asked = collector.requests().len();
-    assert!(asked < 10, "{asked} requests in progress");
+    let request_count = collector.requests().len();
+    assert!(request_count < 10, "{request_count} requests in progress");
 }
 
 #[test]
@@ -266,14 +272,17 @@ fn opentelemetry_variables_fill_missing_configuration() {
     let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &config);
     get(&accelerator, "/a", "");
     collector.spans_once(2);
-    let asked = &collector.requests()[0];
-    assert_eq!(asked.target(), "/below/v1/traces");
-    assert_eq!(asked.values("x-key"), ["sesame"]);
-    let taken = &collector.taken()[0].resource_spans[0];
-    let resource = taken.resource.as_ref().expect("a resource");
-    assert_eq!(said(&resource.attributes, "service.name"), "named");
+    let request = &collector.requests()[0];
+    assert_eq!(request.target(), "/below/v1/traces");
+    assert_eq!(request.values("x-key"), ["sesame"]);
+    let resource_spans = &collector.exports()[0].resource_spans[0];
+    let resource = resource_spans.resource.as_ref().expect("a resource");
     assert_eq!(
-        said(&resource.attributes, "deployment.environment.name"),
+        attribute_text(&resource.attributes, "service.name"),
+        "named"
+    );
+    assert_eq!(
+        attribute_text(&resource.attributes, "deployment.environment.name"),
         "a test"
     );
     // Without the table there is nothing, whatever they say.
@@ -290,7 +299,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
 fn the_environments_sampler_applies_without_a_configured_one() {
     let shop = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Takes);
-    for (sampler, keys, is_recorded, is_told) in [
+    for (sampler, keys, is_recorded, is_warned_of) in [
         ("parentbased_always_off", "", false, false),
         ("parentbased_always_off", "sample = 1", true, false),
         ("unheard_of", "", true, true),
@@ -300,13 +309,16 @@ fn the_environments_sampler_applies_without_a_configured_one() {
         let config = shop.config(collector.address, keys);
         let accelerator = Accelerator::start_under(&wrapper, &config);
         get(&accelerator, "/a", "");
-        let asked = shop.origin.requests();
-        let told = asked.last().expect("a request").values("traceparent");
+        let requests = shop.origin.requests();
+        let traceparents = requests.last().expect("a request").values("traceparent");
         let flags = if is_recorded { "-01" } else { "-00" };
-        assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
+        assert!(
+            traceparents[0].ends_with(flags),
+            "{sampler} {keys}: {traceparents:?}"
+        );
         let doubts =
             accelerator.count_lines_with("OTEL_TRACES_SAMPLER in the environment: expected");
-        assert_eq!(doubts, usize::from(is_told), "{sampler} {keys}");
+        assert_eq!(doubts, usize::from(is_warned_of), "{sampler} {keys}");
     }
 }
 
@@ -342,7 +354,7 @@ fn check_reports_telemetry_errors_without_the_token() {
     let collector = SocketAddr::from(([127, 0, 0, 1], 4318));
     shop.write("headers", "sesame\n");
     let headers = shop.path("headers");
-    for (keys, code, wanted) in [
+    for (keys, code, expected) in [
         (
             format!("headers_file = {headers:?}"),
             2,
@@ -365,8 +377,11 @@ fn check_reports_telemetry_errors_without_the_token() {
         ),
         ("sample = 0.5".to_owned(), 0, "good"),
     ] {
-        let (got, told) = check(&shop.config(collector, &keys));
-        assert_eq!(got, code, "{told}");
-        assert!(told.contains(wanted) && !told.contains("sesame"), "{told}");
+        let (exit_code, message) = check(&shop.config(collector, &keys));
+        assert_eq!(exit_code, code, "{message}");
+        assert!(
+            message.contains(expected) && !message.contains("sesame"),
+            "{message}"
+        );
     }
 }

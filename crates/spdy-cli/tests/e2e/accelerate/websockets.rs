@@ -9,7 +9,7 @@ use spdy_testkit::patience::until;
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::chromium::{Chromium, Viewport};
 use crate::support::origins::websocket::{ENOUGH, ENOUGH_CODE, SocketOrigin};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 
 const LOOK: Viewport = Viewport {
     width: 1000,
@@ -37,7 +37,7 @@ const SCRIPT: &str = "
 ";
 
 /// The second accelerator, which is the origin of the first.
-fn before(origin: &SocketOrigin) -> Accelerator {
+fn start_accelerator(origin: &SocketOrigin) -> Accelerator {
     Accelerator::start(&format!(
         "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[[site]]\nnames = ['origin.site.test']\norigin = 'http://{}'\n",
         origin.address
@@ -78,12 +78,12 @@ fn websocket_metrics(program: &Accelerator) -> Vec<String> {
 
 #[test]
 fn websockets_reach_the_origin_and_close_at_shutdown() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let origin = SocketOrigin::start();
-    let second = before(&origin);
+    let second = start_accelerator(&origin);
     let token = tempfile::NamedTempFile::new().expect("create the file");
     std::fs::write(&token, "a token of the operator").expect("write the file");
     let first = in_front_of(&second, token.path());
@@ -91,60 +91,63 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     let page = browser.fetched_resources().remove(0);
     assert_eq!(page.protocol, "h2", "the page was loaded over HTTP/2");
 
-    let talk = browser.ask(
+    let result = browser.evaluate(
         "(async () => {
             const socket = await opened('/echo', ['other', 'chat']);
             const long = new Uint8Array(1 << 20).map((_, at) => at >> 7);
             const back = new Uint8Array(await socket.answer(long));
-            const told = {
+            const result = {
                 protocol: socket.protocol,
                 text: await socket.answer('grüße'),
                 same: back.length === long.length && back.every((byte, at) => byte === long[at]),
             };
             socket.close(4001, 'so have I');
-            return { ...told, closed: await socket.closed };
+            return { ...result, closed: await socket.closed };
         })()",
     );
-    let wanted = json!({
+    let expected = json!({
         "protocol": "chat", "text": "grüße", "same": true, "closed": [4001, "so have I", true],
     });
-    assert_eq!(talk, wanted);
+    assert_eq!(result, expected);
 
-    let ended = format!(
+    let script = format!(
         "(async () => {{
             const socket = await opened('/echo');
             socket.send('{ENOUGH}');
             return [socket.protocol, await socket.closed];
         }})()"
     );
-    let ended = browser.ask(&ended);
-    assert_eq!(ended, json!(["", [ENOUGH_CODE, "I have enough", true]]));
-    let refused = browser.ask("opened('/refused').catch(end => end[0])");
-    assert_eq!(refused, 1006, "no handshake");
+    let result = browser.evaluate(&script);
+    assert_eq!(result, json!(["", [ENOUGH_CODE, "I have enough", true]]));
+    let close_code = browser.evaluate("opened('/refused').catch(end => end[0])");
+    assert_eq!(close_code, 1006, "no handshake");
 
-    let asked = origin.asked("/echo");
-    assert_eq!(asked.len(), 2);
+    let requests = origin.requests_to("/echo");
+    assert_eq!(requests.len(), 2);
     for (field, value) in [
         ("origin", "https://www.site.test"),
         ("x-forwarded-proto", "https"),
         ("via", "1.1 www.site.test, 1.1 origin.site.test"),
         ("upgrade", "websocket"),
     ] {
-        assert_eq!(asked[0].values(field).join(", "), value, "{field}");
+        assert_eq!(requests[0].values(field).join(", "), value, "{field}");
     }
 
-    browser.ask("(async () => { window.last = await opened('/echo'); })()");
+    browser.evaluate("(async () => { window.last = await opened('/echo'); })()");
     // A page gets the close frame before its connection has ended.
-    let want = [
+    let expected = [
         "total{ended_by=\"client\"} 1",
         "total{ended_by=\"origin\"} 1",
         "open 1",
     ];
     until("two have ended, and the third is open", || {
-        websocket_metrics(&first) == want
+        websocket_metrics(&first) == expected
     });
     // A page that gets code 1001 opens another WebSocket, to the next process.
     first.end();
-    assert_eq!(browser.ask("window.last.closed"), json!([1001, "", true]));
-    assert_eq!(origin.asked("/echo").len(), 3);
+    assert_eq!(
+        browser.evaluate("window.last.closed"),
+        json!([1001, "", true])
+    );
+    assert_eq!(origin.requests_to("/echo").len(), 3);
 }

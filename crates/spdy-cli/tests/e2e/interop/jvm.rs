@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::interop::peer_test::{PeerTest, every_file, meetings};
 use crate::support::files::{FILES, sha256};
-use crate::support::peers::{Peer, wanted};
+use crate::support::peers::{Peer, peers_enabled};
 use crate::support::program::{run_expecting, spdy};
 
 meetings! {
@@ -21,7 +21,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_gets_the_page_beside_pushes_it_does_not_want
+        its_client_gets_the_page_beside_pushes_it_rejects
         its_client_gets_pages_beside_pushes_in_the_default_form
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
@@ -43,7 +43,7 @@ meetings! {
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
         its_pushes_come
-        its_pushes_answer_requests
+        its_pushes_satisfy_requests
     };
 }
 
@@ -56,11 +56,11 @@ fn undertow_uploads_fifty_files_at_once() {
 
 /// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.
 #[test]
-fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
-    if !wanted() {
+fn fetch_resets_responses_of_mock_web_server_unless_it_folds_names() {
+    if !peers_enabled() {
         return;
     }
-    let (_running, origin) = Peer::MockWebServer.serve("spdy/3.1", true);
+    let (_process, origin) = Peer::MockWebServer.serve("spdy/3.1", true);
     let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json", "--insecure"]);
     let output = run_expecting(1, command.arg(format!("{origin}/128")));
     let text = String::from_utf8_lossy(&output.stdout);
@@ -83,9 +83,9 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
         command.args(names.map(|name| format!("{origin}/{name}"))),
     );
     for name in names {
-        let got = std::fs::read(folder.path().join(name)).expect("read the file");
-        let want = std::fs::read(FILES.folder.join(name)).expect("read the file");
-        assert!(got == want, "{name}: {} bytes", got.len());
+        let actual = std::fs::read(folder.path().join(name)).expect("read the file");
+        let expected = std::fs::read(FILES.folder.join(name)).expect("read the file");
+        assert!(actual == expected, "{name}: {} bytes", actual.len());
     }
 }
 
@@ -93,10 +93,10 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
 /// sets nothing stood still there.
 #[test]
 fn the_default_client_uploads_to_undertow() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
-    let (_running, origin) = Peer::Undertow.serve("spdy/3.1", false);
+    let (_process, origin) = Peer::Undertow.serve("spdy/3.1", false);
     let address = origin.trim_start_matches("http://").to_owned();
     let files = every_file();
     let runtime = Runtime::new().expect("create a runtime");
@@ -108,14 +108,18 @@ fn the_default_client_uploads_to_undertow() {
             let body = std::fs::read(FILES.folder.join(file.name)).expect("read the file");
             let request = Request::post(format!("{origin}/echo")).body(Body::full(body));
             let request = request.expect("a valid request");
-            let answer = session.request(request, Priority::HIGHEST).await?;
-            let came = answer.into_body().collect().await.expect("a complete body");
-            Ok::<_, spdy::Error>((file, sha256(&came.to_bytes())))
+            let response = session.request(request, Priority::HIGHEST).await?;
+            let body = response
+                .into_body()
+                .collect()
+                .await
+                .expect("a complete body");
+            Ok::<_, spdy::Error>((file, sha256(&body.to_bytes())))
         });
         let uploads = futures_util::future::try_join_all(uploads);
         tokio::time::timeout(WAIT_LIMIT, uploads).await
     });
-    for (file, came) in uploads.expect("no upload hangs").expect("no upload fails") {
-        assert_eq!(came, file.sha256, "{}", file.name);
+    for (file, digest) in uploads.expect("no upload hangs").expect("no upload fails") {
+        assert_eq!(digest, file.sha256, "{}", file.name);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::interop::peer_test::{PeerTest, meetings};
 use crate::support::files::FILES;
-use crate::support::peers::{Peer, wanted};
+use crate::support::peers::{Peer, peers_enabled};
 use crate::support::program::ServeProcess;
 
 meetings! {
@@ -20,18 +20,18 @@ meetings! {
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
         its_pushes_come
-        its_pushes_answer_requests
+        its_pushes_satisfy_requests
     };
 }
 
 /// It never sends WINDOW_UPDATE, so a peer with flow control stops at the initial 64 KiB.
 #[test]
 fn with_flow_control_moby_gets_one_window_only() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
-    let served = ServeProcess::start(&FILES.folder, &["--protocols", "spdy/3.1"]);
-    let url = format!("{}/1m", served.origin(false));
-    let fetched = Peer::Moby.fetch("spdy/3.1", &[url], &["--seconds".into(), "2".into()]);
-    assert_eq!(fetched.errors, ["not done after 2 s"]);
+    let server = ServeProcess::start(&FILES.folder, &["--protocols", "spdy/3.1"]);
+    let url = format!("{}/1m", server.origin(false));
+    let result = Peer::Moby.fetch("spdy/3.1", &[url], &["--seconds".into(), "2".into()]);
+    assert_eq!(result.errors, ["not done after 2 s"]);
 }

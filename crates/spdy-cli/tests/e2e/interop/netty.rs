@@ -19,6 +19,6 @@ meetings! {
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
         its_pushes_come
-        its_pushes_answer_requests
+        its_pushes_satisfy_requests
     };
 }

@@ -20,7 +20,7 @@ use spdy_net::protocol::Protocol;
 
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::{self, FILES, File, PAGE_NAME, sha256};
-use crate::support::peers::{Peer, PeerFetch, wanted};
+use crate::support::peers::{Peer, PeerFetch, peers_enabled};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::{DIGEST_PATH, Site};
 
@@ -139,16 +139,16 @@ impl PeerTest {
     // ---- the peer's client, our server ----
 
     pub(crate) fn its_client_gets_every_file(self) {
-        self.serve_answers(&every_file());
+        self.serve_responds(&every_file());
     }
 
     pub(crate) fn its_client_gets_a_hundred_at_once(self) {
-        self.serve_answers(&a_hundred());
+        self.serve_responds(&a_hundred());
     }
 
     /// The peer's client asks `spdy serve` for `files`, all at once over one session.
-    fn serve_answers(self, files: &[&'static File]) {
-        if !wanted() {
+    fn serve_responds(self, files: &[&'static File]) {
+        if !peers_enabled() {
             return;
         }
         let mut options = Vec::new();
@@ -156,32 +156,32 @@ impl PeerTest {
             options.extend(["--protocols", self.protocol]);
         }
         options.extend(self.peer.options_of_serve());
-        let served = ServeProcess::start(&FILES.folder, &options);
-        let origin = served.origin(self.secure);
-        let fetched = self
+        let server = ServeProcess::start(&FILES.folder, &options);
+        let origin = server.origin(self.secure);
+        let result = self
             .peer
             .fetch(self.protocol, &Self::urls(&origin, files), &[]);
-        self.expect_answers(&fetched, files);
+        self.expect_responses(&result, files);
     }
 
-    fn expect_answers(self, fetched: &PeerFetch, files: &[&File]) {
-        assert_eq!(fetched.errors, [] as [&str; 0], "{self:?}");
-        assert_eq!(fetched.protocol.as_deref(), Some(self.protocol), "{self:?}");
-        assert_eq!(fetched.responses.len(), files.len(), "{self:?}");
-        for (response, file) in fetched.responses.iter().zip(files) {
-            let got = (
+    fn expect_responses(self, result: &PeerFetch, files: &[&File]) {
+        assert_eq!(result.errors, [] as [&str; 0], "{self:?}");
+        assert_eq!(result.protocol.as_deref(), Some(self.protocol), "{self:?}");
+        assert_eq!(result.responses.len(), files.len(), "{self:?}");
+        for (response, file) in result.responses.iter().zip(files) {
+            let actual = (
                 response.status,
                 response.bytes,
                 response.sha256.as_deref(),
                 response.error.as_deref(),
             );
-            let want = (
+            let expected = (
                 self.peer.seen_status(200),
                 file.len,
                 Some(file.sha256.as_str()),
                 None,
             );
-            assert_eq!(got, want, "{self:?} from {}", response.url);
+            assert_eq!(actual, expected, "{self:?} from {}", response.url);
         }
     }
 
@@ -209,47 +209,52 @@ impl PeerTest {
 
     /// Uploads fifty files at once, to show faults that occur only sometimes. The responses are short, so that this tests uploads alone.
     pub(crate) fn its_client_uploads_fifty_files_at_once(self) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
         let (_site, origin) = self.site(PushForm::default());
         let url = format!("{origin}{DIGEST_PATH}");
-        let fetched = self.post(url, named("1m"), &["--repeat", "50"]);
+        let result = self.post(url, named("1m"), &["--repeat", "50"]);
         let digest = &named("1m").sha256;
         let response = File {
             name: "the digest of 1m",
             len: digest.len(),
             sha256: sha256(digest.as_bytes()),
         };
-        self.expect_answers(&fetched, &[&response; 50]);
+        self.expect_responses(&result, &[&response; 50]);
     }
 
     fn its_client_posts(self, files: &[&'static File]) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
         let (_site, origin) = self.site(PushForm::default());
         for file in files {
-            let fetched = self.post(format!("{origin}/echo"), file, &[]);
-            self.expect_answers(&fetched, &[file]);
+            let result = self.post(format!("{origin}/echo"), file, &[]);
+            self.expect_responses(&result, &[file]);
         }
     }
 
-    fn post(self, url: String, file: &File, more: &[&str]) -> PeerFetch {
+    fn post(self, url: String, file: &File, extra_options: &[&str]) -> PeerFetch {
         let path = FILES.folder.join(file.name);
         let mut options = vec!["--post".to_owned(), path.display().to_string()];
-        options.extend(more.iter().map(|&option| option.to_owned()));
+        options.extend(extra_options.iter().map(|&option| option.to_owned()));
         self.peer.fetch(self.protocol, &[url], &options)
     }
 
-    fn push_to_its_client(self, form: PushForm, seconds: u32, more: &[&str]) -> (Site, PeerFetch) {
+    fn push_to_its_client(
+        self,
+        form: PushForm,
+        seconds: u32,
+        extra_options: &[&str],
+    ) -> (Site, PeerFetch) {
         let (site, origin) = self.site(form);
         let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
         let mut options = self.peer.option_of_pushes(SMALL_PUSHES.len());
         options.extend(["--seconds".to_owned(), seconds.to_string()]);
-        options.extend(more.iter().map(|&option| option.to_owned()));
-        let fetched = self.peer.fetch(self.protocol, &[url], &options);
-        (site, fetched)
+        options.extend(extra_options.iter().map(|&option| option.to_owned()));
+        let result = self.peer.fetch(self.protocol, &[url], &options);
+        (site, result)
     }
 
     /// In the form that it wants.
@@ -268,20 +273,20 @@ impl PeerTest {
     }
 
     fn takes_pushes(self, form: PushForm) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
-        let (site, fetched) = self.push_to_its_client(form, 20, &[]);
-        self.expect_answers(&fetched, &[named(PAGE)]);
-        self.expect_pushes(&fetched);
-        let ended = SMALL_PUSHES.map(|name| (name.to_owned(), None));
-        assert_eq!(site.pushes(), ended, "{self:?}");
+        let (site, result) = self.push_to_its_client(form, 20, &[]);
+        self.expect_responses(&result, &[named(PAGE)]);
+        self.expect_pushes(&result);
+        let expected = SMALL_PUSHES.map(|name| (name.to_owned(), None));
+        assert_eq!(site.pushes(), expected, "{self:?}");
     }
 
-    fn expect_pushes(self, fetched: &PeerFetch) {
+    fn expect_pushes(self, result: &PeerFetch) {
         // A path, or in SPDY/2 a whole URL.
         let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
-        let mut came: Vec<_> = fetched
+        let mut actual: Vec<_> = result
             .pushed
             .iter()
             .map(|push| {
@@ -289,18 +294,18 @@ impl PeerTest {
                 (path(&push.url), push.bytes, hash, push.error.as_deref())
             })
             .collect();
-        came.sort_unstable();
+        actual.sort_unstable();
         let pushed = SMALL_PUSHES.map(named);
-        let want = pushed.map(|file| {
+        let expected = pushed.map(|file| {
             let path = format!("/{}", file.name);
             (path, file.len, Some(file.sha256.as_str()), None)
         });
-        assert_eq!(came, want, "{self:?}");
+        assert_eq!(actual, expected, "{self:?}");
     }
 
     /// `spdy serve` pushes what a page names, in the form that the peer wants.
     pub(crate) fn its_client_takes_what_serve_pushes(self) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
         let form: &[&str] = match self.peer.push_form() {
@@ -309,19 +314,19 @@ impl PeerTest {
             PushForm::OneBlock => &[], // the default
         };
         let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
-        let fetched = self.fetch_what_serve_pushes_beside(form, &options);
-        self.expect_answers(&fetched, &[&the_page()]);
-        self.expect_pushes(&fetched);
+        let result = self.fetch_what_serve_pushes_beside(form, &options);
+        self.expect_responses(&result, &[&the_page()]);
+        self.expect_pushes(&result);
     }
 
     /// Pushes of `spdy serve` in the default form end no session: the page comes, again and again.
     pub(crate) fn its_client_gets_pages_beside_pushes_in_the_default_form(self) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
         let repeat = ["--repeat".to_owned(), "5".to_owned()];
-        let fetched = self.fetch_what_serve_pushes_beside(&[], &repeat);
-        self.expect_answers(&fetched, &[&the_page(); 5]);
+        let result = self.fetch_what_serve_pushes_beside(&[], &repeat);
+        self.expect_responses(&result, &[&the_page(); 5]);
     }
 
     /// The peer's client gets the page of `spdy serve --push graph`.
@@ -329,51 +334,48 @@ impl PeerTest {
         let mut options = vec!["--protocols", self.protocol, "--push", "graph"];
         options.extend(form);
         options.extend(self.peer.options_of_serve());
-        let served = ServeProcess::start(&FILES.folder, &options);
-        let url = format!("{}/{PAGE_NAME}", served.origin(self.secure));
+        let server = ServeProcess::start(&FILES.folder, &options);
+        let url = format!("{}/{PAGE_NAME}", server.origin(self.secure));
         self.peer.fetch(self.protocol, &[url], client)
     }
 
     /// It wants none, in any form: the page comes all the same, and the session stays.
-    pub(crate) fn its_client_gets_the_page_beside_pushes_it_does_not_want(self) {
+    pub(crate) fn its_client_gets_the_page_beside_pushes_it_rejects(self) {
         for form in [
             PushForm::TwoBlocks,
             PushForm::VersionTwice,
             PushForm::OneBlock,
         ] {
-            self.wants_no_pushes(form);
+            self.rejects_pushes(form);
         }
     }
 
     /// It resets them in another form than its own: the page comes all the same, and the session stays.
     pub(crate) fn its_client_gets_the_page_beside_pushes_in_another_form(self) {
         for form in [PushForm::TwoBlocks, PushForm::OneBlock] {
-            self.wants_no_pushes(form);
+            self.rejects_pushes(form);
         }
     }
 
-    fn wants_no_pushes(self, form: PushForm) {
-        if !wanted() {
+    fn rejects_pushes(self, form: PushForm) {
+        if !peers_enabled() {
             return;
         }
         let unusable = self.peer.options_of_unusable_pushes();
-        let (_site, fetched) = self.push_to_its_client(form, 20, unusable);
-        self.expect_answers(&fetched, &[named(PAGE)]);
-        let taken = fetched.pushed.iter().filter(|push| push.sha256.is_some());
-        assert_eq!(taken.count(), 0, "{self:?}: {:?}", fetched.pushed);
+        let (_site, result) = self.push_to_its_client(form, 20, unusable);
+        self.expect_responses(&result, &[named(PAGE)]);
+        let complete_pushes = result.pushed.iter().filter(|push| push.sha256.is_some());
+        assert_eq!(complete_pushes.count(), 0, "{self:?}: {:?}", result.pushed);
     }
 
     /// It wants the status in the SYN_STREAM of a push, and ends its session without it.
     pub(crate) fn its_client_is_lost_at_our_pushes_in_two_blocks(self) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
-        let (_site, fetched) = self.push_to_its_client(PushForm::TwoBlocks, 2, &[]);
-        let errors = fetched.errors.join("\n");
-        assert!(
-            errors.contains("Missing `:status`"),
-            "{self:?}: {fetched:?}"
-        );
+        let (_site, result) = self.push_to_its_client(PushForm::TwoBlocks, 2, &[]);
+        let errors = result.errors.join("\n");
+        assert!(errors.contains("Missing `:status`"), "{self:?}: {result:?}");
     }
 
     // ---- our client, the peer's server ----
@@ -405,23 +407,23 @@ impl PeerTest {
             .map(|line| serde_json::from_str(line).expect("a line of JSON"))
             .collect();
         for result in &results {
-            let got = (
+            let actual = (
                 &result["status"],
                 &result["protocol"],
                 &result["connection"],
             );
-            let want = (&200.into(), &self.protocol.into(), &0.into());
-            assert_eq!(got, want, "{self:?}: {result}");
+            let expected = (&200.into(), &self.protocol.into(), &0.into());
+            assert_eq!(actual, expected, "{self:?}: {result}");
         }
         results
     }
 
     /// `spdy fetch` asks the peer's server for `files`, all at once over one session.
     fn fetch_gets(self, files: &[&'static File]) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
-        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let (_process, origin) = self.peer.serve(self.protocol, self.secure);
         let urls = Self::urls(&origin, files);
         let folder = tempfile::tempdir().expect("create a folder");
         let mut command = self.fetch();
@@ -430,20 +432,20 @@ impl PeerTest {
         assert_eq!(results.len(), urls.len(), "{self:?}: {results:?}");
 
         // What it wrote, and what it says of it, without regard to the order in which the bodies came.
-        let mut wanted: Vec<_> = files
+        let mut expected: Vec<_> = files
             .iter()
             .map(|file| (file.len, file.sha256.clone()))
             .collect();
-        let mut told: Vec<_> = results.iter().map(reported).collect();
+        let mut reported_bodies: Vec<_> = results.iter().map(reported).collect();
         let entries = fs::read_dir(folder.path()).expect("read the folder");
         let bodies =
             entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file"));
-        let mut written: Vec<_> = bodies.map(|body| (body.len(), sha256(&body))).collect();
-        for list in [&mut wanted, &mut told, &mut written] {
+        let mut written_bodies: Vec<_> = bodies.map(|body| (body.len(), sha256(&body))).collect();
+        for list in [&mut expected, &mut reported_bodies, &mut written_bodies] {
             list.sort();
         }
-        assert_eq!(told, wanted, "{self:?}, as reported");
-        assert_eq!(written, wanted, "{self:?}, as written");
+        assert_eq!(reported_bodies, expected, "{self:?}, as reported");
+        assert_eq!(written_bodies, expected, "{self:?}, as written");
     }
 
     /// `spdy fetch` posts each file, and gets it back.
@@ -452,29 +454,29 @@ impl PeerTest {
     }
 
     fn fetch_posts(self, files: &[&'static File]) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
-        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let (_process, origin) = self.peer.serve(self.protocol, self.secure);
         for file in files {
             let body = format!("@{}", FILES.folder.join(file.name).display());
             let mut command = self.fetch();
             command.args(["--data", &body, &format!("{origin}/echo")]);
-            let came: Vec<_> = self.results(&mut command).iter().map(reported).collect();
-            assert_eq!(came, [(file.len, file.sha256.clone())], "{self:?}");
+            let actual: Vec<_> = self.results(&mut command).iter().map(reported).collect();
+            assert_eq!(actual, [(file.len, file.sha256.clone())], "{self:?}");
         }
     }
 
     /// What the peer's server pushes, `spdy fetch` takes.
     pub(crate) fn its_pushes_come(self) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
         let results = self.fetch_page_with_pushes();
         let (page, pushes) = results.split_first().expect("the page");
         assert_eq!(page.get("pushed"), None, "{self:?}: {page}");
         assert_eq!(reported(page), of(named(PAGE)), "{self:?}");
-        let mut came: Vec<_> = pushes
+        let mut actual: Vec<_> = pushes
             .iter()
             .map(|push| {
                 assert_eq!(push["pushed"]["claimed"], false, "{self:?}: {push}");
@@ -483,16 +485,20 @@ impl PeerTest {
                 (url.rsplit('/').next().unwrap_or_default(), reported(push))
             })
             .collect();
-        came.sort();
-        assert_eq!(came, PUSHES.map(|name| (name, of(named(name)))), "{self:?}");
+        actual.sort();
+        assert_eq!(
+            actual,
+            PUSHES.map(|name| (name, of(named(name)))),
+            "{self:?}"
+        );
     }
 
     /// A push answers the request for its URL, which then is never sent.
-    pub(crate) fn its_pushes_answer_requests(self) {
-        if !wanted() {
+    pub(crate) fn its_pushes_satisfy_requests(self) {
+        if !peers_enabled() {
             return;
         }
-        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let (_process, origin) = self.peer.serve(self.protocol, self.secure);
         let mut command = self.fetch();
         command.args(["--push", "accept"]);
         let urls = PUSHES.map(|name| format!("{origin}/{name}"));
@@ -507,7 +513,7 @@ impl PeerTest {
 
     /// What it pushes is of another origin than its page, as it says: refused, and the page comes.
     pub(crate) fn its_pushes_are_of_another_origin(self) {
-        if !wanted() {
+        if !peers_enabled() {
             return;
         }
         let results = self.fetch_page_with_pushes();
@@ -516,7 +522,7 @@ impl PeerTest {
     }
 
     fn fetch_page_with_pushes(self) -> Vec<Value> {
-        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let (_process, origin) = self.peer.serve(self.protocol, self.secure);
         let mut command = self.fetch();
         command.args(["--push", "accept"]);
         let url = format!("{origin}/{PAGE}?push={}", PUSHES.join(","));

@@ -12,12 +12,12 @@ use serde_json::Value;
 use spdy_page::head;
 use spdy_page::open::{ImportOptions, read};
 
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{output, run_expecting, spdy};
 
 /// Whether these tests are left out.
 fn are_left_out() -> bool {
-    std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() || !wanted()
+    std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() || !peers_enabled()
 }
 
 /// The portal by `protocol`, once; files of the load are in `folder`, and its cell is what comes back.
@@ -27,9 +27,9 @@ fn browse(protocol: &str, folder: &Path) -> Value {
     browse.args(["--repeats", "0", "--protocols", protocol, "--json", "-q"]);
     // Whether the link was on time is another question: the exit code may be 0 or 1.
     let output = output(browse.arg("--keep-runs").arg(folder));
-    let found: Value = serde_json::from_slice(&output.stdout)
+    let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-    found["cells"][0].clone()
+    report["cells"][0].clone()
 }
 
 /// What tshark sees of `fields` in the packets of `capture` that `filter` names, a line for each value.
@@ -38,10 +38,11 @@ fn by_tshark(capture: &Path, filter: &str, field: &str) -> Vec<String> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(capture);
     tshark.args(["-Y", filter, "-T", "fields", "-e", field]);
-    let said = run_expecting(0, &mut tshark).stdout;
-    let said = String::from_utf8(said).expect("text is UTF-8");
-    said.split(['\n', ','])
-        .filter(|it| !it.is_empty())
+    let stdout = run_expecting(0, &mut tshark).stdout;
+    let stdout = String::from_utf8(stdout).expect("text is UTF-8");
+    stdout
+        .split(['\n', ','])
+        .filter(|value| !value.is_empty())
         .map(str::to_owned)
         .collect()
 }
@@ -69,45 +70,53 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
     let name = |ending: &str| format!("portal-h2-lte-1.{ending}");
     assert_eq!(
         names,
-        ["har", "pcapng", "png"].map(|it| name(it).into()).into()
+        ["har", "pcapng", "png"]
+            .map(|extension| name(extension).into())
+            .into()
     );
 
     let har = fs::read(folder.path().join(name("har"))).expect("read the file");
     check_har(&har, "HTTP/2");
 
     let capture = folder.path().join(name("pcapng"));
-    let asked = by_tshark(&capture, "http2.headers.path", "http2.headers.path");
+    let captured_paths = by_tshark(&capture, "http2.headers.path", "http2.headers.path");
     let missing: Vec<_> = paths()
         .into_iter()
-        .filter(|path| !asked.contains(path))
+        .filter(|path| !captured_paths.contains(path))
         .collect();
-    assert!(missing.is_empty(), "not opened: {missing:?} of {asked:?}");
+    assert!(
+        missing.is_empty(),
+        "not opened: {missing:?} of {captured_paths:?}"
+    );
     // Every packet that the link counted is in it, each once.
-    let there = |filter: &str| by_tshark(&capture, filter, "frame.number").len() as u64;
-    let counted = |way: &str, what: &str| {
+    let count_packets = |filter: &str| by_tshark(&capture, filter, "frame.number").len() as u64;
+    let link_count = |way: &str, what: &str| {
         cell["visits"][0]["link"][way][what]
             .as_u64()
             .unwrap_or_default()
     };
     // The link is measured a moment before its packets are taken.
-    let (up, down) = (there("ip.src == 198.19.0.1"), there("ip.dst == 198.19.0.1"));
+    let (up, down) = (
+        count_packets("ip.src == 198.19.0.1"),
+        count_packets("ip.dst == 198.19.0.1"),
+    );
     assert!(
-        up >= counted("up", "offered") && up > 100,
+        up >= link_count("up", "offered") && up > 100,
         "{up} up: {cell}"
     );
     assert!(
-        down >= counted("down", "packets") && down > 100,
+        down >= link_count("down", "packets") && down > 100,
         "{down} down: {cell}"
     );
-    let taken = counted("down", "queue_drops") + counted("down", "lost");
+    let lost = link_count("down", "queue_drops") + link_count("down", "lost");
     assert!(
-        there("frame.interface_name == \"taken\"") >= taken,
+        count_packets("frame.interface_name == \"taken\"") >= lost,
         "{cell}"
     );
     // Our own reader opens the connections too, and finds no SPDY in them.
     let inspected = run_expecting(1, spdy(&["inspect"]).arg(&capture));
-    let said = String::from_utf8_lossy(&inspected.stderr);
-    assert!(said.contains("no SPDY session found"), "{said}");
+    let stderr = String::from_utf8_lossy(&inspected.stderr);
+    assert!(stderr.contains("no SPDY session found"), "{stderr}");
 
     let png = fs::read(folder.path().join(name("png"))).expect("read the file");
     let rows = different_rows(&png);
@@ -176,8 +185,8 @@ fn check_har(har: &[u8], version: &str) {
             entry["request"]["url"]
         );
     }
-    let opened = read(har.to_vec().into(), "x.har", &ImportOptions::default());
-    let replica = opened.expect("the importer accepts it").replica;
+    let import = read(har.to_vec().into(), "x.har", &ImportOptions::default());
+    let replica = import.expect("the importer accepts it").replica;
     // 44 of the page, and the icon that Chromium looks for by itself.
     assert_eq!(replica.exchanges.len(), 45);
     assert!(
@@ -185,12 +194,12 @@ fn check_har(har: &[u8], version: &str) {
         "{:?}",
         replica.load
     );
-    let fetched: BTreeSet<_> = replica
+    let imported_paths: BTreeSet<_> = replica
         .exchanges
         .iter()
-        .map(|it| head::target(&it.url))
+        .map(|exchange| head::target(&exchange.url))
         .collect();
-    assert!(paths().is_subset(&fetched), "{fetched:?}");
+    assert!(paths().is_subset(&imported_paths), "{imported_paths:?}");
 }
 
 /// How many different rows of pixels a PNG has, as its filters leave them: one colour all over has one or two.
@@ -199,9 +208,9 @@ fn different_rows(png: &[u8]) -> usize {
         .strip_prefix(b"\x89PNG\r\n\x1a\n")
         .expect("a PNG signature");
     let (mut packed, mut height) = (Vec::new(), 0);
-    while let Some((len, after)) = rest.split_first_chunk::<4>() {
-        let (kind, after) = after.split_at(4);
-        let (data, after) = after.split_at(u32::from_be_bytes(*len) as usize);
+    while let Some((len, tail)) = rest.split_first_chunk::<4>() {
+        let (kind, tail) = tail.split_at(4);
+        let (data, tail) = tail.split_at(u32::from_be_bytes(*len) as usize);
         match kind {
             b"IHDR" => {
                 let four = data[4..].first_chunk().expect("a height");
@@ -210,7 +219,7 @@ fn different_rows(png: &[u8]) -> usize {
             b"IDAT" => packed.extend(data),
             _ => {}
         }
-        rest = &after[4..];
+        rest = &tail[4..];
     }
     let mut rows = Vec::new();
     std::io::copy(&mut ZlibDecoder::new(&packed[..]), &mut rows).expect("compressed pixels");

@@ -11,12 +11,12 @@ use rusqlite::Connection;
 use serde_json::Value;
 use spdy_testkit::patience::ended;
 
-use crate::lab::runs::{chance, content};
+use crate::lab::runs::{content, next_random};
 #[cfg(unix)]
 use crate::support::lab::dask::{self, Dask};
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::lab::postgres::{PASSWORD, PostgresServer};
-use crate::support::peers::wanted;
+use crate::support::peers::peers_enabled;
 use crate::support::program::run_expecting;
 
 #[test]
@@ -49,16 +49,16 @@ fn merged_parts_make_one_store_in_any_order() {
             store,
             "--json",
         ];
-        let kept = text(&run_expecting(0, &mut lab.command(&words)).stdout);
-        let kept: Value = serde_json::from_str(&kept).expect("JSON");
-        assert_eq!(kept["store"], *store);
+        let stdout = text(&run_expecting(0, &mut lab.command(&words)).stdout);
+        let report: Value = serde_json::from_str(&stdout).expect("JSON");
+        assert_eq!(report["store"], *store);
         (
-            kept["added"].clone(),
-            kept["before"].clone(),
-            kept["failed"].clone(),
+            report["added"].clone(),
+            report["before"].clone(),
+            report["failed"].clone(),
         )
     };
-    let counts = |added: u64, before: u64| (added.into(), before.into(), 0.into());
+    let counts = |added: u64, earlier: u64| (added.into(), earlier.into(), 0.into());
     // A file for each task: 12 cells in five parts, one of them loaded by two tasks.
     for (name, of, cells) in [
         ("1", "1/5", 3),
@@ -76,7 +76,7 @@ fn merged_parts_make_one_store_in_any_order() {
     assert_eq!(part("1/5", "part-6.db"), counts(3, 0));
     // A task that is started again finds its work done.
     assert_eq!(part("1/5", "part-6.db"), counts(0, 3));
-    let told = lab.stdout(&[
+    let stdout = lab.stdout(&[
         "merge",
         "part-1.db",
         "part-6.db",
@@ -86,7 +86,7 @@ fn merged_parts_make_one_store_in_any_order() {
         "--store",
         "all.db",
     ]);
-    let ends: Vec<_> = told
+    let ends: Vec<_> = stdout
         .lines()
         .filter_map(|line| line.split_once(": "))
         .map(|(_, end)| end)
@@ -121,14 +121,14 @@ fn merged_parts_make_one_store_in_any_order() {
     )
     .expect("write the file");
     lab.stdout(&["cell", "small.toml", "1", "--store", "other.db"]);
-    let other = run_expecting(
+    let output = run_expecting(
         1,
         &mut lab.command(&["merge", "other.db", "--store", "all.db"]),
     );
     assert!(
-        text(&other.stderr).contains("has results of the plan small ("),
+        text(&output.stderr).contains("has results of the plan small ("),
         "{}",
-        text(&other.stderr)
+        text(&output.stderr)
     );
     run_expecting(
         2,
@@ -142,18 +142,18 @@ fn merged_parts_make_one_store_in_any_order() {
 }
 
 #[test]
-fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
+fn differing_results_of_a_cell_are_reported_and_the_first_stays() {
     let lab = Lab::new(SMALL);
     for store in ["a.db", "b.db"] {
         lab.stdout(&["cell", "small.toml", "1", "2", "--store", store]);
     }
-    let before = lab.csv("a.db");
+    let csv_before = lab.csv("a.db");
     let connection = Connection::open(lab.path("b.db")).expect("a store");
     connection
         .execute("UPDATE results SET load_ms = load_ms + 1 WHERE id = 4", [])
         .expect("rows");
     drop(connection);
-    let told =
+    let stderr =
         text(&run_expecting(1, &mut lab.command(&["merge", "b.db", "--store", "a.db"])).stderr);
     for word in [
         "a.db has other results of the cell page=portal,protocol=spdy",
@@ -161,9 +161,9 @@ fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
         "of run 2",
         "same build",
     ] {
-        assert!(told.contains(word), "no {word:?} in {told}");
+        assert!(stderr.contains(word), "no {word:?} in {stderr}");
     }
-    assert_eq!(lab.csv("a.db"), before);
+    assert_eq!(lab.csv("a.db"), csv_before);
 }
 
 #[test]
@@ -176,11 +176,11 @@ fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
         let bytes = lab.bytes("a.parquet");
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
         let export = ["export", "a.db", "--parquet", "-"];
-        let written = run_expecting(0, &mut lab.command(&export)).stdout;
-        assert!(written == bytes, "stdout is another file");
+        let stdout = run_expecting(0, &mut lab.command(&export)).stdout;
+        assert!(stdout == bytes, "stdout is another file");
     } else {
-        let told = text(&run_expecting(2, &mut lab.command(&export)).stderr);
-        assert!(told.contains("--features parquet"), "{told}");
+        let stderr = text(&run_expecting(2, &mut lab.command(&export)).stderr);
+        assert!(stderr.contains("--features parquet"), "{stderr}");
         assert!(!lab.path("a.parquet").exists(), "a file of nothing");
     }
     for words in [
@@ -228,10 +228,10 @@ fn a_task_of_an_array_takes_no_url_with_a_password() {
     };
     for url in WITH_PASSWORDS {
         let output = run_expecting(2, &mut array(url));
-        let told = text(&output.stderr);
+        let stderr = text(&output.stderr);
         assert!(
-            told.contains("use PGPASSWORD") && !told.contains("hu"),
-            "{told}"
+            stderr.contains("use PGPASSWORD") && !stderr.contains("hu"),
+            "{stderr}"
         );
         assert_eq!(text(&output.stdout), "", "{url}");
     }
@@ -244,50 +244,50 @@ fn a_task_of_an_array_takes_no_url_with_a_password() {
 #[cfg(unix)]
 #[test]
 fn sweep_errors_never_show_a_password() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let lab = Lab::new(SMALL);
-    let sweep = |more: &[&str]| {
+    let sweep = |options: &[&str]| {
         let mut sweep = Command::new(dask::programs().join("python"));
         sweep
             .arg(engine("dask_sweep.py"))
             .arg(lab.path("small.toml"))
             .args(["--scheduler", "tcp://127.0.0.1:1"])
             .args(["--spdy", env!("CARGO_BIN_EXE_spdy")])
-            .args(more);
+            .args(options);
         sweep
     };
-    let told = |code, more: &[&str]| {
-        let told = text(&run_expecting(code, &mut sweep(more)).stderr);
-        assert!(!told.contains("Traceback"), "{more:?}: {told}");
-        assert!(!told.contains("hu"), "{more:?}: {told}");
-        told
+    let sweep_stderr = |code, options: &[&str]| {
+        let stderr = text(&run_expecting(code, &mut sweep(options)).stderr);
+        assert!(!stderr.contains("Traceback"), "{options:?}: {stderr}");
+        assert!(!stderr.contains("hu"), "{options:?}: {stderr}");
+        stderr
     };
     for url in WITH_PASSWORDS {
-        let told = told(2, &["--store", url]);
-        assert!(told.contains("use PGPASSWORD"), "{told}");
+        let stderr = sweep_stderr(2, &["--store", url]);
+        assert!(stderr.contains("use PGPASSWORD"), "{stderr}");
     }
     // No server is there, as the program itself says.
     for url in WITHOUT {
-        let told = told(1, &["--store", url]);
-        assert!(told.contains("postgres://"), "{told}");
+        let stderr = sweep_stderr(1, &["--store", url]);
+        assert!(stderr.contains("postgres://"), "{stderr}");
     }
-    for (option, count, wanted) in [
+    for (option, count, expected) in [
         ("--cells", "0", "expected 1 or more"),
         ("--cells", "-1", "expected 1 or more"),
         ("--cells", "some", "invalid"),
         ("--retries", "-1", "expected 0 or more"),
     ] {
-        let told = told(2, &["--store", WITHOUT[0], option, count]);
-        assert!(told.contains(wanted), "{option} {count}: {told}");
+        let stderr = sweep_stderr(2, &["--store", WITHOUT[0], option, count]);
+        assert!(stderr.contains(expected), "{option} {count}: {stderr}");
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 6]"));
@@ -312,22 +312,25 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let seed = now.expect("a time after 1970").as_nanos() as u64;
     let mut state = seed;
-    let at = format!("{} of 24 tasks", 2 + chance(&mut state) % 15);
-    let (which, with_its_task) = (chance(&mut state) % 2, chance(&mut state).is_multiple_of(2));
+    let at = format!("{} of 24 tasks", 2 + next_random(&mut state) % 15);
+    let (which, with_its_task) = (
+        next_random(&mut state) % 2,
+        next_random(&mut state).is_multiple_of(2),
+    );
     let case = format!("seed {seed}: worker {which} lost at {at}, with its task: {with_its_task}");
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for line in BufReader::new(child.stderr.take().expect("a pipe")).lines() {
         let line = line.expect("text");
         if line == at {
             workers[which as usize].kill(with_its_task);
         }
-        told.push(line);
+        lines.push(line);
     }
     let status = ended(&mut child);
-    assert!(status.success(), "{case}: {told:#?}");
+    assert!(status.success(), "{case}: {lines:#?}");
     assert!(
-        told.contains(&at) && told.iter().any(|line| line == "24 of 24 tasks"),
-        "{case}: {told:#?}"
+        lines.contains(&at) && lines.iter().any(|line| line == "24 of 24 tasks"),
+        "{case}: {lines:#?}"
     );
     assert_eq!(
         lab.stdout(&["export", &url, "--csv", "-"]),

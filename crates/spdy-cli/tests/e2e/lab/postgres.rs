@@ -11,7 +11,7 @@ use crate::lab::runs::content;
 use crate::support::certificate::CERTIFICATE;
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::lab::postgres::{PASSWORD, PostgresServer};
-use crate::support::peers::wanted;
+use crate::support::peers::peers_enabled;
 use crate::support::program::{output_of, run_expecting, spdy};
 
 /// Starts all of `commands`, and waits until each has ended well.
@@ -36,7 +36,7 @@ fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
 
 #[test]
 fn a_postgres_store_reads_the_same_as_a_file() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let server = PostgresServer::start();
@@ -51,13 +51,13 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     );
     // Two at once: both make the tables, and load the same cells in the same order.
     let run = ["run", "small.toml", "--store", &url, "--jobs", "1"];
-    let ran = all_at_once(vec![
+    let outputs = all_at_once(vec![
         lab.command_with_password(&run),
         lab.command_with_password(&run),
     ]);
-    let shown = lab.stdout(&["show", "a.db"]);
-    for output in ran {
-        assert_eq!(text(&output.stdout), shown);
+    let table = lab.stdout(&["show", "a.db"]);
+    for output in outputs {
+        assert_eq!(text(&output.stdout), table);
     }
     for words in [
         &["show", "STORE"][..],
@@ -100,8 +100,8 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     );
 
     // Lulic's own table has no half milliseconds, and empty columns.
-    let his = Connection::open(lab.path("results.db")).expect("create the file");
-    his.execute_batch(
+    let connection = Connection::open(lab.path("results.db")).expect("create the file");
+    connection.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
                                onContentLoad INT, onLoad INT, tow FLOAT, run INT);
          INSERT INTO results VALUES (1, '100', '10', 'http', 'a', 300, 30000, 31, 0), (2, '100', '10', 'spdy', 'a', 400, 10000, 11.5, 0);",
@@ -110,14 +110,14 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     let imported = server.database("imported");
     for store in [&imported[..], "his.db"] {
         lab.stdout(&["import", "results.db", "--store", store]);
-        let again = run_expecting(
+        let output = run_expecting(
             1,
             &mut lab.command_with_password(&["import", "results.db", "--store", store]),
         );
         assert!(
-            text(&again.stderr).contains("already exists"),
+            text(&output.stderr).contains("already exists"),
             "{}",
-            text(&again.stderr)
+            text(&output.stderr)
         );
     }
     assert_eq!(
@@ -140,7 +140,7 @@ fn display_url(server: &PostgresServer, database: &str) -> String {
 
 #[test]
 fn concurrent_tasks_on_one_database_equal_one_run() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let server = PostgresServer::start();
@@ -195,7 +195,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
 
 #[test]
 fn waiting_for_a_stalled_transaction_times_out() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let server = PostgresServer::start();
@@ -203,16 +203,16 @@ fn waiting_for_a_stalled_transaction_times_out() {
     let url = server.database("stopped");
     lab.stdout(&["cell", "small.toml", "1", "--store", &url]);
     // It has added the next cell, and neither commits nor goes away.
-    let held = server.hold(
+    let transaction = server.hold(
         "stopped",
         "INSERT INTO results (id, plan, cell, run) SELECT 3, plan, replace(cell, 'http', 'spdy'), 1 FROM results WHERE id = 1",
     );
-    let impatient = format!("{url}&options=-clock_timeout%3D100ms");
-    let cell = ["cell", "small.toml", "2", "--store", &impatient];
-    let told = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
-    assert!(told.contains("due to lock timeout"), "{told}");
+    let url_with_timeout = format!("{url}&options=-clock_timeout%3D100ms");
+    let cell = ["cell", "small.toml", "2", "--store", &url_with_timeout];
+    let stderr = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
+    assert!(stderr.contains("due to lock timeout"), "{stderr}");
     // Its end takes its part back.
-    drop(held);
+    drop(transaction);
     let cell = ["cell", "small.toml", "2", "--store", &url];
     let added = lab.stdout(&cell);
     assert!(
@@ -222,21 +222,21 @@ fn waiting_for_a_stalled_transaction_times_out() {
 
     // Two tasks do not create the tables at once: the first holds an advisory lock, with the number of SQLite's application id.
     let empty = server.database("made");
-    let held = server.hold(
+    let transaction = server.hold(
         "made",
         "DO $$ BEGIN PERFORM pg_advisory_xact_lock(x'53504459'::int); END $$",
     );
-    let impatient = format!("{empty}&options=-clock_timeout%3D100ms");
-    let cell = ["cell", "small.toml", "1", "--store", &impatient];
-    let told = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
-    assert!(told.contains("due to lock timeout"), "{told}");
-    drop(held);
+    let url_with_timeout = format!("{empty}&options=-clock_timeout%3D100ms");
+    let cell = ["cell", "small.toml", "1", "--store", &url_with_timeout];
+    let stderr = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
+    assert!(stderr.contains("due to lock timeout"), "{stderr}");
+    drop(transaction);
     lab.stdout(&["cell", "small.toml", "1", "--store", &empty]);
 }
 
 #[test]
 fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let server = PostgresServer::start();
@@ -252,8 +252,8 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     server.sql("earlier", "ALTER TABLE results DROP COLUMN frame");
     assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
     let run = ["run", "small.toml", "--store", &url];
-    let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
-    assert!(refused.contains("without the columns frame;"), "{refused}");
+    let stderr = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
+    assert!(stderr.contains("without the columns frame;"), "{stderr}");
     let later = names.lines().skip_while(|name| *name != "fold").skip(1);
     for name in later.take_while(|name| *name != "dom_content_loaded_ms") {
         server.sql(
@@ -263,10 +263,10 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     }
     server.sql("earlier", "UPDATE spdy_store SET version = 1");
     assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
-    let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
+    let stderr = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(
-        refused.contains("is a store of version 1, expected "),
-        "{refused}"
+        stderr.contains("is a store of version 1, expected "),
+        "{stderr}"
     );
     // Merged into another it is one of today.
     lab.stdout(&["merge", &url, "--store", "today.db"]);
@@ -275,7 +275,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
 
 #[test]
 fn a_run_fails_with_the_url_when_the_server_stops() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let server = PostgresServer::start();
@@ -289,27 +289,27 @@ fn a_run_fails_with_the_url_when_the_server_stops() {
         .spawn();
     let child = child.expect("start the program");
     until("the tables exist", || {
-        let found = server.sql("lost", "SELECT to_regclass('spdy_store')");
-        !found.trim().is_empty()
+        let table = server.sql("lost", "SELECT to_regclass('spdy_store')");
+        !table.trim().is_empty()
     });
     drop(server);
     let output = output_of(child);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        told.contains("postgres://lab@") && told.contains("/lost: "),
-        "{told}"
+        stderr.contains("postgres://lab@") && stderr.contains("/lost: "),
+        "{stderr}"
     );
 }
 
 #[test]
 fn database_errors_never_show_a_password() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let server = PostgresServer::start();
     let lab = Lab::new(&SMALL.replace("[2, 6]", "6").replace("\"1%\", ", ""));
-    let told = |code: i32, url: &str, environment: &[(&str, &str)]| {
+    let run_output = |code: i32, url: &str, environment: &[(&str, &str)]| {
         let run = ["run", "small.toml", "--store", url];
         let output = run_expecting(code, lab.command(&run).envs(environment.iter().copied()));
         let all = text(&output.stdout) + &text(&output.stderr);
@@ -318,72 +318,76 @@ fn database_errors_never_show_a_password() {
         }
         all
     };
-    let refused = |url: &str, words: &[&str]| {
-        let all = told(1, url, &[("PGPASSWORD", PASSWORD)]);
+    let assert_refused = |url: &str, words: &[&str]| {
+        let all = run_output(1, url, &[("PGPASSWORD", PASSWORD)]);
         assert_eq!(all.lines().count(), 1, "{all}");
         for word in words {
             assert!(all.contains(word), "no {word:?} in {all}");
         }
     };
     let url = server.database("sweep");
-    let tcp =
-        |user: &str, password: &str, more: &str| server.url_by_tcp("sweep", user, password) + more;
+    let tcp = |user: &str, password: &str, parameters: &str| {
+        server.url_by_tcp("sweep", user, password) + parameters
+    };
     // Wrong passwords, databases, options, hosts and TLS settings.
     let failed = "password authentication failed for user \"lab\"";
-    refused(
+    assert_refused(
         &tcp("lab", "guess", ""),
         &["postgres://lab@localhost:", "/sweep: ", failed],
     );
-    assert!(told(1, &url, &[]).contains("password missing"));
-    refused(
+    assert!(run_output(1, &url, &[]).contains("password missing"));
+    assert_refused(
         &server.url("nowhere"),
         &["database \"nowhere\" does not exist"],
     );
-    refused(
+    assert_refused(
         &tcp("lab", PASSWORD, "?connect_timeout=no"),
         &["postgres://..."],
     );
-    refused("postgres:///sweep", &["it has no host"]);
-    refused(
+    assert_refused("postgres:///sweep", &["it has no host"]);
+    assert_refused(
         "postgres://127.0.0.1:1/sweep?user=lab",
         &["postgres://lab@127.0.0.1:1/sweep: ", "refused"],
     );
     let roots = |path: &Path| format!("?sslmode=verify-full&sslrootcert={}", path.display());
-    let elsewhere = spdy_net::tls::certificates::LocalCa::generate(
+    let other_ca = spdy_net::tls::certificates::LocalCa::generate(
         spdy_net::tls::certificates::KeyKind::EcdsaP256,
     );
-    fs::write(lab.path("else.pem"), elsewhere.expect("create a CA").pem()).expect("write the file");
-    refused(
+    fs::write(lab.path("else.pem"), other_ca.expect("create a CA").pem()).expect("write the file");
+    assert_refused(
         &tcp("lab", PASSWORD, &roots(&lab.path("else.pem"))),
         &["TLS", "invalid peer certificate"],
     );
-    refused(&(url.clone() + "&sslmode=require"), &["TLS"]); // a socket has none
+    assert_refused(&(url.clone() + "&sslmode=require"), &["TLS"]); // a socket has none
 
     // With the right roots, without any, and unencrypted: each finds what the one before has done.
-    let done = told(
+    let done = run_output(
         0,
         &tcp("lab", PASSWORD, &roots(&CERTIFICATE.authority)),
         &[],
     );
     assert!(done.contains("4 of 4 cells, 2 loads each"), "{done}");
     for mode in ["?sslmode=require", "?sslmode=disable", ""] {
-        let again = told(0, &tcp("lab", PASSWORD, mode), &[]);
+        let output = run_output(0, &tcp("lab", PASSWORD, mode), &[]);
         assert!(
-            again.contains("4 of 4 cells are already present"),
-            "{again}"
+            output.contains("4 of 4 cells are already present"),
+            "{output}"
         );
     }
 
     // Another plan, another version, the tables of another program.
     let lab_of_more = Lab::new(SMALL);
-    let other = ["run", "small.toml", "--store", &url];
-    let other = text(&run_expecting(1, &mut lab_of_more.command_with_password(&other)).stderr);
-    assert!(other.contains("has results of the plan small ("), "{other}");
+    let run = ["run", "small.toml", "--store", &url];
+    let stderr = text(&run_expecting(1, &mut lab_of_more.command_with_password(&run)).stderr);
+    assert!(
+        stderr.contains("has results of the plan small ("),
+        "{stderr}"
+    );
     server.sql("sweep", "UPDATE spdy_store SET version = 0");
-    refused(&url, &["is a store of version 0, expected "]);
+    assert_refused(&url, &["is a store of version 0, expected "]);
     let bookmarks = server.database("bookmarks");
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
-    refused(&bookmarks, &["not an experiment store", "spdy_store"]);
+    assert_refused(&bookmarks, &["not an experiment store", "spdy_store"]);
     let empty = server.database("empty");
     let nothing = run_expecting(1, &mut lab.command_with_password(&["show", &empty]));
     assert!(
@@ -410,13 +414,13 @@ fn database_errors_never_show_a_password() {
     run_expecting(0, &mut lab.command_with_password(&run));
 
     // A command line that cannot be understood is told without what stands in it.
-    let wrong = run_expecting(
+    let output = run_expecting(
         2,
         &mut spdy(&["lab", "run", "lulic", "--stor", &tcp("lab", PASSWORD, "")]),
     );
     assert!(
-        !text(&wrong.stderr).contains("sesame"),
+        !text(&output.stderr).contains("sesame"),
         "{}",
-        text(&wrong.stderr)
+        text(&output.stderr)
     );
 }

@@ -9,7 +9,7 @@ const BOTH_CLOCKS: &str = "name = 'clocks'\nruns = 2\npages = ['lulic-bing']\npr
 #[test]
 fn virtual_time_factors_are_refused_in_real_time() {
     let lab = Lab::new(BOTH_CLOCKS);
-    for (factor, told) in [
+    for (factor, expected) in [
         ("tcp = '2009'", "uses the kernel's TCP, not that of 2009"),
         ("preset = 'lulic'", "expected tcp=today"),
         ("accelerator = 'warm'", "need clock=virtual"),
@@ -17,10 +17,10 @@ fn virtual_time_factors_are_refused_in_real_time() {
     ] {
         std::fs::write(lab.path("small.toml"), format!("{BOTH_CLOCKS}{factor}\n"))
             .expect("a folder");
-        let said = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
+        let stderr = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
         assert!(
-            said.contains("clock=real") && said.contains(told),
-            "{factor}: {said}"
+            stderr.contains("clock=real") && stderr.contains(expected),
+            "{factor}: {stderr}"
         );
     }
     std::fs::write(
@@ -28,9 +28,9 @@ fn virtual_time_factors_are_refused_in_real_time() {
         BOTH_CLOCKS.replace("'real'", "'wall'"),
     )
     .expect("a folder");
-    let said = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
+    let stderr = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
     assert!(
-        said.contains("line 7") && said.contains("expected virtual or real"),
-        "{said}"
+        stderr.contains("line 7") && stderr.contains("expected virtual or real"),
+        "{stderr}"
     );
 }

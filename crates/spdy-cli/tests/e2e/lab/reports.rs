@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::clients::chromium::{Chromium, Viewport};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{run_expecting, spdy};
 
 /// Four protocols over two axes and a third factor, with chance in it; names of networks; nothing to compare with.
@@ -90,7 +90,7 @@ pub(crate) const FAULTS: &str = r#"
 /// Regression: a page can download files, and the folder was that of the user who ran the tests.
 #[test]
 fn a_page_that_chromium_looks_at_can_leave_no_file() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -101,16 +101,19 @@ fn a_page_that_chromium_looks_at_can_leave_no_file() {
     fs::write(&page, text).expect("write the file");
     let mut chromium = Chromium::start();
     chromium.open(&format!("file://{}", page.display()), LOOKS[0]);
-    chromium.ask("document.querySelector('a').click()");
-    let ended = chromium.until(|event| {
+    chromium.evaluate("document.querySelector('a').click()");
+    let download_event = chromium.until(|event| {
         event["method"] == "Browser.downloadProgress" && event["params"]["state"] != "inProgress"
     });
-    assert_eq!(ended["params"]["state"], "canceled", "{ended}");
+    assert_eq!(
+        download_event["params"]["state"], "canceled",
+        "{download_event}"
+    );
 }
 
 #[test]
 fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -146,7 +149,7 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
         let url = format!("file://{}", path.display());
         for look in LOOKS {
             chromium.open(&url, look);
-            let faults = chromium.ask(FAULTS);
+            let faults = chromium.evaluate(FAULTS);
             let shade = if look.dark { "dark" } else { "light" };
             chromium.save_screenshot(&format!("{name}-{}-{shade}", look.width));
             assert_eq!(
@@ -155,11 +158,12 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
                 "{name}, {look:?}: {faults:#}"
             );
             assert_eq!(chromium.requests(), [&url[..]], "{name}, {look:?}");
-            let said = chromium.console_messages();
-            assert!(said.is_empty(), "{name}, {look:?}: {said:?}");
+            let messages = chromium.console_messages();
+            assert!(messages.is_empty(), "{name}, {look:?}: {messages:?}");
         }
-        let figures = chromium
-            .ask("[...document.querySelectorAll('[data-figure]')].map(it => it.dataset.figure)");
+        let figures = chromium.evaluate(
+            "[...document.querySelectorAll('[data-figure]')].map(it => it.dataset.figure)",
+        );
         let Value::Array(mut figures) = figures else {
             panic!("no list: {figures}");
         };

@@ -34,16 +34,16 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
     let connection = Connection::open(lab.path("after.db")).expect("a store");
     assert_eq!(connection.execute(worse, []).expect("rows"), 12);
     drop(connection);
-    let compare = |code, more: &[&str]| {
+    let compare = |code, options: &[&str]| {
         let mut command = lab.command(&["compare", "before.db", "after.db"]);
-        run_expecting(code, command.args(more))
+        run_expecting(code, command.args(options))
     };
-    let shown = text(&compare(0, &[]).stdout);
+    let stdout = text(&compare(0, &[]).stdout);
     assert!(
-        shown.contains("2 slower, 0 faster, 6 the same within 1 %, 4 undecided"),
-        "{shown}"
+        stdout.contains("2 slower, 0 faster, 6 the same within 1 %, 4 undecided"),
+        "{stdout}"
     );
-    assert!(shown.contains("1.050-1.050"), "{shown}");
+    assert!(stdout.contains("1.050-1.050"), "{stdout}");
     let bytes = text(&compare(0, &["--measure", "bytes"]).stdout);
     assert!(bytes.contains("0 more, 2 less, 6 the same"), "{bytes}");
     compare(0, &["--budget", "6%"]);
@@ -71,8 +71,11 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
         .expect("rows");
     drop(connection);
     compare(0, &[]);
-    let gone = text(&compare(1, &["--budget", "2%"]).stderr);
-    assert!(gone.contains("cannot compare 1 cells of before"), "{gone}");
+    let stderr = text(&compare(1, &["--budget", "2%"]).stderr);
+    assert!(
+        stderr.contains("cannot compare 1 cells of before"),
+        "{stderr}"
+    );
     run_expecting(
         2,
         &mut lab.command(&["compare", "before.db", "after.db", "--budget", "much"]),
@@ -112,14 +115,14 @@ fn a_report_needs_no_network_and_escapes_names() {
     for outside in ["<script", " src=", " href=", "<link", "url("] {
         assert!(!html.contains(outside), "found {outside}");
     }
-    let written = text(
+    let stdout = text(
         &run_expecting(
             0,
             &mut lab.command(&["report", "small.db", "--output", "-"]),
         )
         .stdout,
     );
-    assert_eq!(written, html);
+    assert_eq!(stdout, html);
 
     let connection = Connection::open(lab.path("small.db")).expect("a store");
     let hostile = "UPDATE results SET failures = '<script>alert(1)</script>', cell = replace(cell, 'portal', '<b onload=x>')";
@@ -153,7 +156,7 @@ fn a_report_needs_no_network_and_escapes_names() {
     assert_eq!(count, 9);
 
     // A report is not written over what it is of, nor is a table.
-    let before = lab.bytes("small.db");
+    let bytes_before = lab.bytes("small.db");
     run_expecting(
         2,
         &mut lab.command(&["report", "small.db", "--output", "small.db"]),
@@ -162,7 +165,10 @@ fn a_report_needs_no_network_and_escapes_names() {
         2,
         &mut lab.command(&["export", "small.db", "--csv", "./small.db"]),
     );
-    assert!(lab.bytes("small.db") == before, "the store was overwritten");
+    assert!(
+        lab.bytes("small.db") == bytes_before,
+        "the store was overwritten"
+    );
 
     // A time without an end has no place in a picture, and no name speaks to a terminal.
     let connection = Connection::open(lab.path("small.db")).expect("a store");
@@ -174,34 +180,34 @@ fn a_report_needs_no_network_and_escapes_names() {
         &mut lab.command(&["report", "small.db", "--output", "-"]),
     );
     lab.run("other.db", &[]);
-    let told = run_expecting(
+    let output = run_expecting(
         1,
         &mut lab.command(&["compare", "small.db", "other.db", "--budget", "1%"]),
     );
-    assert!(!told.stderr.contains(&27), "{}", text(&told.stderr));
+    assert!(!output.stderr.contains(&27), "{}", text(&output.stderr));
 }
 
 #[test]
 fn claims_print_deterministically_as_text_json_and_markdown() {
-    let told = |more: &[&str]| {
-        let quick = ["lab", "reproduce", "mineki", "--quick"];
-        text(&run_expecting(0, spdy(&quick).args(more)).stdout)
+    let reproduce = |options: &[&str]| {
+        let arguments = ["lab", "reproduce", "mineki", "--quick"];
+        text(&run_expecting(0, spdy(&arguments).args(options)).stdout)
     };
-    let one = told(&["--jobs", "1"]);
-    assert_eq!(one, told(&["--jobs", "3"]));
+    let single_job = reproduce(&["--jobs", "1"]);
+    assert_eq!(single_job, reproduce(&["--jobs", "3"]));
     for word in ["mineki", "accelerator", "33.3 % ± 6.0 %", "7 claims: "] {
-        assert!(one.contains(word), "no {word:?} in {one}");
+        assert!(single_job.contains(word), "no {word:?} in {single_job}");
     }
-    let findings: Vec<Value> = told(&["--json"])
+    let findings: Vec<Value> = reproduce(&["--json"])
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     assert_eq!(findings.len(), 7);
-    let found = findings.iter().find(|it| it["name"] == "accelerator");
-    let accelerator = found.expect("a claim of that name");
+    let claim = findings.iter().find(|claim| claim["name"] == "accelerator");
+    let accelerator = claim.expect("a claim of that name");
     assert_eq!(accelerator["expected"]["number"]["value"], 33.3);
     assert!(accelerator["measured"]["points"][0]["estimate"]["low"].is_number());
-    let markdown = told(&["--markdown"]);
+    let markdown = reproduce(&["--markdown"]);
     assert!(
         markdown.starts_with("### mineki\n\n| claim | "),
         "{markdown}"

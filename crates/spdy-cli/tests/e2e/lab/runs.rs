@@ -36,11 +36,11 @@ fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
     );
     assert!(lab.bytes("a.db") == lab.bytes("b.db"), "the files differ");
 
-    let again = lab.run("a.db", &[]);
+    let output = lab.run("a.db", &[]);
     assert!(
-        text(&again.stderr).contains("12 of 12 cells are already present"),
+        text(&output.stderr).contains("12 of 12 cells are already present"),
         "{}",
-        text(&again.stderr)
+        text(&output.stderr)
     );
     assert!(
         lab.bytes("a.db") == lab.bytes("b.db"),
@@ -62,40 +62,43 @@ fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
 }
 
 /// SplitMix64.
-pub(crate) fn chance(state: &mut u64) -> u64 {
+pub(crate) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 #[test]
 fn a_run_killed_ten_times_has_the_same_result() {
     let lab = Lab::new(SMALL);
-    let begun = Instant::now();
+    let start = Instant::now();
     lab.run("alone.db", &[]);
-    let whole = begun.elapsed();
+    let duration = start.elapsed();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let seed = now.expect("a time after 1970").as_nanos() as u64;
     let mut state = seed;
-    let mut seen = Vec::new();
+    let mut cell_counts = Vec::new();
     for _ in 0..10 {
         // Ten times up to a third of the whole: some strike early, most on the way, the last may find all done.
-        let moment = whole.mul_f64((chance(&mut state) % 1_000) as f64 / 3_000.0);
+        let moment = duration.mul_f64((next_random(&mut state) % 1_000) as f64 / 3_000.0);
         run_and_kill_after(&lab, moment);
-        seen.push(lab.cells_in("killed.db"));
+        cell_counts.push(lab.cells_in("killed.db"));
     }
-    assert!(seen.is_sorted(), "seed {seed}: cells were lost: {seen:?}");
+    assert!(
+        cell_counts.is_sorted(),
+        "seed {seed}: cells were lost: {cell_counts:?}"
+    );
     lab.run("killed.db", &[]);
     assert_eq!(
         lab.csv("killed.db"),
         lab.csv("alone.db"),
-        "seed {seed}, cells after each kill {seen:?}"
+        "seed {seed}, cells after each kill {cell_counts:?}"
     );
     assert!(
         content(lab.bytes("killed.db")) == content(lab.bytes("alone.db")),
-        "seed {seed}, cells after each kill {seen:?}: the files differ"
+        "seed {seed}, cells after each kill {cell_counts:?}: the files differ"
     );
 }
 
@@ -132,11 +135,11 @@ fn ctrl_c_stops_a_run_and_the_same_command_resumes_it() {
     until("a cell is stored", || lab.cells_in("a.db") > 0);
     interrupt(&child);
     let output = output_of(child);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(
-        told.contains("stopped early") && told.contains("run the same command to continue"),
-        "{told}"
+        stderr.contains("stopped early") && stderr.contains("run the same command to continue"),
+        "{stderr}"
     );
     assert!(
         (1..48).contains(&lab.cells_in("a.db")),
@@ -174,10 +177,10 @@ fn ctrl_c_drops_incomplete_cells() {
     until("the plan is stored", || lab.has_plan("a.db"));
     interrupt(&child);
     let output = output_of(child);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("stopping"), "{told}");
-    assert!(told.contains("0 of 1 cells of 2000 loads"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("stopping"), "{stderr}");
+    assert!(stderr.contains("0 of 1 cells of 2000 loads"), "{stderr}");
     assert_eq!(lab.cells_in("a.db"), 0);
 }
 
@@ -209,10 +212,10 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
     interrupt(&child);
     // Before that it said what has no effect.
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut said = String::new();
-    while !said.contains("stopping") {
-        let read = stderr.read_line(&mut said).expect("text");
-        assert!(read > 0, "the process ended: {said}");
+    let mut text = String::new();
+    while !text.contains("stopping") {
+        let len = stderr.read_line(&mut text).expect("text");
+        assert!(len > 0, "the process ended: {text}");
     }
     interrupt(&child);
     let status = ended(&mut child);
@@ -251,18 +254,21 @@ fn incomplete_loads_are_stored_marked_and_reported() {
          [factors]\nrate = '10kbit'\nrtt = '100ms'\nloss = ['0', '50%']\n",
     );
     let output = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
-    let (said, why) = (text(&output.stdout), text(&output.stderr));
-    let [.., whole, lossy] = said.lines().collect::<Vec<_>>()[..] else {
-        panic!("no table: {said}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    let [.., lossless, lossy] = stdout.lines().collect::<Vec<_>>()[..] else {
+        panic!("no table: {stdout}");
     };
-    assert!(whole.starts_with("0 ") && !whole.contains('!'), "{said}");
-    assert!(lossy.starts_with("50% ") && lossy.contains('!'), "{said}");
-    assert!(why.ends_with(" of 4 loads are incomplete\n"), "{why}");
+    assert!(
+        lossless.starts_with("0 ") && !lossless.contains('!'),
+        "{stdout}"
+    );
+    assert!(lossy.starts_with("50% ") && lossy.contains('!'), "{stdout}");
+    assert!(stderr.ends_with(" of 4 loads are incomplete\n"), "{stderr}");
     let csv = lab.csv("lossy.db");
     assert!(csv.contains("http://www.portal.test/"), "no cause in {csv}");
     // They are results as others are: nothing is loaded again.
-    let again = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
-    assert!(text(&again.stderr).contains("4 of 4 cells are already present"));
+    let output = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
+    assert!(text(&output.stderr).contains("4 of 4 cells are already present"));
 }
 
 #[test]
@@ -271,8 +277,8 @@ fn a_folded_page_takes_its_connections_to_one_host() {
         "name = 'fold'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\nfold = [false, true]\n",
     );
     let cells = ["cell", "small.toml", "1", "2", "--json"];
-    let told = text(&run_expecting(0, &mut lab.command(&cells)).stdout);
-    let rows: Vec<Value> = told
+    let stdout = text(&run_expecting(0, &mut lab.command(&cells)).stdout);
+    let rows: Vec<Value> = stdout
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
@@ -301,8 +307,8 @@ fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
     );
 
     let cell = ["cell", "small.toml", keys[11], "1", "--json"];
-    let told = text(&run_expecting(0, &mut lab.command(&cell)).stdout);
-    let rows: Vec<Value> = told
+    let stdout = text(&run_expecting(0, &mut lab.command(&cell)).stdout);
+    let rows: Vec<Value> = stdout
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
@@ -321,7 +327,7 @@ fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
             Value::Null => String::new(),
             Value::String(text) if text.contains(',') => format!("\"{text}\""),
             Value::String(text) => text.clone(),
-            other => other.as_f64().expect("a number").to_string(),
+            value => value.as_f64().expect("a number").to_string(),
         };
         let line: Vec<_> = names.iter().map(|name| field(name)).collect();
         assert_eq!(lines[*id as usize - 1], line.join(","));
@@ -381,33 +387,33 @@ fn ineffective_levels_are_reported() {
     );
     let cells = run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
     assert_eq!(text(&cells.stdout).lines().count(), 6, "all cells");
-    let said = text(&cells.stderr);
+    let stderr = text(&cells.stderr);
     for line in [
         "compression has no effect on 4 of 6 cells (http, h2): only SPDY has this header compression",
         "2 cells differ from other cells only in their seeds",
     ] {
-        assert!(said.contains(line), "{said}");
+        assert!(stderr.contains(line), "{stderr}");
     }
 }
 
 #[test]
 fn an_invalid_experiment_is_reported_with_its_line() {
     let lab = Lab::new(&SMALL.replace("loss", "los"));
-    let told = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
-    assert_eq!(told.lines().count(), 1, "{told}");
+    let stderr = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
     for word in ["small.toml", "line 9, column 1", "\"los\"", "loss_up"] {
-        assert!(told.contains(word), "no {word} in {told}");
+        assert!(stderr.contains(word), "no {word} in {stderr}");
     }
     assert!(!lab.path("small.db").exists(), "a store of nothing");
     let bare = Lab::new("name = 'bare'\npages = ['portal']\n[factors]\nconnections = 6\n");
-    let told = text(&run_expecting(1, &mut bare.command(&["run", "small.toml"])).stderr);
-    assert!(told.contains("no network: give a name"), "{told}");
-    let told = text(&run_expecting(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
+    let stderr = text(&run_expecting(1, &mut bare.command(&["run", "small.toml"])).stderr);
+    assert!(stderr.contains("no network: give a name"), "{stderr}");
+    let stderr = text(&run_expecting(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
     assert!(
-        told.contains("nowhere.toml") && told.contains("lulic"),
-        "{told}"
+        stderr.contains("nowhere.toml") && stderr.contains("lulic"),
+        "{stderr}"
     );
     let lab = Lab::new(&SMALL.replace("\"portal\"", "\"gone.har\""));
-    let told = text(&run_expecting(2, &mut lab.command(&["run", "small.toml"])).stderr);
-    assert!(told.contains("gone.har"), "{told}");
+    let stderr = text(&run_expecting(2, &mut lab.command(&["run", "small.toml"])).stderr);
+    assert!(stderr.contains("gone.har"), "{stderr}");
 }

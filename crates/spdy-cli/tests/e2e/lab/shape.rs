@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use spdy_testkit::patience::{ended, until};
 
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{output, run_expecting, spdy};
 use crate::support::unprivileged::{UNPRIVILEGED_ID, unprivileged};
 
@@ -23,9 +23,9 @@ fn skips() -> bool {
 
 /// What the link achieved: the last line on stderr.
 fn achieved(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {said}"))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = stderr.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {stderr}"))
 }
 
 #[test]
@@ -80,33 +80,33 @@ fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let of = |option: &str| {
-        let me = Command::new("id").arg(option).output().expect("a user ID");
-        match String::from_utf8_lossy(&me.stdout).trim() {
+        let output = Command::new("id").arg(option).output().expect("a user ID");
+        match String::from_utf8_lossy(&output.stdout).trim() {
             "0" => UNPRIVILEGED_ID.to_string(),
             number => number.to_owned(),
         }
     };
-    let me = [of("-u"), of("-g")];
+    let ids = [of("-u"), of("-g")];
     let who = shape(&[
         "sh",
         "-c",
         "id -u; id -g; readlink /proc/self/ns/user; grep CapEff /proc/self/status",
     ]);
     let who: Vec<&str> = who.lines().collect();
-    assert_eq!(who[..2], me);
-    let ours = std::fs::read_link("/proc/self/ns/user").expect("Linux");
-    assert_ne!(who[2], ours.to_string_lossy(), "no user namespace");
+    assert_eq!(who[..2], ids);
+    let own_namespace = std::fs::read_link("/proc/self/ns/user").expect("Linux");
+    assert_ne!(who[2], own_namespace.to_string_lossy(), "no user namespace");
     assert_eq!(
         who[3], "CapEff:\t0000000000000000",
         "expected no privileges over the link"
     );
     // And the link carries what its server has.
-    let served = folder.path().join("served");
-    std::fs::create_dir(&served).expect("create a folder");
-    std::fs::write(served.join("file"), "behind the link").expect("write the file");
+    let site_folder = folder.path().join("served");
+    std::fs::create_dir(&site_folder).expect("create a folder");
+    std::fs::write(site_folder.join("file"), "behind the link").expect("write the file");
     let program = folder.path().join("spdy");
-    let (program, served) = (program.display(), served.display());
-    let server = format!("{program} serve {served} --plain 0.0.0.0:80");
+    let (program, site_folder) = (program.display(), site_folder.display());
+    let server = format!("{program} serve {site_folder} --plain 0.0.0.0:80");
     let arguments = [
         "lab",
         "shape",
@@ -147,26 +147,26 @@ fn impossible_settings_are_reported_with_a_reason() {
     if skips() {
         return;
     }
-    let said = |code: i32, words: &[&str]| {
+    let shape = |code: i32, words: &[&str]| {
         let output = run_expecting(code, spdy(&["lab", "shape"]).args(words));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let rate = said(2, &["--network", "down=2,up=1mbit,rtt=1ms", "--", "true"]);
+    let rate = shape(2, &["--network", "down=2,up=1mbit,rtt=1ms", "--", "true"]);
     assert!(
         rate.contains("down=2") && rate.contains("as 2mbit"),
         "{rate}"
     );
-    let nothing = said(2, &["--", "true"]);
+    let nothing = shape(2, &["--", "true"]);
     assert!(
         nothing.contains("no network: give a name") && nothing.contains("rtt="),
         "{nothing}"
     );
-    let congestion = said(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
+    let congestion = shape(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
     assert!(
         congestion.contains("\"nosuch\"") && congestion.contains("reno"),
         "{congestion}"
     );
-    let server = said(1, &["-n", "dsl", "--server", "exit 3", "--", "true"]);
+    let server = shape(1, &["-n", "dsl", "--server", "exit 3", "--", "true"]);
     assert!(
         server.contains("ended with 3 before it listened"),
         "{server}"
@@ -225,10 +225,10 @@ fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(kill.expect("run `kill`").success());
-    let mut said = String::new();
+    let mut text = String::new();
     let mut stdout = child.stdout.take().expect("a pipe");
-    stdout.read_to_string(&mut said).expect("text");
-    assert_eq!(said, "", "the command ran to its end");
+    stdout.read_to_string(&mut text).expect("text");
+    assert_eq!(text, "", "the command ran to its end");
     let status = ended(&mut child);
     assert_eq!(status.signal(), Some(2), "{status}");
 }
@@ -245,13 +245,13 @@ fn browsed(replica: &str, protocols: &str) -> Value {
 /// Whether the link was on time is another question, and not asked here.
 #[test]
 fn chromium_behind_a_link_finds_a_recorded_page_whole() {
-    if skips() || !wanted() {
+    if skips() || !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let found = browsed("portal", "http,h2");
-    let cells = found["cells"].as_array().expect("a list");
-    assert_eq!(cells.len(), 2, "{found}");
+    let report = browsed("portal", "http,h2");
+    let cells = report["cells"].as_array().expect("a list");
+    assert_eq!(cells.len(), 2, "{report}");
     for (cell, least) in cells.iter().zip([8, 7]) {
         let visit = &cell["visits"][0];
         // 44 of the page, and the icon that Chromium looks for by itself.
@@ -271,28 +271,32 @@ fn chromium_behind_a_link_finds_a_recorded_page_whole() {
 }
 
 #[test]
-fn a_load_that_asks_for_what_was_not_recorded_does_not_count() {
-    if skips() || !wanted() {
+fn a_load_that_requests_unrecorded_resources_does_not_count() {
+    if skips() || !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let mut page = spdy_page::builtin::portal();
-    let is_image = |it: &spdy_page::replica::Exchange| it.kind == spdy_page::replica::Kind::Image;
-    let image = page.exchanges.iter_mut().find(|it| is_image(it));
+    let is_image =
+        |exchange: &spdy_page::replica::Exchange| exchange.kind == spdy_page::replica::Kind::Image;
+    let image = page
+        .exchanges
+        .iter_mut()
+        .find(|exchange| is_image(exchange));
     let image = image.expect("a page with images");
-    let gone = image.url.clone();
+    let removed_url = image.url.clone();
     image.url.set_path("/nobody-asks-for-this.png");
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.warc.gz");
     std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
-    let found = browsed(&file.to_string_lossy(), "http");
-    let cell = &found["cells"][0];
-    let asked = cell["visits"][0]["asked_in_vain"][0]
+    let report = browsed(&file.to_string_lossy(), "http");
+    let cell = &report["cells"][0];
+    let failed_request = cell["visits"][0]["asked_in_vain"][0]
         .as_str()
         .unwrap_or_default();
     assert!(
-        asked.contains(gone.path()) && asked.contains("(404)"),
-        "{found}"
+        failed_request.contains(removed_url.path()) && failed_request.contains("(404)"),
+        "{report}"
     );
     assert_eq!(
         cell["virtual_ms"],
@@ -330,7 +334,7 @@ fn page_with_failures() -> spdy_page::replica::Replica {
 
 #[test]
 fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
-    if skips() || !wanted() {
+    if skips() || !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -343,10 +347,10 @@ fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
             .as_array()
             .expect("a list")
         {
-            let in_vain = &cell["visits"][0]["asked_in_vain"];
-            let in_vain = in_vain.as_array().expect("a list");
-            let want = if is_recorded { 0 } else { 2 };
-            assert_eq!(in_vain.len(), want, "{cell}");
+            let failed_requests = &cell["visits"][0]["asked_in_vain"];
+            let failed_requests = failed_requests.as_array().expect("a list");
+            let expected = if is_recorded { 0 } else { 2 };
+            assert_eq!(failed_requests.len(), expected, "{cell}");
         }
         page.failures.clear();
     }

@@ -18,7 +18,7 @@ fn age(store: &Path) {
         let names = query.query_map([], |row| row.get(0)).expect("rows");
         names.collect::<Result<_, _>>().expect("text")
     };
-    let place = |wanted: &str| names.iter().position(|name| name == wanted).expect(wanted);
+    let place = |column: &str| names.iter().position(|name| name == column).expect(column);
     let later = &names[place("fold") + 1..place("dom_content_loaded_ms")];
     assert!(!later.is_empty());
     for name in later {
@@ -42,11 +42,11 @@ fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
     let today = lab.csv("a.db");
     age(&lab.path("a.db"));
     assert_eq!(lab.csv("a.db"), today);
-    let before = lab.bytes("a.db");
+    let bytes_before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
-    let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
-    assert!(refused.contains("version 1, expected 2"), "{refused}");
-    assert!(lab.bytes("a.db") == before, "the store was changed");
+    let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+    assert!(stderr.contains("version 1, expected 2"), "{stderr}");
+    assert!(lab.bytes("a.db") == bytes_before, "the store was changed");
 }
 
 /// Columns were added to version 2 while it was the version: a store of it may lack some.
@@ -58,14 +58,14 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     alter(&lab.path("a.db"), "DROP COLUMN cache");
     alter(&lab.path("a.db"), "DROP COLUMN frame");
     assert_eq!(lab.csv("a.db"), today);
-    let before = lab.bytes("a.db");
+    let bytes_before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
-    let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+    let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
     assert!(
-        refused.contains("without the columns cache, frame;"),
-        "{refused}"
+        stderr.contains("without the columns cache, frame;"),
+        "{stderr}"
     );
-    assert!(lab.bytes("a.db") == before, "the store was changed");
+    assert!(lab.bytes("a.db") == bytes_before, "the store was changed");
     run_expecting(
         0,
         &mut lab.command(&["merge", "a.db", "--store", "whole.db"]),
@@ -82,80 +82,85 @@ fn loads_of_different_models_are_never_mixed() {
         let cells = ["cell", "small.toml", "--part", &part, "--store", &store];
         run_expecting(0, &mut lab.command(&cells));
     }
-    let told =
+    let stderr_of =
         |code, arguments: &[&str]| text(&run_expecting(code, &mut lab.command(arguments)).stderr);
-    assert_eq!(told(0, &["show", "part-1.db"]), "");
+    assert_eq!(stderr_of(0, &["show", "part-1.db"]), "");
     alter(&lab.path("part-1.db"), "DROP COLUMN model");
-    told(0, &["merge", "part-1.db", "--store", "all.db"]);
-    let refused = told(1, &["merge", "part-2.db", "--store", "all.db"]);
+    stderr_of(0, &["merge", "part-1.db", "--store", "all.db"]);
+    let stderr = stderr_of(1, &["merge", "part-2.db", "--store", "all.db"]);
     let old = "0 (any unnumbered earlier model)";
-    let want = format!("all.db has results of the model {old}, expected {MODEL_VERSION}");
-    assert!(refused.contains(&want), "{refused}");
-    let refused = told(1, &["run", "small.toml", "--store", "all.db"]);
-    assert!(refused.contains(&want), "{refused}");
+    let expected = format!("all.db has results of the model {old}, expected {MODEL_VERSION}");
+    assert!(stderr.contains(&expected), "{stderr}");
+    let stderr = stderr_of(1, &["run", "small.toml", "--store", "all.db"]);
+    assert!(stderr.contains(&expected), "{stderr}");
     assert_eq!(
         lab.cells_in("all.db"),
         6,
         "all of the first part, and nothing else"
     );
-    let shown = told(0, &["show", "all.db"]);
-    let want = format!("the model of its loads is {old}, but this program has {MODEL_VERSION}");
-    assert!(shown.contains(&want), "{shown}");
+    let stderr = stderr_of(0, &["show", "all.db"]);
+    let expected = format!("the model of its loads is {old}, but this program has {MODEL_VERSION}");
+    assert!(stderr.contains(&expected), "{stderr}");
 
     let connection = Connection::open(lab.path("part-2.db")).expect("a store");
     connection
         .execute("UPDATE results SET model = 7", [])
         .expect("a column");
     drop(connection);
-    told(0, &["run", "small.toml", "--store", "whole.db"]);
-    let compared = told(0, &["compare", "whole.db", "part-2.db"]);
-    let want = format!("the model is {MODEL_VERSION} before and 7 after");
-    assert!(compared.contains(&want), "{compared}");
+    stderr_of(0, &["run", "small.toml", "--store", "whole.db"]);
+    let compared = stderr_of(0, &["compare", "whole.db", "part-2.db"]);
+    let expected = format!("the model is {MODEL_VERSION} before and 7 after");
+    assert!(compared.contains(&expected), "{compared}");
 }
 
 #[test]
 fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
     lab.run("a.db", &[]);
-    let refused = |want: &str| {
-        let told =
+    let assert_refused = |expected: &str| {
+        let stderr =
             text(&run_expecting(1, &mut lab.command(&["export", "a.db", "--csv", "-"])).stderr);
-        assert!(told.contains(want), "{told}");
+        assert!(stderr.contains(expected), "{stderr}");
     };
     alter(&lab.path("a.db"), "ADD COLUMN colour TEXT");
-    refused("a.db, table results: unknown column colour: use the build that created the store");
+    assert_refused(
+        "a.db, table results: unknown column colour: use the build that created the store",
+    );
     alter(&lab.path("a.db"), "DROP COLUMN load_ms");
-    refused("a.db, table results: column load_ms is missing");
+    assert_refused("a.db, table results: column load_ms is missing");
 }
 
 #[test]
 fn a_foreign_file_is_never_modified() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
     lab.run("a.db", &[]);
-    let before = lab.bytes("a.db");
-    let refused = |store: &str, words: &[&str]| {
+    let bytes_before = lab.bytes("a.db");
+    let assert_refused = |store: &str, words: &[&str]| {
         let run = ["run", "small.toml", "--store", store];
-        let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+        let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
         for word in words {
-            assert!(told.contains(word), "no {word} in {told}");
+            assert!(stderr.contains(word), "no {word} in {stderr}");
         }
     };
     // Another plan.
     fs::write(lab.path("small.toml"), SMALL).expect("write the file");
-    refused("a.db", &["a.db", "the plan small (", "expected small ("]);
-    assert!(lab.bytes("a.db") == before, "the store was written to");
+    assert_refused("a.db", &["a.db", "the plan small (", "expected small ("]);
+    assert!(
+        lab.bytes("a.db") == bytes_before,
+        "the store was written to"
+    );
     // Text, another program's database, another version of ours.
     fs::write(lab.path("text.db"), "these are no results\n".repeat(100)).expect("write the file");
-    refused("text.db", &["not an SQLite file"]);
-    let other = |name: &str, sql: &str| {
+    assert_refused("text.db", &["not an SQLite file"]);
+    let create_database = |name: &str, sql: &str| {
         let connection = Connection::open(lab.path(name)).expect("create the file");
         connection.execute_batch(sql).expect("valid SQL");
     };
-    other("other.db", "CREATE TABLE bookmarks (url TEXT)");
-    refused("other.db", &["not an experiment store"]);
+    create_database("other.db", "CREATE TABLE bookmarks (url TEXT)");
+    assert_refused("other.db", &["not an experiment store"]);
     fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("copy the file");
-    other("newer.db", "PRAGMA user_version = 99");
-    refused("newer.db", &["version 99, expected 2"]);
+    create_database("newer.db", "PRAGMA user_version = 99");
+    assert_refused("newer.db", &["version 99, expected 2"]);
     let missing = run_expecting(1, &mut lab.command(&["show", "missing.db"]));
     assert!(text(&missing.stderr).contains("store missing.db does not exist"));
     assert!(!lab.path("missing.db").exists(), "`show` created a file");
@@ -175,21 +180,21 @@ fn a_page_that_changed_is_another_experiment() {
     put("portal.warc.gz");
     lab.run("a.db", &[]);
     put("flags.warc.gz");
-    let told = text(
+    let stderr = text(
         &run_expecting(
             1,
             &mut lab.command(&["run", "small.toml", "--store", "a.db"]),
         )
         .stderr,
     );
-    assert!(told.contains("the page page.warc ("), "{told}");
+    assert!(stderr.contains("the page page.warc ("), "{stderr}");
 }
 
 #[test]
 fn lulics_table_is_imported_shown_and_exported() {
     let lab = Lab::new(SMALL);
-    let his = Connection::open(lab.path("results.db")).expect("create the file");
-    his.execute_batch(
+    let connection = Connection::open(lab.path("results.db")).expect("create the file");
+    connection.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
                                onContentLoad INT, onLoad INT, tow FLOAT, run INT);
          INSERT INTO results VALUES
@@ -201,11 +206,11 @@ fn lulics_table_is_imported_shown_and_exported() {
     .expect("valid SQL");
     let import = ["import", "results.db", "--store", "his.db"];
     run_expecting(0, &mut lab.command(&import));
-    let told = text(&run_expecting(0, &mut lab.command(&["show", "his.db"])).stdout);
-    let lines: Vec<_> = told.lines().collect();
+    let stdout = text(&run_expecting(0, &mut lab.command(&["show", "his.db"])).stdout);
+    let lines: Vec<_> = stdout.lines().collect();
     assert!(
         lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
-        "{told}"
+        "{stdout}"
     );
     assert_eq!(lines[1], "all cells page=www.flags.test delay=10");
     assert_eq!(
@@ -232,38 +237,39 @@ fn lulics_table_is_imported_shown_and_exported() {
         ]
     );
     // It is not overwritten, and no other plan may add to its rows.
-    let again = run_expecting(1, &mut lab.command(&import));
+    let output = run_expecting(1, &mut lab.command(&import));
     assert!(
-        text(&again.stderr).contains("already exists"),
+        text(&output.stderr).contains("already exists"),
         "{}",
-        text(&again.stderr)
+        text(&output.stderr)
     );
     let run = ["run", "small.toml", "--store", "his.db"];
-    let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
-    assert!(told.contains("the plan results ("), "{told}");
+    let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+    assert!(stderr.contains("the plan results ("), "{stderr}");
 
     // A store has the columns of Lulic's database too, but further columns distinguish its cells.
-    let ours = run_expecting(
+    let output = run_expecting(
         1,
         &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
     );
     assert!(
-        text(&ours.stderr).contains("his.db is an experiment store of spdy"),
+        text(&output.stderr).contains("his.db is an experiment store of spdy"),
         "{}",
-        text(&ours.stderr)
+        text(&output.stderr)
     );
     assert!(!lab.path("twice.db").exists(), "a store of nothing");
 
-    his.execute_batch("ALTER TABLE results DROP COLUMN tow")
+    connection
+        .execute_batch("ALTER TABLE results DROP COLUMN tow")
         .expect("valid SQL");
-    let wrong = run_expecting(
+    let output = run_expecting(
         1,
         &mut lab.command(&["import", "results.db", "--store", "wrong.db"]),
     );
     assert!(
-        text(&wrong.stderr).contains("expected the columns id, bw, delay"),
+        text(&output.stderr).contains("expected the columns id, bw, delay"),
         "{}",
-        text(&wrong.stderr)
+        text(&output.stderr)
     );
     assert!(!lab.path("wrong.db").exists(), "a store of nothing");
 }
@@ -274,15 +280,15 @@ fn more_than_the_limits_is_refused() {
     let lab = Lab::new(&at_most(1 << 20));
     run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
     let lab = Lab::new(&at_most((1 << 20) + 1));
-    let told = run_expecting(1, &mut lab.command(&["cells", "small.toml"]));
+    let listing = run_expecting(1, &mut lab.command(&["cells", "small.toml"]));
     assert!(
-        text(&told.stderr).contains("longer than 1048576 bytes"),
+        text(&listing.stderr).contains("longer than 1048576 bytes"),
         "{}",
-        text(&told.stderr)
+        text(&listing.stderr)
     );
 
-    let his = Connection::open(lab.path("results.db")).expect("create the file");
-    his.execute_batch(
+    let connection = Connection::open(lab.path("results.db")).expect("create the file");
+    connection.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw, delay, method, site, onContentLoad, onLoad, tow, run);
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 100000)
          INSERT INTO results SELECT i, '100', '10', 'http', 'a', 1, 2, 0.5, i FROM n;",
@@ -292,12 +298,13 @@ fn more_than_the_limits_is_refused() {
         let mut command = lab.command(&["import", "results.db", "--store", store]);
         output(&mut command)
     };
-    let told = text(&import("a.db").stderr);
+    let stderr = text(&import("a.db").stderr);
     assert!(
-        told.contains("more than 100000 rows") && !lab.path("a.db").exists(),
-        "{told}"
+        stderr.contains("more than 100000 rows") && !lab.path("a.db").exists(),
+        "{stderr}"
     );
-    his.execute_batch("DELETE FROM results WHERE id = 7")
+    connection
+        .execute_batch("DELETE FROM results WHERE id = 7")
         .expect("valid SQL");
     assert_eq!(text(&import("a.db").stdout), "a.db: 100000 loads\n");
 }

@@ -14,11 +14,11 @@ use spdy_testkit::patience::{ended, until, with_read_timeout};
 use crate::lab::reports::FAULTS;
 use crate::support::clients::chromium::{Chromium, Viewport};
 use crate::support::lab::experiment_folder::{Lab, text};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
 
 /// Four cells of one load.
-const ONE: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
+const EXPERIMENT: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
 
 /// `spdy lab view` with these arguments in `folder`, and where it is.
 fn view(folder: &Path, arguments: &[&str]) -> (RunningProgram, String) {
@@ -32,33 +32,34 @@ fn view(folder: &Path, arguments: &[&str]) -> (RunningProgram, String) {
 
 /// The answer to a question, asked under the name that it has.
 fn get(address: &str, path: &str) -> String {
-    asked(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}"))
+    exchange(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}"))
 }
 
 /// The state, as the script of the page has it.
 fn state(address: &str) -> Value {
-    let answer = get(address, "/state");
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    let response = get(address, "/state");
+    let (_, body) = response.split_once("\r\n\r\n").expect("a body");
     serde_json::from_str(body).expect("JSON")
 }
 
 /// The whole answer to a request by hand.
-fn asked(address: &str, head: &str) -> String {
+fn exchange(address: &str, head: &str) -> String {
     let mut stream = with_read_timeout(TcpStream::connect(address).expect("connect"));
     let request = format!("{head}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("write");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("text");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("text");
+    response
 }
 
 #[test]
 fn a_view_serves_only_its_own_host_and_reports_progress() {
     let folder = tempfile::tempdir().expect("create a folder");
-    fs::write(folder.path().join("one.toml"), ONE).expect("write the file");
-    let (_running, address) = view(folder.path(), &["one.toml"]);
-    let get =
-        |path: &str, host: &str| asked(&address, &format!("GET {path} HTTP/1.1\r\nhost: {host}"));
+    fs::write(folder.path().join("one.toml"), EXPERIMENT).expect("write the file");
+    let (_process, address) = view(folder.path(), &["one.toml"]);
+    let get = |path: &str, host: &str| {
+        exchange(&address, &format!("GET {path} HTTP/1.1\r\nhost: {host}"))
+    };
 
     let early = get("/state", &address);
     assert!(
@@ -93,14 +94,14 @@ fn a_view_serves_only_its_own_host_and_reports_progress() {
         format!("evil.example:{port}"),
         "127.0.0.1:1".to_owned(),
     ] {
-        let refused = get("/report", &foreign);
+        let response = get("/report", &foreign);
         assert!(
-            refused.starts_with("HTTP/1.1 421 ") && !refused.contains("Experiment"),
-            "{refused}"
+            response.starts_with("HTTP/1.1 421 ") && !response.contains("Experiment"),
+            "{response}"
         );
     }
     assert!(get("/elsewhere", &address).starts_with("HTTP/1.1 404 "));
-    let posted = asked(
+    let posted = exchange(
         &address,
         &format!("POST /report HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0"),
     );
@@ -112,14 +113,14 @@ fn a_view_serves_only_its_own_host_and_reports_progress() {
 
 #[test]
 fn a_replaced_store_with_as_many_cells_is_detected() {
-    let lab = Lab::new(ONE);
+    let lab = Lab::new(EXPERIMENT);
     lab.run("one.db", &[]);
     lab.run("other.db", &[]);
-    let other = Connection::open(lab.path("other.db")).expect("a store");
+    let connection = Connection::open(lab.path("other.db")).expect("a store");
     let change = "UPDATE plan SET name = 'other', hash = 'other'";
-    other.execute(change, []).expect("a row");
-    drop(other);
-    let (_running, address) = view(&lab.path(""), &["one.db"]);
+    connection.execute(change, []).expect("a row");
+    drop(connection);
+    let (_process, address) = view(&lab.path(""), &["one.db"]);
     let first = state(&address);
     assert_eq!(state(&address), first, "nothing has changed");
     assert!(get(&address, "/report").contains("Experiment: one"));
@@ -146,9 +147,9 @@ fn a_replaced_store_with_as_many_cells_is_detected() {
 
 #[test]
 fn an_empty_file_is_accepted_as_a_future_store() {
-    let lab = Lab::new(ONE);
+    let lab = Lab::new(EXPERIMENT);
     fs::write(lab.path("a.db"), "").expect("write the file");
-    let (_running, address) = view(&lab.path(""), &["a.db"]);
+    let (_process, address) = view(&lab.path(""), &["a.db"]);
     let problem = state(&address)["problem"].to_string();
     assert!(problem.contains("store a.db does not exist"), "{problem}");
     lab.run("a.db", &[]);
@@ -157,38 +158,38 @@ fn an_empty_file_is_accepted_as_a_future_store() {
     // A store that exists, one that does not exist yet, and a file that is no store.
     for store in ["a.db", "later.db"] {
         let mut both = lab.command(&["view", store, "--store", "b.db"]);
-        let told = text(&run_expecting(2, &mut both).stderr);
-        assert!(told.contains(&format!("{store} is a store")), "{told}");
+        let stderr = text(&run_expecting(2, &mut both).stderr);
+        assert!(stderr.contains(&format!("{store} is a store")), "{stderr}");
     }
     fs::write(lab.path("text.db"), "no results").expect("write the file");
-    let told = text(&run_expecting(1, &mut lab.command(&["view", "text.db"])).stderr);
-    assert!(told.contains("invalid experiment text.db"), "{told}");
+    let stderr = text(&run_expecting(1, &mut lab.command(&["view", "text.db"])).stderr);
+    assert!(stderr.contains("invalid experiment text.db"), "{stderr}");
 }
 
 #[test]
 fn an_unknown_cell_only_disables_waterfalls() {
-    let lab = Lab::new(ONE);
+    let lab = Lab::new(EXPERIMENT);
     let mistyped = "page=lulic-bing,protocol=spyd,network=dsl";
-    let refused = |what: &str| {
+    let assert_refused = |what: &str| {
         let mut view = lab.command(&["view", what, "--cell", mistyped]);
-        let told = text(&run_expecting(2, &mut view).stderr);
+        let stderr = text(&run_expecting(2, &mut view).stderr);
         assert!(
-            told.contains("has no cell") && told.contains("lists its 4"),
-            "{told}"
+            stderr.contains("has no cell") && stderr.contains("lists its 4"),
+            "{stderr}"
         );
     };
-    refused("small.toml");
+    assert_refused("small.toml");
     // The cells of a missing store are unknown: the report is shown without the waterfall.
-    let (_running, address) = view(&lab.path(""), &["late.db", "--cell", mistyped]);
+    let (_process, address) = view(&lab.path(""), &["late.db", "--cell", mistyped]);
     lab.run("late.db", &[]);
     let report = get(&address, "/report");
     assert!(report.starts_with("HTTP/1.1 200 "), "{report}");
     assert!(report.contains("late.db has no cell") && report.contains("Experiment: one"));
     assert!(!report.contains("to the nanosecond"));
-    refused("late.db");
+    assert_refused("late.db");
 
-    let right = mistyped.replace("spyd", "spdy");
-    let (_running, address) = view(&lab.path(""), &["late.db", "--cell", &right]);
+    let cell_name = mistyped.replace("spyd", "spdy");
+    let (_process, address) = view(&lab.path(""), &["late.db", "--cell", &cell_name]);
     assert!(get(&address, "/report").contains("to the nanosecond"));
 }
 
@@ -197,7 +198,7 @@ fn quiet_view_prints_its_address_as_json() {
     let folder = tempfile::tempdir().expect("create a folder");
     let mut command = spdy(&["lab", "view", "none.db", "--json", "--quiet"]);
     command.current_dir(folder.path());
-    let (_running, ready) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+    let (_process, ready) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
         serde_json::from_str::<Value>(line).ok()
     });
     assert_eq!(ready["store"], "none.db");
@@ -212,17 +213,17 @@ fn quiet_view_prints_its_address_as_json() {
 #[test]
 fn cross_site_requests_are_refused() {
     let folder = tempfile::tempdir().expect("create a folder");
-    let (_running, address) = view(folder.path(), &["none.db"]);
+    let (_process, address) = view(folder.path(), &["none.db"]);
     let from = |path: &str, site: &str| {
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: {site}");
-        asked(&address, &head)
+        exchange(&address, &head)
     };
     for site in ["cross-site", "same-site"] {
         for path in ["/report", "/state", "/view.js"] {
-            let refused = from(path, site);
+            let response = from(path, site);
             assert!(
-                refused.starts_with("HTTP/1.1 403 "),
-                "{path} {site}: {refused}"
+                response.starts_with("HTTP/1.1 403 "),
+                "{path} {site}: {response}"
             );
         }
         let followed = from("/", site);
@@ -247,10 +248,10 @@ fn ctrl_c_ends_a_view() {
         .stderr(Stdio::piped())
         .spawn();
     let mut child = child.expect("start the program");
-    let mut told = [0; 1];
+    let mut byte = [0; 1];
     let mut stderr = child.stderr.take().expect("a pipe");
     stderr
-        .read_exact(&mut told)
+        .read_exact(&mut byte)
         .expect("a line with its address");
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -261,7 +262,7 @@ fn ctrl_c_ends_a_view() {
 
 #[test]
 fn a_view_follows_a_run_and_keeps_the_scroll_position() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -270,7 +271,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
                       rtt = ['20ms', '50ms', '100ms']\n";
     fs::write(folder.path().join("live.toml"), experiment).expect("write the file");
     run_until(folder.path(), 4);
-    let (_running, address) = view(folder.path(), &["live.toml"]);
+    let (_process, address) = view(folder.path(), &["live.toml"]);
     let mut chromium = Chromium::start();
     chromium.open(
         &format!("http://{address}/"),
@@ -283,25 +284,25 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
         let wait = format!(
             "new Promise(done => {{ const look = () => ({what}) ? done(true) : setTimeout(look, 20); look(); }})"
         );
-        chromium.ask(&wait)
+        chromium.evaluate(&wait)
     };
     until(&mut chromium, "document.querySelector('main svg')");
-    let told = chromium.ask("document.querySelector('#progress').textContent");
-    let told = told.as_str().expect("text").to_owned();
-    assert!(told.contains("of 48 cells of live"), "{told}");
+    let progress = chromium.evaluate("document.querySelector('#progress').textContent");
+    let progress = progress.as_str().expect("text").to_owned();
+    assert!(progress.contains("of 48 cells of live"), "{progress}");
     // The scroll position and the open sections, by name, because the page grows later.
     let place = "(() => { \
         const open = name => [...document.querySelectorAll('details')].find(it => it.textContent.startsWith(name)).open; \
         const heading = [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution'); \
         return [open('Distribution of load'), open('Distribution of the ratios'), Math.round(heading.getBoundingClientRect().top)]; \
         })()";
-    chromium.ask(
+    chromium.evaluate(
         "for (const it of document.querySelectorAll('details')) if (it.textContent.startsWith('Distribution')) it.open = !it.open; \
          [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution').scrollIntoView(); \
          scrollBy(0, -120); window.kept = document.querySelector('main'); 0",
     );
-    let before = chromium.ask(place);
-    assert_eq!(before, serde_json::json!([false, true, 120]));
+    let before_update = chromium.evaluate(place);
+    assert_eq!(before_update, serde_json::json!([false, true, 120]));
 
     let mut run = spdy(&["lab", "run", "live.toml"]);
     run_expecting(0, run.current_dir(folder.path()));
@@ -311,15 +312,18 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
         "document.querySelector('#progress').textContent.includes('complete') && document.querySelector('.waterfall') \
          && window.kept !== document.querySelector('main')",
     );
-    let after = chromium.ask(place);
+    let after_update = chromium.evaluate(place);
     assert_eq!(
-        (&after[0], &after[1]),
-        (&before[0], &before[1]),
+        (&after_update[0], &after_update[1]),
+        (&before_update[0], &before_update[1]),
         "what was open"
     );
     // Screens have whole pixels, and each swap may round.
-    let moved = after[2].as_f64().expect("pixels") - 120.0;
-    assert!(moved.abs() <= 3.0, "the page scrolled by {moved} pixels");
+    let scrolled = after_update[2].as_f64().expect("pixels") - 120.0;
+    assert!(
+        scrolled.abs() <= 3.0,
+        "the page scrolled by {scrolled} pixels"
+    );
     // Another store with as many cells takes its place.
     fs::copy(folder.path().join("live.db"), folder.path().join("next.db")).expect("read the file");
     let next = Connection::open(folder.path().join("next.db")).expect("a store");
@@ -332,18 +336,18 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
         "document.querySelector('header').textContent.includes('next')",
     );
 
-    let faults = chromium.ask(FAULTS);
+    let faults = chromium.evaluate(FAULTS);
     chromium.save_screenshot("view");
     assert_eq!(faults, Value::Array(Vec::new()), "{faults:#}");
-    let ours = format!("http://{address}/");
-    let elsewhere: Vec<_> = chromium
+    let own_url = format!("http://{address}/");
+    let foreign_urls: Vec<_> = chromium
         .requests()
         .into_iter()
-        .filter(|url| !url.starts_with(&ours) && *url != "data:,")
+        .filter(|url| !url.starts_with(&own_url) && *url != "data:,")
         .collect();
-    assert!(elsewhere.is_empty(), "{elsewhere:?}");
-    let said = chromium.console_messages();
-    assert!(said.is_empty(), "{said:?}");
+    assert!(foreign_urls.is_empty(), "{foreign_urls:?}");
+    let messages = chromium.console_messages();
+    assert!(messages.is_empty(), "{messages:?}");
 }
 
 /// Runs the experiment `live` until so many of its cells are in its store, and kills it then.

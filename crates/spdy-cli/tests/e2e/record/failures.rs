@@ -10,32 +10,32 @@ use spdy_page::open::open;
 use spdy_page::replica::Kind;
 use spdy_testkit::patience::{ended, until, with_read_timeout};
 
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 #[test]
 fn a_failed_navigation_is_reported_with_its_reason() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("none.warc");
     let output = output.to_str().expect("the path is UTF-8");
-    let said = run_expecting(
+    let result = run_expecting(
         1,
         &mut spdy(&["record", "http://127.0.0.1:1/", "-o", output]),
     );
-    let told = String::from_utf8_lossy(&said.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&result.stderr).into_owned();
     assert!(
-        told.contains(
+        stderr.contains(
             "cannot record http://127.0.0.1:1/: cannot load http://127.0.0.1:1/: net::ERR_"
         ),
-        "{told}"
+        "{stderr}"
     );
     assert!(!Path::new(output).exists());
 
-    let nobody = [
+    let arguments = [
         "record",
         "http://a.test/",
         "-o",
@@ -43,8 +43,9 @@ fn a_failed_navigation_is_reported_with_its_reason() {
         "--browser",
         "/no/such/browser",
     ];
-    let told = String::from_utf8_lossy(&run_expecting(1, &mut spdy(&nobody)).stderr).into_owned();
-    assert!(told.contains("cannot start /no/such/browser"), "{told}");
+    let stderr =
+        String::from_utf8_lossy(&run_expecting(1, &mut spdy(&arguments)).stderr).into_owned();
+    assert!(stderr.contains("cannot start /no/such/browser"), "{stderr}");
 }
 
 #[cfg(unix)]
@@ -53,14 +54,14 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
 
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     // This server never answers, so Ctrl-C comes while the recorder waits for the page.
-    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
-    silent.set_nonblocking(true).expect("a setting");
-    let address = silent.local_addr().expect("a bound socket");
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+    listener.set_nonblocking(true).expect("a setting");
+    let address = listener.local_addr().expect("a bound socket");
     let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("create a folder"));
     let output = outputs.path().join("none.warc");
     let url = format!("http://{address}/");
@@ -77,10 +78,10 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         command.env("TMPDIR", folder.path());
         let mut recorder = command.spawn().expect("start the program");
         // Waits for the browser's request. It also opens speculative connections, and closes them without one.
-        let mut asked = loop {
+        let mut connection = loop {
             let mut socket = None;
             until("the browser connects", || {
-                socket = silent.accept().ok();
+                socket = listener.accept().ok();
                 socket.is_some()
             });
             let (socket, _) = socket.expect("a connection");
@@ -95,23 +96,23 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         assert_eq!(ended(&mut recorder).code(), code);
         // When the browser is gone, so is its connection.
         let mut rest = Vec::new();
-        let end = asked.read_to_end(&mut rest);
+        let end = connection.read_to_end(&mut rest);
         let is_late = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
         assert!(
             !end.is_err_and(|error| is_late(error.kind())),
             "the browser stays"
         );
-        let left = fs::read_dir(folder.path())
+        let file_count = fs::read_dir(folder.path())
             .expect("read the folder")
             .count();
-        assert_eq!(left, usize::from(profile_stays), "after {signal}");
+        assert_eq!(file_count, usize::from(profile_stays), "after {signal}");
         assert!(!output.exists());
     }
 }
 
 #[test]
 fn a_page_that_never_settles_is_recorded_partially() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -121,7 +122,7 @@ fn a_page_that_never_settles_is_recorded_partially() {
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             std::thread::spawn(move || {
-                answer_all_but_one(socket.expect("accept the browser's connection"));
+                serve_all_but_one(socket.expect("accept the browser's connection"));
             });
         }
     });
@@ -130,14 +131,14 @@ fn a_page_that_never_settles_is_recorded_partially() {
     let output = output.to_str().expect("the path is UTF-8");
     let url = format!("http://{address}/");
     let command = ["record", &url, "-o", output, "--timeout", "20", "--json"];
-    let said = run_expecting(0, &mut spdy(&command));
-    let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
-    assert_eq!(told["load_ms"], Value::Null, "{told}");
+    let result = run_expecting(0, &mut spdy(&command));
+    let report: Value = serde_json::from_slice(&result.stdout).expect("valid JSON");
+    assert_eq!(report["load_ms"], Value::Null, "{report}");
     assert!(
-        told["remarks"]
+        report["remarks"]
             .to_string()
             .contains("no load event before the timeout"),
-        "{told}"
+        "{report}"
     );
     let replica = open(output).expect("a replica was written").replica;
     assert_eq!(replica.exchanges.len(), 1);
@@ -150,20 +151,20 @@ fn a_page_that_never_settles_is_recorded_partially() {
 }
 
 /// A page with an image that never comes.
-fn answer_all_but_one(socket: TcpStream) {
+fn serve_all_but_one(socket: TcpStream) {
     let page = "<!doctype html><img src=/never>";
-    answer(socket, |target| {
-        (target == "/").then(|| answer_of("Content-Type: text/html", page))
+    serve_requests(socket, |target| {
+        (target == "/").then(|| response_with("Content-Type: text/html", page))
     });
 }
 
-fn answer_of(field: &str, body: &str) -> String {
+fn response_with(field: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\n{field}\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
 /// Answers each request on `socket` with what `of` has for its target.
-fn answer(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
+fn serve_requests(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
     let mut request = Vec::new();
     let mut byte = [0];
     while matches!(socket.read(&mut byte), Ok(1)) {
@@ -172,8 +173,8 @@ fn answer(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
             let head = String::from_utf8_lossy(&request).into_owned();
             request.clear();
             let target = head.split(' ').nth(1).unwrap_or_default();
-            if let Some(answer) = of(target)
-                && socket.write_all(answer.as_bytes()).is_err()
+            if let Some(response) = of(target)
+                && socket.write_all(response.as_bytes()).is_err()
             {
                 return;
             }
@@ -183,7 +184,7 @@ fn answer(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
 
 #[test]
 fn downloads_leave_no_file_in_the_home_folder() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -193,13 +194,13 @@ fn downloads_leave_no_file_in_the_home_folder() {
         for socket in listener.incoming() {
             let socket = socket.expect("accept the browser's connection");
             std::thread::spawn(move || {
-                answer(socket, |target| {
+                serve_requests(socket, |target| {
                     Some(match target {
-                        "/" => answer_of(
+                        "/" => response_with(
                             "Content-Type: text/html",
                             "<!doctype html><iframe src=/file></iframe>",
                         ),
-                        _ => answer_of("Content-Disposition: attachment; filename=f.txt", "f"),
+                        _ => response_with("Content-Disposition: attachment; filename=f.txt", "f"),
                     })
                 });
             });
@@ -214,41 +215,44 @@ fn downloads_leave_no_file_in_the_home_folder() {
         command.env_remove(format!("XDG_{folders}_HOME"));
     }
     run_expecting(0, command.env("HOME", home.path()));
-    let left: Vec<_> = fs::read_dir(home.path())
+    let files: Vec<_> = fs::read_dir(home.path())
         .expect("read the folder")
         .map(|entry| entry.expect("read the file").path())
         .collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert!(files.is_empty(), "{files:?}");
     let replica = open(output).expect("a replica was written").replica;
-    let asked = replica.exchanges.iter().map(|exchange| exchange.url.path());
+    let urls = replica.exchanges.iter().map(|exchange| exchange.url.path());
     let failed = replica.failures.iter().map(|failure| &failure.url[..]);
-    let all: Vec<_> = asked.chain(failed).collect();
+    let all: Vec<_> = urls.chain(failed).collect();
     assert!(all.iter().any(|url| url.ends_with("/file")), "{all:?}");
 }
 
 #[test]
 fn a_failed_page_does_not_stop_the_others() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let served = ServeProcess::start(Path::new("flags"), &[]);
+    let server = ServeProcess::start(Path::new("flags"), &[]);
     let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("pages");
-    let url = format!("{}/", served.origin(false));
+    let url = format!("{}/", server.origin(false));
     let command = ["record", "http://127.0.0.1:1/", &url, "--json", "-o"];
-    let said = run_expecting(1, spdy(&command).arg(&output));
-    let told = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(told.contains("cannot record http://127.0.0.1:1/"), "{told}");
-    let told: Value = serde_json::from_slice(&said.stdout).expect("a report of one page");
-    let file = told["output"].as_str().expect("a path");
+    let result = run_expecting(1, spdy(&command).arg(&output));
+    let stderr = String::from_utf8_lossy(&result.stderr).into_owned();
+    assert!(
+        stderr.contains("cannot record http://127.0.0.1:1/"),
+        "{stderr}"
+    );
+    let report: Value = serde_json::from_slice(&result.stdout).expect("a report of one page");
+    let file = report["output"].as_str().expect("a path");
     let replica = open(file).expect("a replica was written").replica;
     assert_eq!(Path::new(file).parent(), Some(&*output));
     let images = replica
         .exchanges
         .iter()
         .filter(|exchange| exchange.kind == Kind::Image);
-    assert!(images.count() >= 196, "{told}");
+    assert!(images.count() >= 196, "{report}");
 }
 
 /// The stand-in of `spdy-record`'s own tests, which reads its log from a file.
@@ -263,21 +267,21 @@ fn stand_in(output: &Path) -> std::process::Command {
 }
 
 #[test]
-fn a_failed_run_is_reported_and_the_previous_replica_kept() {
+fn a_failed_run_is_reported_and_the_previous_replica_stays() {
     let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("page.warc");
     let mut command = stand_in(&output);
-    let once = folder.path().join("once");
-    command.arg(format!("--browser-arg=once={}", once.display()));
-    let said = run_expecting(1, command.args(["--runs", "2", "--json"]));
-    let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
-    let runs = told["runs"].as_array().expect("a list of runs");
-    assert_eq!(runs.len(), 2, "{told}");
-    assert!(runs[0]["fingerprint"].is_string(), "{told}");
-    assert_eq!(runs[1]["fingerprint"], Value::Null, "{told}");
+    let marker = folder.path().join("once");
+    command.arg(format!("--browser-arg=once={}", marker.display()));
+    let result = run_expecting(1, command.args(["--runs", "2", "--json"]));
+    let report: Value = serde_json::from_slice(&result.stdout).expect("valid JSON");
+    let runs = report["runs"].as_array().expect("a list of runs");
+    assert_eq!(runs.len(), 2, "{report}");
+    assert!(runs[0]["fingerprint"].is_string(), "{report}");
+    assert_eq!(runs[1]["fingerprint"], Value::Null, "{report}");
     let fault = runs[1]["error"].as_str().unwrap_or_default();
-    assert!(fault.contains("the browser already ran"), "{told}");
-    let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(fault.contains("the browser already ran"), "{report}");
+    let stderr = String::from_utf8_lossy(&result.stderr).into_owned();
     assert!(
         stderr.contains("cannot record http://a.test/ in run 2: the browser exited"),
         "{stderr}"
@@ -292,7 +296,7 @@ fn where_nothing_can_be_written_no_browser_is_started() {
     let started = folder.path().join("started");
     let mut command = stand_in(&folder.path().join("none/page.warc.gz"));
     command.arg(format!("--browser-arg=once={}", started.display()));
-    let told = String::from_utf8_lossy(&run_expecting(1, &mut command).stderr).into_owned();
-    assert!(told.contains("error: cannot write "), "{told}");
+    let stderr = String::from_utf8_lossy(&run_expecting(1, &mut command).stderr).into_owned();
+    assert!(stderr.contains("error: cannot write "), "{stderr}");
     assert!(!started.exists());
 }

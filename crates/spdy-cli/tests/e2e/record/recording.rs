@@ -19,23 +19,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;
 use crate::support::origins::raw::{RawOrigin, SentExchange};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// Records the site; what the program told, and the replica.
-fn record(origin: &RawOrigin, output: &Path, more: &[&str]) -> (Value, Replica) {
+fn record(origin: &RawOrigin, output: &Path, options: &[&str]) -> (Value, Replica) {
     let mut command = spdy(&["record", &origin.url(), "--json", "--insecure"]);
     for resolve in origin.resolve() {
         command.args(["--resolve", &resolve]);
     }
     let output_text = output.to_str().expect("the path is UTF-8");
-    let said = run_expecting(0, command.args(["-o", output_text]).args(more));
-    let told = serde_json::from_slice(&said.stdout).expect("valid JSON");
-    let opened = open(output_text).expect("a replica was written");
-    (told, opened.replica)
+    let output = run_expecting(0, command.args(["-o", output_text]).args(options));
+    let report = serde_json::from_slice(&output.stdout).expect("valid JSON");
+    let import = open(output_text).expect("a replica was written");
+    (report, import.replica)
 }
 
-/// Exchanges by URL and method, as [`RawOrigin::sent`] has them.
+/// Exchanges by URL and method, as [`RawOrigin::exchanges`] has them.
 fn sorted(replica: &Replica) -> Vec<&Exchange> {
     let mut exchanges: Vec<_> = replica.exchanges.iter().collect();
     exchanges.sort_by_key(|exchange| (exchange.url.to_string(), exchange.method.to_string()));
@@ -43,31 +43,31 @@ fn sorted(replica: &Replica) -> Vec<&Exchange> {
 }
 
 /// `path` of the one exchange that was recorded of it with this status.
-fn one<'a>(replica: &'a Replica, path: &str, status: u16) -> &'a Exchange {
+fn find_exchange<'a>(replica: &'a Replica, path: &str, status: u16) -> &'a Exchange {
     let mut all = replica.exchanges.iter();
-    let found =
+    let exchange =
         all.find(|exchange| exchange.url.path() == path && exchange.status() == Some(status));
-    found.unwrap_or_else(|| panic!("no {path} with {status}"))
+    exchange.unwrap_or_else(|| panic!("no {path} with {status}"))
 }
 
 #[test]
 fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let origin = RawOrigin::start();
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("four.warc.gz");
-    let (told, replica) = record(&origin, &file, &[]);
+    let (report, replica) = record(&origin, &file, &[]);
 
-    assert_is_what_was_sent(&replica, &origin.sent());
-    assert_failures_reported(&told, &replica);
+    assert_is_what_was_sent(&replica, &origin.exchanges());
+    assert_failures_reported(&report, &replica);
     assert_is_served(&file, &replica);
 }
 
 /// Heads and bodies, both ways, by SHA-256; nothing more and nothing less.
-fn assert_is_what_was_sent(replica: &Replica, sent: &[SentExchange]) {
+fn assert_is_what_was_sent(replica: &Replica, sent_exchanges: &[SentExchange]) {
     let recorded = sorted(replica);
     let names = |of: &dyn Fn(usize) -> String, count: usize| (0..count).map(of).collect::<Vec<_>>();
     assert_eq!(
@@ -76,24 +76,32 @@ fn assert_is_what_was_sent(replica: &Replica, sent: &[SentExchange]) {
             recorded.len()
         ),
         names(
-            &|at| format!("{} {}", sent[at].method, sent[at].url),
-            sent.len()
+            &|at| format!("{} {}", sent_exchanges[at].method, sent_exchanges[at].url),
+            sent_exchanges.len()
         )
     );
-    for (exchange, sent) in recorded.iter().zip(sent) {
-        let what = format!("{} {}", sent.method, sent.url);
-        for (part, recorded, sent) in [
-            ("request head", &exchange.request_head, &sent.request_head),
+    for (exchange, sent_exchange) in recorded.iter().zip(sent_exchanges) {
+        let what = format!("{} {}", sent_exchange.method, sent_exchange.url);
+        for (part, recorded, sent_bytes) in [
+            (
+                "request head",
+                &exchange.request_head,
+                &sent_exchange.request_head,
+            ),
             (
                 "request body",
                 &exchange.observed.request_body,
-                &sent.request_body,
+                &sent_exchange.request_body,
             ),
-            ("head", &exchange.response_head, &sent.head),
-            ("body", &exchange.body, &sent.body),
+            ("head", &exchange.response_head, &sent_exchange.head),
+            ("body", &exchange.body, &sent_exchange.body),
         ] {
             let text = String::from_utf8_lossy(recorded);
-            assert_eq!(sha256(recorded), sha256(sent), "{what}: {part}: {text:?}");
+            assert_eq!(
+                sha256(recorded),
+                sha256(sent_bytes),
+                "{what}: {part}: {text:?}"
+            );
         }
         assert_eq!(
             exchange.observed.protocol.as_deref(),
@@ -123,48 +131,63 @@ fn assert_is_what_was_sent(replica: &Replica, sent: &[SentExchange]) {
         ("/cut", 200, Kind::Fetch),
     ];
     for (path, status, kind) in statuses {
-        assert_eq!(one(replica, path, status).kind, kind, "{path}");
+        assert_eq!(find_exchange(replica, path, status).kind, kind, "{path}");
     }
     let at = |path: &str, status| {
-        let found = one(replica, path, status);
+        let expected_exchange = find_exchange(replica, path, status);
         let mut all = replica.exchanges.iter();
-        all.position(|exchange| std::ptr::eq(exchange, found))
+        all.position(|exchange| std::ptr::eq(exchange, expected_exchange))
             .expect("a position")
     };
     let (page, script, logo) = (at("/", 200), at("/script.js", 200), at("/logo.png", 302));
     assert_eq!(replica.start, page);
-    assert_eq!(one(replica, "/", 200).initiator, Initiator::Navigation);
+    assert_eq!(
+        find_exchange(replica, "/", 200).initiator,
+        Initiator::Navigation
+    );
     let by = |index| Initiator::Resource {
         index,
         at_byte: None,
     };
-    assert_eq!(one(replica, "/script.js", 200).initiator, by(page));
-    assert_eq!(one(replica, "/post", 201).initiator, by(script));
     assert_eq!(
-        one(replica, "/real.png", 200).initiator,
+        find_exchange(replica, "/script.js", 200).initiator,
+        by(page)
+    );
+    assert_eq!(find_exchange(replica, "/post", 201).initiator, by(script));
+    assert_eq!(
+        find_exchange(replica, "/real.png", 200).initiator,
         Initiator::Redirect { index: logo }
     );
-    let cookies =
-        Head::parse(&one(replica, "/post", 201).request_head).and_then(|head| head.value("cookie"));
+    let cookies = Head::parse(&find_exchange(replica, "/post", 201).request_head)
+        .and_then(|head| head.value("cookie"));
     assert_eq!(cookies, Some("a=1; b=2"));
-    assert!(one(replica, "/script.js", 200).observed.compute.is_some());
+    assert!(
+        find_exchange(replica, "/script.js", 200)
+            .observed
+            .compute
+            .is_some()
+    );
     assert!(replica.load > replica.dom_content_loaded && replica.dom_content_loaded.is_some());
 }
 
 /// What failed is kept and told.
-fn assert_failures_reported(told: &Value, replica: &Replica) {
-    assert_eq!(told["exchanges"], replica.exchanges.len());
-    assert_eq!(told["hosts"], 4);
-    let errors: Vec<_> = told["errors"].as_array().into_iter().flatten().collect();
-    let gone = |error: &&&Value| {
+fn assert_failures_reported(report: &Value, replica: &Replica) {
+    assert_eq!(report["exchanges"], replica.exchanges.len());
+    assert_eq!(report["hosts"], 4);
+    let errors: Vec<_> = report["errors"].as_array().into_iter().flatten().collect();
+    let is_missing_image = |error: &&&Value| {
         error["url"]
             .as_str()
             .is_some_and(|url| url.ends_with("/gone.png"))
     };
-    assert_eq!(errors.iter().filter(gone).count(), 1, "{told}");
     assert_eq!(
-        told["failures"][0]["url"], "http://127.0.0.1:1/nobody.png",
-        "{told}"
+        errors.iter().filter(is_missing_image).count(),
+        1,
+        "{report}"
+    );
+    assert_eq!(
+        report["failures"][0]["url"], "http://127.0.0.1:1/nobody.png",
+        "{report}"
     );
     assert_eq!(replica.failures.len(), 1);
     assert!(
@@ -172,24 +195,27 @@ fn assert_failures_reported(told: &Value, replica: &Replica) {
         "{:?}",
         replica.failures
     );
-    let refused = one(replica, "/cut", 200).observed.refused.as_deref();
-    assert_eq!(refused, Some("net::ERR_CONTENT_LENGTH_MISMATCH"));
-    let remarks = told["remarks"].to_string();
+    let refusal = find_exchange(replica, "/cut", 200)
+        .observed
+        .refused
+        .as_deref();
+    assert_eq!(refusal, Some("net::ERR_CONTENT_LENGTH_MISMATCH"));
+    let remarks = report["remarks"].to_string();
     assert!(remarks.contains("trailer fields"), "{remarks}");
 }
 
 /// Every answer once more, from `spdy serve`: the same body, and the same fields but for those of a connection.
 fn assert_is_served(file: &Path, replica: &Replica) {
-    let served = ServeProcess::start(file, &["--protocols", "http/1.1"]);
-    let mut asked = BTreeMap::new();
+    let server = ServeProcess::start(file, &["--protocols", "http/1.1"]);
+    let mut statuses = BTreeMap::new();
     for exchange in &replica.exchanges {
         let status = exchange.status().expect("a status");
         // Of several answers to one request a server gives the first full one.
         let request = (exchange.method.to_string(), exchange.url.to_string());
-        if asked.insert(request, status).is_some() && status != 304 {
+        if statuses.insert(request, status).is_some() && status != 304 {
             continue;
         }
-        let (head, body) = ask(&served, exchange);
+        let (head, body) = repeat_request(&server, exchange);
         let (head, recorded) = (
             Head::parse(&head).expect("a head"),
             Head::parse(&exchange.response_head).expect("a recorded head"),
@@ -202,8 +228,12 @@ fn assert_is_served(file: &Path, replica: &Replica) {
             "{what}: {:?}",
             String::from_utf8_lossy(&body)
         );
-        let ours = status == 304;
-        assert_eq!(fields(&head, ours), fields(&recorded, ours), "{what}");
+        let is_not_modified = status == 304;
+        assert_eq!(
+            fields(&head, is_not_modified),
+            fields(&recorded, is_not_modified),
+            "{what}"
+        );
     }
 }
 
@@ -232,7 +262,7 @@ fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The recorded request, sent again: its recorded head, but that the connection ends.
-fn ask(served: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+fn repeat_request(server: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     let mut lines = vec![
         format!("{} {} HTTP/1.1", exchange.method, target(&exchange.url)),
         format!("Host: {}", authority(&exchange.url)),
@@ -247,20 +277,20 @@ fn ask(served: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     }
     let head = format!("{}\r\n\r\n", lines.join("\r\n"));
     let wire = [head.as_bytes(), &exchange.observed.request_body].concat();
-    let answer = exchange_with(served, &exchange.url, &wire);
-    let head_len = head_len(&answer).unwrap_or_else(|| panic!("no head in {answer:?}"));
-    let mut body = answer[head_len..].to_vec();
-    let head = answer[..head_len].to_vec();
+    let response = exchange_with(server, &exchange.url, &wire);
+    let head_len = head_len(&response).unwrap_or_else(|| panic!("no head in {response:?}"));
+    let mut body = response[head_len..].to_vec();
+    let head = response[..head_len].to_vec();
     let length = Head::parse(&head).and_then(|head| head.content_length());
     body.truncate(length.map_or(body.len(), |length| length as usize));
     (head, body)
 }
 
 /// All that comes for `wire`, after which nothing else is asked.
-fn exchange_with(served: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> {
+fn exchange_with(server: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> {
     match url.scheme() {
-        "https" => exchange_bytes_over_tls(served.tls, url, wire),
-        _ => exchange_bytes(served.plain, wire),
+        "https" => exchange_bytes_over_tls(server.tls, url, wire),
+        _ => exchange_bytes(server.plain, wire),
     }
 }
 
@@ -269,11 +299,11 @@ fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
     socket.write_all(wire).expect("write the request");
     let end = socket.shutdown(std::net::Shutdown::Write);
     end.expect("close the connection for writing");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     socket
-        .read_to_end(&mut answer)
+        .read_to_end(&mut response)
         .expect("a response from the server");
-    answer
+    response
 }
 
 fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> Vec<u8> {
@@ -297,24 +327,25 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
             .shutdown()
             .await
             .expect("close the connection for writing");
-        let mut answer = Vec::new();
-        let read = tokio::time::timeout(WAIT_LIMIT, socket.read_to_end(&mut answer)).await;
-        read.expect("a response before the timeout")
+        let mut response = Vec::new();
+        let result = tokio::time::timeout(WAIT_LIMIT, socket.read_to_end(&mut response)).await;
+        result
+            .expect("a response before the timeout")
             .expect("a response from the server");
-        answer
+        response
     })
 }
 
 #[test]
 fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let served = ServeProcess::start(Path::new("portal"), &[]);
+    let server = ServeProcess::start(Path::new("portal"), &[]);
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("portal.warc");
-    let rules = format!("--browser-arg=--host-resolver-rules=MAP * {}", served.tls);
+    let rules = format!("--browser-arg=--host-resolver-rules=MAP * {}", server.tls);
     let output = file.to_str().expect("the path is UTF-8");
     let command = [
         "record",
@@ -392,7 +423,7 @@ fn names(exchange: &Exchange) -> Vec<String> {
 
 #[test]
 fn pinned_runs_fetch_the_same_and_differences_are_reported() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -414,27 +445,27 @@ fn pinned_runs_fetch_the_same_and_differences_are_reported() {
              f.src = '//localhost:' + location.port + '/frame.html'; new Worker('/worker.js')</script>"
         ),
     );
-    let served = ServeProcess::start(folder.path(), &[]);
+    let server = ServeProcess::start(folder.path(), &[]);
     let output = folder.path().join("page.warc");
     let output = output.to_str().expect("the path is UTF-8");
     for (pinned, same) in [(true, true), (false, false)] {
-        let url = format!("{}/", served.origin(false));
+        let url = format!("{}/", server.origin(false));
         let mut command = spdy(&["record", &url, "--runs", "2", "--json", "-o", output]);
         command.args(["--settle", "5"]); // for a frame and a worker that wait for a core
-        let said = run_expecting(0, command.args(pinned.then_some("--pin")));
-        let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
-        let run = |number: usize, field: &str| told["runs"][number][field].clone();
+        let output = run_expecting(0, command.args(pinned.then_some("--pin")));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("valid JSON");
+        let run = |number: usize, field: &str| report["runs"][number][field].clone();
         assert_eq!(
             run(0, "fingerprint") == run(1, "fingerprint"),
             same,
-            "{told}"
+            "{report}"
         );
         let differs = |field| run(1, field).as_array().map(Vec::len);
         let count = Some(if same { 0 } else { 3 });
         assert_eq!(
             (differs("added"), differs("missing")),
             (count, count),
-            "{told}"
+            "{report}"
         );
     }
 }

@@ -13,18 +13,18 @@ use spdy_page::builtin;
 use crate::support::certificate::CERTIFICATE;
 use crate::support::clients::chromium::chromium;
 use crate::support::files::sha256;
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting};
 
 /// Resources of the page that ships as `portal`.
 const RESOURCES: usize = 44;
 
-fn serve_portal(more: &[&str]) -> ServeProcess {
+fn serve_portal(options: &[&str]) -> ServeProcess {
     let paths = [&CERTIFICATE.chain, &CERTIFICATE.key]
         .map(|path| path.to_str().expect("the path is UTF-8"));
     ServeProcess::start(
         Path::new("portal"),
-        &[&["--cert", paths[0], "--key", paths[1]], more].concat(),
+        &[&["--cert", paths[0], "--key", paths[1]], options].concat(),
     )
 }
 
@@ -66,15 +66,15 @@ fn curl_gets_a_resource_by_http_2_without_tls() {
 
 /// The first `count` resources on their real hosts, with one curl, as they came: compressed bodies stay so.
 fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("curl", is_installed("curl"));
-    let served = serve_portal(&[]);
+    let server = serve_portal(&[]);
     let address = if scheme == "https" {
-        served.tls
+        server.tls
     } else {
-        served.plain
+        server.plain
     };
     let folder = tempfile::tempdir().expect("create a folder");
     let resources = resources();
@@ -96,26 +96,27 @@ fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
             .arg(format!("{scheme}://{host}{path}"));
     }
     let output = run_expecting(0, &mut curl);
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said.lines().count(), count, "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout.lines().count(), count, "{stdout}");
     assert!(
-        said.lines()
+        stdout
+            .lines()
             .all(|line| line.starts_with(&format!("{version} 200 "))),
-        "{said}"
+        "{stdout}"
     );
-    for (number, ((host, path), wanted)) in resources.iter().take(count).enumerate() {
+    for (number, ((host, path), expected)) in resources.iter().take(count).enumerate() {
         let body = fs::read(folder.path().join(number.to_string())).unwrap_or_default();
-        assert_eq!(&sha256(&body), wanted, "{host}{path}");
+        assert_eq!(&sha256(&body), expected, "{host}{path}");
     }
 }
 
 #[test]
 fn curl_believes_the_certificate_that_serve_was_given() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("curl", is_installed("curl"));
-    let served = serve_portal(&[]);
+    let server = serve_portal(&[]);
     let mut curl = Command::new("curl");
     curl.args([
         "--silent",
@@ -130,7 +131,7 @@ fn curl_believes_the_certificate_that_serve_was_given() {
         .args(["--header", "host: www.portal.test"]);
     let output = run_expecting(
         0,
-        curl.arg(format!("https://localhost:{}/", served.tls.port())),
+        curl.arg(format!("https://localhost:{}/", server.tls.port())),
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout), "200 0");
 }
@@ -162,13 +163,18 @@ fn chromium_loads_the_whole_page_by_http_3() {
     );
 }
 
-/// The page by a server with `serving` and a Chromium with `browsing`, whose log calls headers `sent` and `received`.
-fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &str) {
-    if !wanted() {
+/// Loads the page from a server with `serve_options` in a Chromium with `browsing`. `sent_type` and `received_type` are its log's event types of headers.
+fn chromium_loads(
+    serve_options: &[&str],
+    browsing: &[String],
+    sent_type: &str,
+    received_type: &str,
+) {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let served = serve_portal(serving);
+    let server = serve_portal(serve_options);
     let folder = tempfile::tempdir().expect("create a folder");
     let log = folder.path().join("net.json");
     let chain = fs::read(&CERTIFICATE.chain).expect("read the file");
@@ -185,7 +191,7 @@ fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &
         "--ignore-certificate-errors-spki-list={}",
         pin.trim_start_matches("sha256//")
     ));
-    chromium.arg(format!("--host-resolver-rules=MAP * {}", served.tls));
+    chromium.arg(format!("--host-resolver-rules=MAP * {}", server.tls));
     chromium.args(browsing);
     let output = run_expecting(0, chromium.args(["--dump-dom", "https://www.portal.test/"]));
 
@@ -195,23 +201,30 @@ fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &
         "a page without its images: {dom}"
     );
     let log = fs::read_to_string(&log).expect("Chromium wrote its log");
-    let answered = answered(&log, sent, received);
+    let answered_requests = answered_requests(&log, sent_type, received_type);
     let missing: Vec<_> = resources()
         .into_keys()
-        .filter(|resource| !answered.contains(resource))
+        .filter(|resource| !answered_requests.contains(resource))
         .collect();
-    assert!(missing.is_empty(), "no {received} with 200 of {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "no {received_type} with 200 of {missing:?}"
+    );
 }
 
 /// Host and path of every request that Chromium's log shows answered with 200, by the names of its events.
-fn answered(log: &str, sent: &str, received: &str) -> BTreeSet<(String, String)> {
+fn answered_requests(
+    log: &str,
+    sent_type: &str,
+    received_type: &str,
+) -> BTreeSet<(String, String)> {
     let log: Value = serde_json::from_str(log).expect("Chromium's log is JSON");
     let kind = |name: &str| {
         log["constants"]["logEventTypes"][name]
             .as_u64()
             .expect("a known event type")
     };
-    let (sent, received) = (kind(sent), kind(received));
+    let (sent_type, received_type) = (kind(sent_type), kind(received_type));
     let field = |event: &Value, name: &str| {
         let headers = event["params"]["headers"].as_array()?;
         headers
@@ -220,19 +233,21 @@ fn answered(log: &str, sent: &str, received: &str) -> BTreeSet<(String, String)>
             .find_map(|header| header.strip_prefix(name))
             .map(str::to_owned)
     };
-    let mut asked = BTreeMap::new();
-    let mut answered = BTreeSet::new();
+    let mut requests = BTreeMap::new();
+    let mut answered_requests = BTreeSet::new();
     for event in log["events"].as_array().expect("a list of events") {
         let stream = (
             event["source"]["id"].as_u64(),
             event["params"]["stream_id"].as_u64(),
         );
-        if event["type"] == sent {
+        if event["type"] == sent_type {
             let request = field(event, ":authority: ").zip(field(event, ":path: "));
-            asked.insert(stream, request.expect("a request has both"));
-        } else if event["type"] == received && field(event, ":status: ").as_deref() == Some("200") {
-            answered.extend(asked.get(&stream).cloned());
+            requests.insert(stream, request.expect("a request has both"));
+        } else if event["type"] == received_type
+            && field(event, ":status: ").as_deref() == Some("200")
+        {
+            answered_requests.extend(requests.get(&stream).cloned());
         }
     }
-    answered
+    answered_requests
 }

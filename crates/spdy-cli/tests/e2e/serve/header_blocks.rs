@@ -7,8 +7,12 @@ use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// Bytes of the header blocks that `run` writes with the largest window and with the smallest.
 fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
-    let [most, least] = ["15", "11"].map(|bits| run(&["--header-window", bits]));
-    assert!(most < least, "{most} bytes in 32 KiB, {least} in 2");
+    let [with_large_window, with_small_window] =
+        ["15", "11"].map(|bits| run(&["--header-window", bits]));
+    assert!(
+        with_large_window < with_small_window,
+        "{with_large_window} bytes in 32 KiB, {with_small_window} in 2"
+    );
 }
 
 /// A header whose value may be matched, is more than the smallest window holds, and has nothing twice.
@@ -30,12 +34,12 @@ fn site() -> tempfile::TempDir {
 }
 
 /// Header bytes on the wire of three requests, and of their answers.
-fn header_bytes(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
-    let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", served.origin(false)));
+fn header_bytes(server: &ServeProcess, options: &[&str]) -> [u64; 2] {
+    let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", server.origin(false)));
     let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
-    let output = run_expecting(0, command.args(more).args(urls));
-    let told = String::from_utf8(output.stderr).expect("text");
-    let last = told.lines().last().expect("a summary line");
+    let output = run_expecting(0, command.args(options).args(urls));
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    let last = stderr.lines().last().expect("a summary line");
     let after_arrow = |part: &str| {
         let (_, wire) = part.split_once("-> ").expect("plain -> wire");
         let digits = wire.split(' ').next().expect("a number");
@@ -48,7 +52,7 @@ fn header_bytes(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
 #[test]
 fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
     let folder = site();
-    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let server = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let token = "4f1c2ab98e77d033564f1c2ab98e77d0";
     let [[none, _], [public, _], [private, _]] =
         ["accept: */*", "accept: ", "x-csrf-token: "].map(|name| {
@@ -57,7 +61,7 @@ fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
             } else {
                 name.to_owned()
             };
-            header_bytes(&served, &["-H", &header])
+            header_bytes(&server, &["-H", &header])
         });
     assert!(public < none + 2 * 32, "{public} bytes, without it {none}");
     assert!(
@@ -69,28 +73,28 @@ fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
 #[test]
 fn less_window_makes_a_clients_requests_longer() {
     let folder = site();
-    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let server = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let long = long_header();
-    grows_with_less_window(|more| header_bytes(&served, &[&["-H", &long], more].concat())[0]);
+    grows_with_less_window(|options| header_bytes(&server, &[&["-H", &long], options].concat())[0]);
 }
 
 #[test]
 fn a_load_and_a_race_have_a_window_too() {
     let folder = site();
-    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
-    let url = format!("{}/a.css", served.origin(false));
+    let server = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let url = format!("{}/a.css", server.origin(false));
     let json = |command: &mut std::process::Command| {
         let output = run_expecting(0, command);
         serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
     };
-    let by_bench = |more: &[&str]| {
+    let by_bench = |options: &[&str]| {
         let mut command = spdy(&["bench", "--json", "-n", "20", "-p", "spdy/3.1", &url]);
-        let report = json(command.args(more));
+        let report = json(command.args(options));
         report["bytes"]["sent_headers"].as_u64().expect("bytes")
     };
     let long = long_header();
-    grows_with_less_window(|more| by_bench(&[&["-H", &long], more].concat()));
-    let by_race = |more: &[&str]| {
+    grows_with_less_window(|options| by_bench(&[&["-H", &long], options].concat()));
+    let by_race = |options: &[&str]| {
         let choices = [
             "race",
             "portal",
@@ -101,14 +105,14 @@ fn a_load_and_a_race_have_a_window_too() {
             "--json",
         ];
         let mut command = spdy(&choices);
-        let output = run_expecting(0, command.args(more));
+        let output = run_expecting(0, command.args(options));
         let text = String::from_utf8(output.stdout).expect("text");
         let first: Value =
             serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
         first["request_header_bytes_wire"].as_u64().expect("bytes")
     };
     // Its requests are short: less window costs none of them anything, but what is near is written in fewer bits.
-    let [most, least] =
+    let [with_large_window, with_small_window] =
         ["header_window=15", "header_window=11"].map(|level| by_race(&["--set", level]));
-    assert_ne!(most, least);
+    assert_ne!(with_large_window, with_small_window);
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::peers::wanted;
+use crate::support::peers::peers_enabled;
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// A page with a style sheet that names an image, in a folder.
@@ -25,15 +25,15 @@ fn site() -> tempfile::TempDir {
     folder
 }
 
-fn serve(folder: &Path, more: &[&str]) -> ServeProcess {
+fn serve(folder: &Path, extra_options: &[&str]) -> ServeProcess {
     let options = ["--protocols", "spdy/3.1,spdy/2,http/1.1"];
-    ServeProcess::start(folder, &[&options[..], more].concat())
+    ServeProcess::start(folder, &[&options[..], extra_options].concat())
 }
 
 /// What `spdy fetch` tells of each URL, a line each.
-fn fetch_results(protocol: &str, more: &[&str], urls: &[String]) -> Vec<Value> {
+fn fetch_results(protocol: &str, options: &[&str], urls: &[String]) -> Vec<Value> {
     let mut command = spdy(&["fetch", "--protocol", protocol, "--json"]);
-    let output = run_expecting(0, command.args(more).args(urls));
+    let output = run_expecting(0, command.args(options).args(urls));
     let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
     let line = |line| serde_json::from_str(line).expect("a line of JSON");
     text.lines().map(line).collect()
@@ -60,16 +60,16 @@ fn links(result: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn referenced_resources_are_pushed_and_answer_the_next_request() {
+fn referenced_resources_are_pushed_and_satisfy_the_next_request() {
     let folder = site();
     for form in ["two-blocks", "version-twice", "one-block"] {
-        let served = serve(folder.path(), &["--push", "graph", "--push-form", form]);
-        let url = |name: &str| format!("{}/{name}", served.origin(false));
+        let server = serve(folder.path(), &["--push", "graph", "--push-form", form]);
+        let url = |name: &str| format!("{}/{name}", server.origin(false));
         for protocol in ["spdy/3.1", "spdy/2"] {
             let urls = [url(""), url("a.css")];
             let results = fetch_results(protocol, &["--push", "accept"], &urls);
-            let want = [("", None), ("a.css", Some(true)), ("c.png", Some(false))];
-            assert_eq!(claimed_pushes(&results), want, "{form} {protocol}");
+            let expected = [("", None), ("a.css", Some(true)), ("c.png", Some(false))];
+            assert_eq!(claimed_pushes(&results), expected, "{form} {protocol}");
             for (result, name) in results.iter().zip(["index.html", "a.css", "c.png"]) {
                 let bytes = std::fs::metadata(folder.path().join(name))
                     .expect("a file")
@@ -90,31 +90,35 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
 #[test]
 fn an_unclaimed_push_never_overwrites_a_file() {
     let folder = site();
-    let served = serve(folder.path(), &["--push", "graph"]);
+    let server = serve(folder.path(), &["--push", "graph"]);
     let to = tempfile::tempdir().expect("create a folder");
     let at = |name: &str| to.path().join(name);
     for name in ["index.html", "c.png"] {
         std::fs::write(at(name), "mine").expect("write the file");
     }
     let path = to.path().to_str().expect("text");
-    let more = ["--push", "accept", "--output-dir", path];
-    let results = fetch_results("spdy/3.1", &more, &[format!("{}/", served.origin(false))]);
+    let options = ["--push", "accept", "--output-dir", path];
+    let results = fetch_results(
+        "spdy/3.1",
+        &options,
+        &[format!("{}/", server.origin(false))],
+    );
     assert_eq!(results.len(), 3);
-    let read = |name: &str| std::fs::read_to_string(at(name)).expect("a file");
+    let read_file = |name: &str| std::fs::read_to_string(at(name)).expect("a file");
     assert!(
-        read("index.html").starts_with("<link"),
+        read_file("index.html").starts_with("<link"),
         "expected the requested page"
     );
-    assert_eq!(read("c.png"), "mine");
-    assert_eq!(read("c.png.1"), "not much of an image");
+    assert_eq!(read_file("c.png"), "mine");
+    assert_eq!(read_file("c.png.1"), "not much of an image");
 }
 
 /// They were read to their end, however long a server made them.
 #[test]
 fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
     let folder = site();
-    let served = serve(folder.path(), &["--push", "graph"]);
-    let url = format!("{}/", served.origin(false));
+    let server = serve(folder.path(), &["--push", "graph"]);
+    let url = format!("{}/", server.origin(false));
     let text = std::fs::metadata(folder.path().join("a.css")).expect("a file");
     let all = text.len() + "not much of an image".len() as u64;
     for (bytes, code) in [(all, 0), (all - 1, 1)] {
@@ -122,8 +126,8 @@ fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
         let bytes = bytes.to_string();
         command.args(["--push", "accept", "--push-bytes", &bytes, &url]);
         let output = run_expecting(code, &mut command);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(told.contains("(--push-bytes)"), code == 1, "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr.contains("(--push-bytes)"), code == 1, "{stderr}");
         let results = String::from_utf8_lossy(&output.stdout);
         assert_eq!(
             results.lines().count(),
@@ -140,28 +144,28 @@ fn clients_without_push_get_link_hints() {
     let all = format!(
         "</a.css>; rel=\"subresource preload\"; as=style, </c.png>; rel=\"subresource preload\"; as=image, {far}"
     );
-    for (hint, protocol, push, want) in [
+    for (hint, protocol, push, expected) in [
         ("rest", "spdy/3.1", "accept", Some(far)),
         ("rest", "spdy/3.1", "refuse", Some(&all[..])),
         ("rest", "http/1.1", "refuse", Some(&all)),
         ("instead", "spdy/3.1", "accept", Some("</a.css>")),
         ("off", "http/1.1", "refuse", None),
     ] {
-        let served = serve(folder.path(), &["--push", "graph", "--hint", hint]);
+        let server = serve(folder.path(), &["--push", "graph", "--hint", hint]);
         let results = fetch_results(
             protocol,
             &["--push", push],
-            &[format!("{}/", served.origin(false))],
+            &[format!("{}/", server.origin(false))],
         );
-        let found = links(&results[0]);
-        let case = format!("{hint} {protocol} {push}: {found:?}");
-        match want {
-            None => assert!(found.is_empty(), "{case}"),
-            Some(want) if hint == "instead" => {
-                assert!(found[0].starts_with(want), "{case}");
+        let hints = links(&results[0]);
+        let case = format!("{hint} {protocol} {push}: {hints:?}");
+        match expected {
+            None => assert!(hints.is_empty(), "{case}"),
+            Some(expected) if hint == "instead" => {
+                assert!(hints[0].starts_with(expected), "{case}");
                 assert_eq!(results.len(), 1, "nothing is pushed; {case}");
             }
-            Some(want) => assert_eq!(found, [want], "{case}"),
+            Some(expected) => assert_eq!(hints, [expected], "{case}"),
         }
     }
 }
@@ -169,12 +173,12 @@ fn clients_without_push_get_link_hints() {
 #[test]
 fn by_default_the_text_of_a_file_brings_nothing_along() {
     let folder = site();
-    for more in [&[][..], &["--push", "none"]] {
-        let served = serve(folder.path(), more);
+    for options in [&[][..], &["--push", "none"]] {
+        let server = serve(folder.path(), options);
         let results = fetch_results(
             "spdy/3.1",
             &["--push", "accept"],
-            &[format!("{}/", served.origin(false))],
+            &[format!("{}/", server.origin(false))],
         );
         assert_eq!(
             (claimed_pushes(&results), links(&results[0])),
@@ -192,23 +196,23 @@ fn by_default_the_text_of_a_file_brings_nothing_along() {
 
 #[test]
 fn requests_of_several_networks_after_a_page_are_learned() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let folder = site();
-    let served = serve(folder.path(), &["--push", "learned"]);
+    let server = serve(folder.path(), &["--push", "learned"]);
     let (page, style) = (
-        format!("{}/", served.origin(false)),
-        format!("{}/a.css", served.origin(false)),
+        format!("{}/", server.origin(false)),
+        format!("{}/a.css", server.origin(false)),
     );
     let referer = format!("referer: {page}");
-    let ours = || {
+    let fetch_both = || {
         let urls = [page.clone(), style.clone()];
         fetch_results("spdy/3.1", &["--push", "accept", "-H", &referer], &urls)
     };
     // Three networks are evidence enough, and views of one are not.
     for _ in 0..4 {
-        assert_eq!(claimed_pushes(&ours()), [("", None), ("a.css", None)]);
+        assert_eq!(claimed_pushes(&fetch_both()), [("", None), ("a.css", None)]);
     }
     for network in 1..=2 {
         let mut curl = Command::new("curl");
@@ -217,5 +221,8 @@ fn requests_of_several_networks_after_a_page_are_learned() {
             .args(["--header", &referer, &page, &style]);
         run_expecting(0, &mut curl);
     }
-    assert_eq!(claimed_pushes(&ours()), [("", None), ("a.css", Some(true))]);
+    assert_eq!(
+        claimed_pushes(&fetch_both()),
+        [("", None), ("a.css", Some(true))]
+    );
 }

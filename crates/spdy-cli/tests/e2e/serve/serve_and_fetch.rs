@@ -21,7 +21,7 @@ struct ServeProcess {
 }
 
 impl ServeProcess {
-    fn start(source: impl Fn(&Path) -> String, more: &[&str]) -> Self {
+    fn start(source: impl Fn(&Path) -> String, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // It must make no difference to a server.
         let key_log = folder.path().join("server.keys");
@@ -30,7 +30,7 @@ impl ServeProcess {
         let mut child = Command::new(PROGRAM)
             .args(["--quiet", "serve", &source, "--json", "--write-ca", &ca])
             .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
-            .args(more)
+            .args(options)
             .env("SSLKEYLOGFILE", key_log)
             .stdout(Stdio::piped())
             .spawn()
@@ -42,11 +42,11 @@ impl ServeProcess {
         let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
         let port = |tls: bool| {
             let all = ready["listening"].as_array().unwrap();
-            let one = all
+            let listener = all
                 .iter()
-                .find(|one| one["tls"] == tls && one["host"].is_null())
+                .find(|listener| listener["tls"] == tls && listener["host"].is_null())
                 .unwrap();
-            one["address"]
+            listener["address"]
                 .as_str()
                 .unwrap()
                 .rsplit(':')
@@ -66,7 +66,7 @@ impl ServeProcess {
     }
 
     /// A folder with a page, and a file of a million bytes.
-    fn folder(more: &[&str]) -> Self {
+    fn folder(options: &[&str]) -> Self {
         let write = |folder: &Path| {
             let site = folder.join("site");
             std::fs::create_dir_all(site.join("sub")).unwrap();
@@ -75,7 +75,7 @@ impl ServeProcess {
             std::fs::write(site.join("big"), big()).unwrap();
             site.to_str().unwrap().to_owned()
         };
-        Self::start(write, more)
+        Self::start(write, options)
     }
 
     fn http(&self, path: &str) -> String {
@@ -123,10 +123,10 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn every_protocol_fetches_the_same_bytes_and_reports_them() {
-    let served = ServeProcess::folder(&[]);
+    let server = ServeProcess::folder(&[]);
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
-        for url in [served.http("/big"), served.https("/big")] {
-            let output = served.fetch(&["--json", "--protocol", protocol, &url, &url]);
+        for url in [server.http("/big"), server.https("/big")] {
+            let output = server.fetch(&["--json", "--protocol", protocol, &url, &url]);
             assert!(
                 output.status.success(),
                 "{protocol} {url}: {}",
@@ -154,25 +154,25 @@ fn every_protocol_fetches_the_same_bytes_and_reports_them() {
 
 #[test]
 fn without_a_protocol_tls_uses_alpn_and_plain_http1() {
-    let served = ServeProcess::folder(&[]);
-    for (url, want) in [
-        (served.http("/"), "http/1.1"),
-        (served.https("/"), "spdy/3.1"),
+    let server = ServeProcess::folder(&[]);
+    for (url, expected) in [
+        (server.http("/"), "http/1.1"),
+        (server.https("/"), "spdy/3.1"),
     ] {
-        let output = served.fetch(&["--json", &url]);
+        let output = server.fetch(&["--json", &url]);
         let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(line["protocol"], want, "{url}");
+        assert_eq!(line["protocol"], expected, "{url}");
     }
 }
 
 #[test]
 fn bodies_come_in_the_order_of_the_arguments() {
-    let served = ServeProcess::folder(&[]);
-    let (big_url, home) = (served.https("/big"), served.https("/"));
-    let output = served.fetch(&[&big_url, &home, &served.https("/sub/")]);
+    let server = ServeProcess::folder(&[]);
+    let (big_url, home) = (server.https("/big"), server.https("/"));
+    let output = server.fetch(&[&big_url, &home, &server.https("/sub/")]);
     assert_eq!(output.stdout, [&big()[..], b"home", b"below"].concat());
-    let dir = served.folder.path().join("out");
-    let output = served.fetch(&[
+    let dir = server.folder.path().join("out");
+    let output = server.fetch(&[
         "--output-dir",
         dir.to_str().unwrap(),
         &home,
@@ -180,23 +180,23 @@ fn bodies_come_in_the_order_of_the_arguments() {
         &big_url,
     ]);
     assert!(output.status.success() && output.stdout.is_empty());
-    for (name, want) in [
+    for (name, expected) in [
         ("index.html", &b"home"[..]),
         ("big", &big()),
         ("big.1", &big()),
     ] {
-        assert!(std::fs::read(dir.join(name)).unwrap() == want, "{name}");
+        assert!(std::fs::read(dir.join(name)).unwrap() == expected, "{name}");
     }
 }
 
 #[test]
 fn exit_codes_match_the_outcome() {
-    let served = ServeProcess::folder(&[]);
-    let nix = served.http("/nix");
-    let code = |args: &[&str]| served.fetch(args).status.code().unwrap();
+    let server = ServeProcess::folder(&[]);
+    let nix = server.http("/nix");
+    let code = |args: &[&str]| server.fetch(args).status.code().unwrap();
     assert_eq!(code(&[&nix]), 0, "404 is a response");
     assert_eq!(code(&["--fail", &nix]), 1);
-    assert_eq!(code(&["--fail", &served.http("/"), &nix]), 1);
+    assert_eq!(code(&["--fail", &server.http("/"), &nix]), 1);
     assert_eq!(code(&["http://127.0.0.1:1/"]), 1);
     assert_eq!(code(&["ftp://127.0.0.1/"]), 2);
     assert_eq!(code(&["-o", "x", &nix, &nix]), 2);
@@ -206,8 +206,8 @@ fn exit_codes_match_the_outcome() {
 
 #[test]
 fn frames_are_shown_in_both_directions() {
-    let served = ServeProcess::folder(&[]);
-    for (protocol, wanted) in [
+    let server = ServeProcess::folder(&[]);
+    for (protocol, expected_lines) in [
         (
             "spdy/3.1",
             &[
@@ -241,13 +241,13 @@ fn frames_are_shown_in_both_directions() {
             ],
         ),
     ] {
-        let output = served.fetch(&["-v", "-p", protocol, &served.http("/")]);
+        let output = server.fetch(&["-v", "-p", protocol, &server.http("/")]);
         let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(stdout, "home");
-        for want in wanted {
+        for expected in expected_lines {
             assert!(
-                stderr.contains(want),
-                "{protocol}: no {want:?} in\n{stderr}"
+                stderr.contains(expected),
+                "{protocol}: no {expected:?} in\n{stderr}"
             );
         }
         assert!(stderr.contains("1 request over 1 connection"), "{stderr}");
@@ -266,10 +266,10 @@ fn an_error_cause_is_printed_once() {
 
 #[test]
 fn only_the_client_writes_tls_secrets_and_for_its_user_alone() {
-    let served = ServeProcess::folder(&[]);
-    let keys = served.folder.path().join("client.keys");
+    let server = ServeProcess::folder(&[]);
+    let keys = server.folder.path().join("client.keys");
     let mut fetch = Command::new(PROGRAM);
-    fetch.args(["fetch", "--cacert", &served.ca, &served.https("/")]);
+    fetch.args(["fetch", "--cacert", &server.ca, &server.https("/")]);
     assert!(output(fetch.env("SSLKEYLOGFILE", &keys)).status.success());
     let secrets = std::fs::read_to_string(&keys).unwrap();
     assert!(secrets.contains("SERVER_TRAFFIC_SECRET_0 "), "{secrets}");
@@ -279,20 +279,20 @@ fn only_the_client_writes_tls_secrets_and_for_its_user_alone() {
         let mode = std::fs::metadata(&keys).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    assert!(!served.folder.path().join("server.keys").exists());
+    assert!(!server.folder.path().join("server.keys").exists());
 }
 
 #[test]
-fn redirects_are_followed_only_if_asked_and_not_for_ever() {
-    let served = ServeProcess::folder(&[]);
-    let sub = served.http("/sub");
+fn redirects_are_followed_only_on_request_and_up_to_a_limit() {
+    let server = ServeProcess::folder(&[]);
+    let sub = server.http("/sub");
     assert_eq!(
-        text(&served.fetch(&[&sub]).stdout),
+        text(&server.fetch(&[&sub]).stdout),
         "301 Moved Permanently\n"
     );
-    assert_eq!(text(&served.fetch(&["-L", &sub]).stdout), "below");
+    assert_eq!(text(&server.fetch(&["-L", &sub]).stdout), "below");
     assert_eq!(
-        served
+        server
             .fetch(&["-L", "--max-redirects", "0", &sub])
             .status
             .code(),
@@ -300,11 +300,11 @@ fn redirects_are_followed_only_if_asked_and_not_for_ever() {
     );
 }
 
-/// An origin that answers each of `answers` to one connection, and what it received: one request head each.
-fn origin(answers: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>) {
+/// An origin that sends each of `responses` on one connection, and the requests that it received: one head each.
+fn origin(responses: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let serve = move |answer: String| {
+    let serve = move |response: String| {
         let mut stream = listener.accept().unwrap().0;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -312,20 +312,20 @@ fn origin(answers: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>) {
             stream.read_exact(&mut byte).unwrap();
             head.push(byte[0]);
         }
-        stream.write_all(answer.as_bytes()).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
         text(&head).to_ascii_lowercase()
     };
-    let serving = std::thread::spawn(move || answers.into_iter().map(serve).collect());
-    (port, serving)
+    let thread = std::thread::spawn(move || responses.into_iter().map(serve).collect());
+    (port, thread)
 }
 
 #[test]
 fn a_redirect_to_another_origin_carries_no_credentials() {
     let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
-    let (other_port, other) = origin(vec![format!("HTTP/1.1 200 OK\r\n{end}")]);
+    let (other_port, other_origin) = origin(vec![format!("HTTP/1.1 200 OK\r\n{end}")]);
     let to_same = format!("HTTP/1.1 302 Found\r\nLocation: /next\r\n{end}");
-    let there = format!("http://127.0.0.1:{other_port}/there");
-    let to_other = format!("HTTP/1.1 302 Found\r\nLocation: {there}\r\n{end}");
+    let other_url = format!("http://127.0.0.1:{other_port}/there");
+    let to_other = format!("HTTP/1.1 302 Found\r\nLocation: {other_url}\r\n{end}");
     let (first_port, first) = origin(vec![to_same, to_other]);
     let secrets = [
         "authorization: basic secret",
@@ -350,7 +350,7 @@ fn a_redirect_to_another_origin_carries_no_credentials() {
     }
     let output = output(fetch.arg(format!("http://127.0.0.1:{first_port}/")));
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let (first, other) = (first.join().unwrap(), other.join().unwrap());
+    let (first, other_requests) = (first.join().unwrap(), other_origin.join().unwrap());
     for head in &first {
         for secret in secrets {
             assert!(
@@ -359,28 +359,36 @@ fn a_redirect_to_another_origin_carries_no_credentials() {
             );
         }
     }
-    assert!(!other[0].contains("secret"), "{}", other[0]);
+    assert!(
+        !other_requests[0].contains("secret"),
+        "{}",
+        other_requests[0]
+    );
     for header in harmless.iter().chain(&["user-agent: spdy/"]) {
-        assert!(other[0].contains(header), "{header}: {}", other[0]);
+        assert!(
+            other_requests[0].contains(header),
+            "{header}: {}",
+            other_requests[0]
+        );
     }
 }
 
 #[test]
 fn untrusted_certificates_are_refused() {
-    let served = ServeProcess::folder(&[]);
-    let home = served.https("/");
+    let server = ServeProcess::folder(&[]);
+    let home = server.https("/");
     let without_ca = |args: &[&str]| output(Command::new(PROGRAM).arg("fetch").args(args));
     assert_eq!(without_ca(&[&home]).status.code(), Some(1));
     assert_eq!(text(&without_ca(&["--insecure", &home]).stdout), "home");
-    let wrong = format!("sha256//{}=", "A".repeat(43));
-    let output = without_ca(&["--insecure", "--pin", &wrong, &home]);
+    let wrong_pin = format!("sha256//{}=", "A".repeat(43));
+    let output = without_ca(&["--insecure", "--pin", &wrong_pin, &home]);
     let stderr = text(&output.stderr);
     assert!(
         stderr.contains("is sha256//") && stderr.contains("not pinned"),
         "{stderr}"
     );
-    let (_, shown) = stderr.split_once(" is sha256//").unwrap();
-    let pin = &format!("sha256//{}", shown.split(',').next().unwrap());
+    let (_, pins) = stderr.split_once(" is sha256//").unwrap();
+    let pin = &format!("sha256//{}", pins.split(',').next().unwrap());
     assert_eq!(
         text(&without_ca(&["--insecure", "--pin", pin, &home]).stdout),
         "home"
@@ -388,52 +396,52 @@ fn untrusted_certificates_are_refused() {
 }
 
 #[test]
-fn requests_are_what_was_asked_for() {
-    let served = ServeProcess::folder(&[]);
-    let output = served.fetch(&["-H", "Range: bytes=1-2", &served.http("/")]);
+fn requests_follow_the_options() {
+    let server = ServeProcess::folder(&[]);
+    let output = server.fetch(&["-H", "Range: bytes=1-2", &server.http("/")]);
     assert_eq!(text(&output.stdout), "om");
-    let output = served.fetch(&["--data", "x=1", &served.http("/")]);
+    let output = server.fetch(&["--data", "x=1", &server.http("/")]);
     assert_eq!(text(&output.stdout), "405 Method Not Allowed\n");
-    let head = text(&served.fetch(&["-I", &served.http("/big")]).stdout);
+    let head = text(&server.fetch(&["-I", &server.http("/big")]).stdout);
     assert!(
         head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("content-length: 1000000\r\n"),
         "{head}"
     );
-    let resolve = format!("other.name:{}:127.0.0.1", served.plain);
-    let url = format!("http://other.name:{}/", served.plain);
+    let resolve = format!("other.name:{}:127.0.0.1", server.plain);
+    let url = format!("http://other.name:{}/", server.plain);
     assert_eq!(
-        text(&served.fetch(&["--resolve", &resolve, &url]).stdout),
+        text(&server.fetch(&["--resolve", &resolve, &url]).stdout),
         "home"
     );
 }
 
 #[test]
-fn a_recorded_page_answers_by_host_and_by_address() {
-    let served = ServeProcess::start(|_| "portal".to_owned(), &["--per-host"]);
+fn a_recorded_page_is_served_by_host_and_by_address() {
+    let server = ServeProcess::start(|_| "portal".to_owned(), &["--per-host"]);
     let json = |output: Output| -> serde_json::Value {
         serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap()
     };
-    let page = json(served.fetch(&["--json", &served.http("/")]));
+    let page = json(server.fetch(&["--json", &server.http("/")]));
     assert_eq!(
         page["status"], 200,
         "expected the page's host for an IP address: {page}"
     );
-    let stranger = format!("unknown.test:{}:127.0.0.1", served.plain);
-    let url = format!("http://unknown.test:{}/", served.plain);
+    let unknown_host = format!("unknown.test:{}:127.0.0.1", server.plain);
+    let url = format!("http://unknown.test:{}/", server.plain);
     assert_eq!(
-        json(served.fetch(&["--json", "--resolve", &stranger, &url]))["status"],
+        json(server.fetch(&["--json", "--resolve", &unknown_host, &url]))["status"],
         421
     );
     // The second host has an address of its own.
-    let url = format!("http://127.0.0.2:{}/", served.plain);
-    assert_eq!(json(served.fetch(&["--json", &url]))["status"], 200);
+    let url = format!("http://127.0.0.2:{}/", server.plain);
+    assert_eq!(json(server.fetch(&["--json", &url]))["status"], 200);
 }
 
 #[test]
 fn a_closed_stdout_is_no_error() {
-    let served = ServeProcess::folder(&[]);
+    let server = ServeProcess::folder(&[]);
     let mut child = Command::new(PROGRAM)
-        .args(["fetch", &served.http("/big")])
+        .args(["fetch", &server.http("/big")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -450,41 +458,41 @@ fn a_closed_stdout_is_no_error() {
 #[cfg(unix)]
 #[test]
 fn a_stopped_server_exits_0() {
-    let mut served = ServeProcess::folder(&[]);
-    let asked = Command::new("kill")
-        .args(["-TERM", &served.child.id().to_string()])
+    let mut server = ServeProcess::folder(&[]);
+    let status = Command::new("kill")
+        .args(["-TERM", &server.child.id().to_string()])
         .status();
-    assert!(asked.unwrap().success());
-    assert_eq!(ended(&mut served.child).code(), Some(0));
+    assert!(status.unwrap().success());
+    assert_eq!(ended(&mut server.child).code(), Some(0));
 }
 
 #[test]
 fn one_address_has_at_most_sixteen_metrics_connections() {
-    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
-    let metrics = served.metrics.as_ref().unwrap();
+    let server = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
+    let metrics = server.metrics.as_ref().unwrap();
     let mut looks: Vec<_> = (0..17)
         .map(|_| TcpStream::connect(metrics).unwrap())
         .collect();
     // All stay open until all requests are sent: a closed connection would free a slot for a waiting one.
-    let answered = looks.iter_mut().map(|look| {
-        let wrote = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let are_served = looks.iter_mut().map(|look| {
+        let result = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let mut first = [0; 1];
-        wrote.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
+        result.is_ok() && look.read(&mut first).is_ok_and(|len| len == 1)
     });
-    let answered: Vec<_> = answered.collect();
+    let are_served: Vec<_> = are_served.collect();
     assert_eq!(
-        answered.iter().filter(|is| **is).count(),
+        are_served.iter().filter(|is| **is).count(),
         16,
-        "{answered:?}"
+        "{are_served:?}"
     );
 }
 
 /// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
 #[test]
 fn metrics_are_not_served_to_the_host_of_a_web_page() {
-    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
-    let metrics = served.metrics.as_ref().unwrap();
-    for (host, want) in [
+    let server = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
+    let metrics = server.metrics.as_ref().unwrap();
+    for (host, expected) in [
         (metrics.as_str(), "200 OK"),
         ("localhost", "200 OK"),
         ("evil.test", "421 Misdirected Request"),
@@ -492,35 +500,35 @@ fn metrics_are_not_served_to_the_host_of_a_web_page() {
         let mut look = TcpStream::connect(metrics).unwrap();
         let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         look.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        look.read_to_string(&mut answer).unwrap();
+        let mut response = String::new();
+        look.read_to_string(&mut response).unwrap();
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {want}")),
-            "{host}: {answer}"
+            response.starts_with(&format!("HTTP/1.1 {expected}")),
+            "{host}: {response}"
         );
         assert_eq!(
-            answer.contains("spdy_"),
-            want == "200 OK",
-            "{host}: {answer}"
+            response.contains("spdy_"),
+            expected == "200 OK",
+            "{host}: {response}"
         );
     }
 }
 
 #[test]
 fn session_counters_are_exported_to_prometheus() {
-    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
-    for url in [served.https("/"), served.http("/nothing")] {
+    let server = ServeProcess::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
+    for url in [server.https("/"), server.http("/nothing")] {
         let protocol = ["--protocol", "spdy/3.1"];
-        served.fetch(&[&protocol[..], &[&url, "--quiet"]].concat());
+        server.fetch(&[&protocol[..], &[&url, "--quiet"]].concat());
     }
-    served.fetch(&["--protocol", "h2", &served.https("/"), "--quiet"]);
-    let metrics = served.metrics.as_ref().unwrap();
-    let told = served.fetch(&[
+    server.fetch(&["--protocol", "h2", &server.https("/"), "--quiet"]);
+    let metrics = server.metrics.as_ref().unwrap();
+    let output = server.fetch(&[
         "--protocol",
         "http/1.1",
         &format!("http://{metrics}/metrics"),
     ]);
-    let told = text(&told.stdout);
+    let metrics_text = text(&output.stdout);
     for line in [
         "# TYPE spdy_sessions counter",
         "spdy_sessions_total{role=\"server\",version=\"3.1\"} 1",
@@ -534,11 +542,16 @@ fn session_counters_are_exported_to_prometheus() {
         "spdy_ping_round_trip_seconds_bucket{le=\"+Inf\",role=\"server\"} 0",
         "# EOF",
     ] {
-        assert!(told.lines().any(|told| told == line), "{line}\nin\n{told}");
+        assert!(
+            metrics_text
+                .lines()
+                .any(|metrics_line| metrics_line == line),
+            "{line}\nin\n{metrics_text}"
+        );
     }
     assert!(
-        !told.contains("role=\"client\""),
-        "unexpected client metrics:\n{told}"
+        !metrics_text.contains("role=\"client\""),
+        "unexpected client metrics:\n{metrics_text}"
     );
     let (sessions, _) = include_str!("../../../../../docs/reference/metrics.md")
         .split_once("`spdy accelerate` exports")
@@ -547,7 +560,7 @@ fn session_counters_are_exported_to_prometheus() {
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(name, _)| name.trim_end_matches("_total"));
-    let families = told
+    let families = metrics_text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .map(|(name, _)| name);
@@ -556,6 +569,6 @@ fn session_counters_are_exported_to_prometheus() {
         families.collect(),
         "docs/reference/metrics.md and the exported metrics"
     );
-    let elsewhere = served.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
-    assert_eq!(text(&elsewhere.stdout), "expected /metrics\n");
+    let output = server.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
+    assert_eq!(text(&output.stdout), "expected /metrics\n");
 }

@@ -4,17 +4,17 @@ use std::process::Command;
 
 use crate::support::clients::capture::Relay;
 use crate::support::files::FILES;
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 #[test]
 fn tshark_names_the_frames_of_a_fetch() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("tshark", is_installed("tshark"));
-    let served = ServeProcess::start(&FILES.folder, &[]);
-    let relay = Relay::to(served.plain);
+    let server = ServeProcess::start(&FILES.folder, &[]);
+    let relay = Relay::to(server.plain);
     let port = relay.address.port();
     let urls = ["0", "128", "10k", "1m"].map(|name| format!("http://{}/{name}", relay.address));
     let folder = tempfile::tempdir().expect("create a folder");

@@ -40,7 +40,7 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
         let bytes = noise(len);
         let path = folder.join(name);
         // Another run may be serving the same bytes: leave them if they are there.
-        if fs::metadata(&path).map_or(true, |there| there.len() != len as u64) {
+        if fs::metadata(&path).map_or(true, |metadata| metadata.len() != len as u64) {
             let fresh = folder.join(format!("{name}.{}", std::process::id()));
             fs::write(&fresh, &bytes).expect("write the test's file");
             fs::rename(&fresh, &path).expect("rename the file");

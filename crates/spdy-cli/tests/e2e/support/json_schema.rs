@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 /// Keywords that judge nothing.
-const NOTES: [&str; 6] = [
+const ANNOTATIONS: [&str; 6] = [
     "$schema",
     "$defs",
     "title",
@@ -25,46 +25,46 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn fault(&self, schema: &Value, value: &Value, at: &str) -> Option<String> {
         let keywords = schema.as_object().expect("a schema is an object");
-        let judged = |(keyword, wanted): (&String, &Value)| {
+        let judged = |(keyword, constraint): (&String, &Value)| {
             let is_good = match keyword.as_str() {
-                keyword if NOTES.contains(&keyword) => true,
-                "type" => has_type(wanted, value),
-                "const" => wanted == value,
-                "enum" => list(wanted).contains(value),
+                keyword if ANNOTATIONS.contains(&keyword) => true,
+                "type" => has_type(constraint, value),
+                "const" => constraint == value,
+                "enum" => list(constraint).contains(value),
                 "minimum" => value
                     .as_f64()
-                    .is_none_or(|value| Some(value) >= wanted.as_f64()),
+                    .is_none_or(|value| Some(value) >= constraint.as_f64()),
                 "maximum" => value
                     .as_f64()
-                    .is_none_or(|value| Some(value) <= wanted.as_f64()),
+                    .is_none_or(|value| Some(value) <= constraint.as_f64()),
                 "required" => {
-                    let keys = list(wanted).iter().filter_map(Value::as_str);
+                    let keys = list(constraint).iter().filter_map(Value::as_str);
                     let object = value.as_object();
                     let mut missing =
-                        keys.filter(|key| object.is_some_and(|it| !it.contains_key(*key)));
+                        keys.filter(|key| object.is_some_and(|object| !object.contains_key(*key)));
                     missing.next().is_none()
                 }
-                "anyOf" => list(wanted)
+                "anyOf" => list(constraint)
                     .iter()
-                    .any(|it| self.fault(it, value, at).is_none()),
+                    .any(|schema| self.fault(schema, value, at).is_none()),
                 "oneOf" => {
-                    let good = list(wanted)
+                    let matching = list(constraint)
                         .iter()
-                        .filter(|it| self.fault(it, value, at).is_none());
-                    good.count() == 1
+                        .filter(|schema| self.fault(schema, value, at).is_none());
+                    matching.count() == 1
                 }
-                "$ref" => return self.fault(self.definition(wanted), value, at),
+                "$ref" => return self.fault(self.definition(constraint), value, at),
                 "items" => {
                     let mut items = value.as_array().into_iter().flatten();
-                    return items.find_map(|item| self.fault(wanted, item, at));
+                    return items.find_map(|item| self.fault(constraint, item, at));
                 }
                 "properties" => {
-                    let mut properties = object(wanted).iter();
+                    let mut properties = object(constraint).iter();
                     return properties.find_map(|(key, schema)| {
                         self.fault(schema, value.get(key)?, &format!("{at}/{key}"))
                     });
                 }
-                "additionalProperties" => return self.unlisted(keywords, wanted, value, at),
+                "additionalProperties" => return self.unlisted(keywords, constraint, value, at),
                 unknown => panic!("unsupported schema keyword {unknown}"),
             };
             (!is_good).then(|| format!("{at}: {keyword}"))
@@ -75,17 +75,17 @@ impl Checker<'_> {
     fn unlisted(
         &self,
         keywords: &Map<String, Value>,
-        wanted: &Value,
+        constraint: &Value,
         value: &Value,
         at: &str,
     ) -> Option<String> {
         let listed = keywords.get("properties").map(object);
-        let mut others = value.as_object()?.iter();
-        others.find_map(|(key, value)| {
+        let mut entries = value.as_object()?.iter();
+        entries.find_map(|(key, value)| {
             if listed.is_some_and(|listed| listed.contains_key(key)) {
                 return None;
             }
-            match wanted {
+            match constraint {
                 Value::Bool(true) => None,
                 Value::Bool(false) => Some(format!("{at}/{key}: additionalProperties")),
                 schema => self.fault(schema, value, &format!("{at}/{key}")),
@@ -110,7 +110,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("a list")
 }
 
-fn has_type(wanted: &Value, value: &Value) -> bool {
+fn has_type(expected: &Value, value: &Value) -> bool {
     let is_of = |name: &Value| match name.as_str().expect("the name of a type") {
         "object" => value.is_object(),
         "array" => value.is_array(),
@@ -121,7 +121,7 @@ fn has_type(wanted: &Value, value: &Value) -> bool {
         "null" => value.is_null(),
         other => panic!("unknown type {other}"),
     };
-    match wanted {
+    match expected {
         Value::Array(names) => names.iter().any(is_of),
         name => is_of(name),
     }

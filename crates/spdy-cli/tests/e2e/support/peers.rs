@@ -53,15 +53,15 @@ struct PortMessage {
     port: u16,
 }
 
-/// Whether tests with peers are wanted. They are, unless SPDY_SKIP_PEERS says otherwise.
-pub(crate) fn wanted() -> bool {
+/// True if tests with peers are enabled: unless SPDY_SKIP_PEERS is set.
+pub(crate) fn peers_enabled() -> bool {
     std::env::var_os("SPDY_SKIP_PEERS").is_none_or(|value| value.is_empty())
 }
 
-/// Fails with the command that installs `what`, unless `there`.
-pub(crate) fn require(what: &str, there: bool) {
+/// Fails with the command that installs `what`, unless `is_present`.
+pub(crate) fn require(what: &str, is_present: bool) {
     assert!(
-        there,
+        is_present,
         "{what} is missing; install the peers with `scripts/setup-peers`, or skip them with SPDY_SKIP_PEERS=1"
     );
 }
@@ -88,13 +88,13 @@ impl Peer {
                 .arg("--key")
                 .arg(&CERTIFICATE.key);
         }
-        let (running, port) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+        let (process, port) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             serde_json::from_str::<PortMessage>(line)
                 .ok()
                 .map(|listening| listening.port)
         });
         (
-            running,
+            process,
             format!("http{}://127.0.0.1:{port}", if secure { "s" } else { "" }),
         )
     }
@@ -109,11 +109,11 @@ impl Peer {
             .args(options)
             .args(urls);
         let output = output(&mut command);
-        let said = String::from_utf8_lossy(&output.stdout);
-        let last = said.lines().last().unwrap_or_default();
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        let last = stdout.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| {
             panic!(
-                "{self:?} printed {said:?}, {error}\nstderr: {}",
+                "{self:?} printed {stdout:?}, {error}\nstderr: {}",
                 String::from_utf8_lossy(&output.stderr)
             )
         })

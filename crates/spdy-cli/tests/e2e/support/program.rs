@@ -94,7 +94,7 @@ impl RunningProgram {
     }
 
     /// Waits until it has ended by itself, in order.
-    pub(crate) fn ended(&mut self) {
+    pub(crate) fn wait_for_exit(&mut self) {
         let status = patience::ended(&mut self.child);
         assert!(status.success(), "{status}: {:#?}", self.lines());
     }
@@ -106,23 +106,25 @@ impl RunningProgram {
 
     /// The first line with `words`, once it is printed.
     pub(crate) fn line_with(&self, words: &str) -> String {
-        self.line_where(words, |said| said.iter().find(|line| line.contains(words)))
+        self.line_where(words, |lines| {
+            lines.iter().find(|line| line.contains(words))
+        })
     }
 
     /// The line of this number, the first is 0, once it is printed.
     pub(crate) fn line(&self, number: usize) -> String {
-        self.line_where(&format!("line {number}"), |said| said.get(number))
+        self.line_where(&format!("line {number}"), |lines| lines.get(number))
     }
 
     fn line_where(&self, what: &str, find: impl Fn(&[String]) -> Option<&String>) -> String {
-        let began = Instant::now();
+        let start = Instant::now();
         loop {
             {
-                let said = self.lines.lock().expect("no thread panicked");
-                if let Some(line) = find(&said) {
+                let lines = self.lines.lock().expect("no thread panicked");
+                if let Some(line) = find(&lines) {
                     return line.clone();
                 }
-                assert!(began.elapsed() < READY_WITHIN, "no {what:?} in {said:#?}");
+                assert!(start.elapsed() < READY_WITHIN, "no {what:?} in {lines:#?}");
             }
             thread::park_timeout(patience::POLL_INTERVAL);
         }
@@ -156,30 +158,33 @@ impl RunningProgram {
             ReadyOn::Stdout => Box::new(child.stdout.take().expect("a pipe")),
             ReadyOn::Stderr => Box::new(child.stderr.take().expect("a pipe")),
         };
-        let said = Arc::<Mutex<Vec<String>>>::default();
-        let heard = said.clone();
-        let running = Self { child, lines: said };
+        let all_lines = Arc::<Mutex<Vec<String>>>::default();
+        let shared_lines = all_lines.clone();
+        let process = Self {
+            child,
+            lines: all_lines,
+        };
         let (sender, receiver) = mpsc::channel();
         // Reads to the end, long after readiness: a full pipe would stop the program.
         thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
-                let mut said = heard.lock().expect("no thread panicked");
-                if said.len() < MAX_LINES {
-                    said.push(line.clone());
+                let mut all_lines = shared_lines.lock().expect("no thread panicked");
+                if all_lines.len() < MAX_LINES {
+                    all_lines.push(line.clone());
                 }
-                drop(said);
+                drop(all_lines);
                 let _ = sender.send(line);
             }
         });
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         loop {
             let Ok(line) = receiver.recv_timeout(READY_WITHIN) else {
-                panic!("{command:?} did not get ready; its output: {said:#?}");
+                panic!("{command:?} did not get ready; its output: {output:#?}");
             };
-            if let Some(found) = ready(&line) {
-                return (running, found);
+            if let Some(value) = ready(&line) {
+                return (process, value);
             }
-            said.push(line);
+            output.push(line);
         }
     }
 }
@@ -195,27 +200,27 @@ pub(crate) enum ReadyOn {
 
 /// `spdy serve`, with a plain and a TLS listener on free ports.
 pub(crate) struct ServeProcess {
-    _running: RunningProgram,
+    _process: RunningProgram,
     pub(crate) plain: SocketAddr,
     pub(crate) tls: SocketAddr,
 }
 
 impl ServeProcess {
     /// Serves `what`, a replica or a folder.
-    pub(crate) fn start(what: &Path, more: &[&str]) -> Self {
+    pub(crate) fn start(what: &Path, options: &[&str]) -> Self {
         let mut command = spdy(&["serve"]);
         command
             .arg(what)
             .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
-            .args(more);
+            .args(options);
         let (mut plain, mut tls) = (None, None);
-        let (running, (plain, tls)) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
+        let (process, (plain, tls)) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
             plain = plain.or_else(|| address_after(line, "http://"));
             tls = tls.or_else(|| address_after(line, "https://"));
             plain.zip(tls)
         });
         Self {
-            _running: running,
+            _process: process,
             plain,
             tls,
         }

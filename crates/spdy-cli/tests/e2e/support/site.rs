@@ -54,7 +54,7 @@ impl Site {
         });
         let pushes = Arc::new(Mutex::new(Vec::new()));
         let ends = Arc::clone(&pushes);
-        let handler = Arc::new(move |request| answer(request, Arc::clone(&ends)));
+        let handler = Arc::new(move |request| respond(request, Arc::clone(&ends)));
         let _within = runtime.enter();
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("a free port on loopback");
         let address = listener.address();
@@ -91,13 +91,13 @@ impl Site {
 
     /// The pushes that have ended, by path.
     pub(crate) fn pushes(&self) -> Vec<PushEnd> {
-        let mut ended = self.pushes.lock().expect("no thread panicked").clone();
-        ended.sort();
-        ended
+        let mut pushes = self.pushes.lock().expect("no thread panicked").clone();
+        pushes.sort();
+        pushes
     }
 }
 
-async fn answer(request: Request<Body>, pushes: Arc<Mutex<Vec<PushEnd>>>) -> Response<Body> {
+async fn respond(request: Request<Body>, pushes: Arc<Mutex<Vec<PushEnd>>>) -> Response<Body> {
     let (head, body) = request.into_parts();
     if head.method == Method::POST {
         let Ok(body) = body.collect().await else {
@@ -141,13 +141,13 @@ async fn push(head: &http::request::Parts, name: &str) -> Result<(), String> {
         .push(&promise, Priority::HIGHEST)
         .map_err(|error| error.to_string())?;
     let body = file(name).expect("a request for a known URL");
-    let sent = responder.respond(Response::new(Body::full(body))).await;
-    sent.map_err(|error| error.to_string())
+    let result = responder.respond(Response::new(Body::full(body))).await;
+    result.map_err(|error| error.to_string())
 }
 
 fn file(name: &str) -> Option<Bytes> {
-    let known = FILES.files.iter().any(|file| file.name == name);
-    known.then(|| {
+    let exists = FILES.files.iter().any(|file| file.name == name);
+    exists.then(|| {
         let bytes = std::fs::read(FILES.folder.join(name)).expect("the files exist");
         Bytes::from(bytes)
     })

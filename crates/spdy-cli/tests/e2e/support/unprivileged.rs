@@ -15,9 +15,9 @@ pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
     let open = Permissions::from_mode(0o755);
     std::fs::set_permissions(folder, open).expect("set the permissions");
     let program = folder.join("spdy");
-    let built = env!("CARGO_BIN_EXE_spdy");
+    let binary = env!("CARGO_BIN_EXE_spdy");
     if !program.exists() {
-        std::fs::copy(built, &program).expect("enough space");
+        std::fs::copy(binary, &program).expect("enough space");
         let for_all = Permissions::from_mode(0o755);
         std::fs::set_permissions(&program, for_all).expect("set the permissions");
     }

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use crate::accelerate::abuse::proxied_urls::Canary;
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::raw_client::RawResponse;
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
 
 const SITE: &str = "www.site.test";
 const SECOND: &str = "www.second.test";
@@ -17,22 +19,26 @@ const AS_IMAGE: &str =
     "Sec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: cross-site\r\n";
 
 /// Both sites have this page. One of its images is at a name that leads to the canary.
-fn answer(asked: &OriginRequest, places: &OriginAddresses, canary: SocketAddr) -> Vec<Step> {
-    match (asked.host, asked.target.as_str()) {
+fn respond(request: &OriginRequest, places: &OriginAddresses, canary: SocketAddr) -> Vec<Step> {
+    match (request.host, request.target.as_str()) {
         (SITE, "/") => {
             let page = format!(
                 "<img src='{}/a.png'><img src='http://rebound.test:{}/a.png'>",
                 places.origin(PICTURES),
                 canary.port()
             );
-            whole("200 OK\r\nContent-Type: text/html\r\n", page.as_bytes())
+            complete_response("200 OK\r\nContent-Type: text/html\r\n", page.as_bytes())
         }
-        (PICTURES, "/a.png") => whole("200 OK\r\nContent-Type: image/png\r\n", b"a picture"),
+        (PICTURES, "/a.png") => {
+            complete_response("200 OK\r\nContent-Type: image/png\r\n", b"a picture")
+        }
         (PICTURES, "/to-canary") => {
-            whole(&format!("302 Found\r\nLocation: http://{canary}/\r\n"), b"")
+            complete_response(&format!("302 Found\r\nLocation: http://{canary}/\r\n"), b"")
         }
-        (PICTURES, "/page") => whole("200 OK\r\nContent-Type: text/html\r\n", b"<p>hello"),
-        _ => whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
+        (PICTURES, "/page") => {
+            complete_response("200 OK\r\nContent-Type: text/html\r\n", b"<p>hello")
+        }
+        _ => complete_response("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
     }
 }
 
@@ -51,10 +57,15 @@ struct Setup {
 impl Setup {
     fn set() -> Self {
         let canary = Canary::start();
-        let told = canary.address;
+        let canary_address = canary.address;
         let hosts = [(SITE, "http"), (PICTURES, "http")];
-        let origins = Origins::start(&hosts, move |asked, places| answer(asked, places, told));
-        let (port, cage) = (origins.places.address(PICTURES).port(), told.port());
+        let origins = Origins::start(&hosts, move |request, places| {
+            respond(request, places, canary_address)
+        });
+        let (port, canary_port) = (
+            origins.places.address(PICTURES).port(),
+            canary_address.port(),
+        );
         let folder = tempfile::tempdir().expect("create a folder");
         let secret = folder.path().join("secret");
         std::fs::write(&secret, [b'x'; 32]).expect("write the file");
@@ -63,22 +74,25 @@ impl Setup {
                 "[[site.rewrite.hosts]]\nhost = '{host}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n"
             )
         };
-        let hosts = [format!("{PICTURES}:{port}"), format!("rebound.test:{cage}")];
+        let hosts = [
+            format!("{PICTURES}:{port}"),
+            format!("rebound.test:{canary_port}"),
+        ];
         let rewrite = format!(
             "[site.rewrite]\nnames_under = '{ZONE}'\n{}",
             hosts.map(|host| named(&host)).concat()
         );
-        let own = origins.places.origin(SITE);
+        let site_origin = origins.places.origin(SITE);
         let program = AcceleratedSite::start(
             &origins,
             &Setting {
                 // The host is asked for what is asked for here, and nothing else.
                 top: &format!("secret_file = {secret:?}\n[learn]\nprefetch = false"),
                 site: &format!(
-                    "{rewrite}[[site]]\nnames = ['{SECOND}']\norigin = '{own}'\naddress = '127.0.0.1'\n{rewrite}"
+                    "{rewrite}[[site]]\nnames = ['{SECOND}']\norigin = '{site_origin}'\naddress = '127.0.0.1'\n{rewrite}"
                 ),
                 upstream: &format!(
-                    "allow_addresses = ['127.0.0.2/32']\nallow_ports = [{port}, {cage}]\n\
+                    "allow_addresses = ['127.0.0.2/32']\nallow_ports = [{port}, {canary_port}]\n\
                      resolve = {{ '{PICTURES}' = '127.0.0.2', 'rebound.test' = '127.0.0.99' }}"
                 ),
                 ..Setting::default()
@@ -98,13 +112,13 @@ impl Setup {
 
     /// What becomes of `message`, and how often the pictures' host was asked.
     fn exchange(&self, message: &str) -> (RawResponse, usize) {
-        let asked = |scene: &Self| {
-            let asked = scene.origins.requests().into_iter();
-            asked.filter(|asked| asked.host == PICTURES).count()
+        let count_requests = |setup: &Self| {
+            let requests = setup.origins.requests().into_iter();
+            requests.filter(|request| request.host == PICTURES).count()
         };
-        let before = asked(self);
-        let got = self.program.exchange(message.as_bytes());
-        (got, asked(self) - before)
+        let requests_before = count_requests(self);
+        let response = self.program.exchange(message.as_bytes());
+        (response, count_requests(self) - requests_before)
     }
 }
 
@@ -119,8 +133,8 @@ fn names_in(page: &str) -> [String; 2] {
 
 #[test]
 fn aliases_accept_only_requests_that_a_page_would_make() {
-    let scene = Setup::set();
-    let (name, second) = (&scene.name, &scene.of_second);
+    let setup = Setup::set();
+    let (name, second) = (&setup.name, &setup.of_second);
     assert_ne!(name, second);
     let get = |host: &str, target: &str, fields: &str| {
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{fields}{CLOSE}")
@@ -262,14 +276,14 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
     ] {
-        let (got, asked) = scene.exchange(&message);
+        let (response, forwarded_requests) = setup.exchange(&message);
         assert!(
-            statuses.contains(&got.status),
+            statuses.contains(&response.status),
             "{what}: expected {statuses:?}, found {:?} {}",
-            got.head,
-            got.text()
+            response.head,
+            response.text()
         );
-        assert_eq!(asked, 0, "{what}: its host got a request");
+        assert_eq!(forwarded_requests, 0, "{what}: its host got a request");
     }
     let in_full = format!("http://{name}/a.png");
     for (host, target) in [
@@ -278,31 +292,39 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
         (format!("{name}:1"), "/a.png"),
         (SITE.to_owned(), &in_full),
     ] {
-        let (got, _) = scene.exchange(&get(&host, target, AS_IMAGE));
+        let (response, _) = setup.exchange(&get(&host, target, AS_IMAGE));
         assert_eq!(
-            (got.status, got.text()),
+            (response.status, response.text()),
             (200, "a picture".to_owned()),
             "{host}"
         );
     }
-    assert_eq!(scene.canary.connections(), 0);
+    assert_eq!(setup.canary.connections(), 0);
 }
 
 #[test]
 fn an_aliased_host_cannot_redirect_the_accelerator() {
-    let scene = Setup::set();
-    let name = &scene.name;
-    let nobody = scene.program.get(name, "/to-canary", "");
-    assert_eq!(nobody.status, 404, "an open redirect: {}", nobody.head);
-    let page = scene.program.get(name, "/to-canary", AS_IMAGE);
-    let to = format!("http://{}/", scene.canary.address);
+    let setup = Setup::set();
+    let name = &setup.name;
+    let response = setup.program.get(name, "/to-canary", "");
+    assert_eq!(response.status, 404, "an open redirect: {}", response.head);
+    let page = setup.program.get(name, "/to-canary", AS_IMAGE);
+    let to = format!("http://{}/", setup.canary.address);
     assert_eq!((page.status, page.field("location")), (302, Some(to)));
     for fields in ["", AS_IMAGE] {
-        let got = scene.program.get(name, "/page", fields);
-        assert_eq!((got.status, got.text()), (404, String::new()), "a page");
-        let got = scene.program.get(&scene.rebound, "/a.png", fields);
-        assert_eq!(got.status, 502, "{}", got.head);
-        assert!(!got.text().contains("127.0.0.99"), "{}", got.text());
+        let response = setup.program.get(name, "/page", fields);
+        assert_eq!(
+            (response.status, response.text()),
+            (404, String::new()),
+            "a page"
+        );
+        let response = setup.program.get(&setup.rebound, "/a.png", fields);
+        assert_eq!(response.status, 502, "{}", response.head);
+        assert!(
+            !response.text().contains("127.0.0.99"),
+            "{}",
+            response.text()
+        );
     }
-    assert_eq!(scene.canary.connections(), 0);
+    assert_eq!(setup.canary.connections(), 0);
 }

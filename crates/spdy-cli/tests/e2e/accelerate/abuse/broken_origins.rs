@@ -7,7 +7,7 @@ use std::thread;
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::raw_client::RawResponse;
-use crate::support::origins::scripted::{OriginRequest, Origins, Step, whole};
+use crate::support::origins::scripted::{OriginRequest, Origins, Step, complete_response};
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
@@ -28,7 +28,7 @@ fn gzip(text: &[u8], repeats: usize) -> Vec<u8> {
 /// Twice as much text as is taken of any page, in 128 KiB.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&[b' '; MIB], 128));
 
-fn sent(text: &str) -> Step {
+fn send_text(text: &str) -> Step {
     Step::Send(text.as_bytes().to_vec())
 }
 
@@ -36,27 +36,27 @@ const CSS: &str = "Content-Type: text/css\r\nCache-Control: max-age=600\r\n";
 const HTML: &str = "Content-Type: text/html\r\nCache-Control: max-age=600\r\n";
 const PNG: &str = "Content-Type: image/png\r\nCache-Control: max-age=600\r\n";
 
-fn answer(asked: &OriginRequest) -> Vec<Step> {
+fn respond(request: &OriginRequest) -> Vec<Step> {
     let cut = |kind: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\n{kind}Content-Length: 1000\r\n\r\n");
         vec![Step::Send([head.as_bytes(), body].concat()), Step::Close]
     };
     let coded = |kind: &str, body: &[u8]| {
-        whole(&format!("200 OK\r\n{kind}Content-Encoding: gzip\r\n"), body)
+        complete_response(&format!("200 OK\r\n{kind}Content-Encoding: gzip\r\n"), body)
     };
-    match asked.target.as_str() {
-        "/good" => whole(&format!("200 OK\r\n{HTML}"), b"<p>good"),
+    match request.target.as_str() {
+        "/good" => complete_response(&format!("200 OK\r\n{HTML}"), b"<p>good"),
         "/stalls" => vec![Step::Stall],
-        "/stalls-in-head" => vec![sent("HTTP/1.1 200 OK\r\nContent-Ty"), Step::Stall],
+        "/stalls-in-head" => vec![send_text("HTTP/1.1 200 OK\r\nContent-Ty"), Step::Stall],
         "/stalls-in-body" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 1000\r\n\r\nhalf"
             )),
             Step::Stall,
         ],
         "/resets" => vec![Step::Reset],
         "/resets-in-body" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 1000\r\n\r\nhalf"
             )),
             Step::Reset,
@@ -66,79 +66,79 @@ fn answer(asked: &OriginRequest) -> Vec<Step> {
         "/too-short-page" => cut(HTML, b"<p>half"),
         "/too-short-sheet" => cut(CSS, b"p { color: red } /* half"),
         "/too-long" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 4\r\n\r\n"
             )),
-            sent("goodHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"),
+            send_text("goodHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"),
         ],
         "/chunks-cut" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
             )),
             Step::Close,
         ],
         "/chunks-wrong" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n"
             )),
             Step::Close,
         ],
         "/two-lengths" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 4\r\nContent-Length: 8\r\n\r\ngoodgood"
             )),
             Step::Close,
         ],
         "/length-and-chunks" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
             )),
             Step::Close,
         ],
         "/no-length" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\nConnection: close\r\n{PNG}\r\nto the end"
             )),
             Step::Close,
         ],
         "/garbage" => vec![
-            sent("\u{1}\u{2}\u{3} this is no HTTP at all\r\n\r\n"),
+            send_text("\u{1}\u{2}\u{3} this is no HTTP at all\r\n\r\n"),
             Step::Close,
         ],
-        "/another-protocol" => vec![sent("SSH-2.0-OpenSSH_9.2\r\n"), Step::Close],
+        "/another-protocol" => vec![send_text("SSH-2.0-OpenSSH_9.2\r\n"), Step::Close],
         "/status-of-tomorrow" => vec![
-            sent("HTTP/1.1 99 What\r\nContent-Length: 0\r\n\r\n"),
+            send_text("HTTP/1.1 99 What\r\nContent-Length: 0\r\n\r\n"),
             Step::Close,
         ],
         "/switches" => vec![
-            sent("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+            send_text("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
             Step::Close,
         ],
         "/early-for-ever" => vec![Step::Forever(
             b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".to_vec(),
         )],
         "/endless-head" => vec![
-            sent("HTTP/1.1 200 OK\r\n"),
+            send_text("HTTP/1.1 200 OK\r\n"),
             Step::Forever(b"X-Field: and so on\r\n".repeat(500)),
         ],
         "/endless-field" => vec![
-            sent("HTTP/1.1 200 OK\r\nX-Field: "),
+            send_text("HTTP/1.1 200 OK\r\nX-Field: "),
             Step::Forever(vec![b'a'; 16 << 10]),
         ],
         "/endless" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{PNG}Transfer-Encoding: chunked\r\n\r\n"
             )),
             Step::Forever([&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat()),
         ],
         "/endless-sheet" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{CSS}Transfer-Encoding: chunked\r\n\r\n"
             )),
             Step::Forever([&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat()),
         ],
         "/endless-tag" => vec![
-            sent(&format!(
+            send_text(&format!(
                 "HTTP/1.1 200 OK\r\n{HTML}Transfer-Encoding: chunked\r\n\r\n7\r\n<img a=\r\n"
             )),
             Step::Forever([&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat()),
@@ -162,12 +162,14 @@ fn answer(asked: &OriginRequest) -> Vec<Step> {
             coded_text[len - 6] ^= 1;
             coded(CSS, &coded_text)
         }
-        _ => whole("404 Not Found\r\n", b""),
+        _ => complete_response("404 Not Found\r\n", b""),
     }
 }
 
 fn setup() -> (Origins, AcceleratedSite) {
-    let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, _| answer(asked));
+    let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |request, _| {
+        respond(request)
+    });
     let cdn = origins.places.address(CDN).port();
     let setting = Setting {
         // The port that the host is listed with is one that origins may have.
@@ -182,43 +184,47 @@ fn setup() -> (Origins, AcceleratedSite) {
 
 /// It goes on serving.
 fn assert_healthy(program: &AcceleratedSite) {
-    let got = program.get(SITE, "/good", "");
+    let response = program.get(SITE, "/good", "");
     assert_eq!(
-        (got.status, got.text()),
+        (response.status, response.text()),
         (200, "<p>good".to_owned()),
         "{}",
-        got.head
+        response.head
     );
 }
 
 /// It never had a whole answer, and says so: by its status, or by breaking off what had begun.
-fn assert_reports_failure(target: &str, got: &RawResponse, statuses: &[u16]) {
-    if got.status == 200 {
+fn assert_reports_failure(target: &str, response: &RawResponse, statuses: &[u16]) {
+    if response.status == 200 {
         assert!(
             statuses.contains(&200),
             "{target}: {} {}",
-            got.head,
-            got.text()
+            response.head,
+            response.text()
         );
         assert!(
-            !got.is_whole,
+            !response.is_whole,
             "{target}: half a body was sent as a complete one: {} {}",
-            got.head,
-            got.text()
+            response.head,
+            response.text()
         );
         return;
     }
     assert!(
-        statuses.contains(&got.status),
+        statuses.contains(&response.status),
         "{target}: expected {statuses:?}, found {:?}",
-        got.head
+        response.head
     );
-    let why = got.field("proxy-status").unwrap_or_default();
-    assert!(why.starts_with("spdy; error="), "{target}: {}", got.head);
+    let proxy_status = response.field("proxy-status").unwrap_or_default();
     assert!(
-        got.text().starts_with("the origin "),
+        proxy_status.starts_with("spdy; error="),
         "{target}: {}",
-        got.text()
+        response.head
+    );
+    assert!(
+        response.text().starts_with("the origin "),
+        "{target}: {}",
+        response.text()
     );
 }
 
@@ -265,27 +271,27 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
             let (origins, program) = (&origins, &program);
             scope.spawn(move || {
                 for round in 0..2 {
-                    let asked = || {
+                    let count_requests = || {
                         origins
                             .requests()
                             .iter()
-                            .filter(|asked| asked.host == *host && asked.target == target)
+                            .filter(|request| request.host == *host && request.target == target)
                             .count()
                     };
-                    let before = asked();
-                    let got = program.get(SITE, &format!("{prefix}{target}"), "");
-                    assert_reports_failure(&format!("{host}{target}"), &got, statuses);
+                    let requests_before = count_requests();
+                    let response = program.get(SITE, &format!("{prefix}{target}"), "");
+                    assert_reports_failure(&format!("{host}{target}"), &response, statuses);
                     // That another host was of no avail is remembered for a while.
-                    let is_dead = *host == CDN && got.head.contains("detail=negative");
+                    let is_dead = *host == CDN && response.head.contains("detail=negative");
                     assert!(
-                        asked() > before || (round > 0 && is_dead),
+                        count_requests() > requests_before || (round > 0 && is_dead),
                         "{host}{target}: round {round} was a cache hit: {}",
-                        got.head
+                        response.head
                     );
                     assert!(
-                        !got.text().contains("wrong"),
+                        !response.text().contains("wrong"),
                         "{host}{target}: {}",
-                        got.text()
+                        response.text()
                     );
                 }
             });
@@ -297,19 +303,19 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
 #[test]
 fn bytes_after_a_response_are_discarded() {
     let (origins, program) = setup();
-    let got = program.get(SITE, "/too-long", "");
+    let response = program.get(SITE, "/too-long", "");
     assert_eq!(
-        (got.status, got.text()),
+        (response.status, response.text()),
         (200, "good".to_owned()),
         "{}",
-        got.head
+        response.head
     );
     for _ in 0..3 {
         assert_healthy(&program);
         assert_eq!(program.get(SITE, "/gone", "").status, 404);
     }
-    let again = program.get(SITE, "/too-long", "");
-    assert_eq!(again.text(), "good", "{}", again.head);
+    let second_response = program.get(SITE, "/too-long", "");
+    assert_eq!(second_response.text(), "good", "{}", second_response.head);
     let to_the_end = program.get(SITE, "/no-length", "");
     assert_eq!(to_the_end.text(), "to the end");
     assert!(
@@ -323,7 +329,7 @@ fn endless_responses_are_cut_off_within_memory_limits() {
     let (_origins, program) = setup();
     assert_healthy(&program);
     LazyLock::force(&BOMB);
-    let before = program.memory();
+    let memory_before = program.memory();
     for _ in 0..2 {
         for (target, statuses) in [
             ("/endless-head", &[502, 504][..]),
@@ -334,28 +340,39 @@ fn endless_responses_are_cut_off_within_memory_limits() {
         }
         for target in ["/endless-sheet", "/bomb.css", "/bomb.html"] {
             for _ in 0..2 {
-                let got = program.get(SITE, target, "Accept-Encoding: gzip\r\n");
-                assert_reports_failure(target, &got, &[200, 502]);
+                let response = program.get(SITE, target, "Accept-Encoding: gzip\r\n");
+                assert_reports_failure(target, &response, &[200, 502]);
             }
         }
         // These are streamed: the client reads as much as it wants, and disconnects.
         for target in ["/endless", "/endless-tag"] {
             let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\n\r\n");
-            let got = program.begin(request.as_bytes()).end(64 * MIB);
-            assert_eq!((got.status, got.is_whole), (200, false), "{target}");
+            let response = program.begin(request.as_bytes()).end(64 * MIB);
+            assert_eq!(
+                (response.status, response.is_whole),
+                (200, false),
+                "{target}"
+            );
             assert!(
-                got.body.len() > 60 * MIB,
+                response.body.len() > 60 * MIB,
                 "{target}: {} bytes",
-                got.body.len()
+                response.body.len()
             );
         }
     }
     // What is not looked into is not unpacked.
-    let got = program.get(SITE, "/bomb.png", "Accept-Encoding: gzip\r\n");
-    assert!(got.is_whole && got.body.len() < MIB, "{}", got.head);
+    let response = program.get(SITE, "/bomb.png", "Accept-Encoding: gzip\r\n");
+    assert!(
+        response.is_whole && response.body.len() < MIB,
+        "{}",
+        response.head
+    );
     assert_healthy(&program);
-    if let (Some(before), Some(after)) = (before, program.memory()) {
-        let growth = after.saturating_sub(before);
-        assert!(growth <= MAX_GROWTH, "from {before} to {after} bytes");
+    if let (Some(memory_before), Some(memory_after)) = (memory_before, program.memory()) {
+        let growth = memory_after.saturating_sub(memory_before);
+        assert!(
+            growth <= MAX_GROWTH,
+            "from {memory_before} to {memory_after} bytes"
+        );
     }
 }

@@ -17,7 +17,7 @@ use spdy_testkit::patience::WAIT_LIMIT;
 
 use crate::accelerate::abuse::proxied_urls::{SITE, Setup, corpus, setup};
 use crate::accelerate::abuse::smuggling::{
-    AFTER, PATHS, SMUGGLED, SmugglingSetup, assert_origin_had_one_reading,
+    NEXT_REQUEST, PATHS, SMUGGLED, SmugglingSetup, assert_origin_had_one_reading,
 };
 use crate::support::clients::raw_frames::{Fields, FrameProtocol};
 
@@ -35,26 +35,31 @@ fn is_of_connections(case: &corpus::Case) -> bool {
     names.any(|name| CONNECTION_FIELDS.contains(name))
 }
 
-/// Whether a case that got `status` was handled right, by the origins' requests since `before`.
-fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usize) -> bool {
-    let asked = scene.origins.requests().split_off(before);
+/// True if a case with the response `status` was handled correctly, by the origins' requests after the first `requests_before`.
+fn is_right(
+    setup: &Setup,
+    case: &corpus::Case,
+    status: Option<u16>,
+    requests_before: usize,
+) -> bool {
+    let requests = setup.origins.requests().split_off(requests_before);
     match (case.refusal, status) {
         // HTTP itself was done with it.
-        (_, None) => asked.is_empty(),
+        (_, None) => requests.is_empty(),
         ("not-proxied", Some(404)) => {
-            asked.len() == 1 && asked[0].host == SITE && asked[0].target == case.target
+            requests.len() == 1 && requests[0].host == SITE && requests[0].target == case.target
         }
-        ("not-proxied", Some(400)) => asked.is_empty(),
-        ("method", Some(status)) => asked.is_empty() && matches!(status, 400 | 405 | 501),
-        (_, Some(status)) => asked.is_empty() && matches!(status, 400 | 404),
+        ("not-proxied", Some(400)) => requests.is_empty(),
+        ("method", Some(status)) => requests.is_empty() && matches!(status, 400 | 405 | 501),
+        (_, Some(status)) => requests.is_empty() && matches!(status, 400 | 404),
     }
 }
 
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
-    let scene = setup();
+    let setup = setup();
     let cases = corpus::cases('1');
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for framed in FrameProtocol::ALL {
         for case in &cases {
             // HTTP cuts off what follows `#`, so this is the same URL in another form.
@@ -68,31 +73,31 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
                 (":path", case.target.as_bytes()),
                 (":authority", authority),
             ];
-            let own = case.fields.iter();
-            fields.extend(own.map(|(name, value)| (*name, value.as_bytes())));
-            let before = scene.origins.requests().len();
-            let status = framed.ask(scene.program.plain(), &fields, None);
+            let case_fields = case.fields.iter();
+            fields.extend(case_fields.map(|(name, value)| (*name, value.as_bytes())));
+            let requests_before = setup.origins.requests().len();
+            let status = framed.request_status(setup.program.plain(), &fields, None);
             // To a client of HTTP/2 that is no path, and to one of HTTP/1.1 a URL.
             let is_absolute = case.name == "absolute-form" && matches!(status, Some(400 | 404));
-            if !is_right(&scene, case, status, before) && !is_absolute {
-                let asked = scene.origins.requests().split_off(before);
-                wrong.push((framed, case.name, case.refusal, status, asked));
+            if !is_right(&setup, case, status, requests_before) && !is_absolute {
+                let requests = setup.origins.requests().split_off(requests_before);
+                failures.push((framed, case.name, case.refusal, status, requests));
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    scene.assert_healthy();
+    assert!(failures.is_empty(), "{failures:#?}");
+    setup.assert_healthy();
 }
 
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_over_http3() {
-    let scene = setup();
-    let pem = scene.origins.signed.path("authority.pem");
+    let setup = setup();
+    let pem = setup.origins.signed.path("authority.pem");
     let pem = std::fs::read(pem).expect("read the certificate");
     let trust = Trust::only(certificates_from_pem(&pem, "a test's").expect("valid PEM"));
     let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
     let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
-    let (mut wrong, mut sent) = (Vec::new(), 0);
+    let (mut failures, mut cases_sent) = (Vec::new(), 0);
     runtime.block_on(async {
         let config = Config {
             protocols: vec![Protocol::Http3],
@@ -105,7 +110,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
         for case in corpus::cases('1') {
             // What this client cannot say, or says in another form.
             let is_other = matches!(case.name, "fragment" | "absolute-form");
-            let uri = format!("https://{SITE}:{}{}", scene.program.tls.port(), case.target);
+            let uri = format!("https://{SITE}:{}{}", setup.program.tls.port(), case.target);
             let mut request = Request::builder().method(case.method).uri(uri);
             for (name, value) in &case.fields {
                 request = request.header(*name, value);
@@ -113,31 +118,34 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
             let Ok(request) = request.body(Body::empty()) else {
                 continue;
             };
-            let is_said = request
+            let keeps_target = request
                 .uri()
                 .path_and_query()
-                .is_some_and(|it| *it == case.target[..]);
-            if is_other || !is_said || is_of_connections(&case) {
+                .is_some_and(|path| *path == case.target[..]);
+            if is_other || !keeps_target || is_of_connections(&case) {
                 continue;
             }
-            let before = scene.origins.requests().len();
-            let answer = client.send(request, Priority::HIGHEST);
-            let answer = tokio::time::timeout(WAIT_LIMIT, answer).await;
-            let answer = answer.unwrap_or_else(|_| panic!("{}: no response", case.name));
-            let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-            sent += 1;
-            if !is_right(&scene, &case, status, before) {
-                wrong.push((
+            let requests_before = setup.origins.requests().len();
+            let response = client.send(request, Priority::HIGHEST);
+            let response = tokio::time::timeout(WAIT_LIMIT, response).await;
+            let response = response.unwrap_or_else(|_| panic!("{}: no response", case.name));
+            let status = response
+                .as_ref()
+                .ok()
+                .map(|response| response.status().as_u16());
+            cases_sent += 1;
+            if !is_right(&setup, &case, status, requests_before) {
+                failures.push((
                     case.name,
                     case.refusal,
-                    answer.map(|answer| answer.status()),
+                    response.map(|response| response.status()),
                 ));
             }
         }
     });
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(sent >= 80, "{sent} cases");
-    scene.assert_healthy();
+    assert!(failures.is_empty(), "{failures:#?}");
+    assert!(cases_sent >= 80, "{cases_sent} cases");
+    setup.assert_healthy();
 }
 
 #[test]
@@ -146,24 +154,24 @@ fn no_path_is_confused_over_http2_and_spdy() {
     let plain = stage.accelerator.plain();
     for framed in FrameProtocol::ALL {
         // Kept first, so that what is taken for it would be answered with it.
-        assert_eq!(ask(framed, plain, "/secret"), Some(200));
+        assert_eq!(request_status(framed, plain, "/secret"), Some(200));
         for target in PATHS {
-            let before = stage.origin.requests().len();
-            let status = ask(framed, plain, target);
-            let asked = stage.origin.requests().split_off(before);
+            let requests_before = stage.origin.requests().len();
+            let status = request_status(framed, plain, target);
+            let requests = stage.origin.requests().split_off(requests_before);
             match status {
-                Some(200) if asked.is_empty() => {
+                Some(200) if requests.is_empty() => {
                     // From what is kept, under its own name.
                     let earlier = stage.origin.requests();
                     assert!(
-                        earlier.iter().any(|asked| asked.target() == target),
+                        earlier.iter().any(|request| request.target() == target),
                         "{framed:?} {target}"
                     );
                 }
-                Some(200) => assert_eq!(asked[0].target(), target, "{framed:?}"),
+                Some(200) => assert_eq!(requests[0].target(), target, "{framed:?}"),
                 status => assert!(
-                    asked.is_empty() && matches!(status, None | Some(400 | 404)),
-                    "{framed:?} {target}: {status:?}, {asked:?}"
+                    requests.is_empty() && matches!(status, None | Some(400 | 404)),
+                    "{framed:?} {target}: {status:?}, {requests:?}"
                 ),
             }
         }
@@ -171,14 +179,14 @@ fn no_path_is_confused_over_http2_and_spdy() {
     assert_origin_had_one_reading(&stage);
 }
 
-fn ask(framed: FrameProtocol, to: std::net::SocketAddr, target: &str) -> Option<u16> {
+fn request_status(framed: FrameProtocol, to: std::net::SocketAddr, target: &str) -> Option<u16> {
     let fields: Fields<'_> = &[
         (":method", b"GET"),
         (":scheme", b"http"),
         (":path", target.as_bytes()),
         (":authority", b"site.test"),
     ];
-    framed.ask(to, fields, None)
+    framed.request_status(to, fields, None)
 }
 
 /// Frames can hold in any field what ends a field, or a head, in HTTP/1.1.
@@ -193,8 +201,9 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
     let (in_path, in_host, in_value) = (behind("/form HTTP/1.1"), behind("site.test"), behind("a"));
     let name_of_lines = format!("x: a\r\n\r\n{SMUGGLED}x");
     let chunks = format!("0\r\n\r\n{SMUGGLED}");
-    let with =
-        |more: &[(&'static str, &'static [u8])]| [&[METHOD, SCHEME, PATH, HOST], more].concat();
+    let with = |extra_fields: &[(&'static str, &'static [u8])]| {
+        [&[METHOD, SCHEME, PATH, HOST], extra_fields].concat()
+    };
     type Case<'a> = (&'a str, Vec<(&'a str, &'a [u8])>, Option<&'a [u8]>);
     let cases: Vec<Case<'_>> = vec![
         (
@@ -361,17 +370,20 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
     let stage = SmugglingSetup::start();
     for framed in FrameProtocol::ALL {
         for (what, fields, body) in &cases {
-            let before = stage.origin.requests().len();
-            let status = framed.ask(stage.accelerator.plain(), fields, *body);
-            let asked = stage.origin.requests().split_off(before);
-            assert!(asked.len() <= 1, "{framed:?}, {what}: one became {asked:?}");
+            let requests_before = stage.origin.requests().len();
+            let status = framed.request_status(stage.accelerator.plain(), fields, *body);
+            let requests = stage.origin.requests().split_off(requests_before);
+            assert!(
+                requests.len() <= 1,
+                "{framed:?}, {what}: one became {requests:?}"
+            );
             let was_passed = status.is_some_and(|status| status == 200);
             assert_eq!(
-                asked.len(),
+                requests.len(),
                 usize::from(was_passed),
-                "{framed:?}, {what}: {status:?}, {asked:?}"
+                "{framed:?}, {what}: {status:?}, {requests:?}"
             );
-            let next = stage.ask(AFTER);
+            let next = stage.responses_to(NEXT_REQUEST);
             assert_eq!(next, ["GET /after, 0 bytes"], "{framed:?}, after {what}");
         }
     }

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::raw_frames::FrameProtocol;
-use crate::support::origins::scripted::{Origins, whole};
+use crate::support::origins::scripted::{Origins, complete_response};
 
 const SITE: &str = "www.site.test";
 const LIMITS: &str = include_str!("../../../../../../docs/reference/memory.md");
@@ -42,16 +42,16 @@ struct SlowClientKind {
     /// It is in TLS, and speaks this there.
     tls: Option<Protocol>,
     /// What it has sent when it stops.
-    sent: Vec<u8>,
+    bytes_sent: Vec<u8>,
 }
 
 impl SlowClientKind {
     /// Those last that are cut off first: a head has 30 s, and all else a minute.
     fn all() -> Vec<Self> {
-        let of = |name, tls, sent: &[u8]| Self {
+        let of = |name, tls, bytes_sent: &[u8]| Self {
             name,
             tls,
-            sent: sent.to_vec(),
+            bytes_sent: bytes_sent.to_vec(),
         };
         let head = format!("GET /small HTTP/1.1\r\nHost: {SITE}\r\nX-Field: and so");
         let body = format!("POST /form HTTP/1.1\r\nHost: {SITE}\r\nContent-Length: 9\r\n\r\nhalf");
@@ -64,19 +64,20 @@ impl SlowClientKind {
                 (":path", b"/large"),
             ]
         };
-        let closed = |framed: FrameProtocol, scheme| framed.behind_a_closed_window(&fields(scheme));
+        let behind_closed_window =
+            |framed: FrameProtocol, scheme| framed.behind_a_closed_window(&fields(scheme));
         let spdy = Protocol::Spdy(Version::V31);
         vec![
             of("HTTP/1.1, an answer not read", None, all.as_bytes()),
             of(
                 "HTTP/2, its window closed",
                 None,
-                &closed(FrameProtocol::Http2, b"http"),
+                &behind_closed_window(FrameProtocol::Http2, b"http"),
             ),
             of(
                 "SPDY/3.1, its window closed",
                 None,
-                &closed(FrameProtocol::Spdy, b"http"),
+                &behind_closed_window(FrameProtocol::Spdy, b"http"),
             ),
             of(
                 "HTTP/1.1 in TLS, an answer not read",
@@ -86,12 +87,12 @@ impl SlowClientKind {
             of(
                 "HTTP/2 in TLS, its window closed",
                 Some(Protocol::Http2),
-                &closed(FrameProtocol::Http2, b"https"),
+                &behind_closed_window(FrameProtocol::Http2, b"https"),
             ),
             of(
                 "SPDY/3.1 in TLS, its window closed",
                 Some(spdy),
-                &closed(FrameProtocol::Spdy, b"https"),
+                &behind_closed_window(FrameProtocol::Spdy, b"https"),
             ),
             of("half a body", None, body.as_bytes()),
             of("half a head", None, head.as_bytes()),
@@ -101,13 +102,13 @@ impl SlowClientKind {
     /// What docs/reference/memory.md says that one costs, bytes.
     fn documented(&self) -> u64 {
         let row = format!("| {} | ", self.name);
-        let told = LIMITS.lines().find_map(|line| line.strip_prefix(&row));
-        let kib = told.and_then(|told| told.split(' ').next()?.parse::<u64>().ok());
+        let cells = LIMITS.lines().find_map(|line| line.strip_prefix(&row));
+        let kib = cells.and_then(|cells| cells.split(' ').next()?.parse::<u64>().ok());
         kib.unwrap_or_else(|| panic!("docs/reference/memory.md has no {}", self.name)) << 10
     }
 
     /// A client of this manner, the one of this number, at the moment from which it does nothing more.
-    async fn client(self, doors: ListenAddresses, number: usize) -> BoxIo {
+    async fn client(self, addresses: ListenAddresses, number: usize) -> BoxIo {
         let socket = TcpSocket::new_v4().expect("enough sockets (see ulimit -n)");
         // What is not read is to wait at the server.
         socket.set_recv_buffer_size(4096).expect("a setting");
@@ -115,16 +116,18 @@ impl SlowClientKind {
         let from = SocketAddr::from((Ipv4Addr::new(127, 0, 1, last), 0));
         socket.bind(from).expect("a free port on loopback");
         let to = match self.tls {
-            Some(_) => doors.tls,
-            None => doors.plain,
+            Some(_) => addresses.tls,
+            None => addresses.plain,
         };
         let socket = socket.connect(to).await.expect("connect");
         let mut io: BoxIo = Box::new(socket);
         if let Some(protocol) = self.tls {
-            let client = doors.client.with_alpn(&[protocol]);
+            let client = addresses.client.with_alpn(&[protocol]);
             (io, _) = client.connect(io, SITE).await.expect("a TLS handshake");
         }
-        io.write_all(&self.sent).await.expect("write the request");
+        io.write_all(&self.bytes_sent)
+            .await
+            .expect("write the request");
         io.flush().await.expect("write the request");
         if !self.name.starts_with("half") {
             // Its answer has begun, or its session.
@@ -134,19 +137,19 @@ impl SlowClientKind {
     }
 
     /// So many of them, of which the first has this number.
-    async fn clients(&self, doors: &ListenAddresses, count: usize, first: usize) -> Vec<BoxIo> {
-        let (mut coming, mut held) = (JoinSet::new(), Vec::with_capacity(count));
+    async fn clients(&self, addresses: &ListenAddresses, count: usize, first: usize) -> Vec<BoxIo> {
+        let (mut coming, mut connections) = (JoinSet::new(), Vec::with_capacity(count));
         for number in first..first + count {
-            coming.spawn(self.clone().client(doors.clone(), number));
+            coming.spawn(self.clone().client(addresses.clone(), number));
             if coming.len() >= MAX_CONCURRENT_HANDSHAKES {
-                held.extend(coming.join_next().await);
+                connections.extend(coming.join_next().await);
             }
         }
         while let Some(client) = coming.join_next().await {
-            held.push(client);
+            connections.push(client);
         }
-        let held: Result<_, _> = held.into_iter().collect();
-        held.expect("no client panicked")
+        let connections: Result<_, _> = connections.into_iter().collect();
+        connections.expect("no client panicked")
     }
 }
 
@@ -159,9 +162,9 @@ struct ListenAddresses {
 }
 
 fn clients() -> usize {
-    let told = std::env::var("SPDY_SLOW_CLIENTS").ok();
-    told.map_or_else(
-        || CLIENTS.min(most_files().map_or(CLIENTS, |most| most - OTHER_FILES)),
+    let configured_count = std::env::var("SPDY_SLOW_CLIENTS").ok();
+    configured_count.map_or_else(
+        || CLIENTS.min(most_files().map_or(CLIENTS, |max_files| max_files - OTHER_FILES)),
         |text| text.parse().expect("a number"),
     )
 }
@@ -181,23 +184,30 @@ fn large() -> Vec<u8> {
 }
 
 fn origins() -> Origins {
-    Origins::start(&[(SITE, "http")], |asked, _| {
-        let body = match &asked.target[..] {
+    Origins::start(&[(SITE, "http")], |request, _| {
+        let body = match &request.target[..] {
             "/large" => large(),
             target => target.as_bytes().to_vec(),
         };
         let head = "200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=600\r\n";
-        whole(head, &body)
+        complete_response(head, &body)
     })
 }
 
 /// Others are served meanwhile, from what is kept and from the origin, in time and byte for byte.
 fn assert_serves(program: &AcceleratedSite, round: usize) {
-    let kept = program.get(SITE, "/large", "");
-    assert!(kept.is_whole && kept.body == large(), "{}", kept.head);
+    let cached_response = program.get(SITE, "/large", "");
+    assert!(
+        cached_response.is_whole && cached_response.body == large(),
+        "{}",
+        cached_response.head
+    );
     let target = format!("/{round}");
-    let asked = program.get(SITE, &target, "");
-    assert_eq!((asked.status, asked.text()), (200, target));
+    let uncached_response = program.get(SITE, &target, "");
+    assert_eq!(
+        (uncached_response.status, uncached_response.text()),
+        (200, target)
+    );
 }
 
 #[test]
@@ -214,47 +224,48 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
         std::fs::read(origins.signed.path("authority.pem")).expect("read the certificate");
     let authority = certificates_from_pem(&authority, "a test's").expect("valid PEM");
     let trust = Trust::only(authority);
-    let doors = ListenAddresses {
+    let addresses = ListenAddresses {
         plain: program.plain(),
         tls: program.tls,
         client: ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration"),
     };
     assert_serves(&program, 0);
-    let before = program.memory();
+    let memory_before = program.memory();
 
-    let manners = SlowClientKind::all();
-    let (mut held, mut figures, mut most) = (Vec::new(), Vec::new(), CACHE_MIB << 20);
-    let mut at_once = 0;
+    let kinds = SlowClientKind::all();
+    let (mut connections, mut figures, mut memory_limit) =
+        (Vec::new(), Vec::new(), CACHE_MIB << 20);
+    let mut peak_open_files = 0;
     let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
-    for (number, manner) in manners.iter().enumerate() {
-        let count = clients / manners.len();
+    for (number, kind) in kinds.iter().enumerate() {
+        let count = clients / kinds.len();
         let first = number * count;
         let had = program.memory();
-        held.push(runtime.block_on(manner.clients(&doors, count, first)));
+        connections.push(runtime.block_on(kind.clients(&addresses, count, first)));
         assert_serves(&program, 1 + number);
-        at_once = at_once.max(program.open_files().unwrap_or(clients));
-        most += count as u64 * manner.documented();
+        peak_open_files = peak_open_files.max(program.open_files().unwrap_or(clients));
+        memory_limit += count as u64 * kind.documented();
         let of_one = |(had, has): (u64, u64)| has.saturating_sub(had) / count as u64;
-        figures.push((manner.name, had.zip(program.memory()).map(of_one)));
+        figures.push((kind.name, had.zip(program.memory()).map(of_one)));
     }
     for round in 100..120 {
         assert_serves(&program, round);
     }
-    if let Some((before, after)) = before.zip(program.memory()) {
-        let growth = after.saturating_sub(before);
+    if let Some((memory_before, memory_after)) = memory_before.zip(program.memory()) {
+        let growth = memory_after.saturating_sub(memory_before);
         assert!(
-            growth <= most,
-            "{growth} bytes more, at most {most} by docs/reference/memory.md; of one: {figures:?}"
+            growth <= memory_limit,
+            "{growth} bytes more, at most {memory_limit} by docs/reference/memory.md; of one: {figures:?}"
         );
     }
     assert!(
-        2 * at_once > clients,
-        "{at_once} of {clients} were open at once"
+        2 * peak_open_files > clients,
+        "{peak_open_files} of {clients} were open at once"
     );
     // A client that reads late gets its response.
-    let answered = runtime.block_on(read_at_last(held.swap_remove(0).swap_remove(0)));
-    let body = answered.windows(4).position(|four| four == b"\r\n\r\n");
-    let body = &answered[body.expect("a head") + 4..];
+    let response = runtime.block_on(read_at_last(connections.swap_remove(0).swap_remove(0)));
+    let body = response.windows(4).position(|four| four == b"\r\n\r\n");
+    let body = &response[body.expect("a head") + 4..];
     assert!(
         !body.is_empty() && large().starts_with(body),
         "{} bytes",
@@ -264,8 +275,8 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
 
 /// What comes within a second.
 async fn read_at_last(mut io: BoxIo) -> Vec<u8> {
-    let mut got = Vec::new();
-    let reading = async { while matches!(io.read_buf(&mut got).await, Ok(1..)) {} };
+    let mut response = Vec::new();
+    let reading = async { while matches!(io.read_buf(&mut response).await, Ok(1..)) {} };
     let _ = tokio::time::timeout(Duration::from_secs(1), reading).await;
-    got
+    response
 }

@@ -8,7 +8,9 @@ use std::thread;
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::raw_client::RawResponse;
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
 
 #[path = "../../../../../spdy-rewrite/tests/it/support/corpus.rs"]
 #[allow(dead_code, reason = "the corpus has an unknown word")]
@@ -30,16 +32,16 @@ impl Canary {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind((CANARY_ADDRESS, 0)).expect("a free port on loopback");
         let address = listener.local_addr().expect("a bound socket");
-        let heard = Arc::<AtomicUsize>::default();
-        let hears = heard.clone();
+        let connections = Arc::<AtomicUsize>::default();
+        let counter = connections.clone();
         thread::spawn(move || {
             while listener.accept().is_ok() {
-                hears.fetch_add(1, Ordering::SeqCst);
+                counter.fetch_add(1, Ordering::SeqCst);
             }
         });
         Self {
             address,
-            connections: heard,
+            connections,
         }
     }
 
@@ -125,46 +127,46 @@ const REBOUND: [&str; 24] = [
     "2001:db8::1",
 ];
 
-fn answer(asked: &OriginRequest, places: &OriginAddresses, locations: &[String]) -> Vec<Step> {
+fn respond(request: &OriginRequest, places: &OriginAddresses, locations: &[String]) -> Vec<Step> {
     let png = "200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=60\r\n";
-    if asked.host == SITE {
-        return match asked.target.as_str() {
-            "/page" => whole(
+    if request.host == SITE {
+        return match request.target.as_str() {
+            "/page" => complete_response(
                 "200 OK\r\nCache-Control: max-age=60\r\nContent-Type: text/html\r\n",
                 b"<p>hello",
             ),
-            _ => whole(
+            _ => complete_response(
                 "404 Not Found\r\nContent-Type: text/plain\r\n",
                 b"the origin has no such thing\n",
             ),
         };
     }
-    let redirect = |to: &str| whole(&format!("302 Found\r\nLocation: {to}\r\n"), b"");
-    if let Some(number) = asked.target.strip_prefix("/to/") {
+    let redirect = |to: &str| complete_response(&format!("302 Found\r\nLocation: {to}\r\n"), b"");
+    if let Some(number) = request.target.strip_prefix("/to/") {
         return match number.parse::<usize>() {
             Ok(number) => redirect(&locations[number]),
             // Some locations are paths, if one knows how to read them.
-            Err(_) => whole("404 Not Found\r\n", b""),
+            Err(_) => complete_response("404 Not Found\r\n", b""),
         };
     }
-    match asked.target.as_str() {
+    match request.target.as_str() {
         "/round" => redirect(&format!("{}/round", places.origin(CDN))),
-        "/twice" => whole("302 Found\r\nLocation: /a.png\r\nLocation: /b.png\r\n", b""),
-        "/nowhere" => whole("302 Found\r\n", b""),
-        "/page" => whole(
+        "/twice" => complete_response("302 Found\r\nLocation: /a.png\r\nLocation: /b.png\r\n", b""),
+        "/nowhere" => complete_response("302 Found\r\n", b""),
+        "/page" => complete_response(
             "200 OK\r\nContent-Type: text/html\r\n",
             b"<script>alert(1)</script>",
         ),
-        "/two-types" => whole(
+        "/two-types" => complete_response(
             "200 OK\r\nContent-Type: image/png\r\nContent-Type: text/html\r\n",
             b"?",
         ),
-        "/login" => whole(
+        "/login" => complete_response(
             "401 No\r\nWWW-Authenticate: Basic realm=\"your bank\"\r\nContent-Type: image/png\r\n",
             b"x",
         ),
-        "/big.png" => whole(png, &[b'x'; 100_000]),
-        _ => whole(png, b"a picture"),
+        "/big.png" => complete_response(png, &[b'x'; 100_000]),
+        _ => complete_response(png, b"a picture"),
     }
 }
 
@@ -178,15 +180,15 @@ pub(crate) struct Setup {
 
 pub(crate) fn setup() -> Setup {
     let canary = Canary::start();
-    let told = canary.address;
-    let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |asked, places| {
-        let locations = redirect_targets(told, places.address(CDN));
-        answer(asked, places, &locations)
+    let canary_address = canary.address;
+    let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |request, places| {
+        let locations = redirect_targets(canary_address, places.address(CDN));
+        respond(request, places, &locations)
     });
-    let (cdn, cage) = (origins.places.address(CDN), canary.address.port());
+    let (cdn, canary_port) = (origins.places.address(CDN), canary.address.port());
     // The port is freed at once. If another process takes it in between, this test fails and does not pass.
-    let own = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let own = own.expect("a free port on loopback");
+    let own_address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let own_address = own_address.expect("a free port on loopback");
     let folder = tempfile::tempdir().expect("create a folder");
     let secret = folder.path().join("secret");
     std::fs::write(&secret, [1; 32]).expect("write the file");
@@ -209,21 +211,21 @@ pub(crate) fn setup() -> Setup {
                  {{ host = 'shared.test', shared = true, kinds = ['image', 'script'] }},\n\
                  {{ host = 'parts.test', kinds = ['image', 'style', 'font', 'media'] }},\n\
                  {{ host = 'parts.test', path = '/users/', kinds = ['image'] }},\n\
-                 {{ host = '*.rebound.test:{cage}', kinds = ['image'] }},\n\
+                 {{ host = '*.rebound.test:{canary_port}', kinds = ['image'] }},\n\
                  {{ host = 'self.test:{}', kinds = ['image'] }},\n\
                  {{ host = 'closed.test:{}', kinds = ['image'] }},\n]",
                 cdn.port(),
-                own.port(),
+                own_address.port(),
                 1,
             ),
             upstream: &format!(
-                "allow_addresses = ['127.0.0.2/32', '127.0.0.1/32']\nallow_ports = [{}, {cage}, {}]\nfailures = 0\n\
+                "allow_addresses = ['127.0.0.2/32', '127.0.0.1/32']\nallow_ports = [{}, {canary_port}, {}]\nfailures = 0\n\
                  resolve = {{ 'cdn.test' = '127.0.0.2', 'self.test' = '127.0.0.1', 'closed.test' = '127.0.0.2'{} }}",
                 cdn.port(),
-                own.port(),
+                own_address.port(),
                 rebound.collect::<String>()
             ),
-            tls: Some(own),
+            tls: Some(own_address),
             has_http3: true,
         },
     );
@@ -238,7 +240,7 @@ pub(crate) fn setup() -> Setup {
 
 impl Setup {
     /// A moved URL of the CDN's.
-    fn moved(&self, path: &str) -> String {
+    fn proxied_url(&self, path: &str) -> String {
         format!(
             "/.spdy/1/-/s/cdn.test~{}{path}",
             self.origins.places.address(CDN).port()
@@ -251,82 +253,92 @@ impl Setup {
 
     /// It still serves moved resources, and the canary got no connection.
     pub(crate) fn assert_healthy(&self) {
-        let got = self.get(&self.moved("/a.png"), "");
+        let response = self.get(&self.proxied_url("/a.png"), "");
         assert_eq!(
-            (got.status, got.text()),
+            (response.status, response.text()),
             (200, "a picture".to_owned()),
             "{}",
-            got.head
+            response.head
         );
         assert_eq!(self.canary.connections(), 0, "the canary got a request");
     }
 }
 
 /// No origin was contacted, and nothing is stored.
-fn is_refusal(got: &RawResponse) -> bool {
-    got.field("cache-status").is_none() && got.field("proxy-status").is_none() && got.status >= 400
+fn is_refusal(response: &RawResponse) -> bool {
+    response.field("cache-status").is_none()
+        && response.field("proxy-status").is_none()
+        && response.status >= 400
 }
 
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
-    let scene = setup();
+    let setup = setup();
     let mut cases = corpus::cases('1');
     // In HTTP these two are other forms of an allowed URL: what follows `#` is cut off before the request is handled.
     cases.retain(|case| !matches!(case.name, "fragment" | "absolute-form"));
     assert!(cases.len() >= 80, "{} cases", cases.len());
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for case in cases {
-        let before = scene.origins.requests().len();
+        let requests_before = setup.origins.requests().len();
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: {SITE}\r\n",
             case.method, case.target
         );
-        let says_connection = case.fields.iter().any(|(name, _)| *name == "connection");
-        if !says_connection {
+        let has_connection_field = case.fields.iter().any(|(name, _)| *name == "connection");
+        if !has_connection_field {
             head.push_str("Connection: close\r\n");
         }
         for (name, value) in &case.fields {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        let got = scene.program.exchange(format!("{head}\r\n").as_bytes());
-        let asked = scene.origins.requests().split_off(before);
+        let response = setup.program.exchange(format!("{head}\r\n").as_bytes());
+        let requests = setup.origins.requests().split_off(requests_before);
         let is_right = match case.refusal {
             // It is the site's own path, whatever it looks like.
             "not-proxied" => {
-                asked.len() == 1
-                    && asked[0].host == SITE
-                    && asked[0].target == case.target
-                    && got.status == 404
+                requests.len() == 1
+                    && requests[0].host == SITE
+                    && requests[0].target == case.target
+                    && response.status == 404
             }
-            "method" => is_refusal(&got) && matches!(got.status, 405 | 400),
+            "method" => is_refusal(&response) && matches!(response.status, 405 | 400),
             // HTTP itself is done with some of them.
-            _ => is_refusal(&got) && matches!(got.status, 404 | 400) && asked.is_empty(),
+            _ => {
+                is_refusal(&response) && matches!(response.status, 404 | 400) && requests.is_empty()
+            }
         };
         if !is_right {
-            wrong.push((case.name, case.refusal, got.status, got.head, asked));
+            failures.push((
+                case.name,
+                case.refusal,
+                response.status,
+                response.head,
+                requests,
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    scene.assert_healthy();
+    assert!(failures.is_empty(), "{failures:#?}");
+    setup.assert_healthy();
 }
 
 #[test]
 fn an_origin_cannot_send_the_program_where_it_may_not_go() {
-    let scene = setup();
+    let setup = setup();
     let loads = [
         "",
         "Sec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: same-origin\r\n",
     ];
-    for (number, location) in scene.locations.iter().enumerate() {
+    for (number, location) in setup.locations.iter().enumerate() {
         for load in loads {
-            let got = scene.get(&scene.moved(&format!("/to/{number}")), load);
-            let what = format!("{location:?} {load:?}: {}", got.head);
-            match got.status {
+            let response = setup.get(&setup.proxied_url(&format!("/to/{number}")), load);
+            let what = format!("{location:?} {load:?}: {}", response.head);
+            match response.status {
                 404 => {}
                 // Only a page's own load is sent on, and it goes there itself.
                 307 => {
                     assert!(!load.is_empty(), "an open redirect: {what}");
-                    let to = got.field("location").unwrap_or_default();
+                    let to = response.field("location").unwrap_or_default();
                     assert!(to.starts_with("http"), "{what}");
                 }
                 _ => panic!("{what}"),
@@ -344,80 +356,84 @@ fn an_origin_cannot_send_the_program_where_it_may_not_go() {
     .iter()
     .flat_map(|path| loads.map(|load| (path, load)))
     {
-        let got = scene.get(&scene.moved(path), load);
-        assert_eq!(got.status, 404, "{path}: {}", got.head);
+        let response = setup.get(&setup.proxied_url(path), load);
+        assert_eq!(response.status, 404, "{path}: {}", response.head);
         assert!(
-            got.field("www-authenticate").is_none() && got.body.is_empty(),
+            response.field("www-authenticate").is_none() && response.body.is_empty(),
             "{path}: {}",
-            got.head
+            response.head
         );
     }
-    let rounds = scene.origins.requests();
+    let rounds = setup.origins.requests();
     let rounds = rounds
         .iter()
-        .filter(|asked| asked.target == "/round")
+        .filter(|request| request.target == "/round")
         .count();
     assert_eq!(rounds, 2 * 4, "once, and three redirects");
-    let secret = scene
+    let secret = setup
         .origins
         .requests()
         .into_iter()
-        .find(|asked| asked.target == "/secret");
+        .find(|request| request.target == "/secret");
     assert!(
         secret.is_none(),
         "an origin read the site's own: {secret:?}"
     );
-    scene.assert_healthy();
+    setup.assert_healthy();
 }
 
 #[test]
 fn a_rebound_host_name_is_refused() {
-    let scene = setup();
-    let cage = scene.canary.address.port();
+    let setup = setup();
+    let canary_port = setup.canary.address.port();
     for (number, address) in REBOUND.iter().enumerate() {
         for path in ["/a.png", "/"] {
-            let got = scene.get(
-                &format!("/.spdy/1/-/s/r{number}.rebound.test~{cage}{path}"),
+            let response = setup.get(
+                &format!("/.spdy/1/-/s/r{number}.rebound.test~{canary_port}{path}"),
                 "",
             );
-            assert_eq!(got.status, 502, "{address}: {}", got.head);
+            assert_eq!(response.status, 502, "{address}: {}", response.head);
             assert!(
-                !got.text().contains(address),
+                !response.text().contains(address),
                 "leaked internals: {}",
-                got.text()
+                response.text()
             );
         }
     }
-    let own = scene.program.tls.port();
-    let got = scene.get(&format!("/.spdy/1/-/s/self.test~{own}/a.png"), "");
-    assert_eq!(got.status, 502, "a request to itself: {}", got.head);
-    let got = scene.get("/.spdy/1/-/s/closed.test~1/a.png", "");
-    assert_eq!(got.status, 502, "an unlisted port: {}", got.head);
-    scene.assert_healthy();
+    let own_port = setup.program.tls.port();
+    let response = setup.get(&format!("/.spdy/1/-/s/self.test~{own_port}/a.png"), "");
+    assert_eq!(
+        response.status, 502,
+        "a request to itself: {}",
+        response.head
+    );
+    let response = setup.get("/.spdy/1/-/s/closed.test~1/a.png", "");
+    assert_eq!(response.status, 502, "an unlisted port: {}", response.head);
+    setup.assert_healthy();
 }
 
 #[test]
 fn hosts_and_messages_with_two_readings_are_refused() {
-    let scene = setup();
-    let moved = scene.moved("/a.png");
-    let cage = scene.canary.address;
+    let setup = setup();
+    let proxied_url = setup.proxied_url("/a.png");
+    let canary_address = setup.canary.address;
     let post = "POST /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n";
     let get = "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n";
     for (name, message, statuses) in [
         ("another host", format!("GET /page HTTP/1.1\r\nHost: stranger.test\r\n{CLOSE}"), &[421][..]),
-        ("an address", format!("GET /page HTTP/1.1\r\nHost: {cage}\r\n{CLOSE}"), &[421]),
+        ("an address", format!("GET /page HTTP/1.1\r\nHost: {canary_address}\r\n{CLOSE}"), &[421]),
         ("a listed host", format!("GET /a.png HTTP/1.1\r\nHost: cdn.test\r\n{CLOSE}"), &[421]),
         ("no host", format!("GET /page HTTP/1.1\r\n{CLOSE}"), &[400, 421]),
         ("two hosts", format!("{get}Host: cdn.test\r\n\r\n"), &[400]),
-        ("user name before the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test@{cage}\r\n{CLOSE}"), &[400, 421]),
-        ("the user is the site", format!("GET /page HTTP/1.1\r\nHost: {cage}@www.site.test\r\n{CLOSE}"), &[400, 421]),
-        ("a space in the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test {cage}\r\n{CLOSE}"), &[400, 421]),
-        ("a path in the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test/{cage}\r\n{CLOSE}"), &[400, 421]),
-        ("two in one", format!("GET /page HTTP/1.1\r\nHost: www.site.test, {cage}\r\n{CLOSE}"), &[400, 421]),
-        ("another's URL", format!("GET http://{cage}/ HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 421]),
+        ("user name before the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test@{canary_address}\r\n{CLOSE}"), &[400, 421]),
+        ("the user is the site", format!("GET /page HTTP/1.1\r\nHost: {canary_address}@www.site.test\r\n{CLOSE}"), &[400, 421]),
+        ("a space in the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test {canary_address}\r\n{CLOSE}"), &[400, 421]),
+        ("a path in the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test/{canary_address}\r\n{CLOSE}"), &[400, 421]),
+        ("two in one", format!("GET /page HTTP/1.1\r\nHost: www.site.test, {canary_address}\r\n{CLOSE}"), &[400, 421]),
+        ("another's URL", format!("GET http://{canary_address}/ HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 421]),
         ("an absolute URL of another site", format!("GET https://stranger.test/ HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 421]),
         ("a file URL", format!("GET file:///etc/passwd HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 404, 421]),
-        ("a tunnel", format!("CONNECT {cage} HTTP/1.1\r\nHost: {cage}\r\n{CLOSE}"), &[400, 405, 421, 501]),
+        ("a tunnel", format!("CONNECT {canary_address} HTTP/1.1\r\nHost: {canary_address}\r\n{CLOSE}"), &[400, 405, 421, 501]),
         ("a tunnel to the site", format!("CONNECT www.site.test:443 HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 405, 501]),
         ("a trace", format!("TRACE /page HTTP/1.1\r\nHost: www.site.test\r\nCookie: a=secret\r\n{CLOSE}"), &[405, 501]),
         ("a loop", format!("{get}CDN-Loop: other, www.site.test; v=1\r\n\r\n"), &[508]),
@@ -434,56 +450,64 @@ fn hosts_and_messages_with_two_readings_are_refused() {
         ("a bare return in a field", format!("{get}X-A: b\rContent-Length: 5\r\n\r\n"), &[400]),
         ("a NUL in a field", format!("{get}X-A: b\0c\r\n\r\n"), &[400]),
         ("an invalid chunk length", format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"), &[400, 404, 502]),
-        ("a WebSocket at a proxied URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"), &[404]),
+        ("a WebSocket at a proxied URL", format!("GET {proxied_url} HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"), &[404]),
         ("a WebSocket to the site", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: h2c, WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[200]),
         ("an incomplete WebSocket handshake", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n".to_owned(), &[400]),
         ("a WebSocket of an older version", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[426]),
-        ("a body for a proxied URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nContent-Length: 3\r\n{CLOSE}abc"), &[404]),
-        ("chunks for a proxied URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nTransfer-Encoding: chunked\r\n{CLOSE}0\r\n\r\n"), &[404]),
-        ("DELETE of a proxied URL", format!("DELETE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
-        ("PURGE of a proxied URL", format!("PURGE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
+        ("a body for a proxied URL", format!("GET {proxied_url} HTTP/1.1\r\nHost: www.site.test\r\nContent-Length: 3\r\n{CLOSE}abc"), &[404]),
+        ("chunks for a proxied URL", format!("GET {proxied_url} HTTP/1.1\r\nHost: www.site.test\r\nTransfer-Encoding: chunked\r\n{CLOSE}0\r\n\r\n"), &[404]),
+        ("DELETE of a proxied URL", format!("DELETE {proxied_url} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
+        ("PURGE of a proxied URL", format!("PURGE {proxied_url} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
     ] {
-        let before = scene.origins.requests().len();
-        let got = scene.program.exchange(message.as_bytes());
-        assert!(statuses.contains(&got.status), "{name}: expected {statuses:?}, found {:?} {}", got.head, got.text());
-        let asked = scene.origins.requests().split_off(before);
-        assert!(asked.iter().all(|asked| asked.host == SITE && asked.target == "/page"), "{name}: {asked:?}");
-        assert!(asked.len() <= 1, "{name}: one message became {asked:?}");
-        scene.assert_healthy();
+        let requests_before = setup.origins.requests().len();
+        let response = setup.program.exchange(message.as_bytes());
+        assert!(statuses.contains(&response.status), "{name}: expected {statuses:?}, found {:?} {}", response.head, response.text());
+        let requests = setup.origins.requests().split_off(requests_before);
+        assert!(requests.iter().all(|request| request.host == SITE && request.target == "/page"), "{name}: {requests:?}");
+        assert!(requests.len() <= 1, "{name}: one message became {requests:?}");
+        setup.assert_healthy();
     }
 }
 
 #[test]
 fn content_length_with_chunked_is_ignored_and_closes_the_connection() {
-    let scene = setup();
-    for (one, other) in [
+    let setup = setup();
+    for (first, second) in [
         ("Content-Length: 5", "Transfer-Encoding: chunked"),
         ("Transfer-Encoding: chunked", "Content-Length: 5"),
     ] {
         let smuggled = format!(
             "GET {} HTTP/1.1\r\nHost: {SITE}\r\n\r\n",
-            scene.moved("/smuggled.png")
+            setup.proxied_url("/smuggled.png")
         );
         let message = format!(
-            "POST /page HTTP/1.1\r\nHost: {SITE}\r\n{one}\r\n{other}\r\n\r\n0\r\n\r\n{smuggled}"
+            "POST /page HTTP/1.1\r\nHost: {SITE}\r\n{first}\r\n{second}\r\n\r\n0\r\n\r\n{smuggled}"
         );
-        let got = scene.program.exchange(message.as_bytes());
+        let response = setup.program.exchange(message.as_bytes());
         assert_eq!(
-            got.field("connection").as_deref(),
+            response.field("connection").as_deref(),
             Some("close"),
             "{}",
-            got.head
+            response.head
         );
-        let asked = scene.origins.requests().pop().expect("a forwarded request");
-        assert!(asked.head.starts_with("post /page "), "{}", asked.head);
-        assert!(!asked.head.contains("content-length: 5"), "{}", asked.head);
+        let forwarded_request = setup.origins.requests().pop().expect("a forwarded request");
+        assert!(
+            forwarded_request.head.starts_with("post /page "),
+            "{}",
+            forwarded_request.head
+        );
+        assert!(
+            !forwarded_request.head.contains("content-length: 5"),
+            "{}",
+            forwarded_request.head
+        );
     }
-    scene.assert_healthy();
-    let smuggled = scene
+    setup.assert_healthy();
+    let smuggled = setup
         .origins
         .requests()
         .into_iter()
-        .find(|asked| asked.target == "/smuggled.png");
+        .find(|request| request.target == "/smuggled.png");
     assert!(smuggled.is_none(), "{smuggled:?}");
 }
 
@@ -491,37 +515,44 @@ const CLOSE: &str = "Connection: close\r\n\r\n";
 
 #[test]
 fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
-    let scene = setup();
-    let told = "Cookie: session=secret\r\nAuthorization: Basic c2VjcmV0\r\nReferer: https://www.site.test/secret?token=1\r\n\
+    let setup = setup();
+    let private_fields = "Cookie: session=secret\r\nAuthorization: Basic c2VjcmV0\r\nReferer: https://www.site.test/secret?token=1\r\n\
                 X-Forwarded-For: secret\r\nX-Original-URL: /secret\r\nX-HTTP-Method-Override: DELETE\r\nForwarded: for=secret\r\n\
                 X-Secret: secret\r\nConnection: X-Secret\r\nSec-CH-UA: secret\r\nProxy-Authorization: secret\r\n";
-    let got = scene.get(&scene.moved("/told.png"), told);
-    assert_eq!(got.status, 200);
-    let asked = scene.origins.requests().pop().expect("a request");
+    let response = setup.get(&setup.proxied_url("/told.png"), private_fields);
+    assert_eq!(response.status, 200);
+    let request = setup.origins.requests().pop().expect("a request");
     assert!(
-        asked.target == "/told.png" && !asked.head.contains("secret"),
+        request.target == "/told.png" && !request.head.contains("secret"),
         "{}",
-        asked.head
+        request.head
     );
     for (name, value) in [
         ("x-content-type-options", "nosniff"),
         ("cross-origin-resource-policy", "same-origin"),
     ] {
-        assert_eq!(got.field(name).as_deref(), Some(value), "{}", got.head);
+        assert_eq!(
+            response.field(name).as_deref(),
+            Some(value),
+            "{}",
+            response.head
+        );
     }
-    let policy = got.field("content-security-policy").unwrap_or_default();
+    let policy = response
+        .field("content-security-policy")
+        .unwrap_or_default();
     assert!(
         policy.starts_with("sandbox; default-src 'none'"),
         "{}",
-        got.head
+        response.head
     );
 }
 
 #[test]
 fn a_thousand_ranges_return_at_most_the_resource() {
-    let scene = setup();
-    let target = scene.moved("/big.png");
-    assert_eq!(scene.get(&target, "").body.len(), 100_000);
+    let setup = setup();
+    let target = setup.proxied_url("/big.png");
+    assert_eq!(setup.get(&target, "").body.len(), 100_000);
     for ranges in [
         (0..2_000)
             .map(|at| format!("{at}-"))
@@ -538,14 +569,18 @@ fn a_thousand_ranges_return_at_most_the_resource() {
         "-18446744073709551615,0-18446744073709551615".to_owned(),
         "0-0,".repeat(5_000),
     ] {
-        let got = scene.get(&target, &format!("Range: bytes={ranges}\r\n"));
-        assert!(matches!(got.status, 200 | 206 | 400 | 416), "{}", got.head);
+        let response = setup.get(&target, &format!("Range: bytes={ranges}\r\n"));
         assert!(
-            got.body.len() <= 200_000,
+            matches!(response.status, 200 | 206 | 400 | 416),
+            "{}",
+            response.head
+        );
+        assert!(
+            response.body.len() <= 200_000,
             "{} bytes for {} of ranges",
-            got.body.len(),
+            response.body.len(),
             ranges.len()
         );
     }
-    scene.assert_healthy();
+    setup.assert_healthy();
 }

@@ -18,7 +18,7 @@ const PLACES: usize = 4;
 /// halves of long ones hold some and leave the rest to others.
 #[test]
 fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
-    for (length, sent) in [(9, 4), (1_000_000, 20_000)] {
+    for (length, sent_bytes) in [(9, 4), (1_000_000, 20_000)] {
         let origin = EchoOrigin::start("no-store", Duration::ZERO);
         let accelerator = Accelerator::start(&format!(
             r#"
@@ -36,7 +36,7 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
         let connect = || TcpStream::connect(accelerator.plain()).expect("connect");
         let head =
             format!("POST /half HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n");
-        let half = [head.as_bytes(), &vec![b'x'; sent]].concat();
+        let half = [head.as_bytes(), &vec![b'x'; sent_bytes]].concat();
         let uploads: Vec<_> = (0..UPLOADS)
             .map(|_| {
                 let mut upload = connect();
@@ -48,20 +48,25 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
         // More than once: some of the halves may not have come so far at first.
         let targets: Vec<_> = (0..10).map(|at| format!("/whole-{at}")).collect();
         for target in &targets {
-            let whole =
+            let request =
                 format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
             let mut client = connect();
-            client.write_all(whole.as_bytes()).expect("write");
-            let mut got = String::new();
-            client.read_to_string(&mut got).expect("a response");
-            assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+            client.write_all(request.as_bytes()).expect("write");
+            let mut response = String::new();
+            client.read_to_string(&mut response).expect("a response");
+            assert!(response.starts_with("HTTP/1.1 200"), "{response}");
         }
-        let asked: Vec<_> = origin
+        let requested_targets: Vec<_> = origin
             .requests()
             .iter()
             .map(ReceivedRequest::target)
             .collect();
-        assert_eq!(asked, targets, "with {} halves open", uploads.len());
+        assert_eq!(
+            requested_targets,
+            targets,
+            "with {} halves open",
+            uploads.len()
+        );
     }
 }
 
@@ -76,21 +81,25 @@ fn full_connection_slots_are_logged_and_waiting_clients_served() {
     );
     let accelerator = Accelerator::start(&config);
     let connect = || TcpStream::connect(accelerator.plain()).expect("connect");
-    let mut slow: Vec<_> = (0..PLACES)
+    let mut slow_clients: Vec<_> = (0..PLACES)
         .map(|_| {
-            let mut slow = connect();
-            slow.write_all(b"GET / HTTP/1.1\r\nHost: si")
+            let mut client = connect();
+            client
+                .write_all(b"GET / HTTP/1.1\r\nHost: si")
                 .expect("write");
-            slow
+            client
         })
         .collect();
     let mut waits = with_read_timeout(connect());
-    let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    waits.write_all(whole).expect("write");
-    let said = accelerator.line_with("all connection slots are in use");
-    assert!(said.contains(&format!("connections={PLACES}")), "{said}");
-    slow.pop();
-    let mut got = String::new();
-    waits.read_to_string(&mut got).expect("a response");
-    assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+    let request = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    waits.write_all(request).expect("write");
+    let log_line = accelerator.line_with("all connection slots are in use");
+    assert!(
+        log_line.contains(&format!("connections={PLACES}")),
+        "{log_line}"
+    );
+    slow_clients.pop();
+    let mut response = String::new();
+    waits.read_to_string(&mut response).expect("a response");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }

@@ -18,7 +18,7 @@ use crate::support::origins::echo::EchoOrigin;
 /// Longer than any response takes here: a read that reaches this timeout waits for bytes that never come.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// What follows each case on its connection.
-pub(crate) const AFTER: &[u8] =
+pub(crate) const NEXT_REQUEST: &[u8] =
     b"GET /after HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
 
 /// The origin, and the accelerator in front of it.
@@ -48,11 +48,13 @@ impl SmugglingSetup {
     }
 
     /// What a client gets that sends `bytes` on a connection of its own: a status or an echo for each answer.
-    pub(crate) fn ask(&self, bytes: &[u8]) -> Vec<String> {
-        let got = exchange(self.accelerator.plain(), bytes);
+    pub(crate) fn responses_to(&self, bytes: &[u8]) -> Vec<String> {
+        let bytes_received = exchange(self.accelerator.plain(), bytes);
         let host = format!(" of {}", self.origin.address);
-        let answers = answers(&got).into_iter();
-        answers.map(|answer| answer.replace(&host, "")).collect()
+        let responses = parse_responses(&bytes_received).into_iter();
+        responses
+            .map(|response| response.replace(&host, ""))
+            .collect()
     }
 }
 
@@ -62,21 +64,21 @@ fn exchange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
     // A server that refuses the beginning need not read the rest.
     let _ = socket.write_all(bytes);
-    let mut got = Vec::new();
-    match socket.read_to_end(&mut got) {
-        Ok(_) => got,
-        Err(error) if error.kind() == ErrorKind::ConnectionReset => got,
+    let mut response = Vec::new();
+    match socket.read_to_end(&mut response) {
+        Ok(_) => response,
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => response,
         Err(error) => panic!(
             "{error} after {:?}, for {:?}",
-            got.escape_ascii().to_string(),
+            response.escape_ascii().to_string(),
             bytes[..bytes.len().min(500)].escape_ascii().to_string()
         ),
     }
 }
 
 /// The status of each answer in `bytes`, or of 200 the body.
-fn answers(mut bytes: &[u8]) -> Vec<String> {
-    let mut answers = Vec::new();
+fn parse_responses(mut bytes: &[u8]) -> Vec<String> {
+    let mut responses = Vec::new();
     while let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
         let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
         let status = head.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -85,12 +87,12 @@ fn answers(mut bytes: &[u8]) -> Vec<String> {
         let body = &bytes[end + 4..];
         let (body, rest) = body.split_at(length.unwrap_or(0).min(body.len()));
         bytes = rest;
-        answers.push(match status.as_str() {
+        responses.push(match status.as_str() {
             "200" => String::from_utf8_lossy(body).into_owned(),
             _ => status,
         });
     }
-    answers
+    responses
 }
 
 /// A POST with these fields and this body.
@@ -446,19 +448,22 @@ pub(crate) const PATHS: [&str; 60] = [
 #[test]
 fn no_two_paths_share_a_cache_key() {
     let stage = SmugglingSetup::start();
-    let ask = |target: &str| {
+    let responses_to = |target: &str| {
         let request =
             format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
-        stage.ask(request.as_bytes())
+        stage.responses_to(request.as_bytes())
     };
     // Twice: the second response comes from the cache, under the same path.
     for _ in 0..2 {
-        assert_eq!(ask("/secret"), ["GET /secret, 0 bytes"]);
+        assert_eq!(responses_to("/secret"), ["GET /secret, 0 bytes"]);
         for target in PATHS {
-            let got = ask(target);
-            let own = format!("GET {target}, 0 bytes");
-            let refused = got == ["400"] || got == ["404"];
-            assert!(refused || got == [own], "{target}: {got:?}");
+            let responses = responses_to(target);
+            let expected = format!("GET {target}, 0 bytes");
+            let is_refused = responses == ["400"] || responses == ["404"];
+            assert!(
+                is_refused || responses == [expected],
+                "{target}: {responses:?}"
+            );
         }
     }
     assert_origin_had_one_reading(&stage);
@@ -476,19 +481,19 @@ fn no_two_hosts_share_a_cache_key() {
         "site.test",
     ];
     for name in names {
-        let got = stage.ask(
+        let responses = stage.responses_to(
             format!("GET /named HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n").as_bytes(),
         );
-        assert_eq!(got, ["GET /named, 0 bytes"], "{name}");
+        assert_eq!(responses, ["GET /named, 0 bytes"], "{name}");
     }
-    let told: Vec<_> = stage
+    let forwarded_hosts: Vec<_> = stage
         .origin
         .requests()
         .iter()
-        .flat_map(|asked| asked.values("x-forwarded-host"))
+        .flat_map(|request| request.values("x-forwarded-host"))
         .collect();
     assert_eq!(
-        told,
+        forwarded_hosts,
         &names[..4],
         "the last response is stored under the first URL"
     );
@@ -504,9 +509,12 @@ fn no_header_overrides_target_method_or_host() {
         X-Forwarded-For: 6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nContent_Length: 66\r\n";
     let head =
         format!("GET /claims HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n{claims}\r\n");
-    assert_eq!(stage.ask(head.as_bytes()), ["GET /claims, 0 bytes"]);
-    let asked = stage.origin.requests();
-    let head = String::from_utf8_lossy(&asked[0].head).to_ascii_lowercase();
+    assert_eq!(
+        stage.responses_to(head.as_bytes()),
+        ["GET /claims, 0 bytes"]
+    );
+    let requests = stage.origin.requests();
+    let head = String::from_utf8_lossy(&requests[0].head).to_ascii_lowercase();
     for claim in ["smuggled", "evil", "6.6.6.6", "delete", "content_length"] {
         assert!(!head.contains(claim), "{claim} in {head}");
     }
@@ -515,32 +523,32 @@ fn no_header_overrides_target_method_or_host() {
 /// Every case gets its expected response, and the next request gets its own.
 fn assert_cases(cases: &[Case]) {
     let stage = SmugglingSetup::start();
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for Case { what, bytes, gets } in cases {
-        let got = stage.ask(&[bytes, AFTER].concat());
-        if got != *gets {
-            wrong.push(format!("{what}: expected {gets:?}, found {got:?}"));
+        let responses = stage.responses_to(&[bytes, NEXT_REQUEST].concat());
+        if responses != *gets {
+            failures.push(format!("{what}: expected {gets:?}, found {responses:?}"));
         }
-        let next = stage.ask(AFTER);
+        let next = stage.responses_to(NEXT_REQUEST);
         assert_eq!(next, ["GET /after, 0 bytes"], "after {what}");
     }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(failures.is_empty(), "{failures:#?}");
     assert_origin_had_one_reading(&stage);
 }
 
 /// No head that the origin read can be read another way, and none was smuggled.
 pub(crate) fn assert_origin_had_one_reading(stage: &SmugglingSetup) {
-    for asked in stage.origin.requests() {
-        let head = asked.head.escape_ascii();
-        assert!(!asked.target().contains("smuggled"), "{head}");
-        let lengths = asked.values("content-length").len();
-        let codings = asked.values("transfer-encoding").len();
+    for request in stage.origin.requests() {
+        let head = request.head.escape_ascii();
+        assert!(!request.target().contains("smuggled"), "{head}");
+        let lengths = request.values("content-length").len();
+        let codings = request.values("transfer-encoding").len();
         assert!(lengths + codings <= 1, "{head}");
-        assert_eq!(asked.values("host").len(), 1, "{head}");
+        assert_eq!(request.values("host").len(), 1, "{head}");
         // Only a whole handshake is one, and asks for nothing else.
-        match asked.values("sec-websocket-key").is_empty() {
-            true => assert!(asked.values("upgrade").is_empty(), "{head}"),
-            false => assert_eq!(asked.values("upgrade"), ["websocket"], "{head}"),
+        match request.values("sec-websocket-key").is_empty() {
+            true => assert!(request.values("upgrade").is_empty(), "{head}"),
+            false => assert_eq!(request.values("upgrade"), ["websocket"], "{head}"),
         }
     }
 }

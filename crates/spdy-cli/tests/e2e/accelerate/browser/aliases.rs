@@ -10,15 +10,17 @@ use serde_json::json;
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::chromium::{Chromium, FetchedResource, Viewport};
 use crate::support::origins::pictures::png;
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
+use crate::support::peers::{is_installed, peers_enabled, require};
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
 const FRAMES: &str = "frames.other-d.test";
 const ZONE: &str = "x.names-e.test";
 /// Another name of the site's own, of its registrable domain.
-const OWN: &str = "img.site.test";
+const OWN_HOST: &str = "img.site.test";
 
 const PAGE: &str = r#"<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>secret of the site</title>
@@ -46,14 +48,14 @@ const FRAME_SCRIPT: &str = "let around = 'read'; try { around = parent.document.
     { around, cookies: document.cookie, at: location.pathname, data: data.of }, '*'));\n";
 
 /// What the host that was asked says, where the page has `cdn` and `frames` for the origins of the others.
-fn answer(asked: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
+fn respond(request: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
     let filled = |text: &str| text.replace("{cdn}", cdn).replace("{frames}", frames);
     let open = "Access-Control-Allow-Origin: *\r\n";
-    let cookie = match asked.host {
+    let cookie = match request.host {
         SITE => "Set-Cookie: of-site=secret; Path=/; Secure\r\n",
         _ => "Set-Cookie: of-third=tracker; Path=/; Secure; SameSite=None\r\n",
     };
-    let (kind, body) = match (asked.host, asked.target.as_str()) {
+    let (kind, body) = match (request.host, request.target.as_str()) {
         (SITE, "/") => ("text/html", filled(PAGE)),
         (CDN, "/css/main.css") => (
             "text/css",
@@ -73,11 +75,11 @@ fn answer(asked: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
         (FRAMES, "/data.json") => ("application/json", "{\"of\": \"the frame\"}".to_owned()),
         (_, path) if path.ends_with(".png") => {
             let head = format!("200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=600\r\n{open}{cookie}");
-            return whole(&head, &png(10 + path.len() as u32, 10, [path.len() as u8; 3]));
+            return complete_response(&head, &png(10 + path.len() as u32, 10, [path.len() as u8; 3]));
         }
-        _ => return whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
+        _ => return complete_response("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
     };
-    let policy = match asked.host {
+    let policy = match request.host {
         SITE => filled(
             "Content-Security-Policy: default-src 'none'; script-src {cdn}; style-src {cdn}; img-src data: {cdn} {frames}; frame-src {frames}\r\n",
         ),
@@ -89,7 +91,7 @@ fn answer(asked: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
     let head = format!(
         "200 OK\r\nContent-Type: {kind}; charset=utf-8\r\nCache-Control: max-age=600\r\n{open}{cookie}{policy}"
     );
-    whole(&head, body.as_bytes())
+    complete_response(&head, body.as_bytes())
 }
 
 /// Whether a reader's browser keeps and sends cookies of others than the page's site.
@@ -112,8 +114,9 @@ impl ThirdParties {
 /// A browser that comes to `site` by the site's name, by names of the zone and by the other of its own, and to the rest of `origins` where
 /// they are.
 fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> Chromium {
-    let here = [SITE, OWN, &format!("*.{ZONE}")].map(|name| format!("MAP {name}:443 {site}"));
-    let mut rules = here.to_vec();
+    let site_rules =
+        [SITE, OWN_HOST, &format!("*.{ZONE}")].map(|name| format!("MAP {name}:443 {site}"));
+    let mut rules = site_rules.to_vec();
     for (name, address) in origins.places.all().skip(1) {
         rules.push(format!("MAP {name} {}", address.ip()));
     }
@@ -135,7 +138,7 @@ fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> 
     browser.prepare(
         "window.violations = []; document.addEventListener('securitypolicyviolation', \
          event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI)); \
-         window.told = new Promise(done => window.addEventListener('message', event => done(event.data))); \
+         window.message = new Promise(done => window.addEventListener('message', event => done(event.data))); \
          window.modules = new Promise(done => window.addEventListener('modules', event => done(event.detail)))",
     );
     browser
@@ -149,39 +152,41 @@ fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<FetchedResource>) {
         dark: false,
     };
     browser.open(&format!("https://{SITE}/"), look);
-    let works = browser.ask(
+    let works = browser.evaluate(
         "(async () => ({
-            told: await window.told,
+            message: await window.message,
             images: [...document.images].map(image => image.id + ' ' + image.naturalWidth),
             indented: getComputedStyle(document.querySelector('.main')).textIndent,
             classic: window.classic, modules: await window.modules,
             violations: window.violations, cookies: document.cookie,
         }))()",
     );
-    let fetched = browser.fetched_resources();
+    let resources = browser.fetched_resources();
     let complaints = browser.console_messages();
     assert!(complaints.is_empty(), "{complaints:#?}");
-    (works, fetched)
+    (works, resources)
 }
 
 /// By URL, with `names` in their own places.
 fn bodies(
-    fetched: &[FetchedResource],
+    resources: &[FetchedResource],
     names: &BTreeMap<String, String>,
 ) -> BTreeMap<String, BTreeSet<Vec<u8>>> {
     let in_place = |text: &str| {
         let names = names.iter();
-        names.fold(text.to_owned(), |text, (name, own)| text.replace(name, own))
+        names.fold(text.to_owned(), |text, (name, origin)| {
+            text.replace(name, origin)
+        })
     };
     let mut all = BTreeMap::<_, BTreeSet<_>>::new();
-    for one in fetched {
-        let body = one.body.clone();
-        let body = body.unwrap_or_else(|error| panic!("{}: {error}", one.url));
+    for resource in resources {
+        let body = resource.body.clone();
+        let body = body.unwrap_or_else(|error| panic!("{}: {error}", resource.url));
         let body = match String::from_utf8(body) {
             Ok(text) => in_place(&text).into_bytes(),
             Err(binary) => binary.into_bytes(),
         };
-        all.entry(in_place(&one.url)).or_default().insert(body);
+        all.entry(in_place(&resource.url)).or_default().insert(body);
     }
     all
 }
@@ -189,7 +194,7 @@ fn bodies(
 /// The names that the page has for its hosts, each with the host's own origin.
 fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String, String> {
     let text = String::from_utf8(page.body.clone().expect("the page")).expect("text");
-    let after = |mark: &str| {
+    let name_after = |mark: &str| {
         let at = text.find(mark).expect(mark) + mark.len();
         let end = at + text[at..].find(ZONE).expect("a name") + ZONE.len();
         text[at..end].to_owned()
@@ -198,7 +203,7 @@ fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String
         ("<img id=\"two\" alt=\"\" src=\"", CDN),
         ("<iframe src=\"", FRAMES),
     ]
-    .map(|(mark, host)| (after(mark), places.origin(host)))
+    .map(|(mark, host)| (name_after(mark), places.origin(host)))
     .into()
 }
 
@@ -227,11 +232,11 @@ fn start_accelerator(origins: &Origins, secret: &std::path::Path) -> Accelerated
 /// The same page from its hosts and from names; gives which things came over one connection.
 fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
     let hosts = [SITE, CDN, FRAMES].map(|name| (name, "https"));
-    let origins = Origins::start(&hosts, |asked, places| {
-        answer(asked, &places.origin(CDN), &places.origin(FRAMES))
+    let origins = Origins::start(&hosts, |request, places| {
+        respond(request, &places.origin(CDN), &places.origin(FRAMES))
     });
     let mut direct = browser(&origins, origins.places.address(SITE), third_parties);
-    let (straight, fetched_straight) = look(&mut direct);
+    let (direct_results, direct_resources) = look(&mut direct);
     let keeps_others = direct.cookies().iter().any(|(_, name)| name == "of-third");
     assert_eq!(
         keeps_others,
@@ -239,69 +244,77 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
         "the preference has no effect"
     );
     drop(direct);
-    assert_eq!(straight["told"]["around"], "SecurityError");
-    assert_eq!(straight["modules"], "part late");
+    assert_eq!(direct_results["message"]["around"], "SecurityError");
+    assert_eq!(direct_results["modules"], "part late");
 
-    let before = origins.requests().len();
+    let requests_before = origins.requests().len();
     let folder = tempfile::tempdir().expect("create a folder");
-    let accelerated = start_accelerator(&origins, &folder.path().join("secret"));
-    let mut browser = browser(&origins, accelerated.tls, third_parties);
-    let (works, fetched) = look(&mut browser);
+    let accelerated_site = start_accelerator(&origins, &folder.path().join("secret"));
+    let mut browser = browser(&origins, accelerated_site.tls, third_parties);
+    let (works, resources) = look(&mut browser);
     // Whose cookies the frame sees is its own host's business, and here the host sets none.
-    let mut told_straight = straight;
-    told_straight["told"]["cookies"] = "".into();
-    assert_eq!(works, told_straight);
+    let mut expected = direct_results;
+    expected["message"]["cookies"] = "".into();
+    assert_eq!(works, expected);
 
-    same_bytes(&fetched, &fetched_straight, &origins.places);
+    same_bytes(&resources, &direct_resources, &origins.places);
     assert_eq!(
         browser.cookies(),
         [(SITE.to_owned(), "of-site".to_owned())],
         "a third party's cookie"
     );
-    for asked in &origins.requests()[before..] {
-        let says = asked.head.contains("cookie") || asked.head.contains("secret");
-        assert!(asked.host == SITE || !says, "{}", asked.head);
+    for request in &origins.requests()[requests_before..] {
+        let has_identity = request.head.contains("cookie") || request.head.contains("secret");
+        assert!(request.host == SITE || !has_identity, "{}", request.head);
     }
-    by_connection(&fetched, accelerated.tls.port())
+    by_connection(&resources, accelerated_site.tls.port())
 }
 
 /// The bytes from the aliases equal those from their hosts, except for the preconnect hint, which is removed.
-fn same_bytes(fetched: &[FetchedResource], straight: &[FetchedResource], places: &OriginAddresses) {
+fn same_bytes(
+    resources: &[FetchedResource],
+    direct_resources: &[FetchedResource],
+    places: &OriginAddresses,
+) {
     let page = format!("https://{SITE}/");
-    let names = fetched.iter().find(|one| one.url == page);
+    let names = resources.iter().find(|resource| resource.url == page);
     let names = names_of(names.expect("the page"), places);
-    let (mut ours, theirs) = (bodies(fetched, &names), bodies(straight, &names));
+    let (mut accelerated_bodies, direct_bodies) =
+        (bodies(resources, &names), bodies(direct_resources, &names));
     let hint = format!("<link rel=\"preconnect\" href=\"{}\">", places.origin(CDN));
-    let theirs_page = theirs[&page].iter().map(|text| {
+    let direct_page = direct_bodies[&page].iter().map(|text| {
         let text = String::from_utf8(text.clone()).expect("text");
         text.replace(&hint, "<!---->").into_bytes()
     });
-    assert_eq!(ours.remove(&page), Some(theirs_page.collect()));
-    for (url, bodies) in &ours {
-        assert_eq!(Some(bodies), theirs.get(url), "{url}");
+    assert_eq!(
+        accelerated_bodies.remove(&page),
+        Some(direct_page.collect())
+    );
+    for (url, bodies) in &accelerated_bodies {
+        assert_eq!(Some(bodies), direct_bodies.get(url), "{url}");
     }
     assert_eq!(
-        ours.len() + 1,
-        theirs.len(),
+        accelerated_bodies.len() + 1,
+        direct_bodies.len(),
         "{:?}\n{:?}",
-        ours.keys(),
-        theirs.keys()
+        accelerated_bodies.keys(),
+        direct_bodies.keys()
     );
 }
 
 /// Which things came over one connection, by the last part of their paths; all from the accelerator.
-fn by_connection(fetched: &[FetchedResource], port: u16) -> BTreeSet<BTreeSet<String>> {
+fn by_connection(resources: &[FetchedResource], port: u16) -> BTreeSet<BTreeSet<String>> {
     let mut by_number = BTreeMap::<_, BTreeSet<_>>::new();
-    for one in fetched {
+    for resource in resources {
         assert_eq!(
-            (one.port, one.protocol.as_str()),
+            (resource.port, resource.protocol.as_str()),
             (u64::from(port), "h2"),
             "{}",
-            one.url
+            resource.url
         );
-        let path = one.url.rsplit('/').next().unwrap_or_default();
+        let path = resource.url.rsplit('/').next().unwrap_or_default();
         by_number
-            .entry(one.connection)
+            .entry(resource.connection)
             .or_default()
             .insert(path.to_owned());
     }
@@ -329,7 +342,7 @@ const IN_FRAME: [&str; 4] = ["frame.html", "frame.js", "in-frame.png", "data.jso
 
 #[test]
 fn chromium_gets_the_same_bytes_from_aliases_over_one_connection() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
@@ -344,58 +357,61 @@ fn chromium_gets_the_same_bytes_from_aliases_over_one_connection() {
 /// is a connection for any of them, open one each.
 #[test]
 fn with_blocked_third_party_cookies_aliases_use_own_connections() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let connections = compare(ThirdParties::Blocked);
-    let apart = sets(&[&[""], &PLAIN, &MODULES, &IN_FRAME]);
+    let separate_kinds = sets(&[&[""], &PLAIN, &MODULES, &IN_FRAME]);
     for connection in &connections {
-        let is_of_one = apart.iter().any(|kind| connection.is_subset(kind));
+        let is_of_one = separate_kinds.iter().any(|kind| connection.is_subset(kind));
         assert!(is_of_one, "{connections:#?}");
     }
-    assert!(connections.len() <= apart.len() + 1, "{connections:#?}");
+    assert!(
+        connections.len() <= separate_kinds.len() + 1,
+        "{connections:#?}"
+    );
 }
 
 /// To a browser a name of the site's registrable domain is no third party, and the advice to have such names first is worth this.
 #[test]
 fn an_alias_in_the_sites_domain_shares_the_connection_except_modules() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let origins = Origins::start(&[(SITE, "https"), (OWN, "https")], |asked, _| {
-        let own = format!("https://{OWN}");
-        let in_frame = IN_FRAME.iter().any(|name| asked.target.ends_with(name));
-        let host = match asked.host {
-            OWN if in_frame => FRAMES,
-            OWN => CDN,
+    let origins = Origins::start(&[(SITE, "https"), (OWN_HOST, "https")], |request, _| {
+        let own_origin = format!("https://{OWN_HOST}");
+        let in_frame = IN_FRAME.iter().any(|name| request.target.ends_with(name));
+        let host = match request.host {
+            OWN_HOST if in_frame => FRAMES,
+            OWN_HOST => CDN,
             site => site,
         };
-        let asked = OriginRequest {
+        let request = OriginRequest {
             host,
-            ..asked.clone()
+            ..request.clone()
         };
-        answer(&asked, &own, &own)
+        respond(&request, &own_origin, &own_origin)
     });
-    let own = origins.places.address(OWN);
-    let accelerated = AcceleratedSite::start(
+    let own_address = origins.places.address(OWN_HOST);
+    let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
             site: &format!(
-                "[[site]]\nnames = ['{OWN}']\norigin = '{}'\naddress = '{}'\n",
-                origins.places.origin(OWN),
-                own.ip()
+                "[[site]]\nnames = ['{OWN_HOST}']\norigin = '{}'\naddress = '{}'\n",
+                origins.places.origin(OWN_HOST),
+                own_address.ip()
             ),
             ..Setting::default()
         },
     );
-    let mut browser = browser(&origins, accelerated.tls, ThirdParties::Blocked);
-    let (works, fetched) = look(&mut browser);
+    let mut browser = browser(&origins, accelerated_site.tls, ThirdParties::Blocked);
+    let (works, resources) = look(&mut browser);
     assert_eq!(works["modules"], "part late");
     let with_page = [&[""], &PLAIN[..], &IN_FRAME].concat();
     assert_eq!(
-        by_connection(&fetched, accelerated.tls.port()),
+        by_connection(&resources, accelerated_site.tls.port()),
         sets(&[&with_page, &MODULES])
     );
 }

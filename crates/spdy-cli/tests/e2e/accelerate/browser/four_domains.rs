@@ -10,7 +10,7 @@ use crate::support::origins::four_domains::{
     sha384,
 };
 use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::peers::{is_installed, peers_enabled, require};
 
 const LOOK: Viewport = Viewport {
     width: 1000,
@@ -51,14 +51,14 @@ struct PageResult {
     /// Widths of the images, fonts, modules, styles.
     works: serde_json::Value,
     /// By URL, as the origins know it: text as it is, everything else by its hash.
-    fetched: BTreeMap<String, BTreeSet<String>>,
+    bodies: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Opens the page under one of the site's names, and has it prove that it works.
 fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<FetchedResource>) {
     browser.forget();
     browser.open(&format!("https://{name}/{flavour}"), LOOK);
-    let works = browser.ask(
+    let works = browser.evaluate(
         "(async () => {
             await document.fonts.ready;
             const style = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
@@ -78,20 +78,23 @@ fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<F
             };
         })()",
     );
-    let fetched = browser.fetched_resources();
+    let resources = browser.fetched_resources();
     let complaints = browser.console_messages();
     assert!(complaints.is_empty(), "{flavour}: {complaints:#?}");
-    let mut seen = PageResult {
+    let mut result = PageResult {
         works,
-        fetched: BTreeMap::new(),
+        bodies: BTreeMap::new(),
     };
-    for one in &fetched {
-        let body = one.body.clone();
-        let body = body.unwrap_or_else(|error| panic!("{flavour}: {}: {error}", one.url));
-        let bodies = seen.fetched.entry(restore_urls(&one.url)).or_default();
+    for resource in &resources {
+        let body = resource.body.clone();
+        let body = body.unwrap_or_else(|error| panic!("{flavour}: {}: {error}", resource.url));
+        let bodies = result
+            .bodies
+            .entry(restore_urls(&resource.url))
+            .or_default();
         bodies.insert(restore_body_urls(body));
     }
-    (seen, fetched)
+    (result, resources)
 }
 
 /// `text` with every moved URL in its own place again.
@@ -99,9 +102,9 @@ fn restore_urls(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("/.spdy/1/-/s/") {
-        let before = rest[..at].trim_end_matches(&format!("https://{SITE}")[..]);
-        let before = before.trim_end_matches(&format!("https://{SECOND}")[..]);
-        out.push_str(before);
+        let prefix = rest[..at].trim_end_matches(&format!("https://{SITE}")[..]);
+        let prefix = prefix.trim_end_matches(&format!("https://{SECOND}")[..]);
+        out.push_str(prefix);
         rest = &rest[at + "/.spdy/1/-/s/".len()..];
         let (place, path) = rest.split_once('/').expect("a proxied URL has a path");
         out.push_str(&format!("https://{}/", place.replace('~', ":")));
@@ -120,34 +123,41 @@ fn restore_body_urls(body: Vec<u8>) -> String {
 
 #[test]
 fn chromium_gets_the_same_bytes_over_one_connection() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let origins = origins();
     let mut direct = browser(&origins, origins.places.address(SITE));
-    let straight: Vec<_> = POLICIES
+    let direct_results: Vec<_> = POLICIES
         .map(|flavour| look(&mut direct, SITE, flavour))
         .into();
     assert_third_parties_have_cookies(&mut direct, &origins);
     drop(direct);
 
-    let before = origins.requests().len();
-    let accelerated = start_accelerator(&origins);
-    let mut browser = browser(&origins, accelerated.tls);
-    for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
+    let requests_before = origins.requests().len();
+    let accelerated_site = start_accelerator(&origins);
+    let mut browser = browser(&origins, accelerated_site.tls);
+    for (flavour, (direct_result, _)) in POLICIES.into_iter().zip(&direct_results) {
         // The last leaves nothing of the moved hosts where it is.
         browser.forget_cookies();
-        let (seen, fetched) = look(&mut browser, SITE, flavour);
-        assert_eq!(seen.works, straight.works, "{flavour}");
-        let pinned = PinnedHashes::of(flavour, &fetched);
-        compare(flavour, &seen, straight, &origins.places, &pinned);
-        one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
+        let (result, resources) = look(&mut browser, SITE, flavour);
+        assert_eq!(result.works, direct_result.works, "{flavour}");
+        let pinned = PinnedHashes::of(flavour, &resources);
+        compare(flavour, &result, direct_result, &origins.places, &pinned);
+        one_connection(
+            flavour,
+            &resources,
+            accelerated_site.tls.port(),
+            &origins.places,
+        );
     }
     // Each thing was fetched once, by the page's wish or ahead of it, however it is loaded.
     let mut often = BTreeMap::<_, u32>::new();
-    for asked in &origins.requests()[before..] {
-        *often.entry((asked.host, asked.target.clone())).or_default() += 1;
+    for request in &origins.requests()[requests_before..] {
+        *often
+            .entry((request.host, request.target.clone()))
+            .or_default() += 1;
     }
     for script in ["main", "part", "deep/deep", "lib"] {
         let target = format!("/js/{script}.mjs");
@@ -171,22 +181,25 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
             .all(|cookie| *cookie == of_site || *cookie == third),
         "a third party's cookie: {cookies:?}"
     );
-    assert_asked_without_cookies(&origins.requests()[before..]);
+    assert_no_cookies_sent(&origins.requests()[requests_before..]);
 }
 
 /// The accelerator sent cookies to no other host. The browser requested unmoved resources itself, with at most their host's cookies.
-fn assert_asked_without_cookies(asked: &[OriginRequest]) {
-    let others = asked
+fn assert_no_cookies_sent(requests: &[OriginRequest]) {
+    let third_party_requests = requests
         .iter()
-        .filter(|asked| matches!(asked.host, CDN | FONTS));
-    let (ours, browsers): (Vec<_>, Vec<_>) =
-        others.partition(|asked| asked.head.contains("\r\ncdn-loop: "));
-    assert!(ours.len() > browsers.len(), "{browsers:#?}");
-    for asked in ours {
-        assert!(!asked.head.contains("cookie"), "{}", asked.head);
+        .filter(|request| matches!(request.host, CDN | FONTS));
+    let (accelerator_requests, browser_requests): (Vec<_>, Vec<_>) =
+        third_party_requests.partition(|request| request.head.contains("\r\ncdn-loop: "));
+    assert!(
+        accelerator_requests.len() > browser_requests.len(),
+        "{browser_requests:#?}"
+    );
+    for request in accelerator_requests {
+        assert!(!request.head.contains("cookie"), "{}", request.head);
     }
-    for asked in browsers {
-        assert!(!asked.head.contains("secret"), "{}", asked.head);
+    for request in browser_requests {
+        assert!(!request.head.contains("secret"), "{}", request.head);
     }
 }
 
@@ -221,53 +234,65 @@ fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
         assert!(cookies.contains(&third), "{name}: {cookies:?}");
     }
     for host in [CDN, FONTS] {
-        let asked = origins.requests();
-        let mut asked = asked.iter().filter(|asked| asked.host == host);
-        let is_told = asked.any(|asked| asked.head.contains("cookie: of-third=tracker"));
-        assert!(is_told, "{host} gets no cookie");
+        let requests = origins.requests();
+        let mut host_requests = requests
+            .iter()
+            .filter(|host_requests| host_requests.host == host);
+        let has_cookie =
+            host_requests.any(|request| request.head.contains("cookie: of-third=tracker"));
+        assert!(has_cookie, "{host} gets no cookie");
     }
 }
 
 #[test]
 fn a_page_works_the_same_under_another_site_name() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let origins = origins();
     let flavour = POLICIES[0];
     let mut direct = browser(&origins, origins.places.address(SITE));
-    let (straight, _) = look(&mut direct, SECOND, flavour);
+    let (direct_result, _) = look(&mut direct, SECOND, flavour);
     drop(direct);
-    let before = origins.requests().len();
-    let accelerated = start_accelerator(&origins);
-    let mut browser = browser(&origins, accelerated.tls);
-    let (seen, fetched) = look(&mut browser, SECOND, flavour);
-    assert_eq!(seen.works, straight.works);
-    let pinned = PinnedHashes::of(flavour, &fetched);
-    compare(flavour, &seen, &straight, &origins.places, &pinned);
-    one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
-    let of_first = fetched.iter().find(|one| one.url.contains(SITE));
+    let requests_before = origins.requests().len();
+    let accelerated_site = start_accelerator(&origins);
+    let mut browser = browser(&origins, accelerated_site.tls);
+    let (result, resources) = look(&mut browser, SECOND, flavour);
+    assert_eq!(result.works, direct_result.works);
+    let pinned = PinnedHashes::of(flavour, &resources);
+    compare(flavour, &result, &direct_result, &origins.places, &pinned);
+    one_connection(
+        flavour,
+        &resources,
+        accelerated_site.tls.port(),
+        &origins.places,
+    );
+    let of_first = resources
+        .iter()
+        .find(|resource| resource.url.contains(SITE));
     assert!(of_first.is_none(), "expected the first name: {of_first:?}");
-    assert_asked_without_cookies(&origins.requests()[before..]);
+    assert_no_cookies_sent(&origins.requests()[requests_before..]);
 }
 
 /// Hashes of the sheets that the page pins, as they were served.
 struct PinnedHashes {
     css: String,
-    own: String,
+    own_css: String,
 }
 
 impl PinnedHashes {
-    fn of(flavour: &str, fetched: &[FetchedResource]) -> Self {
+    fn of(flavour: &str, resources: &[FetchedResource]) -> Self {
         let body_of = |name: &str| {
-            let found = fetched.iter().rfind(|one| one.url.contains(name));
-            let body = found.and_then(|one| one.body.clone().ok());
+            let resource = resources
+                .iter()
+                .rfind(|resource| resource.url.contains(name));
+            let body = resource.and_then(|resource| resource.body.clone().ok());
             body.unwrap_or_else(|| panic!("{flavour}: {name}"))
         };
         Self {
             css: sha384(&body_of("/css/pinned.css")),
-            own: sha256(&body_of("/own-pinned.css")),
+            own_css: sha256(&body_of("/own-pinned.css")),
         }
     }
 }
@@ -275,37 +300,43 @@ impl PinnedHashes {
 /// The same was fetched, but for what must be said otherwise where it is.
 fn compare(
     flavour: &str,
-    seen: &PageResult,
-    straight: &PageResult,
+    result: &PageResult,
+    direct_result: &PageResult,
     places: &OriginAddresses,
     pinned: &PinnedHashes,
 ) {
-    let urls = |seen: &PageResult| seen.fetched.keys().cloned().collect::<BTreeSet<_>>();
-    let (ours, theirs) = (urls(seen), urls(straight));
-    let more: Vec<_> = ours.difference(&theirs).collect();
-    let less: Vec<_> = theirs.difference(&ours).collect();
+    let urls = |result: &PageResult| result.bodies.keys().cloned().collect::<BTreeSet<_>>();
+    let (accelerated_urls, direct_urls) = (urls(result), urls(direct_result));
+    let extra: Vec<_> = accelerated_urls.difference(&direct_urls).collect();
+    let missing: Vec<_> = direct_urls.difference(&accelerated_urls).collect();
     assert!(
-        more.is_empty() && less.is_empty(),
-        "{flavour}: more {more:?}, less {less:?}"
+        extra.is_empty() && missing.is_empty(),
+        "{flavour}: more {extra:?}, less {missing:?}"
     );
-    for (url, bodies) in &seen.fetched {
-        let theirs = straight.fetched[url].iter();
+    for (url, bodies) in &result.bodies {
+        let direct_bodies = direct_result.bodies[url].iter();
         if url.ends_with(flavour) {
-            let [ours, theirs] =
-                [bodies, &straight.fetched[url]].map(|one| one.first().expect("one"));
-            page(flavour, ours, theirs, places, pinned);
+            let [accelerated_body, direct_body] =
+                [bodies, &direct_result.bodies[url]].map(|bodies| bodies.first().expect("one"));
+            page(flavour, accelerated_body, direct_body, places, pinned);
             continue;
         }
         // A root-relative URL resolves against the sheet's own origin, which the accelerator must write out.
-        let theirs =
-            theirs.map(|text| text.replace("url(/img", &format!("url({}/img", places.origin(CDN))));
-        assert_eq!(*bodies, theirs.collect(), "{flavour}: {url}");
+        let direct_bodies = direct_bodies
+            .map(|text| text.replace("url(/img", &format!("url({}/img", places.origin(CDN))));
+        assert_eq!(*bodies, direct_bodies.collect(), "{flavour}: {url}");
     }
 }
 
 /// The page is the same except for three things: the preconnect hint for a host that is no longer connected to, the import map,
 /// which maps modules of the other host to their new URLs, and the hashes of rewritten sheets.
-fn page(flavour: &str, ours: &str, theirs: &str, places: &OriginAddresses, pinned: &PinnedHashes) {
+fn page(
+    flavour: &str,
+    accelerated_page: &str,
+    direct_page: &str,
+    places: &OriginAddresses,
+    pinned: &PinnedHashes,
+) {
     let cdn = places.origin(CDN);
     let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
     let scope = format!("{{\"{cdn}/\":{{\"/\":\"{cdn}/\",\"/.spdy/\":\"/.spdy/\"}}}}");
@@ -319,49 +350,62 @@ fn page(flavour: &str, ours: &str, theirs: &str, places: &OriginAddresses, pinne
         ),
         _ => (all, "<!---->"),
     };
-    let theirs = theirs.replace(&connect, connect_left).replace(
+    let direct_page = direct_page.replace(&connect, connect_left).replace(
         &format!("{{\"imports\": {{\"lib\": \"{cdn}/js/lib.mjs\"}}}}"),
         &map,
     );
     let was_pinned = sha384(pinned_sheet(places).as_bytes());
     let own_was_pinned = sha256(own_pinned_sheet(places).as_bytes());
-    let theirs = theirs.replace(&was_pinned, &pinned.css);
-    let theirs = theirs.replace(&own_was_pinned, &pinned.own);
-    for (one, other) in ours.lines().zip(theirs.lines()) {
-        assert_eq!(one, other, "{flavour}");
+    let direct_page = direct_page.replace(&was_pinned, &pinned.css);
+    let direct_page = direct_page.replace(&own_was_pinned, &pinned.own_css);
+    for (accelerated_line, direct_line) in accelerated_page.lines().zip(direct_page.lines()) {
+        assert_eq!(accelerated_line, direct_line, "{flavour}");
     }
-    assert_eq!(ours.lines().count(), theirs.lines().count());
+    assert_eq!(
+        accelerated_page.lines().count(),
+        direct_page.lines().count()
+    );
 }
 
 /// All that came from the accelerator came over one connection, and what else came had to.
-fn one_connection(flavour: &str, fetched: &[FetchedResource], port: u16, places: &OriginAddresses) {
+fn one_connection(
+    flavour: &str,
+    resources: &[FetchedResource],
+    port: u16,
+    places: &OriginAddresses,
+) {
     let mut connections = BTreeMap::<_, Vec<_>>::new();
-    for one in fetched.iter().filter(|one| one.port == u64::from(port)) {
-        assert_eq!(one.protocol, "h2", "{flavour}: {}", one.url);
+    for resource in resources
+        .iter()
+        .filter(|resource| resource.port == u64::from(port))
+    {
+        assert_eq!(resource.protocol, "h2", "{flavour}: {}", resource.url);
         connections
-            .entry(one.connection)
+            .entry(resource.connection)
             .or_default()
-            .push(&one.url);
+            .push(&resource.url);
     }
     assert_eq!(connections.len(), 1, "{flavour}: {connections:#?}");
-    let left = fetched.iter().filter(|one| one.port != u64::from(port));
-    let left: BTreeSet<_> = left.map(|one| one.url.clone()).collect();
+    let other_urls = resources
+        .iter()
+        .filter(|resource| resource.port != u64::from(port));
+    let other_urls: BTreeSet<_> = other_urls.map(|resource| resource.url.clone()).collect();
     let cdn = places.origin(CDN);
     let frames = places.origin(FRAMES);
-    let mut wanted = BTreeSet::from([
+    let mut expected = BTreeSet::from([
         format!("{frames}/frame.html"),
         format!("{frames}/in-frame.png"),
     ]);
     if flavour == POLICIES[0] {
         // They were not fetched before, so the hashes of their rewritten bytes were not known.
-        wanted.insert(format!("{cdn}/css/pinned.css"));
-        wanted.insert(format!("{cdn}/img/pinned.png"));
-        wanted.insert(format!("{}/texture.png", places.origin(FONTS)));
+        expected.insert(format!("{cdn}/css/pinned.css"));
+        expected.insert(format!("{cdn}/img/pinned.png"));
+        expected.insert(format!("{}/texture.png", places.origin(FONTS)));
     }
     if flavour == "nonce" {
         // No import map has their new URLs, because the policy allows only a folder of the host.
-        wanted.insert(format!("{cdn}/js/far.mjs"));
-        wanted.insert(format!("{cdn}/js/root.mjs"));
+        expected.insert(format!("{cdn}/js/far.mjs"));
+        expected.insert(format!("{cdn}/js/root.mjs"));
     }
-    assert_eq!(left, wanted, "{flavour}");
+    assert_eq!(other_urls, expected, "{flavour}");
 }

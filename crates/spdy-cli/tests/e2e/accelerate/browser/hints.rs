@@ -6,8 +6,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::chromium::{Chromium, Viewport};
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
+use crate::support::peers::{is_installed, peers_enabled, require};
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
@@ -25,8 +27,8 @@ const SCRIPTS: [(&str, bool, bool); 4] = [
 
 const SCRIPT: &[u8] = b"window.ran = (window.ran ?? 0) + 1;\n";
 
-fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
-    if asked.host == SITE {
+fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+    if request.host == SITE {
         let cdn = places.origin(CDN);
         let page = format!(
             "<!doctype html><title>hints</title><link rel=icon href=data:,>\
@@ -36,10 +38,10 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
             BASE64.encode(&Sha256::digest(SCRIPT))
         );
         let head = "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n";
-        return whole(head, page.as_bytes());
+        return complete_response(head, page.as_bytes());
     }
     // `private`: browsers store it and the accelerator does not, so its host gets every request of a browser.
-    whole(
+    complete_response(
         "200 OK\r\nContent-Type: text/javascript\r\nAccess-Control-Allow-Origin: *\r\n\
          Cache-Control: private, max-age=600\r\n",
         SCRIPT,
@@ -47,8 +49,8 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
 }
 
 /// Opens the page in a browser with an empty cache. Returns the scripts that ran early.
-fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
-    let (site, cdn) = (accelerated.tls, origins.places.address(CDN).ip());
+fn visit(origins: &Origins, accelerated_site: &AcceleratedSite) -> Vec<String> {
+    let (site, cdn) = (accelerated_site.tls, origins.places.address(CDN).ip());
     let mut browser = Chromium::start_with(&[
         format!("--host-resolver-rules=MAP {SITE}:443 {site}, MAP {CDN} {cdn}"),
         format!(
@@ -62,8 +64,8 @@ fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
         dark: false,
     };
     browser.open(&format!("https://{SITE}/"), look);
-    assert_eq!(browser.ask("window.ran"), json!(SCRIPTS.len()));
-    let early = browser.ask(
+    assert_eq!(browser.evaluate("window.ran"), json!(SCRIPTS.len()));
+    let early = browser.evaluate(
         "performance.getEntriesByType('resource').filter(entry => entry.initiatorType === 'early-hints')\
          .map(entry => new URL(entry.name).pathname)",
     );
@@ -79,13 +81,13 @@ fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
 
 #[test]
 fn hinted_resources_load_once_in_the_right_mode() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let origins = Origins::start(&[(SITE, "https"), (CDN, "https")], answer);
+    let origins = Origins::start(&[(SITE, "https"), (CDN, "https")], respond);
     let port = origins.places.address(CDN).port();
-    let accelerated = AcceleratedSite::start(
+    let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
             site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{port}'\nkinds = ['script']\n"),
@@ -94,26 +96,28 @@ fn hinted_resources_load_once_in_the_right_mode() {
         },
     );
     assert_eq!(
-        visit(&origins, &accelerated),
+        visit(&origins, &accelerated_site),
         [""; 0],
         "nothing was learned"
     );
-    let told = SCRIPTS.iter().filter(|(.., is_told)| *is_told);
-    let mut all: Vec<_> = told.map(|(script, ..)| *script).collect();
+    let hinted_scripts = SCRIPTS.iter().filter(|(.., is_hinted)| *is_hinted);
+    let mut all: Vec<_> = hinted_scripts.map(|(script, ..)| *script).collect();
     all.sort_unstable();
     // A browser that has the page when it comes to the hints takes none; on a busy machine one may.
-    let asked = (0..VISITS).find_map(|_| {
-        let before = origins.requests().len();
-        let early = visit(&origins, &accelerated);
-        let asked = origins.requests().split_off(before);
+    let requests = (0..VISITS).find_map(|_| {
+        let requests_before = origins.requests().len();
+        let early = visit(&origins, &accelerated_site);
+        let requests = origins.requests().split_off(requests_before);
         assert!(early.is_empty() || early == all, "{early:?}");
-        assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
-        (!early.is_empty()).then_some(asked)
+        assert_eq!(requests.len(), SCRIPTS.len(), "{requests:?}");
+        (!early.is_empty()).then_some(requests)
     });
-    let asked = asked.expect("a visit that used hints");
+    let requests = requests.expect("a visit that used hints");
     for (script, by_cors, _) in SCRIPTS {
-        let of_it = asked.iter().find(|asked| asked.target == script);
-        let head = &of_it.unwrap_or_else(|| panic!("{script}: {asked:?}")).head;
+        let script_request = requests.iter().find(|request| request.target == script);
+        let head = &script_request
+            .unwrap_or_else(|| panic!("{script}: {requests:?}"))
+            .head;
         assert_eq!(head.contains("\r\norigin: "), by_cors, "{script}: {head}");
     }
 }

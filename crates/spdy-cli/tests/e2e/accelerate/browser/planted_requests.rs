@@ -4,8 +4,10 @@ use std::process::Command;
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::chromium::{Chromium, Viewport};
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
+use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{run_expecting, spdy};
 
 const SITE: &str = "www.site.test";
@@ -15,7 +17,7 @@ const NETWORKS: u8 = 6;
 const VISITS: usize = 4;
 const COOKIE: &str = "cookie: who=alice";
 
-fn answer(request: &OriginRequest, _: &OriginAddresses) -> Vec<Step> {
+fn respond(request: &OriginRequest, _: &OriginAddresses) -> Vec<Step> {
     let path = request.target.split('?').next().unwrap_or_default();
     let page = "<!doctype html><title>taught</title><link rel=icon href=data:,>\
                 <link rel=stylesheet href=/a.css><script src=/b.js></script>";
@@ -30,30 +32,30 @@ fn answer(request: &OriginRequest, _: &OriginAddresses) -> Vec<Step> {
         _ => ("image/png", "max-age=600", "a picture"),
     };
     if request.head.contains("\r\nif-none-match: ") {
-        return whole("304 Not Modified\r\nAge: 60\r\nETag: \"1\"\r\n", b"");
+        return complete_response("304 Not Modified\r\nAge: 60\r\nETag: \"1\"\r\n", b"");
     }
     let head = format!("200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n");
-    whole(&head, body.as_bytes())
+    complete_response(&head, body.as_bytes())
 }
 
 struct Setup {
     origins: Origins,
-    accelerated: AcceleratedSite,
+    accelerated_site: AcceleratedSite,
 }
 
 impl Setup {
     /// `None` where no peers are wanted.
     fn set() -> Option<Self> {
-        if !wanted() {
+        if !peers_enabled() {
             return None;
         }
         require("Chromium", is_installed("chromium"));
         require("curl", is_installed("curl"));
-        let origins = Origins::start(&[(SITE, "https")], answer);
-        let accelerated = AcceleratedSite::start(&origins, &Setting::default());
+        let origins = Origins::start(&[(SITE, "https")], respond);
+        let accelerated_site = AcceleratedSite::start(&origins, &Setting::default());
         Some(Self {
             origins,
-            accelerated,
+            accelerated_site,
         })
     }
 
@@ -68,7 +70,7 @@ impl Setup {
                 "sec-fetch-site: same-origin",
                 &referer,
             ];
-            for (nth, (targets, more)) in
+            for (nth, (targets, extra_fields)) in
                 [(&[page][..], &["accept: text/html"][..]), (targets, &image)]
                     .into_iter()
                     .enumerate()
@@ -79,10 +81,10 @@ impl Setup {
                 curl.args(["--silent", "--show-error", "--noproxy", "*"])
                     .args(["--max-time", "60", "--path-as-is"])
                     .args(["--interface", &format!("127.0.{network}.1")])
-                    .args(["--connect-to", &format!("::{}", self.accelerated.tls)])
+                    .args(["--connect-to", &format!("::{}", self.accelerated_site.tls)])
                     .arg("--cacert")
                     .arg(self.origins.signed.path("authority.pem"));
-                for field in fields.iter().chain(more) {
+                for field in fields.iter().chain(extra_fields) {
                     curl.args(["--header", field]);
                 }
                 curl.args(
@@ -93,10 +95,10 @@ impl Setup {
             }
             run_expecting(0, &mut curl);
         }
-        let seen = self.origins.requests();
+        let requests = self.origins.requests();
         for target in targets {
-            let is_planted = seen.iter().any(|request| request.target == *target);
-            assert!(is_planted, "{target}: {seen:?}");
+            let is_planted = requests.iter().any(|request| request.target == *target);
+            assert!(is_planted, "{target}: {requests:?}");
         }
     }
 
@@ -105,7 +107,7 @@ impl Setup {
         let mut browser = Chromium::start_with(&[
             format!(
                 "--host-resolver-rules=MAP {SITE}:443 {}",
-                self.accelerated.tls
+                self.accelerated_site.tls
             ),
             format!(
                 "--ignore-certificate-errors-spki-list={}",
@@ -118,12 +120,12 @@ impl Setup {
             dark: false,
         };
         browser.open(&format!("https://{SITE}{page}"), look);
-        assert_eq!(browser.ask("window.ran"), 1);
+        assert_eq!(browser.evaluate("window.ran"), 1);
         browser.requests().into_iter().map(str::to_owned).collect()
     }
 
     /// All that `spdy fetch` prints of `page` over `protocol`: heads, 103 among them, and pushes.
-    fn fetched(&self, page: &str, protocol: &str) -> String {
+    fn fetch(&self, page: &str, protocol: &str) -> String {
         let mut fetch = spdy(&["fetch", "--verbose", "--protocol", protocol]);
         if protocol.starts_with("spdy") {
             fetch.args(["--push", "accept"]);
@@ -135,7 +137,7 @@ impl Setup {
         ] {
             fetch.args(["--header", field]);
         }
-        let tls = self.accelerated.tls;
+        let tls = self.accelerated_site.tls;
         fetch
             .arg("--cacert")
             .arg(self.origins.signed.path("authority.pem"))
@@ -150,27 +152,27 @@ impl Setup {
     /// Asserts that no visitor of `page` requests a URL that contains a word of `planted`. Returns what the last browser requested.
     fn assert_not_requested(&self, page: &str, planted: &[&str]) -> Vec<String> {
         let has = |text: &str| planted.iter().any(|word| text.contains(word));
-        let before = self.origins.requests().len();
+        let requests_before = self.origins.requests().len();
         let mut requested = Vec::new();
         for _ in 0..VISITS {
             requested = self.browse(page);
             assert!(!requested.iter().any(|url| has(url)), "{requested:?}");
         }
         for protocol in ["spdy/3.1", "h2"] {
-            let text = self.fetched(page, protocol);
+            let text = self.fetch(page, protocol);
             assert!(text.contains("taught"), "expected the page: {text}");
             assert!(!has(&text), "{protocol}: {text}");
         }
-        let seen = self.origins.requests().split_off(before);
-        let seen: Vec<_> = seen.into_iter().map(|request| request.target).collect();
-        assert!(!seen.iter().any(|target| has(target)), "{seen:?}");
+        let requests = self.origins.requests().split_off(requests_before);
+        let targets: Vec<_> = requests.into_iter().map(|request| request.target).collect();
+        assert!(!targets.iter().any(|target| has(target)), "{targets:?}");
         requested
     }
 }
 
 #[test]
 fn requests_planted_by_other_clients_are_never_hinted() {
-    let Some(scene) = Setup::set() else {
+    let Some(setup) = Setup::set() else {
         return;
     };
     let planted = [
@@ -178,11 +180,11 @@ fn requests_planted_by_other_clients_are_never_hinted() {
         "//evil.test/x.png",
         "/planted.png?for=mallory",
     ];
-    scene.plant("/", &planted, &[]);
+    setup.plant("/", &planted, &[]);
     let words = ["logout", "evil.test", "mallory"];
-    let requested = scene.assert_not_requested("/", &words);
+    let requested = setup.assert_not_requested("/", &words);
     assert_eq!(requested.len(), 3, "page, sheet and script: {requested:?}");
-    let text = scene.fetched("/", "spdy/3.1");
+    let text = setup.fetch("/", "spdy/3.1");
     assert!(
         text.contains("</a.css>"),
         "the resources of the page are hinted: {text}"
@@ -191,13 +193,13 @@ fn requests_planted_by_other_clients_are_never_hinted() {
 
 #[test]
 fn requests_after_a_private_page_are_never_hinted() {
-    let Some(scene) = Setup::set() else {
+    let Some(setup) = Setup::set() else {
         return;
     };
-    let own = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];
-    scene.plant("/account", &own, &[COOKIE]);
-    scene.plant("/", &own[..1], &[COOKIE]);
+    let own_urls = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];
+    setup.plant("/account", &own_urls, &[COOKIE]);
+    setup.plant("/", &own_urls[..1], &[COOKIE]);
     for page in ["/account", "/"] {
-        scene.assert_not_requested(page, &["SECRET", "of-alice"]);
+        setup.assert_not_requested(page, &["SECRET", "of-alice"]);
     }
 }

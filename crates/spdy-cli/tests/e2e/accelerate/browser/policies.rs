@@ -8,8 +8,10 @@ use sha2::{Digest as _, Sha256};
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::clients::chromium::{Chromium, Viewport};
 use crate::support::origins::pictures::png;
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
-use crate::support::peers::{is_installed, require, wanted};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
+use crate::support::peers::{is_installed, peers_enabled, require};
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
@@ -58,7 +60,7 @@ fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)
         "default-src 'none'; style-src {style}; script-src {cdn} {map}; img-src data: {cdn}"
     );
     let loads = fill_template(LOADS, places);
-    let moved = cdn.replace("https://", "/.spdy/1/-/s/").replace(':', "~");
+    let proxied_url = cdn.replace("https://", "/.spdy/1/-/s/").replace(':', "~");
     Some(match path {
         "/hashes" => (hashes, String::new(), loads),
         "/meta" => (String::new(), open, loads),
@@ -77,13 +79,17 @@ fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)
             (String::new(), String::new(), frame.to_owned())
         }
         "/framed" => {
-            let tells = "<script>onload = () => parent.postMessage({images: [...document.images]\
+            let report_script = "<script>onload = () => parent.postMessage({images: [...document.images]\
                 .map(image => image.naturalWidth), classic: window.classic}, '*')</script>";
-            (String::new(), String::new(), format!("{loads}{tells}"))
+            (
+                String::new(),
+                String::new(),
+                format!("{loads}{report_script}"),
+            )
         }
         "/injected" => {
             let script = format!(
-                "<p class=inline>text</p><img src=\"{cdn}/a.png\"><script src=\"{moved}/classic.js\"></script>"
+                "<p class=inline>text</p><img src=\"{cdn}/a.png\"><script src=\"{proxied_url}/classic.js\"></script>"
             );
             let policy =
                 format!("script-src 'self'; style-src 'unsafe-inline'; img-src data: {cdn}");
@@ -93,9 +99,9 @@ fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)
     })
 }
 
-fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
-    let path = asked.target.split('?').next().unwrap_or_default();
-    if let (SITE, Some((policy, meta, body))) = (asked.host, page(path, places)) {
+fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+    let path = request.target.split('?').next().unwrap_or_default();
+    if let (SITE, Some((policy, meta, body))) = (request.host, page(path, places)) {
         let meta = match meta.is_empty() {
             true => meta,
             false => format!("<meta http-equiv=Content-Security-Policy content=\"{meta}\">"),
@@ -112,23 +118,25 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
         let head = format!(
             "200 OK\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n{policy}"
         );
-        return whole(&head, text.as_bytes());
+        return complete_response(&head, text.as_bytes());
     }
     let open = "Access-Control-Allow-Origin: *\r\nCache-Control: max-age=600\r\n";
     let script = format!("200 OK\r\nContent-Type: text/javascript\r\n{open}");
-    match (asked.host, path) {
-        (CDN, "/classic.js") => whole(&script, b"window.classic = true;\n"),
-        (CDN, "/main.mjs") => whole(&script, b"import lib from 'lib'; window.lib = lib;\n"),
-        (CDN, "/lib.mjs") => whole(&script, b"export default 'lib';\n"),
-        (CDN, "/closed.png") => whole(
+    match (request.host, path) {
+        (CDN, "/classic.js") => complete_response(&script, b"window.classic = true;\n"),
+        (CDN, "/main.mjs") => {
+            complete_response(&script, b"import lib from 'lib'; window.lib = lib;\n")
+        }
+        (CDN, "/lib.mjs") => complete_response(&script, b"export default 'lib';\n"),
+        (CDN, "/closed.png") => complete_response(
             "200 OK\r\nContent-Type: image/png\r\n",
             &png(15, 10, [9; 3]),
         ),
         (CDN, _) => {
             let head = format!("200 OK\r\nContent-Type: image/png\r\n{open}");
-            whole(&head, &png(15, 10, [7; 3]))
+            complete_response(&head, &png(15, 10, [7; 3]))
         }
-        _ => whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
+        _ => complete_response("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
     }
 }
 
@@ -143,7 +151,7 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
         "--disable-quic".to_owned(),
     ]);
     browser.prepare(
-        "window.told = new Promise(told => addEventListener('message', event => told(event.data)))",
+        "window.message = new Promise(resolve => addEventListener('message', event => resolve(event.data)))",
     );
     browser
 }
@@ -156,12 +164,12 @@ fn look(browser: &mut Chromium, path: &str) -> Value {
     };
     browser.forget();
     browser.open(&format!("https://{SITE}{path}"), look);
-    browser.ask(
+    browser.evaluate(
         "(async () => {
             const inline = document.querySelector('.inline');
             const has = inline && getComputedStyle(inline).backgroundImage.includes('in.png');
             const images = [...document.images].map(image => image.naturalWidth);
-            const framed = document.querySelector('iframe') && await window.told;
+            const framed = document.querySelector('iframe') && await window.message;
             const all = { images, inline: has, classic: window.classic, lib: window.lib, framed };
             return Object.fromEntries(Object.entries(all).filter(([, is]) => is && is.length !== 0));
         })()",
@@ -170,19 +178,19 @@ fn look(browser: &mut Chromium, path: &str) -> Value {
 
 #[test]
 fn pages_with_strict_policies_work_the_same_in_chromium() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
     let hosts = [(SITE, "https"), (CDN, "https")];
-    let origins = Origins::start(&hosts, answer);
+    let origins = Origins::start(&hosts, respond);
     let mut direct = browser(&origins, origins.places.address(SITE));
-    for (path, want) in PAGES {
-        let want: Value = serde_json::from_str(want).expect("JSON");
-        assert_eq!(look(&mut direct, path), want, "{path}, straight");
+    for (path, expected) in PAGES {
+        let expected: Value = serde_json::from_str(expected).expect("JSON");
+        assert_eq!(look(&mut direct, path), expected, "{path}, straight");
     }
     drop(direct);
-    let before = origins.requests().len();
+    let requests_before = origins.requests().len();
     let port = origins.places.address(CDN).port();
     let setting = Setting {
         site: &format!(
@@ -192,18 +200,18 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
         ..Setting::default()
     };
     // The injected script needs an accelerator that has seen no other page, and a browser with an empty cache.
-    let (injected, others) = PAGES.split_last().expect("the pages");
-    for pages in [others, std::slice::from_ref(injected)] {
-        let accelerated = AcceleratedSite::start(&origins, &setting);
-        let mut browser = browser(&origins, accelerated.tls);
-        for (path, want) in pages {
-            let want: Value = serde_json::from_str(want).expect("JSON");
-            assert_eq!(look(&mut browser, path), want, "{path}, accelerated");
+    let (injected, other_pages) = PAGES.split_last().expect("the pages");
+    for pages in [other_pages, std::slice::from_ref(injected)] {
+        let accelerated_site = AcceleratedSite::start(&origins, &setting);
+        let mut browser = browser(&origins, accelerated_site.tls);
+        for (path, expected) in pages {
+            let expected: Value = serde_json::from_str(expected).expect("JSON");
+            assert_eq!(look(&mut browser, path), expected, "{path}, accelerated");
         }
     }
-    let mut asked = origins.requests().split_off(before).into_iter();
+    let mut requests = origins.requests().split_off(requests_before).into_iter();
     assert!(
-        asked.any(|asked| asked.host == CDN && asked.head.contains("via:")),
+        requests.any(|request| request.host == CDN && request.head.contains("via:")),
         "nothing was moved"
     );
 }

@@ -26,8 +26,8 @@ use crate::support::accelerator::pebble::{ChallengeAddresses, Pebble};
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::origins::echo::EchoOrigin;
-use crate::support::origins::scripted::{Origins, whole};
-use crate::support::peers::wanted;
+use crate::support::origins::scripted::{Origins, complete_response};
+use crate::support::peers::peers_enabled;
 use crate::support::program::address_after;
 
 const NAMES: [&str; 2] = ["www.site.test", "site.test"];
@@ -72,16 +72,16 @@ impl TestSite {
 
     /// A configuration with an unreachable authority.
     fn unreachable_acme(&self) -> String {
-        let (at, kept) = ("https://127.0.0.1:1/dir", self.certificate_folder());
+        let (directory, folder) = ("https://127.0.0.1:1/dir", self.certificate_folder());
         format!(
-            "[tls.acme]\ndirectory = '{at}'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
+            "[tls.acme]\ndirectory = '{directory}'\nfolder = {folder:?}\nterms_of_service_agreed = true\n"
         )
     }
 
-    fn acme(&self, pebble: &Pebble, more: &str) -> String {
+    fn acme(&self, pebble: &Pebble, extra_config: &str) -> String {
         format!(
             "[tls.acme]\ndirectory = '{}'\nauthority = {:?}\nfolder = {:?}\nterms_of_service_agreed = true\n\
-             contact = ['admin@site.test']\n{more}\n",
+             contact = ['admin@site.test']\n{extra_config}\n",
             pebble.directory(),
             pebble.authority(),
             self.certificate_folder(),
@@ -129,9 +129,9 @@ async fn text(response: Response<Body>) -> String {
 async fn page(client: &Client, accelerator: &Accelerator, host: &str) -> Result<String, String> {
     let port = accelerator.tls().port();
     let request = Request::get(format!("https://{host}:{port}/page")).body(Body::empty());
-    let sent = client.send(request.expect("a request"), Priority::HIGHEST);
-    let answered = tokio::time::timeout(WAIT_LIMIT, sent).await;
-    match answered.expect("a response before the timeout") {
+    let response = client.send(request.expect("a request"), Priority::HIGHEST);
+    let response = tokio::time::timeout(WAIT_LIMIT, response).await;
+    match response.expect("a response before the timeout") {
         Ok(response) => Ok(text(response).await),
         Err(error) => Err(error.to_string()),
     }
@@ -149,9 +149,13 @@ fn assert_trusted(accelerator: &Accelerator, pebble: &Pebble) {
         for protocol in [spdy, Protocol::Http2, Protocol::Http3, Protocol::Http1] {
             let client = client(roots.clone(), protocol);
             for host in NAMES {
-                let got = page(&client, accelerator, host).await;
-                let got = got.unwrap_or_else(|error| panic!("{protocol} {host}: {error}"));
-                assert!(got.starts_with("200 OK GET /page"), "{protocol}: {got}");
+                let response = page(&client, accelerator, host).await;
+                let response =
+                    response.unwrap_or_else(|error| panic!("{protocol} {host}: {error}"));
+                assert!(
+                    response.starts_with("200 OK GET /page"),
+                    "{protocol}: {response}"
+                );
             }
         }
     });
@@ -175,18 +179,18 @@ fn assert_private_files(folder: &Path) {
 /// without a word to the authority.
 #[test]
 fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     let roots = pebble.roots();
-    let stranger = runtime().block_on(async {
-        let own = Roots::File(accelerator.authority());
-        let got = page(&client(own, Protocol::Http2), &accelerator, NAMES[0]).await;
+    let untrusting_response = runtime().block_on(async {
+        let own_roots = Roots::File(accelerator.authority());
+        let response = page(&client(own_roots, Protocol::Http2), &accelerator, NAMES[0]).await;
         assert!(
-            got.is_ok_and(|got| got.starts_with("200")),
+            response.is_ok_and(|response| response.starts_with("200")),
             "a generated certificate"
         );
         page(
@@ -196,14 +200,14 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
         )
         .await
     });
-    assert!(stranger.is_err(), "{stranger:?}");
+    assert!(untrusting_response.is_err(), "{untrusting_response:?}");
 
     // A hundredth of its time after it came it is renewed: in six seconds.
     accelerator.reload(&shop.config(&NAMES, &shop.acme(&pebble, "renew_percent = 99")));
-    let told = accelerator.line_with("new certificate");
+    let log_line = accelerator.line_with("new certificate");
     assert!(
-        told.contains("for www.site.test, site.test: valid until"),
-        "{told}"
+        log_line.contains("for www.site.test, site.test: valid until"),
+        "{log_line}"
     );
     let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(1);
     let uploading = {
@@ -217,34 +221,40 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
             let pieces = Body::from_stream(Box::pin(pieces));
             let request = Request::post(url).body(pieces).expect("a request");
             runtime().block_on(async {
-                let sent = client_of.send(request, Priority::HIGHEST).await;
-                text(sent.expect("a response")).await
+                let response = client_of.send(request, Priority::HIGHEST).await;
+                text(response.expect("a response")).await
             })
         })
     };
-    let mut sent = 0;
+    let mut bytes_sent = 0;
     until("the certificate is renewed", || {
         let piece = Bytes::from_static(&[b'u'; 1024]);
-        sent += sender.try_send(piece).map_or(0, |()| 1024);
+        bytes_sent += sender.try_send(piece).map_or(0, |()| 1024);
         accelerator.count_lines_with("new certificate") >= 2
     });
     assert_trusted(&accelerator, &pebble);
     drop(sender);
-    let uploaded = uploading.join().expect("the upload thread ends");
-    assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
-    assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
+    let upload_response = uploading.join().expect("the upload thread ends");
+    assert!(
+        upload_response.starts_with("200 OK POST /up"),
+        "{upload_response}"
+    );
+    assert!(
+        upload_response.ends_with(&format!("{bytes_sent} bytes")),
+        "{upload_response}"
+    );
     assert_eq!(accelerator.count_lines_with("no certificate"), 0);
     assert_private_files(&shop.certificate_folder());
-    let issued = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
-    assert!(issued >= Some(2), "{issued:?}");
+    let orders = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
+    assert!(orders >= Some(2), "{orders:?}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
     let now = || {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.expect("a time after 1970").as_secs()
     };
-    let before = now();
+    let earliest = now();
     let expiry = accelerator.metric(name).expect("a metric");
-    let soon = before..now() + 601;
+    let soon = earliest..now() + 601;
     assert!(soon.contains(&expiry), "{expiry} within {soon:?}");
 
     // From now on it is good for minutes.
@@ -272,7 +282,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
 /// A name that does not resolve to this server is reported. The others are validated by http-01 or dns-01.
 #[test]
 fn unprovable_names_are_reported_and_others_use_http_or_dns() {
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let shop = TestSite::open();
@@ -280,20 +290,21 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     let http = shop.acme(&pebble, "challenge = 'http-01'");
     accelerator.reload(&shop.config(&["gone.site.test"], &http));
-    let told = accelerator.line_with("no certificate for gone.site.test");
-    let looked = "gone.site.test: the authority rejected the proof (http-01): ";
-    assert!(told.contains(looked), "{told}");
-    assert!(told.contains("next attempt in 2 min"), "{told}");
-    assert!(told.ends_with("a generated one is used"), "{told}");
+    let log_line = accelerator.line_with("no certificate for gone.site.test");
+    let expected = "gone.site.test: the authority rejected the proof (http-01): ";
+    assert!(log_line.contains(expected), "{log_line}");
+    assert!(log_line.contains("next attempt in 2 min"), "{log_line}");
+    assert!(log_line.ends_with("a generated one is used"), "{log_line}");
 
     accelerator.reload(&shop.config(&NAMES, &http));
     accelerator.line_with("new certificate");
     assert_trusted(&accelerator, &pebble);
     // What is not ours is the origin's.
-    let asked = "GET /.well-known/acme-challenge/own HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+    let request = "GET /.well-known/acme-challenge/own HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    let response = PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX);
     assert!(
-        got.text()
+        response
+            .text()
             .starts_with("GET /.well-known/acme-challenge/own")
     );
     drop(accelerator);
@@ -311,12 +322,12 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
 #[test]
 fn pages_use_a_host_alias_once_acme_certified_it() {
     const ZONE: &str = "x.names-e.test";
-    if !wanted() {
+    if !peers_enabled() {
         return;
     }
     let shop = TestSite::open();
     let origins = Origins::start(&[("www.site.test", "http")], |_, _| {
-        whole(
+        complete_response(
             "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
             b"<!doctype html><iframe src=https://widgets.test/></iframe>",
         )
@@ -335,9 +346,10 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
     };
     let accelerator = Accelerator::start(&config(""));
     let page = || {
-        let asked = "GET / HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
-        let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
-        got.text()
+        let request = "GET / HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
+        let response =
+            PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX);
+        response.text()
     };
     assert!(
         page().contains(ZONE),
@@ -362,14 +374,14 @@ fn a_failed_reload_keeps_the_certificates() {
     accelerator.line_with("no certificate for www.site.test, site.test");
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
     let names = NAMES.map(str::to_owned);
-    let [one, other] = [(); 2].map(|()| ca.issue(&names, &[]).expect("sign a certificate"));
+    let [first, second] = [(); 2].map(|()| ca.issue(&names, &[]).expect("sign a certificate"));
     let [chain, key] = ["chain.pem", "key.pem"].map(|file| shop.folder.path().join(file));
-    std::fs::write(&chain, one.chain_pem()).expect("write the test's file");
-    std::fs::write(&key, other.key_pem()).expect("write the test's file");
-    let given = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n");
-    accelerator.reload(&shop.config(&NAMES, &given));
-    let told = accelerator.line_with("cannot reload the configuration");
-    assert!(told.contains("tls: "), "{told}");
+    std::fs::write(&chain, first.chain_pem()).expect("write the test's file");
+    std::fs::write(&key, second.key_pem()).expect("write the test's file");
+    let tls_config = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n");
+    accelerator.reload(&shop.config(&NAMES, &tls_config));
+    let log_line = accelerator.line_with("cannot reload the configuration");
+    assert!(log_line.contains("tls: "), "{log_line}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
     assert_eq!(accelerator.metric(name), Some(0), "no certificate yet");
 }
@@ -378,12 +390,12 @@ fn a_failed_reload_keeps_the_certificates() {
 fn an_unreachable_acme_authority_fails_no_request() {
     let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
-    let told = accelerator.line_with("no certificate for www.site.test, site.test");
-    assert!(told.contains("https://127.0.0.1:1/dir: "), "{told}");
+    let log_line = accelerator.line_with("no certificate for www.site.test, site.test");
+    assert!(log_line.contains("https://127.0.0.1:1/dir: "), "{log_line}");
     runtime().block_on(async {
-        let own = client(Roots::File(accelerator.authority()), Protocol::Http2);
-        let got = page(&own, &accelerator, NAMES[1]).await;
-        assert!(got.is_ok_and(|got| got.starts_with("200 OK GET /page")));
+        let client = client(Roots::File(accelerator.authority()), Protocol::Http2);
+        let response = page(&client, &accelerator, NAMES[1]).await;
+        assert!(response.is_ok_and(|response| response.starts_with("200 OK GET /page")));
     });
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
     assert_eq!(accelerator.metric(name), Some(0));

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
 use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::origins::echo::EchoOrigin;
-use crate::support::origins::scripted::{Origins, whole};
+use crate::support::origins::scripted::{Origins, complete_response};
 
 const OF_A: [&str; 2] = ["www.a.test", "*.a.test"];
 const OF_B: [&str; 1] = ["b.test"];
@@ -68,16 +68,16 @@ impl TestCa {
             let connected = client
                 .connect_with_certificates(Box::new(socket), name)
                 .await;
-            connected.ok().map(|(_, _, shown)| shown[0].to_vec())
+            connected.ok().map(|(_, _, chain)| chain[0].to_vec())
         })
     }
 }
 
-/// Two sites and, as `more` says, a third, with `tls` as the table of that name.
-fn config(token: &Path, origin: SocketAddr, tls: &str, more: &str) -> String {
+/// Two sites and `extra_config` (a third site), with `tls` as the table of that name.
+fn config(token: &Path, origin: SocketAddr, tls: &str, extra_config: &str) -> String {
     let site = |names: &str| format!("[[site]]\nnames = [{names}]\norigin = 'http://{origin}'\n");
     format!(
-        "[listen]\ntls = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n[tls]\n{tls}\n{}{}{more}",
+        "[listen]\ntls = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n[tls]\n{tls}\n{}{}{extra_config}",
         site("'www.a.test', 'img.a.test'"),
         site("'b.test'"),
     )
@@ -85,59 +85,59 @@ fn config(token: &Path, origin: SocketAddr, tls: &str, more: &str) -> String {
 
 #[test]
 fn each_name_gets_its_certificate_and_files_are_reread() {
-    let (office, origin) = (
+    let (ca, origin) = (
         TestCa::open(),
         EchoOrigin::start("no-store", Duration::ZERO),
     );
-    let token = office.folder.path().join("token");
-    let of_a = office.issue("a", &OF_A);
-    let of_b = office.issue("b", &OF_B);
+    let token = ca.folder.path().join("token");
+    let of_a = ca.issue("a", &OF_A);
+    let of_b = ca.issue("b", &OF_B);
     // With both ways to configure it, the first is the fallback for names that no certificate has.
-    let (a, b) = (office.entry("a"), office.entry("b"));
-    let apart = format!("{a}[[tls.certificates]]\n{b}");
-    let listed = format!("[[tls.certificates]]\n{a}[[tls.certificates]]\n{b}");
-    for tls in [&apart, &listed] {
+    let (entry_a, entry_b) = (ca.entry("a"), ca.entry("b"));
+    let first_in_tls = format!("{entry_a}[[tls.certificates]]\n{entry_b}");
+    let both_in_list = format!("[[tls.certificates]]\n{entry_a}[[tls.certificates]]\n{entry_b}");
+    for tls in [&first_in_tls, &both_in_list] {
         let accelerator = Accelerator::start(&config(&token, origin.address, tls, ""));
-        let shown = |name| office.leaf_for(accelerator.tls(), name);
+        let leaf_of = |name| ca.leaf_for(accelerator.tls(), name);
         for (name, leaf) in [
             ("www.a.test", Some(&of_a)),
             ("img.a.test", Some(&of_a)),
             ("B.test", Some(&of_b)),
             ("c.test", None),
         ] {
-            assert_eq!(shown(name).as_ref(), leaf, "{name}");
+            assert_eq!(leaf_of(name).as_ref(), leaf, "{name}");
         }
         let ends = metrics(&accelerator, "expiry_timestamp_seconds{");
         for name in ["www.a.test", "b.test"] {
             assert!(ends.contains(&format!("name=\"{name}\"")), "{ends}");
         }
     }
-    let accelerator = Accelerator::start(&config(&token, origin.address, &apart, ""));
-    let shown = |name| office.leaf_for(accelerator.tls(), name);
-    let [again, of_c] = [
-        office.issue("b", &OF_B),
-        office.issue("c", &["c.test", "www.a.test"]),
+    let accelerator = Accelerator::start(&config(&token, origin.address, &first_in_tls, ""));
+    let leaf_of = |name| ca.leaf_for(accelerator.tls(), name);
+    let [renewed_b, of_c] = [
+        ca.issue("b", &OF_B),
+        ca.issue("c", &["c.test", "www.a.test"]),
     ];
-    let tls = format!("{apart}[[tls.certificates]]\n{}", office.entry("c"));
-    let more = format!(
+    let tls = format!("{first_in_tls}[[tls.certificates]]\n{}", ca.entry("c"));
+    let extra_site = format!(
         "[[site]]\nnames = ['c.test', 'd.test']\norigin = 'http://{}'\n",
         origin.address
     );
-    let told = "no certificate covers d.test";
+    let warning = "no certificate covers d.test";
     assert!(
         !accelerator
             .log_lines()
             .iter()
-            .any(|line| line.contains(told))
+            .any(|line| line.contains(warning))
     );
-    accelerator.reload(&config(&token, origin.address, &tls, &more));
-    accelerator.line_with(told);
+    accelerator.reload(&config(&token, origin.address, &tls, &extra_site));
+    accelerator.line_with(warning);
     until("the new certificate is used", || {
-        shown("b.test").as_ref() == Some(&again)
+        leaf_of("b.test").as_ref() == Some(&renewed_b)
     });
-    assert_eq!(shown("c.test"), Some(of_c));
+    assert_eq!(leaf_of("c.test"), Some(of_c));
     assert_eq!(
-        shown("www.a.test"),
+        leaf_of("www.a.test"),
         Some(of_a),
         "the first that covers the name"
     );
@@ -191,8 +191,8 @@ fn served_chain(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
         let connected = client
             .connect_with_certificates(Box::new(socket), host)
             .await;
-        let (_, _, shown) = connected.unwrap_or_else(|error| panic!("{host}: {error}"));
-        shown
+        let (_, _, chain) = connected.unwrap_or_else(|error| panic!("{host}: {error}"));
+        chain
             .iter()
             .map(|certificate| certificate.to_vec())
             .collect()
@@ -217,7 +217,7 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
     const ZONE: &str = "x.names-e.test";
     let origins = Origins::start(&[(SITE, "https"), (FRAMES, "https")], |_, places| {
         let frames = places.origin(FRAMES);
-        whole(
+        complete_response(
             "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
             format!("<!doctype html><iframe src={frames}/></iframe>").as_bytes(),
         )
@@ -231,16 +231,16 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
             std::fs::write(file, text).expect("write the file");
         }
     };
-    let office = TestCa::open();
-    let without = office
+    let ca = TestCa::open();
+    let without_zone = ca
         .ca
         .issue(&[SITE.to_owned()], &[])
         .expect("sign a certificate");
-    write(&[without.chain_pem(), without.key_pem()]);
-    let secret = office.folder.path().join("secret");
+    write(&[without_zone.chain_pem(), without_zone.key_pem()]);
+    let secret = ca.folder.path().join("secret");
     std::fs::write(&secret, [b'x'; 32]).expect("write the file");
     let port = origins.places.address(FRAMES).port();
-    let accelerated = AcceleratedSite::start(
+    let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
             top: &format!("secret_file = {secret:?}"),
@@ -251,35 +251,31 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
             ..Setting::default()
         },
     );
-    let page = || accelerated.get(SITE, "/", "").text();
-    let own = origins.places.origin(FRAMES);
-    let is_left = |page: &str| page.contains(&own) && !page.contains(ZONE);
-    assert!(is_left(&page()), "{}", page());
+    let page = || accelerated_site.get(SITE, "/", "").text();
+    let frames_origin = origins.places.origin(FRAMES);
+    let is_unchanged = |page: &str| page.contains(&frames_origin) && !page.contains(ZONE);
+    assert!(is_unchanged(&page()), "{}", page());
     write(&with_zone);
-    accelerated.reload();
+    accelerated_site.reload();
     assert!(page().contains(ZONE), "{}", page());
-    write(&[without.chain_pem(), without.key_pem()]);
-    accelerated.reload();
-    assert!(is_left(&page()), "{}", page());
+    write(&[without_zone.chain_pem(), without_zone.key_pem()]);
+    accelerated_site.reload();
+    assert!(is_unchanged(&page()), "{}", page());
 }
 
 #[test]
 fn one_invalid_certificate_does_not_block_the_others() {
-    let (office, origin) = (
+    let (ca, origin) = (
         TestCa::open(),
         EchoOrigin::start("no-store", Duration::ZERO),
     );
-    let path = |file: &str| office.folder.path().join(file);
+    let path = |file: &str| ca.folder.path().join(file);
     let (secret, former) = (path("secret"), path("former"));
     std::fs::write(&secret, [1; 32]).expect("write the file");
     std::fs::write(&former, [2; 32]).expect("write the file");
-    let of_a = office.issue("a", &OF_A);
-    office.issue("b", &OF_B);
-    let tls = format!(
-        "{}[[tls.certificates]]\n{}",
-        office.entry("a"),
-        office.entry("b")
-    );
+    let of_a = ca.issue("a", &OF_A);
+    ca.issue("b", &OF_B);
+    let tls = format!("{}[[tls.certificates]]\n{}", ca.entry("a"), ca.entry("b"));
     let config = format!(
         "secret_file = {secret:?}\nformer_secret_file = {former:?}\n{}",
         config(&path("token"), origin.address, &tls, "")
@@ -287,62 +283,62 @@ fn one_invalid_certificate_does_not_block_the_others() {
     let accelerator = Accelerator::start(&config);
     let is_shown = |name: &str, leaf: &Vec<u8>| {
         until("the certificate is used", || {
-            office.leaf_for(accelerator.tls(), name).as_ref() == Some(leaf)
+            ca.leaf_for(accelerator.tls(), name).as_ref() == Some(leaf)
         });
     };
     let stale = || metrics(&accelerator, "invalid_files");
     assert!(stale().ends_with(" 0"), "{}", stale());
 
     // One has ended, with its files; the configuration names it still.
-    std::fs::remove_file(&office.files("a")[0]).expect("remove the file");
-    let again = office.issue("b", &OF_B);
+    std::fs::remove_file(&ca.files("a")[0]).expect("remove the file");
+    let renewed_b = ca.issue("b", &OF_B);
     accelerator.reload_unchanged();
-    is_shown("b.test", &again);
+    is_shown("b.test", &renewed_b);
     is_shown("www.a.test", &of_a);
-    let told = accelerator.line_with("cannot reload a certificate");
-    assert!(told.contains("a.pem"), "{told}");
+    let log_line = accelerator.line_with("cannot reload a certificate");
+    assert!(log_line.contains("a.pem"), "{log_line}");
     assert!(stale().ends_with(" 1"), "{}", stale());
 
     // The former secret is not wanted any more.
     std::fs::remove_file(&former).expect("remove the file");
-    let (of_a, of_b) = (office.issue("a", &OF_A), office.issue("b", &OF_B));
+    let (of_a, of_b) = (ca.issue("a", &OF_A), ca.issue("b", &OF_B));
     accelerator.reload_unchanged();
     is_shown("b.test", &of_b);
     is_shown("www.a.test", &of_a);
-    let told = accelerator.line_with("cannot reload the configuration");
-    assert!(told.contains("former"), "{told}");
+    let log_line = accelerator.line_with("cannot reload the configuration");
+    assert!(log_line.contains("former"), "{log_line}");
     accelerator.line_with("reloaded only the certificates");
     assert!(stale().ends_with(" 0"), "{}", stale());
 
     // A half-written configuration, and one with a pair of files that does not exist yet.
-    let [half, more] = [
+    let [half, missing_files] = [
         config[..config.len() / 2].to_owned(),
         config.replacen(
             "[[site]]",
-            &format!("[[tls.certificates]]\n{}[[site]]", office.entry("new")),
+            &format!("[[tls.certificates]]\n{}[[site]]", ca.entry("new")),
             1,
         ),
     ];
-    for config in [half, more] {
-        let again = office.issue("b", &OF_B);
+    for config in [half, missing_files] {
+        let renewed_b = ca.issue("b", &OF_B);
         accelerator.reload(&config);
-        is_shown("b.test", &again);
+        is_shown("b.test", &renewed_b);
     }
 }
 
 #[test]
 fn a_check_reports_names_without_a_certificate() {
-    let office = TestCa::open();
-    let token = office.folder.path().join("token");
+    let ca = TestCa::open();
+    let token = ca.folder.path().join("token");
     let origin = SocketAddr::from(([127, 0, 0, 1], 1));
-    office.issue("a", &OF_A);
-    office.issue("b", &OF_B);
-    let [_, key_of_b] = office.files("b");
-    std::fs::copy(&key_of_b, office.folder.path().join("mixed.key")).expect("copy the file");
-    let [chain_of_a, _] = office.files("a");
-    std::fs::copy(&chain_of_a, office.folder.path().join("mixed.pem")).expect("copy the file");
+    ca.issue("a", &OF_A);
+    ca.issue("b", &OF_B);
+    let [_, key_of_b] = ca.files("b");
+    std::fs::copy(&key_of_b, ca.folder.path().join("mixed.key")).expect("copy the file");
+    let [chain_of_a, _] = ca.files("a");
+    std::fs::copy(&chain_of_a, ca.folder.path().join("mixed.pem")).expect("copy the file");
     let address = "[[site]]\nnames = ['192.0.2.1']\norigin = 'http://127.0.0.1:1'\n";
-    for (files, more, code, want) in [
+    for (files, extra_config, code, expected) in [
         (&["a", "b"][..], address, 0, "good: "),
         (
             &["b"],
@@ -355,14 +351,18 @@ fn a_check_reports_names_without_a_certificate() {
         (&["a", "mixed"], "", 1, "mixed.pem and "),
         (&["a", "gone"], "", 1, "gone.pem"),
     ] {
-        let entries = files.iter().map(|file| office.entry(file));
+        let entries = files.iter().map(|file| ca.entry(file));
         let tls: String = entries
             .map(|entry| format!("[[tls.certificates]]\n{entry}"))
             .collect();
-        let (ended, told) = check(&config(&token, origin, &tls, more));
-        assert_eq!(ended, code, "{files:?}: {told}");
-        assert!(told.contains(want), "{files:?}: {told}");
-        let is_whole = !want.starts_with("no certificate");
-        assert_eq!(told.contains("no certificate covers"), !is_whole, "{told}");
+        let (exit_code, message) = check(&config(&token, origin, &tls, extra_config));
+        assert_eq!(exit_code, code, "{files:?}: {message}");
+        assert!(message.contains(expected), "{files:?}: {message}");
+        let is_whole = !expected.starts_with("no certificate");
+        assert_eq!(
+            message.contains("no certificate covers"),
+            !is_whole,
+            "{message}"
+        );
     }
 }

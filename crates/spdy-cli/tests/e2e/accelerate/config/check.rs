@@ -28,8 +28,8 @@ fn check_rejects_everything_that_a_start_rejects() {
         "broken.pem",
         "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
     );
-    let gone = "'/nowhere/at-all'";
-    for (text, code, told) in [
+    let missing_file = "'/nowhere/at-all'";
+    for (text, code, expected) in [
         (
             format!("{zone}name_servers = []\n"),
             2,
@@ -41,7 +41,7 @@ fn check_rejects_everything_that_a_start_rejects() {
             "has no address there",
         ),
         (
-            format!("{admin}token_file = {gone}\n"),
+            format!("{admin}token_file = {missing_file}\n"),
             1,
             "/nowhere/at-all",
         ),
@@ -51,7 +51,7 @@ fn check_rejects_everything_that_a_start_rejects() {
             "expected at least 16",
         ),
         (
-            format!("[timing]\ntoken_file = {gone}\n"),
+            format!("[timing]\ntoken_file = {missing_file}\n"),
             1,
             "/nowhere/at-all",
         ),
@@ -61,7 +61,7 @@ fn check_rejects_everything_that_a_start_rejects() {
             "expected at least 16",
         ),
         (
-            format!("[upstream]\nauthorities = [{gone}]\n"),
+            format!("[upstream]\nauthorities = [{missing_file}]\n"),
             1,
             "/nowhere/at-all",
         ),
@@ -70,10 +70,14 @@ fn check_rejects_everything_that_a_start_rejects() {
             1,
             "broken.pem",
         ),
-        (format!("{acme}authority = {gone}\n"), 1, "/nowhere/at-all"),
+        (
+            format!("{acme}authority = {missing_file}\n"),
+            1,
+            "/nowhere/at-all",
+        ),
         (format!("{acme}authority = {broken}\n"), 1, "broken.pem"),
         (
-            format!("{acme}external_account = {{ id = 'a', key_file = {gone} }}\n"),
+            format!("{acme}external_account = {{ id = 'a', key_file = {missing_file} }}\n"),
             1,
             "/nowhere/at-all",
         ),
@@ -86,7 +90,7 @@ fn check_rejects_everything_that_a_start_rejects() {
             "expected base64url",
         ),
         (
-            format!("{shared}authority = {gone}\n"),
+            format!("{shared}authority = {missing_file}\n"),
             1,
             "/nowhere/at-all",
         ),
@@ -99,14 +103,14 @@ fn check_rejects_everything_that_a_start_rejects() {
         let text = format!("{text}{SITE}");
         let checked = check(&text);
         assert_eq!(checked.0, code, "{text}\n{}", checked.1);
-        assert!(checked.1.contains(told), "{text}\n{}", checked.1);
+        assert!(checked.1.contains(expected), "{text}\n{}", checked.1);
         let started = check_by(&mut spdy(&["accelerate"]), &text);
         assert_eq!(checked, started, "{text}");
     }
-    let (code, told) = check(&format!(
+    let (code, message) = check(&format!(
         "{admin}token_file = {token}\n[timing]\ntoken_file = {token}\n{SITE}"
     ));
-    assert_eq!((code, &*told), (0, "good: a.test\n"));
+    assert_eq!((code, &*message), (0, "good: a.test\n"));
     assert!(
         !folder.path().join("acme").exists(),
         "a check creates no files"

@@ -48,8 +48,8 @@ fn the_example_that_is_shipped_is_good_by_the_schema_comments_and_all() {
 fn keys(schema: &Value) -> BTreeSet<String> {
     fn table<'a>(schema: &'a Value, of: &'a Value) -> Option<&'a Value> {
         if let Some(name) = of["$ref"].as_str().and_then(|name| name.strip_prefix("#/")) {
-            let found = name.split('/').fold(schema, |at, step| &at[step]);
-            return found.get("properties").map(|_| found);
+            let subschema = name.split('/').fold(schema, |at, step| &at[step]);
+            return subschema.get("properties").map(|_| subschema);
         }
         let choices = of["anyOf"].as_array().into_iter().flatten();
         choices
@@ -72,27 +72,27 @@ fn keys(schema: &Value) -> BTreeSet<String> {
 }
 
 /// The keys of the configuration `text`, in the same form.
-fn used(text: &Value, above: &str) -> BTreeSet<String> {
+fn used_keys(text: &Value, above: &str) -> BTreeSet<String> {
     match text {
         Value::Object(table) => {
             let of = |(key, value): (&String, &Value)| {
                 let key = format!("{above}{key}");
-                let mut keys = used(value, &format!("{key}."));
+                let mut keys = used_keys(value, &format!("{key}."));
                 keys.insert(key);
                 keys
             };
             table.iter().flat_map(of).collect()
         }
-        Value::Array(all) => all.iter().flat_map(|one| used(one, above)).collect(),
+        Value::Array(all) => all.iter().flat_map(|item| used_keys(item, above)).collect(),
         _ => BTreeSet::new(),
     }
 }
 
 #[test]
 fn the_shipped_example_has_every_key() {
-    let (all, used) = (keys(&schema()), used(&as_json(&in_force(EXAMPLE)), ""));
+    let (all, example_keys) = (keys(&schema()), used_keys(&as_json(&in_force(EXAMPLE)), ""));
     assert!(all.len() > 100, "{all:?}");
-    let missing: Vec<&String> = all.difference(&used).collect();
+    let missing: Vec<&String> = all.difference(&example_keys).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -112,11 +112,11 @@ fn what_stands_beside_nginx_s_configuration_is_good() {
     let lines = block.lines().filter(|line| !line.contains("/etc/ssl/"));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
     let text = text.replace("/etc/spdy/secret", &secret.display().to_string());
-    let (code, told) = check(&text, &[]);
-    assert_eq!(code, 0, "{told}");
+    let (code, message) = check(&text, &[]);
+    assert_eq!(code, 0, "{message}");
     assert!(
-        told.contains("good: example.com, www.example.com"),
-        "{told}"
+        message.contains("good: example.com, www.example.com"),
+        "{message}"
     );
 }
 
@@ -180,13 +180,13 @@ fn schema_and_program_accept_the_same_configurations() {
         ),
     ] {
         let fault = fault(&schema, &as_json(&text));
-        let (code, told) = check(&text, &[]);
+        let (code, message) = check(&text, &[]);
         match wrong_at {
-            None => assert_eq!((fault, code), (None, 0), "{text}\n{told}"),
+            None => assert_eq!((fault, code), (None, 0), "{text}\n{message}"),
             Some(place) => {
                 let fault = fault.unwrap_or_else(|| panic!("the schema accepts:\n{text}"));
                 assert!(fault.starts_with(place), "{fault}\n{text}");
-                assert_eq!(code, 2, "{text}\n{told}");
+                assert_eq!(code, 2, "{text}\n{message}");
             }
         }
     }
@@ -196,9 +196,12 @@ fn schema_and_program_accept_the_same_configurations() {
 fn environment_variables_set_configuration_keys() {
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     let disk = ("SPDY_ACCELERATE__CACHE__DISK", "/var/cache/spdy");
-    let (code, told) = check(site, &[disk]);
-    assert_eq!(code, 2, "{told}");
-    assert!(told.contains("cache.disk: expected secret_file"), "{told}");
+    let (code, message) = check(site, &[disk]);
+    assert_eq!(code, 2, "{message}");
+    assert!(
+        message.contains("cache.disk: expected secret_file"),
+        "{message}"
+    );
     let folder = tempfile::tempdir().expect("create a folder");
     let secret = folder.path().join("secret");
     std::fs::write(&secret, [b's'; 32]).expect("write the file");
@@ -215,10 +218,10 @@ fn environment_variables_set_configuration_keys() {
     let mut command = spdy(&["accelerate", "--check", "--origin", "https://b.test"]);
     run_expecting(2, command.envs([disk]));
     run_expecting(0, command.envs([disk, secret]));
-    let (code, told) = check(site, &[("SPDY_ACCELERATE__COLOUR", "red")]);
-    assert_eq!(code, 2, "{told}");
+    let (code, message) = check(site, &[("SPDY_ACCELERATE__COLOUR", "red")]);
+    assert_eq!(code, 2, "{message}");
     assert!(
-        told.contains("SPDY_ACCELERATE__COLOUR in the environment"),
-        "{told}"
+        message.contains("SPDY_ACCELERATE__COLOUR in the environment"),
+        "{message}"
     );
 }

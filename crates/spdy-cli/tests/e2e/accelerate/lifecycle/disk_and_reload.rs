@@ -24,7 +24,7 @@ use spdy_testkit::patience::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;
-use crate::support::origins::scripted::{Origins, whole};
+use crate::support::origins::scripted::{Origins, complete_response};
 
 const SITE: &str = "www.site.test";
 /// Things that the site has.
@@ -39,25 +39,25 @@ pub(crate) fn thing(number: usize) -> Vec<u8> {
 }
 
 fn origin() -> Origins {
-    Origins::start(&[(SITE, "http")], |asked, _| {
-        let number = asked.target.trim_start_matches('/').parse();
+    Origins::start(&[(SITE, "http")], |request, _| {
+        let number = request.target.trim_start_matches('/').parse();
         let head =
             "200 OK\r\nContent-Type: application/octet-stream\r\nCache-Control: max-age=600\r\n";
-        whole(head, &thing(number.expect("a number")))
+        complete_response(head, &thing(number.expect("a number")))
     })
 }
 
 /// What is kept in memory is little, so that the disk is read as well.
-fn config(origins: &Origins, folder: &Path, more: &str) -> String {
+fn config(origins: &Origins, folder: &Path, extra_config: &str) -> String {
     let (secret, token) = (folder.join("secret"), folder.join("token"));
     for path in [&secret, &token] {
         std::fs::write(path, [b's'; 32]).expect("write the test's file");
     }
-    let (kept, origin) = (folder.join("kept"), origins.places.origin(SITE));
+    let (cache_folder, origin) = (folder.join("kept"), origins.places.origin(SITE));
     let address = origins.places.address(SITE).ip();
     format!(
         "secret_file = {secret:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
-         [cache]\nmemory_mib = 1\nobject_mib = 1\ndisk = {kept:?}\nmisses_per_second = 0\n{more}\n\
+         [cache]\nmemory_mib = 1\nobject_mib = 1\ndisk = {cache_folder:?}\nmisses_per_second = 0\n{extra_config}\n\
          [admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
          [[site]]\nnames = ['{SITE}']\norigin = '{origin}'\naddress = '{address}'\n"
     )
@@ -77,28 +77,29 @@ pub(crate) fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
 /// Asks for everything, and must get all of it, byte for byte.
 fn assert_all_right(accelerator: &Accelerator) {
     for number in 0..THINGS {
-        let asked = request(number);
-        let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+        let request = request(number);
+        let response =
+            PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX);
         assert!(
-            got.is_whole && got.body == thing(number),
+            response.is_whole && response.body == thing(number),
             "/{number}: {}",
-            got.head
+            response.head
         );
     }
 }
 
-/// With a disk that does not take everything, started by `wrapper`, and of which the log says `told`.
+/// With a disk that does not take everything, started by `wrapper`. The log then contains `log_words`.
 fn assert_disk_does_no_harm(
     origins: &Origins,
     folder: &Path,
     wrapper: &[&OsStr],
-    told: &str,
+    log_words: &str,
 ) -> Accelerator {
     let accelerator = Accelerator::start_under(wrapper, &config(origins, folder, ""));
     for _ in 0..3 {
         assert_all_right(&accelerator);
     }
-    accelerator.line_with(told);
+    accelerator.line_with(log_words);
     assert!(
         of_disk(&accelerator, "written") > 0,
         "some objects were written at first"
@@ -116,8 +117,8 @@ fn a_failing_disk_write_corrupts_no_response() {
     // Blocks of 512 or 1024 bytes, by shell: the largest things are longer either way.
     let script = "trap '' XFSZ; ulimit -f 32; exec \"$@\"";
     let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
-    let told = "cannot write to the disk cache; continuing with memory";
-    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
+    let log_words = "cannot write to the disk cache; continuing with memory";
+    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, log_words);
     until("a write fails", || {
         of_disk(&accelerator, "write-skipped") > 0
     });
@@ -133,13 +134,13 @@ fn a_full_disk_evicts_the_least_recently_used() {
     }
     let origins = origin();
     let folder = tempfile::tempdir().expect("create a folder");
-    let kept = folder.path().join("kept");
-    std::fs::create_dir(&kept).expect("write the test's file");
+    let cache_folder = folder.path().join("kept");
+    std::fs::create_dir(&cache_folder).expect("write the test's file");
     let script = "mount -t tmpfs -o size=512k tmpfs \"$0\" && exec \"$@\"";
     let words = ["unshare", "-Urm", "sh", "-c", script].map(OsStr::new);
-    let wrapper = [&words[..], &[kept.as_os_str()]].concat();
-    let told = "the disk is full before the cache reaches max_bytes";
-    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
+    let wrapper = [&words[..], &[cache_folder.as_os_str()]].concat();
+    let log_words = "the disk is full before the cache reaches max_bytes";
+    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, log_words);
     until("all that fits on the disk is written", || {
         of_disk(&accelerator, "written") >= THINGS as u64
     });
@@ -194,7 +195,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
         let runtime = SharedRuntime::new(TokioRuntime::start());
         Client::new(runtime, Arc::new(SystemNetwork), config)
     };
-    let ask = async |client: &Client, host: &str, number: usize| {
+    let fetch = async |client: &Client, host: &str, number: usize| {
         let request = Request::get(format!("https://{host}:{port}/{number}"));
         let request = request
             .version(Version::HTTP_11)
@@ -216,34 +217,36 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
     let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     runtime.block_on(async {
         let load = async |protocol: Protocol| {
-            let kept = client(protocol);
-            let mut asked = 0;
+            let persistent_client = client(protocol);
+            let mut request_count = 0;
             while !is_over.load(Ordering::SeqCst) {
                 // A persistent client, and a new one each time.
-                let number = asked % THINGS;
-                for client in [&kept, &client(protocol)] {
-                    let got = tokio::time::timeout(WAIT_LIMIT, ask(client, SITE, number)).await;
-                    let got = got.unwrap_or_else(|_| Err("no response".to_owned()));
-                    let got = got.unwrap_or_else(|error| {
-                        panic!("{protocol} /{number} after {asked}: {error}")
+                let number = request_count % THINGS;
+                for client in [&persistent_client, &client(protocol)] {
+                    let result =
+                        tokio::time::timeout(WAIT_LIMIT, fetch(client, SITE, number)).await;
+                    let result = result.unwrap_or_else(|_| Err("no response".to_owned()));
+                    let body = result.unwrap_or_else(|error| {
+                        panic!("{protocol} /{number} after {request_count}: {error}")
                     });
-                    assert!(got == thing(number), "{protocol} /{number}");
+                    assert!(body == thing(number), "{protocol} /{number}");
                 }
-                asked += 1;
+                request_count += 1;
             }
-            assert!(asked > 0, "{protocol}");
+            assert!(request_count > 0, "{protocol}");
         };
         let change = async {
             for reloads in 1..=RELOADS {
                 let new = name(reloads - 1);
-                let before = client(Protocol::Http2);
-                let before = tokio::time::timeout(WAIT_LIMIT, ask(&before, &new, 1)).await;
-                let before = before.unwrap_or_else(|_| panic!("no response from {new}"));
-                assert!(before.is_err(), "{new} was already served");
+                let new_name_client = client(Protocol::Http2);
+                let result =
+                    tokio::time::timeout(WAIT_LIMIT, fetch(&new_name_client, &new, 1)).await;
+                let result = result.unwrap_or_else(|_| panic!("no response from {new}"));
+                assert!(result.is_err(), "{new} was already served");
                 accelerator.reload(&renewed(reloads));
                 // By then its certificate has the name, and its configuration.
                 let is_there = async {
-                    while ask(&client(Protocol::Http2), &new, 1).await.is_err() {
+                    while fetch(&client(Protocol::Http2), &new, 1).await.is_err() {
                         tokio::task::yield_now().await;
                     }
                 };

@@ -24,7 +24,7 @@ use spdy_testkit::patience::until;
 use crate::accelerate::lifecycle::disk_and_reload::{of_disk, thing};
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;
-use crate::support::origins::scripted::{OriginAddresses, Origins, whole};
+use crate::support::origins::scripted::{OriginAddresses, Origins, complete_response};
 
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.other.test";
@@ -47,7 +47,7 @@ fn target(number: usize, places: &OriginAddresses) -> String {
 }
 
 /// What must come, byte for byte.
-fn right(number: usize, places: &OriginAddresses) -> Vec<u8> {
+fn expected_body(number: usize, places: &OriginAddresses) -> Vec<u8> {
     let (kind, number) = (number % 3, number / 3);
     let port = places.address(CDN).port();
     match kind {
@@ -67,10 +67,10 @@ fn page(number: usize, place: &str) -> String {
 }
 
 fn origins() -> Origins {
-    Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, places| {
-        let number = asked.target.rsplit('/').next().expect("the last part");
+    Origins::start(&[(SITE, "http"), (CDN, "http")], |request, places| {
+        let number = request.target.rsplit('/').next().expect("the last part");
         let number = number.parse().expect("a number");
-        let (kind, body) = match asked.target.starts_with("/page/") {
+        let (kind, body) = match request.target.starts_with("/page/") {
             true => {
                 let page = page(number, &places.origin(CDN));
                 ("text/html; charset=utf-8", page.into_bytes())
@@ -78,7 +78,7 @@ fn origins() -> Origins {
             false => ("image/png", thing(number)),
         };
         let head = format!("200 OK\r\nContent-Type: {kind}\r\nCache-Control: max-age=600\r\n");
-        whole(&head, &body)
+        complete_response(&head, &body)
     })
 }
 
@@ -89,11 +89,11 @@ fn config(origins: &Origins, folder: &Path) -> String {
     for path in [&secret, &token] {
         std::fs::write(path, [b's'; 32]).expect("write the test's file");
     }
-    let (kept, origin) = (folder.join("kept"), origins.places.origin(SITE));
+    let (cache_folder, origin) = (folder.join("kept"), origins.places.origin(SITE));
     let [site, cdn] = [SITE, CDN].map(|name| origins.places.address(name));
     format!(
         "secret_file = {secret:?}\n[listen]\ntls = ['127.0.0.1:0']\nplain = ['127.0.0.1:0']\n\
-         [cache]\nmemory_mib = 1\nobject_mib = 1\ndisk = {kept:?}\nmisses_per_second = 0\n\
+         [cache]\nmemory_mib = 1\nobject_mib = 1\ndisk = {cache_folder:?}\nmisses_per_second = 0\n\
          [admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
          [upstream]\nallow_addresses = ['{cdn_ip}/32']\nallow_ports = [{port}]\nresolve = {{ '{CDN}' = '{cdn_ip}' }}\n\
          [[site]]\nnames = ['{SITE}']\norigin = '{origin}'\naddress = '{site_ip}'\n\
@@ -114,13 +114,13 @@ fn is_good(from: SocketAddr, number: usize, places: &OriginAddresses) -> bool {
     let Ok(going) = PendingResponse::try_begin(from, request(&target).as_bytes()) else {
         return false;
     };
-    let (got, right) = (going.end(usize::MAX), right(number, places));
-    let is_right = match got.is_whole && got.status == 200 {
-        true => got.body == right,
-        false => right.starts_with(&got.body),
+    let (response, expected) = (going.end(usize::MAX), expected_body(number, places));
+    let is_right = match response.is_whole && response.status == 200 {
+        true => response.body == expected,
+        false => expected.starts_with(&response.body),
     };
-    assert!(is_right, "{target}: {}", got.head);
-    got.is_whole
+    assert!(is_right, "{target}: {}", response.head);
+    response.is_whole
 }
 
 /// One session of HTTP/2 with the program.
@@ -153,12 +153,12 @@ impl Session {
         let target = target(number, places);
         let request = Request::get(format!("https://{SITE}:{}{target}", self.port));
         let request = request.body(Body::empty()).expect("a request");
-        let sent = self.client.send(request, Priority::HIGHEST).await;
-        let Ok(response) = sent else {
+        let result = self.client.send(request, Priority::HIGHEST).await;
+        let Ok(response) = result else {
             return false;
         };
         let (head, mut body) = response.into_parts();
-        let (mut got, mut is_whole) = (Vec::new(), true);
+        let (mut bytes, mut is_whole) = (Vec::new(), true);
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
                 is_whole = false;
@@ -166,15 +166,15 @@ impl Session {
             };
             // Else they are trailers.
             if let Ok(data) = frame.into_data() {
-                got.extend_from_slice(&data);
+                bytes.extend_from_slice(&data);
             }
         }
-        let right = right(number, places);
+        let expected = expected_body(number, places);
         let is_right = match is_whole && head.status == 200 {
-            true => got == right,
-            false => right.starts_with(&got),
+            true => bytes == expected,
+            false => expected.starts_with(&bytes),
         };
-        assert!(is_right, "{target}: {head:?}, {} bytes", got.len());
+        assert!(is_right, "{target}: {head:?}, {} bytes", bytes.len());
         is_whole
     }
 }
@@ -195,13 +195,13 @@ fn assert_all_right(accelerator: &Accelerator, places: &OriginAddresses) {
 /// Clients that request different resources until the server is gone. The program is killed after enough responses.
 fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: usize) {
     let (plain, id) = (accelerator.plain(), accelerator.id().to_string());
-    let answers: [AtomicUsize; 2] = Default::default();
+    let response_counts: [AtomicUsize; 2] = Default::default();
     let is_killed = AtomicBool::new(false);
     // Each client has its own order, different in each round.
     let number = |client: usize, step: usize| (step * 17 + client * 13 + round * 29) % (3 * THINGS);
     thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let (answers, is_killed) = (&answers, &is_killed);
+            let (response_counts, is_killed) = (&response_counts, &is_killed);
             scope.spawn(move || {
                 let by_http2 = client % 2 == 1;
                 let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
@@ -216,32 +216,36 @@ fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: u
                     if is_killed.load(Ordering::SeqCst) || !is_good {
                         return;
                     }
-                    answers[client % 2].fetch_add(1, Ordering::SeqCst);
+                    response_counts[client % 2].fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
         let works = std::panic::catch_unwind(|| {
             until("both protocols work", || {
-                answers
+                response_counts
                     .iter()
-                    .all(|some| some.load(Ordering::SeqCst) >= THINGS)
+                    .all(|count| count.load(Ordering::SeqCst) >= THINGS)
             });
         });
         let killed = Command::new("kill").args(["-9", &id]).status();
         // Whatever became of it: clients that go on would be waited for.
         is_killed.store(true, Ordering::SeqCst);
         assert!(killed.expect("run `kill`").success());
-        works.unwrap_or_else(|why| std::panic::resume_unwind(why));
+        works.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
 }
 
 /// Files of the disk's cache that were being written, and have no name yet.
-fn unnamed(kept: &Path) -> u64 {
-    let folders = std::fs::read_dir(kept).expect("read the folder");
+fn unnamed_files(cache_folder: &Path) -> u64 {
+    let folders = std::fs::read_dir(cache_folder).expect("read the folder");
     let files = folders.filter_map(|folder| std::fs::read_dir(folder.ok()?.path()).ok());
     let files = files.flatten().filter_map(Result::ok);
     files
-        .filter(|file| file.path().extension().is_some_and(|it| it == "new"))
+        .filter(|file| {
+            file.path()
+                .extension()
+                .is_some_and(|extension| extension == "new")
+        })
         .count() as u64
 }
 
@@ -260,7 +264,7 @@ fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
         let accelerator = Accelerator::start(&config);
         kill_under_load(&accelerator, places, round);
     }
-    let unnamed = unnamed(&folder.path().join("kept"));
+    let unnamed = unnamed_files(&folder.path().join("kept"));
     let accelerator = Accelerator::start(&config);
     assert_all_right(&accelerator, places);
     assert!(of_disk(&accelerator, "hit") > 0, "no object survived");

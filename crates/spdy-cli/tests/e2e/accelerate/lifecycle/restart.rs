@@ -5,17 +5,17 @@
 use std::collections::BTreeSet;
 
 use crate::support::accelerator::program::Accelerator;
-use crate::support::accelerator::replacement::{SITE, config, door, with_clients};
-use crate::support::origins::scripted::{Origins, whole};
+use crate::support::accelerator::replacement::{SITE, bind_loopback, config, with_clients};
+use crate::support::origins::scripted::{Origins, complete_response};
 
 /// How often it is started.
 const LIVES: usize = 3;
 
 fn origin() -> Origins {
-    Origins::start(&[(SITE, "http")], |asked, _| {
-        whole(
+    Origins::start(&[(SITE, "http")], |request, _| {
+        complete_response(
             "200 OK\r\nCache-Control: max-age=600\r\n",
-            asked.target.as_bytes(),
+            request.target.as_bytes(),
         )
     })
 }
@@ -23,12 +23,12 @@ fn origin() -> Origins {
 #[test]
 fn a_restart_on_a_passed_socket_loses_no_request() {
     let origins = origin();
-    let (socket, door) = door();
-    let config = config("", &origins, door);
-    let last = with_clients(door, |enough| {
+    let (socket, address) = bind_loopback();
+    let config = config("", &origins, address);
+    let last = with_clients(address, |wait_for_responses| {
         for _ in 0..LIVES {
             let accelerator = Accelerator::start_on(&socket, &config);
-            enough();
+            wait_for_responses();
             accelerator.end();
         }
         // Clients that connect meanwhile wait for the next process.

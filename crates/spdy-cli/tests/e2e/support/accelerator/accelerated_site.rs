@@ -85,13 +85,13 @@ impl AcceleratedSite {
     /// Asks for all that it was started with to be read again, and waits until it has been.
     pub(crate) fn reload(&self) {
         let reads = || {
-            let said = self.program.log_lines();
-            let read = |line: &&String| line.contains("reloaded the configuration");
-            said.iter().filter(read).count()
+            let lines = self.program.log_lines();
+            let is_reload = |line: &&String| line.contains("reloaded the configuration");
+            lines.iter().filter(is_reload).count()
         };
-        let before = reads();
+        let reads_before = reads();
         self.program.reload_unchanged();
-        until("the configuration is read", || reads() > before);
+        until("the configuration is read", || reads() > reads_before);
     }
 
     /// The door of plain connections.

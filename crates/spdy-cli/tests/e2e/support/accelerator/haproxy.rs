@@ -15,7 +15,7 @@ const PROGRAM: &str = "/usr/sbin/haproxy";
 
 /// One that runs; it ends with this value.
 pub(crate) struct HaProxy {
-    running: RunningProgram,
+    process: RunningProgram,
     /// Where clients come.
     pub(crate) address: SocketAddr,
     folder: tempfile::TempDir,
@@ -43,8 +43,8 @@ impl HaProxy {
         let identity = identity.expect("a certificate");
         write("authority.pem", authority.pem());
         write("both.pem", &(identity.chain_pem() + &identity.key_pem()));
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-        let address = free.local_addr().expect("a bound socket");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+        let address = listener.local_addr().expect("a bound socket");
         let tls = match is_secure {
             true => format!("ssl crt {} alpn http/1.1", path("both.pem").display()),
             false => String::new(),
@@ -55,23 +55,23 @@ impl HaProxy {
             times.concat()
         );
         write("haproxy.cfg", &config);
-        drop(free);
+        drop(listener);
         let program = match is_installed("haproxy") {
             true => "haproxy",
             false => PROGRAM,
         };
         let mut command = Command::new(program);
         command.args(["-db", "-V", "-f"]).arg(path("haproxy.cfg"));
-        let (running, ()) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
+        let (process, ()) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
             line.contains("usable)").then_some(())
         });
         let mut balancer = Self {
-            running,
+            process,
             address,
             folder,
         };
         // It says that it can begin, and then binds.
-        while !balancer.running.has_ended() {
+        while !balancer.process.has_ended() {
             if TcpStream::connect(address).is_ok() {
                 return Some(balancer);
             }

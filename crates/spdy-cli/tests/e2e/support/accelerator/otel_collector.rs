@@ -33,54 +33,54 @@ pub(crate) enum Behavior {
 #[derive(Clone)]
 pub(crate) struct OtelCollector {
     pub(crate) address: SocketAddr,
-    mood: Arc<Mutex<Behavior>>,
-    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
-    taken: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    behavior: Arc<Mutex<Behavior>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
+    exports: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
 }
 
 impl OtelCollector {
-    pub(crate) fn start(mood: Behavior) -> Self {
+    pub(crate) fn start(behavior: Behavior) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-        Self::start_at(listener, mood)
+        Self::start_at(listener, behavior)
     }
 
     /// The same, where `listener` listens.
-    pub(crate) fn start_at(listener: TcpListener, mood: Behavior) -> Self {
+    pub(crate) fn start_at(listener: TcpListener, behavior: Behavior) -> Self {
         let collector = Self {
             address: listener.local_addr().expect("a bound socket"),
-            mood: Arc::new(Mutex::new(mood)),
-            asked: Arc::default(),
-            taken: Arc::default(),
+            behavior: Arc::new(Mutex::new(behavior)),
+            requests: Arc::default(),
+            exports: Arc::default(),
         };
-        let served = collector.clone();
+        let server = collector.clone();
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
-                let served = served.clone();
+                let server = server.clone();
                 // A client that disconnects early is no error.
-                thread::spawn(move || _ = served.answer_all(&socket));
+                thread::spawn(move || _ = server.serve_connection(&socket));
             }
         });
         collector
     }
 
     /// From now on it is so.
-    pub(crate) fn be(&self, mood: Behavior) {
-        *self.mood.lock().expect("no thread panicked") = mood;
+    pub(crate) fn be(&self, behavior: Behavior) {
+        *self.behavior.lock().expect("no thread panicked") = behavior;
     }
 
     /// Everything that came so far, taken or not.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
-        self.asked.lock().expect("no thread panicked").clone()
+        self.requests.lock().expect("no thread panicked").clone()
     }
 
     /// What it took so far.
-    pub(crate) fn taken(&self) -> Vec<ExportTraceServiceRequest> {
-        self.taken.lock().expect("no thread panicked").clone()
+    pub(crate) fn exports(&self) -> Vec<ExportTraceServiceRequest> {
+        self.exports.lock().expect("no thread panicked").clone()
     }
 
     /// The spans in that.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        let all = self.taken().into_iter();
+        let all = self.exports().into_iter();
         let all = all.flat_map(|request| request.resource_spans);
         let all = all.flat_map(|of_resource| of_resource.scope_spans);
         all.flat_map(|of_scope| of_scope.spans).collect()
@@ -94,44 +94,50 @@ impl OtelCollector {
         self.spans()
     }
 
-    fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
+    fn serve_connection(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
-        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
-            let mood = *self.mood.lock().expect("no thread panicked");
-            let request = ExportTraceServiceRequest::decode(&asked.body[..]);
+        while let Some(http_request) = ReceivedRequest::read(&mut reader)? {
+            let behavior = *self.behavior.lock().expect("no thread panicked");
+            let request = ExportTraceServiceRequest::decode(&http_request.body[..]);
             let request = request.expect("a valid export request");
-            self.asked.lock().expect("no thread panicked").push(asked);
-            let rejected = i64::from(mood == Behavior::TakesAllButOne);
-            let answer = ExportTraceServiceResponse {
+            self.requests
+                .lock()
+                .expect("no thread panicked")
+                .push(http_request);
+            let rejected = i64::from(behavior == Behavior::TakesAllButOne);
+            let response = ExportTraceServiceResponse {
                 partial_success: (rejected > 0).then(|| ExportTracePartialSuccess {
                     rejected_spans: rejected,
                     error_message: "one is too old".to_owned(),
                 }),
             };
-            let status = match mood {
+            let status = match behavior {
                 Behavior::Takes | Behavior::TakesAllButOne => {
-                    self.taken.lock().expect("no thread panicked").push(request);
+                    self.exports
+                        .lock()
+                        .expect("no thread panicked")
+                        .push(request);
                     200
                 }
                 Behavior::Answers(status) => status,
                 Behavior::Hangs => continue,
             };
-            let answer = answer.encode_to_vec();
+            let response = response.encode_to_vec();
             let head = format!(
                 "HTTP/1.1 {status} So\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
-                answer.len()
+                response.len()
             );
             let mut writer = socket;
-            writer.write_all(&[head.as_bytes(), &answer].concat())?;
+            writer.write_all(&[head.as_bytes(), &response].concat())?;
         }
         Ok(())
     }
 }
 
 /// What is said under `name`, as text; nothing where nothing is.
-pub(crate) fn said(attributes: &[KeyValue], name: &str) -> String {
-    let found = attributes.iter().find(|attribute| attribute.key == name);
-    let value = found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
+pub(crate) fn attribute_text(attributes: &[KeyValue], name: &str) -> String {
+    let attribute = attributes.iter().find(|attribute| attribute.key == name);
+    let value = attribute.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
     match value {
         Some(Value::StringValue(text)) => text.clone(),
         Some(Value::IntValue(number)) => number.to_string(),

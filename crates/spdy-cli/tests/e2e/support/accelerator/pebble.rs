@@ -13,7 +13,7 @@ use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
 
 /// One that runs; it ends with this value.
 pub(crate) struct Pebble {
-    running: RunningProgram,
+    process: RunningProgram,
     folder: tempfile::TempDir,
     ports: [u16; 2],
 }
@@ -46,14 +46,14 @@ impl Pebble {
             std::fs::write(path(name), text).expect("write the test's file");
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
-        let here = [[127, 0, 0, 1].into()];
-        let identity = authority.issue(&[], &here).expect("a certificate");
+        let addresses = [[127, 0, 0, 1].into()];
+        let identity = authority.issue(&[], &addresses).expect("a certificate");
         write("authority.pem", authority.pem());
         write("chain.pem", &identity.chain_pem());
         write("key.pem", &identity.key_pem());
-        let free =
+        let listeners =
             [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port on loopback"));
-        let ports = free.map(|free| free.local_addr().expect("a bound socket").port());
+        let ports = listeners.map(|listener| listener.local_addr().expect("a bound socket").port());
         let config = serde_json::json!({"pebble": {
             "listenAddress": format!("127.0.0.1:{}", ports[0]),
             "managementListenAddress": format!("127.0.0.1:{}", ports[1]),
@@ -74,11 +74,11 @@ impl Pebble {
             .env("PEBBLE_VA_NOSLEEP", "1")
             // It rejects 1 % of nonces and not 5 %: a client that meets three rejections in a row waits for minutes.
             .env("PEBBLE_WFE_NONCEREJECT", "1");
-        let (running, ()) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+        let (process, ()) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             line.contains("ACME directory available").then_some(())
         });
         let mut pebble = Self {
-            running,
+            process,
             folder,
             ports,
         };
@@ -87,10 +87,10 @@ impl Pebble {
 
     /// Waits until it listens; `false` if it has given up.
     fn is_up(&mut self) -> bool {
-        let begun = std::time::Instant::now();
-        while begun.elapsed() < WAIT_LIMIT {
+        let start = std::time::Instant::now();
+        while start.elapsed() < WAIT_LIMIT {
             let listens = |port: &u16| std::net::TcpStream::connect(("127.0.0.1", *port)).is_ok();
-            if self.running.has_ended() {
+            if self.process.has_ended() {
                 return false;
             }
             if self.ports.iter().all(listens) {
@@ -98,7 +98,7 @@ impl Pebble {
             }
             std::thread::park_timeout(POLL_INTERVAL);
         }
-        panic!("Pebble does not listen: {:?}", self.running.lines());
+        panic!("Pebble does not listen: {:?}", self.process.lines());
     }
 
     /// Where ACME begins.
@@ -116,21 +116,22 @@ impl Pebble {
         let url = format!("https://127.0.0.1:{}/roots/0", self.ports[1]);
         let root = self.folder.path().join("root.pem");
         let mut fetch = spdy(&["fetch", &url, "--cacert"]);
-        let fetched = run_expecting(0, fetch.arg(self.authority()));
-        std::fs::write(&root, &fetched.stdout).expect("write the test's file");
+        let output = run_expecting(0, fetch.arg(self.authority()));
+        std::fs::write(&root, &output.stdout).expect("write the test's file");
         Roots::File(root)
     }
 
     /// Orders that it has had.
     pub(crate) fn orders(&self) -> usize {
-        let said = self.running.lines();
-        said.iter()
+        let lines = self.process.lines();
+        lines
+            .iter()
             .filter(|line| line.contains("/order-plz"))
             .count()
     }
 
     /// The lines that it has printed.
     pub(crate) fn log_lines(&self) -> Vec<String> {
-        self.running.lines()
+        self.process.lines()
     }
 }

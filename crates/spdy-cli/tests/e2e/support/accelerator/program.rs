@@ -16,7 +16,7 @@ const FILE: &str = "site.toml";
 
 /// One that runs; it ends with this value.
 pub(crate) struct Accelerator {
-    running: RunningProgram,
+    process: RunningProgram,
     /// Where it takes connections, each with whether by TLS.
     listeners: Vec<(SocketAddr, bool)>,
     folder: tempfile::TempDir,
@@ -42,27 +42,28 @@ impl Accelerator {
         Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
     }
 
-    /// Starts it with `config`. It prints its listeners as JSON, and then each response: see [`told`](Self::told).
+    /// Starts it with `config`. It prints its listeners as JSON, and then each response: see [`json_line`](Self::json_line).
     pub(crate) fn start_json(config: &str) -> Self {
         let folder = folder_of(config);
         let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
         command.arg(folder.path().join(FILE));
-        let (running, doors) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+        let (process, listeners) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             let ready: Value = serde_json::from_str(line).ok()?;
             let listening = ready["listening"].as_array()?.iter();
-            let door = |one: &Value| Some((address_in(&one["address"])?, one["tls"].as_bool()?));
-            listening.map(door).collect()
+            let listener =
+                |entry: &Value| Some((address_in(&entry["address"])?, entry["tls"].as_bool()?));
+            listening.map(listener).collect()
         });
         Self {
-            running,
-            listeners: doors,
+            process,
+            listeners,
             folder,
         }
     }
 
     /// The JSON object of this number, once it is printed; 0 has the listeners.
     pub(crate) fn json_line(&self, number: usize) -> Value {
-        let line = self.running.line(number);
+        let line = self.process.line(number);
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
@@ -82,35 +83,36 @@ impl Accelerator {
             .arg(folder.path().join(FILE))
             .arg("--write-ca")
             .arg(folder.path().join("ca.pem"));
-        let mut doors = Vec::new();
-        let (running, doors) = RunningProgram::start_fed(command, stdin, ReadyOn::Stderr, |line| {
-            let plain = address_after(line, "http://").map(|address| (address, false));
-            let tls = address_after(line, "https://").map(|address| (address, true));
-            doors.extend(plain.or(tls));
-            line.starts_with("accelerating")
-                .then(|| std::mem::take(&mut doors))
-        });
+        let mut listeners = Vec::new();
+        let (process, listeners) =
+            RunningProgram::start_fed(command, stdin, ReadyOn::Stderr, |line| {
+                let plain = address_after(line, "http://").map(|address| (address, false));
+                let tls = address_after(line, "https://").map(|address| (address, true));
+                listeners.extend(plain.or(tls));
+                line.starts_with("accelerating")
+                    .then(|| std::mem::take(&mut listeners))
+            });
         Self {
-            running,
-            listeners: doors,
+            process,
+            listeners,
             folder,
         }
     }
 
     /// The first line with `words`, once it is printed.
     pub(crate) fn line_with(&self, words: &str) -> String {
-        self.running.line_with(words)
+        self.process.line_with(words)
     }
 
     /// The lines that it has printed so far.
     pub(crate) fn log_lines(&self) -> Vec<String> {
-        self.running.lines()
+        self.process.lines()
     }
 
     /// How many lines with `words` it has printed so far.
     pub(crate) fn count_lines_with(&self, words: &str) -> usize {
-        let said = self.log_lines();
-        said.iter().filter(|line| line.contains(words)).count()
+        let lines = self.log_lines();
+        lines.iter().filter(|line| line.contains(words)).count()
     }
 
     /// Its metrics, from the admin listener.
@@ -141,12 +143,12 @@ impl Accelerator {
 
     /// Whether it has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.running.has_ended()
+        self.process.has_ended()
     }
 
     /// Waits until it has ended in order, as it was to.
-    pub(crate) fn ended(mut self) {
-        self.running.ended();
+    pub(crate) fn wait_for_exit(mut self) {
+        self.process.wait_for_exit();
     }
 
     /// Replaces the configuration file, and reloads it.
@@ -158,21 +160,21 @@ impl Accelerator {
     /// Reloads the unchanged configuration (SIGHUP).
     pub(crate) fn reload_unchanged(&self) {
         let id = self.id().to_string();
-        let sent = Command::new("kill").args(["-HUP", &id]).status();
-        assert!(sent.expect("run `kill`").success());
+        let status = Command::new("kill").args(["-HUP", &id]).status();
+        assert!(status.expect("run `kill`").success());
     }
 
     /// Stops it (SIGTERM), and waits until it has ended.
     pub(crate) fn end(mut self) {
         let id = self.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status();
-        assert!(sent.expect("run `kill`").success());
-        self.running.ended();
+        let status = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(status.expect("run `kill`").success());
+        self.process.wait_for_exit();
     }
 
     /// The number that the system knows it by.
     pub(crate) fn id(&self) -> u32 {
-        self.running.id()
+        self.process.id()
     }
 
     /// The first listener for plain connections.
@@ -186,8 +188,8 @@ impl Accelerator {
     }
 
     fn listener(&self, tls: bool) -> SocketAddr {
-        let found = self.listeners.iter().find(|(_, secure)| *secure == tls);
-        found.expect("a listener of that kind").0
+        let listener = self.listeners.iter().find(|(_, secure)| *secure == tls);
+        listener.expect("a listener of that kind").0
     }
 
     /// The authority that signed its certificate, PEM.
@@ -215,6 +217,6 @@ pub(crate) fn check(config: &str) -> (i32, String) {
 pub(crate) fn check_by(command: &mut Command, config: &str) -> (i32, String) {
     let folder = folder_of(config);
     let output = output(command.arg(folder.path().join(FILE)));
-    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
-    (output.status.code().expect("the program ends"), told)
+    let stderr = String::from_utf8(output.stderr).expect("text is UTF-8");
+    (output.status.code().expect("the program ends"), stderr)
 }

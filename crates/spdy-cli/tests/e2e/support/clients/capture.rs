@@ -46,17 +46,20 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let address = listener.local_addr().expect("a bound socket");
         let pieces = Pieces::default();
-        let noted = Arc::clone(&pieces);
+        let shared_pieces = Arc::clone(&pieces);
         let relaying = thread::spawn(move || {
             let (client, _) = listener.accept()?;
             drop(listener); // a second connection would not be noted: refuse it
             let server = TcpStream::connect(server)?;
             let up = {
-                let (from, to, noted) =
-                    (client.try_clone()?, server.try_clone()?, Arc::clone(&noted));
-                thread::spawn(move || copy(from, to, Sender::Client, &noted))
+                let (from, to, shared_pieces) = (
+                    client.try_clone()?,
+                    server.try_clone()?,
+                    Arc::clone(&shared_pieces),
+                );
+                thread::spawn(move || copy(from, to, Sender::Client, &shared_pieces))
             };
-            copy(server, client, Sender::Server, &noted)?;
+            copy(server, client, Sender::Server, &shared_pieces)?;
             up.join().expect("copying does not panic")
         });
         Self {
@@ -86,19 +89,19 @@ impl Relay {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, side: Sender, noted: &Pieces) -> io::Result<()> {
+fn copy(mut from: TcpStream, mut to: TcpStream, side: Sender, pieces: &Pieces) -> io::Result<()> {
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
-        let read = from.read(&mut buffer)?;
-        if read == 0 {
+        let len = from.read(&mut buffer)?;
+        if len == 0 {
             return to.shutdown(Shutdown::Write);
         }
         // Noted before it is sent on: the answer to it cannot be noted earlier.
-        noted
+        pieces
             .lock()
             .expect("no thread panicked")
-            .push((side, buffer[..read].to_vec()));
-        to.write_all(&buffer[..read])?;
+            .push((side, buffer[..len].to_vec()));
+        to.write_all(&buffer[..len])?;
     }
 }
 
@@ -129,7 +132,7 @@ impl Capture {
     }
 
     fn packet(&mut self, from: Sender, flags: u8, payload: &[u8]) {
-        let (side, other) = if from == Sender::Client {
+        let (side, peer) = if from == Sender::Client {
             (0, 1)
         } else {
             (1, 0)
@@ -150,16 +153,12 @@ impl Capture {
         self.bytes.extend((length as u16).to_be_bytes());
         self.bytes.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
         self.bytes
-            .extend([10, 0, 0, 1 + side as u8, 10, 0, 0, 1 + other as u8]);
+            .extend([10, 0, 0, 1 + side as u8, 10, 0, 0, 1 + peer as u8]);
         // TCP, no checksum either.
         self.bytes.extend(ports[side].to_be_bytes());
-        self.bytes.extend(ports[other].to_be_bytes());
+        self.bytes.extend(ports[peer].to_be_bytes());
         self.bytes.extend(self.next[side].to_be_bytes());
-        let acknowledged = if flags & ACK == 0 {
-            0
-        } else {
-            self.next[other]
-        };
+        let acknowledged = if flags & ACK == 0 { 0 } else { self.next[peer] };
         self.bytes.extend(acknowledged.to_be_bytes());
         self.bytes.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
         self.bytes.extend(payload);

@@ -20,7 +20,7 @@ pub(crate) struct Chromium {
     calls: u64,
     /// All events of the DevTools protocol.
     events: Vec<Value>,
-    _running: RunningProgram,
+    _process: RunningProgram,
     _profile: tempfile::TempDir,
 }
 
@@ -98,7 +98,7 @@ impl Chromium {
         let mut command = chromium(profile.path());
         command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
         command.args(arguments);
-        let (running, url) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
+        let (process, url) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
             line.strip_prefix("DevTools listening on ")
                 .map(str::to_owned)
         });
@@ -116,7 +116,7 @@ impl Chromium {
             session: None,
             calls: 0,
             events: Vec::new(),
-            _running: running,
+            _process: process,
             _profile: profile,
         };
         let deny = json!({"behavior": "deny", "eventsEnabled": true});
@@ -197,12 +197,12 @@ impl Chromium {
     /// Everything fetched since the page was opened, once each response is complete. A failed fetch has its error.
     pub(crate) fn fetched_resources(&mut self) -> Vec<FetchedResource> {
         let named = |events: &[Value], method: &str| -> Vec<Value> {
-            let of_it = events.iter().filter(|event| event["method"] == method);
-            of_it.map(|event| event["params"].clone()).collect()
+            let matching = events.iter().filter(|event| event["method"] == method);
+            matching.map(|event| event["params"].clone()).collect()
         };
-        let mut fetched = Vec::new();
-        let sent = named(&self.events, "Network.requestWillBeSent");
-        for request in sent {
+        let mut resources = Vec::new();
+        let requests = named(&self.events, "Network.requestWillBeSent");
+        for request in requests {
             let url = request["request"]["url"].as_str().unwrap_or_default();
             if url.starts_with("data:") {
                 continue;
@@ -213,8 +213,10 @@ impl Chromium {
                 event["params"]["requestId"] == id && ends.iter().any(|end| event["method"] == *end)
             });
             let responses = named(&self.events, "Network.responseReceived");
-            let response = responses.iter().find(|one| one["requestId"] == id);
-            let response = response.map(|one| one["response"].clone());
+            let response = responses
+                .iter()
+                .find(|response| response["requestId"] == id);
+            let response = response.map(|response| response["response"].clone());
             let body = match end["params"]["errorText"].as_str() {
                 Some(error) => Err(error.to_owned()),
                 None => {
@@ -229,7 +231,7 @@ impl Chromium {
                 }
             };
             let response = response.unwrap_or_default();
-            fetched.push(FetchedResource {
+            resources.push(FetchedResource {
                 url: url.to_owned(),
                 body,
                 port: response["remotePort"].as_u64().unwrap_or(0),
@@ -237,37 +239,38 @@ impl Chromium {
                 protocol: response["protocol"].as_str().unwrap_or_default().to_owned(),
             });
         }
-        fetched
+        resources
     }
 
     /// The value of an expression in the page; a promise is waited for.
-    pub(crate) fn ask(&mut self, expression: &str) -> Value {
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let evaluate = json!({
             "expression": expression,
             "returnByValue": true,
             "awaitPromise": true,
         });
-        let answer = self.call("Runtime.evaluate", &evaluate);
-        assert!(answer.get("exceptionDetails").is_none(), "{answer}");
-        answer["result"]["value"].clone()
+        let result = self.call("Runtime.evaluate", &evaluate);
+        assert!(result.get("exceptionDetails").is_none(), "{result}");
+        result["result"]["value"].clone()
     }
 
     /// URLs of every request since the page was opened.
     pub(crate) fn requests(&self) -> Vec<&str> {
-        let sent = |event: &&Value| event["method"] == "Network.requestWillBeSent";
-        let sent = self.events.iter().filter(sent);
-        sent.filter_map(|event| event["params"]["request"]["url"].as_str())
+        let is_request = |event: &&Value| event["method"] == "Network.requestWillBeSent";
+        let requests = self.events.iter().filter(is_request);
+        requests
+            .filter_map(|event| event["params"]["request"]["url"].as_str())
             .collect()
     }
 
     /// The console messages of the page and the browser since then.
     pub(crate) fn console_messages(&self) -> Vec<&Value> {
-        let loud = [
+        let loud_methods = [
             "Runtime.consoleAPICalled",
             "Runtime.exceptionThrown",
             "Log.entryAdded",
         ];
-        let is_loud = |event: &&Value| loud.iter().any(|loud| event["method"] == *loud);
+        let is_loud = |event: &&Value| loud_methods.iter().any(|method| event["method"] == *method);
         self.events.iter().filter(is_loud).collect()
     }
 
@@ -290,8 +293,8 @@ impl Chromium {
         if let Some(session) = &self.session {
             call["sessionId"] = json!(session);
         }
-        let sent = self.socket.send(Message::text(call.to_string()));
-        sent.unwrap_or_else(|error| panic!("{method}: {error}"));
+        let result = self.socket.send(Message::text(call.to_string()));
+        result.unwrap_or_else(|error| panic!("{method}: {error}"));
         loop {
             let message = self.message();
             if message["id"] == self.calls {

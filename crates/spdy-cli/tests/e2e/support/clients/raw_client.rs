@@ -26,11 +26,11 @@ impl PendingResponse {
         Ok(Self(socket))
     }
 
-    /// The first answer as far as it comes, or its first `most` bytes.
-    pub(crate) fn end(mut self, most: usize) -> RawResponse {
+    /// The first response as far as it comes, or its first `max_len` bytes.
+    pub(crate) fn end(mut self, max_len: usize) -> RawResponse {
         let mut bytes = Vec::new();
         let mut piece = vec![0; 1 << 18];
-        while bytes.len() < most {
+        while bytes.len() < max_len {
             // A reset is as good an end as any; what came before it counts.
             match self.0.read(&mut piece) {
                 Ok(len @ 1..) => bytes.extend_from_slice(&piece[..len]),
@@ -66,24 +66,24 @@ impl RawResponse {
         let head = String::from_utf8_lossy(&bytes[..at + 4]).into_owned();
         let status = head.get(9..12).and_then(|code| code.parse().ok());
         let rest = &bytes[at + 4..];
-        let mut got = Self {
+        let mut response = Self {
             status: status.unwrap_or(0),
             body: rest.to_vec(),
             is_whole: true,
             head,
         };
-        if let Some(length) = got.field("content-length") {
-            got.is_whole = length.parse() == Ok(rest.len());
-        } else if got.field("transfer-encoding").is_some() {
-            (got.body, got.is_whole) = unchunked(rest);
+        if let Some(length) = response.field("content-length") {
+            response.is_whole = length.parse() == Ok(rest.len());
+        } else if response.field("transfer-encoding").is_some() {
+            (response.body, response.is_whole) = unchunked(rest);
         }
-        got
+        response
     }
 
     /// Whether nothing can follow, by its own word.
     fn has_ended(&self) -> bool {
-        let says = ["content-length", "transfer-encoding"];
-        self.is_whole && says.iter().any(|name| self.field(name).is_some())
+        let length_fields = ["content-length", "transfer-encoding"];
+        self.is_whole && length_fields.iter().any(|name| self.field(name).is_some())
     }
 
     /// The first field of that name.

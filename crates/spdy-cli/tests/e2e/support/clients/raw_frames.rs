@@ -49,10 +49,10 @@ impl FrameProtocol {
                 out
             }
             Self::Spdy => {
-                let closed = Setting::new(SettingId::INITIAL_WINDOW_SIZE, 0);
+                let setting = Setting::new(SettingId::INITIAL_WINDOW_SIZE, 0);
                 let settings = Settings {
                     clear: false,
-                    entries: vec![closed],
+                    entries: vec![setting],
                     ignored: 0,
                 };
                 let mut out = BytesMut::new();
@@ -64,7 +64,7 @@ impl FrameProtocol {
 
     /// Sends a request of these fields, pseudo-fields among them as HTTP/2 names them, on a connection of its own. The status of the
     /// answer, or `None` if there is none: the stream or the connection was ended.
-    pub(crate) fn ask(
+    pub(crate) fn request_status(
         self,
         to: SocketAddr,
         fields: Fields<'_>,
@@ -78,18 +78,18 @@ impl FrameProtocol {
         };
         // A server that refuses the beginning need not read the rest.
         let _ = socket.write_all(&request);
-        let mut got = BytesMut::new();
+        let mut buffer = BytesMut::new();
         let mut reader: Reader = match self {
             Self::Http2 => Box::new(read_http2),
             Self::Spdy => Box::new(read_spdy()),
         };
         let mut piece = vec![0; 1 << 16];
         loop {
-            if let Some(answer) = reader(&mut got) {
-                return answer;
+            if let Some(status) = reader(&mut buffer) {
+                return status;
             }
             match socket.read(&mut piece) {
-                Ok(len @ 1..) => got.extend_from_slice(&piece[..len]),
+                Ok(len @ 1..) => buffer.extend_from_slice(&piece[..len]),
                 Ok(0) => return None,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
                 Err(error) => panic!("{self:?}: {error}, for {fields:?}"),
@@ -146,13 +146,13 @@ fn http2_request(out: &mut Vec<u8>, fields: Fields<'_>, body: Option<&[u8]>) {
     }
 }
 
-fn read_http2(got: &mut BytesMut) -> Option<Option<u16>> {
-    while got.len() >= 9 {
-        let len = u32::from_be_bytes([0, got[0], got[1], got[2]]) as usize;
-        if got.len() < 9 + len {
+fn read_http2(buffer: &mut BytesMut) -> Option<Option<u16>> {
+    while buffer.len() >= 9 {
+        let len = u32::from_be_bytes([0, buffer[0], buffer[1], buffer[2]]) as usize;
+        if buffer.len() < 9 + len {
             return None;
         }
-        let frame = got.split_to(9 + len);
+        let frame = buffer.split_to(9 + len);
         match frame[3] {
             1 => return Some(Some(http2_status(&frame[9..]))),
             3 | 7 => return Some(None),
@@ -183,17 +183,17 @@ fn http2_status(block: &[u8]) -> u16 {
                 .iter()
                 .take(3)
                 .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
-            let (mut left, mut status) = (24, 0);
+            let (mut bits_left, mut status) = (24, 0);
             for _ in 0..3 {
-                let five = bits >> (left - 5) & 0x1f;
+                let five = bits >> (bits_left - 5) & 0x1f;
                 let digit = match five {
                     0..=2 => {
-                        left -= 5;
+                        bits_left -= 5;
                         five
                     }
                     _ => {
-                        left -= 6;
-                        (bits >> left & 0x3f) - 0x19 + 3
+                        bits_left -= 6;
+                        (bits >> bits_left & 0x3f) - 0x19 + 3
                     }
                 };
                 status = status * 10 + digit as u16;
@@ -236,8 +236,8 @@ fn spdy(fields: Fields<'_>, body: Option<&[u8]>) -> Vec<u8> {
 fn read_spdy() -> impl FnMut(&mut BytesMut) -> Option<Option<u16>> {
     let mut decoder = Decoder::new(Version::V31, Limits::default());
     let mut inflater = Inflater::new(Version::V31, BlockLimits::default());
-    move |got| {
-        while let Some(frame) = decoder.decode(got).expect("write a frame") {
+    move |buffer| {
+        while let Some(frame) = decoder.decode(buffer).expect("write a frame") {
             match frame {
                 Frame::SynReply(reply) => {
                     let block = inflater

@@ -77,11 +77,11 @@ impl Dask {
             .process_group(0);
         let mut child = worker.spawn().expect("start the worker");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let joined = lines
+        let has_joined = lines
             .by_ref()
             .map_while(Result::ok)
             .any(|line| line.contains("Registered to"));
-        assert!(joined, "the worker has not joined");
+        assert!(has_joined, "the worker has not joined");
         thread::spawn(move || lines.for_each(drop));
         Worker { child }
     }

@@ -57,9 +57,9 @@ impl Lab {
         text(&run_expecting(0, &mut self.command_with_password(arguments)).stdout)
     }
 
-    pub(crate) fn run(&self, store: &str, more: &[&str]) -> Output {
+    pub(crate) fn run(&self, store: &str, options: &[&str]) -> Output {
         let run = ["run", "small.toml", "--store", store];
-        run_expecting(0, self.command(&run).args(more))
+        run_expecting(0, self.command(&run).args(options))
     }
 
     pub(crate) fn bytes(&self, store: &str) -> Vec<u8> {

@@ -172,9 +172,9 @@ fn read(path: &Path) -> String {
 
 /// Runs the server in `folder` on some port; `None` if that was taken.
 fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
-    let port = free.local_addr().expect("a bound socket").port();
-    drop(free);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+    let port = listener.local_addr().expect("a bound socket").port();
+    drop(listener);
     let mut server = unprivileged(&bin.join("postgres"));
     server.arg("-D").arg(folder.join("data"));
     for setting in [
@@ -192,19 +192,22 @@ fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
     server.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = server.spawn().expect("start the server");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for line in lines.by_ref().map_while(Result::ok) {
         if line.contains("ready to accept connections") {
             // Reads to the end: a full pipe would stop the server.
             thread::spawn(move || lines.for_each(drop));
             return Some((child, port));
         }
-        said.push(line);
+        output.push(line);
     }
     let _ = child.wait();
-    let taken = said
+    let is_port_taken = output
         .iter()
         .any(|line| line.contains("Address already in use"));
-    assert!(taken, "the server does not start; its output: {said:#?}");
+    assert!(
+        is_port_taken,
+        "the server does not start; its output: {output:#?}"
+    );
     None
 }

@@ -23,14 +23,14 @@ pub(crate) struct ReceivedRequest {
 impl ReceivedRequest {
     /// The next of a connection; nothing at its end.
     pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Self>> {
-        let mut asked = Self::default();
-        while !asked.head.ends_with(b"\r\n\r\n") {
-            if reader.read_until(b'\n', &mut asked.head)? == 0 {
+        let mut request = Self::default();
+        while !request.head.ends_with(b"\r\n\r\n") {
+            if reader.read_until(b'\n', &mut request.head)? == 0 {
                 return Ok(None);
             }
         }
-        asked.body = read_body(reader, &asked)?;
-        Ok(Some(asked))
+        request.body = read_body(reader, &request)?;
+        Ok(Some(request))
     }
 
     /// The `index`th word of the request line: method, target, version.
@@ -67,7 +67,7 @@ impl ReceivedRequest {
 #[derive(Clone)]
 pub(crate) struct EchoOrigin {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     cache_control: &'static str,
     think_time: Duration,
 }
@@ -78,16 +78,16 @@ impl EchoOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let origin = Self {
             address: listener.local_addr().expect("a bound socket"),
-            asked: Arc::default(),
+            requests: Arc::default(),
             cache_control,
             think_time: thinks,
         };
-        let served = origin.clone();
+        let server = origin.clone();
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
-                let served = served.clone();
+                let server = server.clone();
                 // A client that disconnects early is no error.
-                thread::spawn(move || _ = served.answer_all(&socket));
+                thread::spawn(move || _ = server.serve_connection(&socket));
             }
         });
         origin
@@ -95,33 +95,36 @@ impl EchoOrigin {
 
     /// Everything that came so far.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
-        self.asked.lock().expect("no thread panicked").clone()
+        self.requests.lock().expect("no thread panicked").clone()
     }
 
-    fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
+    fn serve_connection(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
-        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
-            let text = asked.echo();
+        while let Some(request) = ReceivedRequest::read(&mut reader)? {
+            let text = request.echo();
             let length = text.len();
-            self.asked.lock().expect("no thread panicked").push(asked);
+            self.requests
+                .lock()
+                .expect("no thread panicked")
+                .push(request);
             thread::sleep(self.think_time);
             let kind = "application/octet-stream";
             let control = self.cache_control;
-            let answer = format!(
+            let response = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n\
                  Content-Length: {length}\r\n\r\n{text}"
             );
             let mut writer = socket;
-            writer.write_all(answer.as_bytes())?;
+            writer.write_all(response.as_bytes())?;
         }
         Ok(())
     }
 }
 
-fn read_body(reader: &mut impl BufRead, asked: &ReceivedRequest) -> std::io::Result<Vec<u8>> {
+fn read_body(reader: &mut impl BufRead, request: &ReceivedRequest) -> std::io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    if asked.values("transfer-encoding").is_empty() {
-        let length = asked.values("content-length");
+    if request.values("transfer-encoding").is_empty() {
+        let length = request.values("content-length");
         let length: u64 = length
             .first()
             .map_or(Ok(0), |length| length.parse())

@@ -4,7 +4,9 @@ use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256, Sha384};
 
 use crate::support::origins::pictures::{font, png};
-use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::origins::scripted::{
+    OriginAddresses, OriginRequest, Origins, Step, complete_response,
+};
 
 /// Whose page it is.
 pub(crate) const SITE: &str = "www.site.test";
@@ -103,9 +105,9 @@ fn policy(flavour: &str) -> &'static str {
     }
 }
 
-fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
-    let path = asked.target.split('?').next().unwrap_or_default();
-    let (kind, body) = match (asked.host, path) {
+fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+    let path = request.target.split('?').next().unwrap_or_default();
+    let (kind, body) = match (request.host, path) {
         (SITE, "/hosts" | "/nonce" | "/strict-dynamic") => {
             ("text/html; charset=utf-8", fill_template(PAGE, places))
         }
@@ -161,11 +163,11 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
         _ => ("", String::new()),
     };
     let open = "Access-Control-Allow-Origin: *\r\nCache-Control: max-age=600\r\n";
-    let cookie = match asked.host {
+    let cookie = match request.host {
         SITE => "Set-Cookie: of-site=secret; Path=/; Secure; HttpOnly\r\n",
         _ => "Set-Cookie: of-third=tracker; Path=/; Secure; SameSite=None\r\n",
     };
-    let fields = match (asked.host, path) {
+    let fields = match (request.host, path) {
         (SITE, "/own.png" | "/own.css" | "/own-pinned.css") => {
             "Cache-Control: max-age=600\r\n".to_owned()
         }
@@ -178,26 +180,26 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     if path.ends_with(".png") {
         let size = 10 + path.len() as u32;
         let picture = png(size, 10, [path.len() as u8; 3]);
-        return whole(
+        return complete_response(
             &format!("200 OK\r\nContent-Type: image/png\r\n{fields}"),
             &picture,
         );
     }
     if path == "/box.ttf" {
-        return whole(
+        return complete_response(
             &format!("200 OK\r\nContent-Type: font/ttf\r\n{fields}"),
             &font(),
         );
     }
     if kind.is_empty() {
-        return whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n");
+        return complete_response("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n");
     }
     let head = format!("200 OK\r\nContent-Type: {kind}\r\n{fields}");
-    whole(&head, body.as_bytes())
+    complete_response(&head, body.as_bytes())
 }
 
 /// The four, and the second name of the first.
 pub(crate) fn origins() -> Origins {
     let hosts = [SITE, CDN, FONTS, FRAMES].map(|name| (name, "https"));
-    Origins::start_as(&hosts, &[SECOND], answer)
+    Origins::start_as(&hosts, &[SECOND], respond)
 }

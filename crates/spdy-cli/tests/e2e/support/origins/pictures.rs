@@ -6,11 +6,11 @@ use std::io::Write;
 pub(crate) fn png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
     let mut out = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut chunk = |kind: &[u8; 4], data: &[u8]| {
-        let typed = [kind, data].concat();
+        let kind_and_data = [kind, data].concat();
         let mut sum = flate2::Crc::new();
-        sum.update(&typed);
+        sum.update(&kind_and_data);
         out.extend((data.len() as u32).to_be_bytes());
-        out.extend(typed);
+        out.extend(kind_and_data);
         out.extend(sum.sum().to_be_bytes());
     };
     let mut head = [width.to_be_bytes(), height.to_be_bytes()].concat();

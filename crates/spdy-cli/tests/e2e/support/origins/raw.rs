@@ -62,7 +62,7 @@ impl Reply {
 /// The site; it ends with this value.
 pub(crate) struct RawOrigin {
     hosts: Hosts,
-    sent: Arc<Mutex<Vec<SentExchange>>>,
+    exchanges: Arc<Mutex<Vec<SentExchange>>>,
     _runtime: Runtime,
 }
 
@@ -72,7 +72,7 @@ struct Hosts(Vec<(&'static str, bool, SocketAddr)>);
 
 impl Hosts {
     fn origin(&self, name: &str) -> String {
-        let host = self.0.iter().find(|(known, ..)| *known == name);
+        let host = self.0.iter().find(|(host_name, ..)| *host_name == name);
         let (_, secure, address) = host.expect("a known host");
         let scheme = if *secure { "https" } else { "http" };
         format!("{scheme}://{name}:{}", address.port())
@@ -99,23 +99,24 @@ impl RawOrigin {
             hosts.push((name, secure, address));
             listeners.push(TcpListener::from_std(listener).expect("inside a runtime"));
         }
-        let (hosts, sent) = (Hosts(hosts), Arc::new(Mutex::new(Vec::new())));
+        let (hosts, exchanges) = (Hosts(hosts), Arc::new(Mutex::new(Vec::new())));
         let identity = Identity::from_files(&CERTIFICATE.chain, &CERTIFICATE.key)
             .expect("read the certificate");
         let tls = ServerTls::new(&identity, &[Protocol::Http1], &TlsOptions::default())
             .expect("a TLS configuration");
         for (listener, (name, secure)) in listeners.into_iter().zip(names) {
-            let (hosts, sent, tls) = (hosts.clone(), Arc::clone(&sent), tls.clone());
+            let (hosts, exchanges, tls) = (hosts.clone(), Arc::clone(&exchanges), tls.clone());
             runtime.spawn(async move {
                 while let Ok((socket, _)) = listener.accept().await {
-                    let (hosts, sent, tls) = (hosts.clone(), Arc::clone(&sent), tls.clone());
+                    let (hosts, exchanges, tls) =
+                        (hosts.clone(), Arc::clone(&exchanges), tls.clone());
                     tokio::spawn(async move {
                         match secure {
-                            false => answer_all(socket, name, &hosts, &sent).await,
+                            false => serve_connection(socket, name, &hosts, &exchanges).await,
                             true => {
                                 // A client that does not trust the certificate ends the handshake.
                                 if let Ok((socket, _)) = tls.accept(Box::new(socket)).await {
-                                    answer_all(socket, name, &hosts, &sent).await;
+                                    serve_connection(socket, name, &hosts, &exchanges).await;
                                 }
                             }
                         }
@@ -125,7 +126,7 @@ impl RawOrigin {
         }
         Self {
             hosts,
-            sent,
+            exchanges,
             _runtime: runtime,
         }
     }
@@ -144,19 +145,20 @@ impl RawOrigin {
     }
 
     /// Everything that was sent so far, by URL, and in its order for each.
-    pub(crate) fn sent(&self) -> Vec<SentExchange> {
-        let mut sent = self.sent.lock().expect("no thread panicked").clone();
-        sent.sort_by(|one, other| (&one.url, &one.method).cmp(&(&other.url, &other.method)));
-        sent
+    pub(crate) fn exchanges(&self) -> Vec<SentExchange> {
+        let mut exchanges = self.exchanges.lock().expect("no thread panicked").clone();
+        exchanges
+            .sort_by(|left, right| (&left.url, &left.method).cmp(&(&right.url, &right.method)));
+        exchanges
     }
 }
 
 /// Answers requests until the other end has no more.
-async fn answer_all(
+async fn serve_connection(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
     host: &'static str,
     hosts: &Hosts,
-    sent: &Mutex<Vec<SentExchange>>,
+    exchanges: &Mutex<Vec<SentExchange>>,
 ) {
     let mut buffer = Vec::new();
     loop {
@@ -188,14 +190,17 @@ async fn answer_all(
         );
         let reply = reply(host, method, target, &text, hosts);
         // Before the client can know of it.
-        sent.lock().expect("no thread panicked").push(SentExchange {
-            url: format!("{}{target}", hosts.origin(host)),
-            method: method.to_owned(),
-            request_head: request_head.clone(),
-            request_body,
-            head: reply.head.clone().into_bytes(),
-            body: reply.body,
-        });
+        exchanges
+            .lock()
+            .expect("no thread panicked")
+            .push(SentExchange {
+                url: format!("{}{target}", hosts.origin(host)),
+                method: method.to_owned(),
+                request_head: request_head.clone(),
+                request_body,
+                head: reply.head.clone().into_bytes(),
+                body: reply.body,
+            });
         let wire = [reply.head.as_bytes(), &reply.framed].concat();
         if socket.write_all(&wire).await.is_err() || reply.closes {
             let _ = socket.shutdown().await;
@@ -310,8 +315,8 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
 fn odd_gzip(text: &[u8]) -> Vec<u8> {
     let plain = coding::encode(text, "gzip", None).expect("gzip is supported");
     // The usual header has ten bytes; FEXTRA, FNAME and FCOMMENT announce what follows it.
-    let odd = b"\x1f\x8b\x08\x1c\x01\x02\x03\x04\x00\xfe\x04\x00spdypage.html\0odd on purpose\0";
-    [&odd[..], &plain[10..]].concat()
+    let header = b"\x1f\x8b\x08\x1c\x01\x02\x03\x04\x00\xfe\x04\x00spdypage.html\0odd on purpose\0";
+    [&header[..], &plain[10..]].concat()
 }
 
 /// Chunks of odd sizes with extensions, and a trailer.

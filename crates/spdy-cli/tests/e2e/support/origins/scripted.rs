@@ -45,7 +45,7 @@ pub(crate) enum Step {
 }
 
 /// A whole answer: the fields of `head` end in line ends, and its length is added.
-pub(crate) fn whole(head: &str, body: &[u8]) -> Vec<Step> {
+pub(crate) fn complete_response(head: &str, body: &[u8]) -> Vec<Step> {
     let head = format!("HTTP/1.1 {head}Content-Length: {}\r\n\r\n", body.len());
     vec![Step::Send([head.as_bytes(), body].concat())]
 }
@@ -67,8 +67,8 @@ impl OriginAddresses {
     }
 
     fn find(&self, name: &str) -> (&'static str, &'static str, SocketAddr) {
-        let found = self.0.iter().find(|(known, ..)| *known == name);
-        *found.unwrap_or_else(|| panic!("no origin {name}"))
+        let origin = self.0.iter().find(|(host, ..)| *host == name);
+        *origin.unwrap_or_else(|| panic!("no origin {name}"))
     }
 
     /// All of them: name and address.
@@ -128,25 +128,25 @@ pub(crate) struct Origins {
     pub(crate) signed: TestCertificates,
     /// Names of the site beside that of its origin.
     pub(crate) second_names: Vec<&'static str>,
-    asked: Arc<Mutex<Vec<OriginRequest>>>,
+    requests: Arc<Mutex<Vec<OriginRequest>>>,
     connections: Arc<Mutex<Vec<&'static str>>>,
     _runtime: Runtime,
 }
 
 impl Origins {
-    /// `hosts` are names and schemes, and the first is the site's; `answer` knows what each says.
+    /// `hosts` are names and schemes, and the first is the site's; `respond` makes their responses.
     pub(crate) fn start(
         hosts: &[(&'static str, &'static str)],
-        answer: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
+        respond: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
-        Self::start_as(hosts, &[], answer)
+        Self::start_as(hosts, &[], respond)
     }
 
     /// The same of a site that has `second_names` too: certificates are for them, and its origin answers under them.
     pub(crate) fn start_as(
         hosts: &[(&'static str, &'static str)],
         second_names: &[&'static str],
-        answer: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
+        respond: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         let runtime = Runtime::new().expect("create a runtime");
         let _within = runtime.enter();
@@ -165,26 +165,26 @@ impl Origins {
         let signed = TestCertificates::new(&of_site, &[&names, second_names].concat());
         let tls = ServerTls::new(&signed.identity, &[Protocol::Http1], &TlsOptions::default());
         let tls = tls.expect("a TLS configuration");
-        let teller = OriginServer {
-            answer: Arc::new(answer),
+        let server = OriginServer {
+            respond: Arc::new(respond),
             places: places.clone(),
-            asked: Arc::default(),
+            requests: Arc::default(),
         };
-        let asked = teller.asked.clone();
+        let requests = server.requests.clone();
         let connections = Arc::<Mutex<Vec<_>>>::default();
         for (listener, &(host, scheme)) in listeners.into_iter().zip(hosts) {
-            let (teller, tls, connections) = (teller.clone(), tls.clone(), connections.clone());
+            let (server, tls, connections) = (server.clone(), tls.clone(), connections.clone());
             runtime.spawn(async move {
                 while let Ok((socket, _)) = listener.accept().await {
                     connections.lock().expect("no thread panicked").push(host);
-                    let (teller, tls) = (teller.clone(), tls.clone());
+                    let (server, tls) = (server.clone(), tls.clone());
                     tokio::spawn(async move {
                         if scheme == "http" {
-                            return teller.serve(host, socket).await;
+                            return server.serve(host, socket).await;
                         }
                         // A client that does not trust the certificate ends the handshake.
                         if let Ok((socket, _)) = tls.accept(Box::new(socket)).await {
-                            teller.serve(host, socket).await;
+                            server.serve(host, socket).await;
                         }
                     });
                 }
@@ -194,7 +194,7 @@ impl Origins {
             places,
             signed,
             second_names: second_names.to_vec(),
-            asked,
+            requests,
             connections,
             _runtime: runtime,
         }
@@ -202,7 +202,7 @@ impl Origins {
 
     /// The requests to all origins so far.
     pub(crate) fn requests(&self) -> Vec<OriginRequest> {
-        self.asked.lock().expect("no thread panicked").clone()
+        self.requests.lock().expect("no thread panicked").clone()
     }
 
     /// Connections that were opened to `host` so far.
@@ -212,13 +212,13 @@ impl Origins {
     }
 }
 
-type Answer = dyn Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync;
+type Respond = dyn Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync;
 
 #[derive(Clone)]
 struct OriginServer {
-    answer: Arc<Answer>,
+    respond: Arc<Respond>,
     places: OriginAddresses,
-    asked: Arc<Mutex<Vec<OriginRequest>>>,
+    requests: Arc<Mutex<Vec<OriginRequest>>>,
 }
 
 /// A connection that can be ended rudely.
@@ -277,17 +277,17 @@ impl OriginServer {
                 return;
             }
             let target = head.split(' ').nth(1);
-            let asked = OriginRequest {
+            let request = OriginRequest {
                 host,
                 target: target.unwrap_or_default().to_owned(),
                 head: head.to_ascii_lowercase(),
             };
             // Before the client can know of it.
-            self.asked
+            self.requests
                 .lock()
                 .expect("no thread panicked")
-                .push(asked.clone());
-            for step in (self.answer)(&asked, &self.places) {
+                .push(request.clone());
+            for step in (self.respond)(&request, &self.places) {
                 match step {
                     Step::Send(bytes) => {
                         if socket.write_all(&bytes).await.is_err() || socket.flush().await.is_err()

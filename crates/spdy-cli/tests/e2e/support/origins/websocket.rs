@@ -28,7 +28,7 @@ pub(crate) const ENOUGH_CODE: u16 = 4002;
 #[derive(Clone)]
 pub(crate) struct SocketOrigin {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl SocketOrigin {
@@ -36,39 +36,39 @@ impl SocketOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let origin = Self {
             address: listener.local_addr().expect("a bound socket"),
-            asked: Arc::default(),
+            requests: Arc::default(),
         };
-        let served = origin.clone();
+        let server = origin.clone();
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
-                let served = served.clone();
+                let server = server.clone();
                 // A client that disconnects early is no error.
-                thread::spawn(move || _ = served.serve(&socket));
+                thread::spawn(move || _ = server.serve(&socket));
             }
         });
         origin
     }
 
     /// Requests for `target` so far.
-    pub(crate) fn asked(&self, target: &str) -> Vec<ReceivedRequest> {
-        let mut asked = self.asked.lock().expect("no thread panicked").clone();
-        asked.retain(|asked| asked.target() == target);
-        asked
+    pub(crate) fn requests_to(&self, target: &str) -> Vec<ReceivedRequest> {
+        let mut requests = self.requests.lock().expect("no thread panicked").clone();
+        requests.retain(|request| request.target() == target);
+        requests
     }
 
     fn serve(&self, socket: &TcpStream) -> Result<(), Error> {
         let mut reader = BufReader::new(socket);
-        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
-            self.asked
+        while let Some(request) = ReceivedRequest::read(&mut reader)? {
+            self.requests
                 .lock()
                 .expect("no thread panicked")
-                .push(asked.clone());
+                .push(request.clone());
             let mut writer = socket;
-            let key = asked.values("sec-websocket-key");
-            match (asked.target().as_str(), key.first()) {
+            let key = request.values("sec-websocket-key");
+            match (request.target().as_str(), key.first()) {
                 ("/echo", Some(key)) => {
-                    let offered = asked.values("sec-websocket-protocol").join(",");
-                    let is_offered = offered.split(',').any(|it| it.trim() == "chat");
+                    let offered = request.values("sec-websocket-protocol").join(",");
+                    let is_offered = offered.split(',').any(|protocol| protocol.trim() == "chat");
                     let chosen = if is_offered {
                         "Sec-WebSocket-Protocol: chat\r\n"
                     } else {
