@@ -7,7 +7,9 @@ use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net_core::error::ExchangeError;
 
-use crate::support::http3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
+use crate::support::http3::{
+    CONTROL, TestServer, announced, close_code, code, headers, outcome, uni,
+};
 use crate::support::raw_server::{ClientServerPair, OK, connect_pair};
 use crate::support::{get, post, read};
 
@@ -16,22 +18,22 @@ async fn from_client(bytes: &[u8]) -> u64 {
     let world = TestServer::echo();
     let raw = world.raw().await;
     let _open = uni(&raw, bytes, false).await;
-    closed(&raw).await
+    close_code(&raw).await
 }
 
 /// The code that a client ends the connection with when a server sends `bytes` behind SETTINGS on its control stream, and
 /// why a request that waits fails.
 async fn from_server(bytes: &[u8]) -> (u64, ExchangeError) {
-    let mut met = connect_pair(1).await;
-    met.control.write_all(bytes).await.unwrap();
-    ended(&met).await
+    let mut pair = connect_pair(1).await;
+    pair.control.write_all(bytes).await.unwrap();
+    close_code_and_error(&pair).await
 }
 
 /// The code that the client ended the connection with, and why a request that waits fails.
-async fn ended(met: &ClientServerPair) -> (u64, ExchangeError) {
-    let reply = met.client.send(get("/"), Priority::HIGHEST);
-    let (code, answer) = tokio::join!(closed(&met.server), reply);
-    (code, answer.expect_err("the connection has ended"))
+async fn close_code_and_error(pair: &ClientServerPair) -> (u64, ExchangeError) {
+    let reply = pair.client.send(get("/"), Priority::HIGHEST);
+    let (code, response) = tokio::join!(close_code(&pair.server), reply);
+    (code, response.expect_err("the connection has ended"))
 }
 
 fn control(bytes: &[u8]) -> Vec<u8> {
@@ -46,8 +48,8 @@ async fn a_max_push_id_that_decreases_is_an_id_error() {
 
 #[tokio::test]
 async fn a_max_push_id_of_a_wrong_length_is_a_frame_error() {
-    for wrong in [&[0x0d, 0x00][..], &[0x0d, 0x02, 0x05, 0x05]] {
-        assert_eq!(from_client(&control(wrong)).await, code::FRAME_ERROR);
+    for invalid in [&[0x0d, 0x00][..], &[0x0d, 0x02, 0x05, 0x05]] {
+        assert_eq!(from_client(&control(invalid)).await, code::FRAME_ERROR);
     }
 }
 
@@ -110,24 +112,24 @@ async fn every_setting_that_is_reserved_for_http2_is_a_settings_error() {
 #[tokio::test]
 async fn a_section_acknowledgment_is_a_decoder_stream_error() {
     for acknowledged in [[0x03, 0x80], [0x03, 0x84]] {
-        let ended = from_client(&acknowledged).await;
-        assert_eq!(ended, code::QPACK_DECODER_STREAM_ERROR);
+        let close_code = from_client(&acknowledged).await;
+        assert_eq!(close_code, code::QPACK_DECODER_STREAM_ERROR);
     }
 }
 
 #[tokio::test]
 async fn an_insert_count_increment_is_a_decoder_stream_error() {
     for increment in [0, 5] {
-        let ended = from_client(&[0x03, increment]).await;
-        assert_eq!(ended, code::QPACK_DECODER_STREAM_ERROR, "{increment}");
+        let close_code = from_client(&[0x03, increment]).await;
+        assert_eq!(close_code, code::QPACK_DECODER_STREAM_ERROR, "{increment}");
     }
 }
 
 #[tokio::test]
 async fn a_stream_cancellation_of_an_id_past_62_bits_is_a_decoder_stream_error() {
     let cancellation = [&[0x03, 0x7f][..], &[0xff; 9], &[0x01]].concat();
-    let ended = from_client(&cancellation).await;
-    assert_eq!(ended, code::QPACK_DECODER_STREAM_ERROR);
+    let close_code = from_client(&cancellation).await;
+    assert_eq!(close_code, code::QPACK_DECODER_STREAM_ERROR);
 }
 
 #[tokio::test]
@@ -142,20 +144,20 @@ async fn stream_cancellations_are_taken_however_they_are_split() {
     assert_eq!(outcome(&raw, &headers(b"")).await, None);
     // All of the above was complete: what follows is an instruction of its own.
     decoder.write_all(&[0x00]).await.unwrap();
-    assert_eq!(closed(&raw).await, code::QPACK_DECODER_STREAM_ERROR);
+    assert_eq!(close_code(&raw).await, code::QPACK_DECODER_STREAM_ERROR);
 }
 
 #[tokio::test]
 async fn qpack_instructions_of_a_server_are_held_to_the_same_rules() {
-    for (bytes, want) in [
+    for (bytes, expected) in [
         (&[0x02, 0x3f][..], code::QPACK_ENCODER_STREAM_ERROR),
         (&[0x02, 0x80], code::QPACK_ENCODER_STREAM_ERROR),
         (&[0x03, 0x80], code::QPACK_DECODER_STREAM_ERROR),
         (&[0x03, 0x01], code::QPACK_DECODER_STREAM_ERROR),
     ] {
-        let met = connect_pair(1).await;
-        let _open = uni(&met.server, bytes, false).await;
-        assert_eq!(ended(&met).await.0, want, "{bytes:x?}");
+        let pair = connect_pair(1).await;
+        let _open = uni(&pair.server, bytes, false).await;
+        assert_eq!(close_code_and_error(&pair).await.0, expected, "{bytes:x?}");
     }
 }
 
@@ -166,7 +168,7 @@ async fn a_second_stream_of_qpacks_is_a_stream_creation_error() {
         let raw = world.raw().await;
         let _first = uni(&raw, &[kind], false).await;
         let _second = uni(&raw, &[kind], false).await;
-        assert_eq!(closed(&raw).await, code::STREAM_CREATION_ERROR);
+        assert_eq!(close_code(&raw).await, code::STREAM_CREATION_ERROR);
     }
 }
 
@@ -176,8 +178,8 @@ async fn a_block_with_a_negative_base_is_a_decompression_failure() {
     let raw = world.raw().await;
     let block = b"\x00\x80\xd1\xd7\x50\x09localhost\x51\x02/1";
     let request = announced(1, block.len(), block);
-    let ended = outcome(&raw, &request).await;
-    assert_eq!(ended, Some(code::QPACK_DECOMPRESSION_FAILED));
+    let reset_code = outcome(&raw, &request).await;
+    assert_eq!(reset_code, Some(code::QPACK_DECOMPRESSION_FAILED));
 }
 
 /// The result of a block with the encoded base `base`: seven bits, and as many bytes as follow.
@@ -200,20 +202,20 @@ async fn a_block_may_have_any_base_of_62_bits_and_none_of_more() {
 }
 
 /// The code that a client ends the connection with when a server answers its request with `bytes`.
-async fn answered_with(bytes: &[u8]) -> u64 {
-    let met = connect_pair(1).await;
+async fn close_code_after_response(bytes: &[u8]) -> u64 {
+    let pair = connect_pair(1).await;
     let reply = async {
-        let answer = met.client.send(get("/"), Priority::HIGHEST).await?;
-        read(answer).await.map_err(|error| {
+        let response = pair.client.send(get("/"), Priority::HIGHEST).await?;
+        read(response).await.map_err(|error| {
             ExchangeError::new(spdy_net_core::error::Retry::Never, error.to_string())
         })
     };
-    let answering = async {
-        let (mut send, _recv) = met.server.accept_bi().await.unwrap();
+    let server_side = async {
+        let (mut send, _recv) = pair.server.accept_bi().await.unwrap();
         send.write_all(bytes).await.unwrap();
-        closed(&met.server).await
+        close_code(&pair.server).await
     };
-    let (reply, code) = tokio::join!(reply, answering);
+    let (reply, code) = tokio::join!(reply, server_side);
     reply.expect_err("the connection has ended");
     code
 }
@@ -221,20 +223,20 @@ async fn answered_with(bytes: &[u8]) -> u64 {
 #[tokio::test]
 async fn push_promise_to_a_client_that_allowed_no_push_is_an_id_error() {
     let promise = [&[0x05, 0x03, 0x00, 0x00, 0x00][..], OK].concat();
-    assert_eq!(answered_with(&promise).await, code::ID_ERROR);
+    assert_eq!(close_code_after_response(&promise).await, code::ID_ERROR);
 }
 
 #[tokio::test]
 async fn frames_out_of_order_in_a_response_are_unexpected() {
-    for wrong in [
+    for invalid in [
         &[0x00, 0x01, b'x'][..],                       // DATA before HEADERS
         &[OK, &[0x01, 0x02, 0x00, 0x00], OK].concat(), // a head behind trailers
         &[OK, &[0x01, 0x02, 0x00, 0x00, 0x00, 0x01, b'x']].concat(), // DATA behind trailers
         &[0x04, 0x00],                                 // SETTINGS
         &[0x0d, 0x01, 0x00],                           // MAX_PUSH_ID
     ] {
-        let ended = answered_with(wrong).await;
-        assert_eq!(ended, code::FRAME_UNEXPECTED, "{wrong:x?}");
+        let close_code = close_code_after_response(invalid).await;
+        assert_eq!(close_code, code::FRAME_UNEXPECTED, "{invalid:x?}");
     }
 }
 
@@ -244,8 +246,8 @@ async fn control_frames_that_only_clients_send_are_unexpected_from_a_server() {
         &[0x0d, 0x01, 0x00][..],
         &[0x80, 0x0f, 0x07, 0x00, 0x01, 0x00],
     ] {
-        let (ended, _) = from_server(frame).await;
-        assert_eq!(ended, code::FRAME_UNEXPECTED, "{frame:x?}");
+        let (close_code, _) = from_server(frame).await;
+        assert_eq!(close_code, code::FRAME_UNEXPECTED, "{frame:x?}");
     }
 }
 
@@ -253,22 +255,22 @@ async fn control_frames_that_only_clients_send_are_unexpected_from_a_server() {
 #[tokio::test]
 async fn a_request_names_the_fault_for_which_the_client_closed_the_connection() {
     let (_, error) = from_server(&[0x07, 0x01, 0x03]).await;
-    let want = "h3: GOAWAY with 3, which is not a request stream (H3_ID_ERROR)";
-    assert_eq!(error.to_string(), want);
+    let expected = "h3: GOAWAY with 3, which is not a request stream (H3_ID_ERROR)";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]
 async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
-    let mut met = connect_pair(1).await;
-    let reply = met.client.send(get("/"), Priority::HIGHEST);
-    let answering = async {
-        let (mut send, _recv) = met.server.accept_bi().await.unwrap();
+    let mut pair = connect_pair(1).await;
+    let reply = pair.client.send(get("/"), Priority::HIGHEST);
+    let server_side = async {
+        let (mut send, _recv) = pair.server.accept_bi().await.unwrap();
         send.write_all(OK).await.unwrap();
         send
     };
-    let (answer, _send) = tokio::join!(reply, answering);
-    met.control.write_all(&[0x04, 0x00]).await.unwrap();
-    let error = read(answer.unwrap())
+    let (response, _send) = tokio::join!(reply, server_side);
+    pair.control.write_all(&[0x04, 0x00]).await.unwrap();
+    let error = read(response.unwrap())
         .await
         .expect_err("the connection has ended");
     assert!(
@@ -279,16 +281,16 @@ async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
 
 #[tokio::test]
 async fn an_upload_whose_body_fails_is_reset_with_request_cancelled() {
-    let met = connect_pair(1).await;
+    let pair = connect_pair(1).await;
     let pieces = [
         Ok(bytes::Bytes::from_static(b"x")),
         Err(std::io::Error::other("gone")),
     ];
     let body = Body::from_stream(futures_util::stream::iter(pieces));
     let request = Request::post("https://localhost/").body(body).unwrap();
-    let mut reply = met.client.send(request, Priority::HIGHEST);
+    let mut reply = pair.client.send(request, Priority::HIGHEST);
     let accepting = async {
-        let (send, mut recv) = met.server.accept_bi().await.unwrap();
+        let (send, mut recv) = pair.server.accept_bi().await.unwrap();
         (recv.received_reset().await.unwrap(), send)
     };
     let reset = tokio::select! {
@@ -317,7 +319,7 @@ async fn a_body_that_fails_on_the_server_is_reset_with_internal_error() {
 
 /// The answer is whole although nothing of the upload was read (RFC 9114 §4.1).
 #[tokio::test]
-async fn an_upload_that_is_not_read_is_stopped_with_no_error_behind_its_answer() {
+async fn an_unread_upload_is_stopped_with_no_error_after_its_response() {
     let early = |_| async { http::Response::new(Body::full("early")) };
     let world = TestServer::serve(early, spdy_net_core::options::ServerOptions::default());
     let raw = world.raw().await;
@@ -329,6 +331,6 @@ async fn an_upload_that_is_not_read_is_stopped_with_no_error_behind_its_answer()
     assert_eq!(stopped.map(quinn::VarInt::into_inner), Some(code::NO_ERROR));
     assert!(recv.read_to_end(1000).await.unwrap().ends_with(b"early"));
     let connection = world.connect().await;
-    let answer = connection.send(post("/", vec![7; 1 << 20]), Priority::HIGHEST);
-    assert_eq!(read(answer.await.unwrap()).await.unwrap(), "early");
+    let response = connection.send(post("/", vec![7; 1 << 20]), Priority::HIGHEST);
+    assert_eq!(read(response.await.unwrap()).await.unwrap(), "early");
 }

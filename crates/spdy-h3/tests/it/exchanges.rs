@@ -18,7 +18,7 @@ use spdy_net_core::options::ServerOptions;
 use spdy_testkit::clock::Clock;
 
 use crate::support::http3::{
-    CONTROL, LOOPBACK, TestServer, announced, closed, code, headers, long, outcome, uni,
+    CONTROL, LOOPBACK, TestServer, announced, close_code, code, headers, long, outcome, uni,
 };
 use crate::support::{echo, get, pattern, post, read};
 
@@ -91,8 +91,8 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
     let world = TestServer::serve(failing, ServerOptions::default());
     let connection = world.connect().await;
     // QUIC may lose the head too, when the stream is reset behind it.
-    let whole = async { read(connection.send(get("/"), Priority::HIGHEST).await?).await };
-    assert!(whole.await.is_err());
+    let exchange = async { read(connection.send(get("/"), Priority::HIGHEST).await?).await };
+    assert!(exchange.await.is_err());
     assert!(!connection.is_closing(), "only one exchange failed");
 }
 
@@ -161,7 +161,7 @@ async fn the_clients_of_the_h3_crate_are_served() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_h3_crate_answers_our_client() {
+async fn a_server_of_the_h3_crate_responds_to_our_client() {
     let world = TestServer::echo();
     let key = PrivateKeyDer::from_pem_slice(world.identity.key_pem().as_bytes()).unwrap();
     let mut tls = rustls::ServerConfig::builder()
@@ -173,7 +173,7 @@ async fn a_server_of_the_h3_crate_answers_our_client() {
     let config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     let endpoint = quinn::Endpoint::server(config, LOOPBACK).unwrap();
     let address = endpoint.local_addr().unwrap();
-    let serving = tokio::spawn(async move {
+    let server_task = tokio::spawn(async move {
         let quic = endpoint.accept().await.unwrap().await.unwrap();
         let quic = h3_quinn::Connection::new(quic);
         let mut connection = h3::server::Connection::<_, Bytes>::new(quic).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_server_of_the_h3_crate_answers_our_client() {
         assert!(read(response).await.unwrap() == pattern(len), "{len}");
     }
     connection.close();
-    serving.await.unwrap();
+    server_task.await.unwrap();
 }
 
 // Peers that break the rules.
@@ -232,10 +232,10 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
         .concat()
     };
     let base = 7 + 3 + 32 + 7 + 5 + 32 + 10 + 9 + 32 + 5 + 2 + 32;
-    let most = 500 - base - 33;
-    assert_eq!(outcome(&raw, &headers(&field(most))).await, None);
+    let max_len = 500 - base - 33;
+    assert_eq!(outcome(&raw, &headers(&field(max_len))).await, None);
     assert_eq!(
-        outcome(&raw, &headers(&field(most + 1))).await,
+        outcome(&raw, &headers(&field(max_len + 1))).await,
         Some(code::EXCESSIVE_LOAD)
     );
     assert_eq!(
@@ -249,13 +249,17 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
 async fn a_malformed_request_is_reset_alone() {
     let world = TestServer::echo();
     let raw = world.raw().await;
-    for (wrong, want) in [
+    for (invalid, expected) in [
         (headers(b"\x21A\x01b"), code::MESSAGE_ERROR),
         (headers(b"\x51\x02/2"), code::MESSAGE_ERROR),
         (headers(b"\x54\x01x"), code::MESSAGE_ERROR),
         (Vec::new(), code::REQUEST_INCOMPLETE),
     ] {
-        assert_eq!(outcome(&raw, &wrong).await, Some(want), "{wrong:x?}");
+        assert_eq!(
+            outcome(&raw, &invalid).await,
+            Some(expected),
+            "{invalid:x?}"
+        );
     }
     assert_eq!(outcome(&raw, &headers(b"")).await, None);
 }
@@ -264,7 +268,7 @@ async fn a_malformed_request_is_reset_alone() {
 async fn connection_errors_on_a_request_close_with_their_code() {
     let world = TestServer::echo();
     let behind = |bytes: &[u8]| [&headers(b""), bytes].concat();
-    for (wrong, want) in [
+    for (invalid, expected) in [
         (announced(0, 1, b"x"), code::FRAME_UNEXPECTED),
         (announced(2, 0, b""), code::FRAME_UNEXPECTED),
         (announced(4, 0, b""), code::FRAME_UNEXPECTED),
@@ -277,19 +281,27 @@ async fn connection_errors_on_a_request_close_with_their_code() {
         (announced(0x21, 64 * 1024 + 1, b""), code::EXCESSIVE_LOAD),
     ] {
         let raw = world.raw().await;
-        assert_eq!(outcome(&raw, &wrong).await, Some(want), "{wrong:x?}");
-        assert_eq!(closed(&raw).await, want, "{wrong:x?}");
+        assert_eq!(
+            outcome(&raw, &invalid).await,
+            Some(expected),
+            "{invalid:x?}"
+        );
+        assert_eq!(close_code(&raw).await, expected, "{invalid:x?}");
     }
     let raw = world.raw().await;
-    let most = behind(&announced(0x21, 64 * 1024, &[0; 64 * 1024]));
-    assert_eq!(outcome(&raw, &most).await, None, "this amount is ignored");
+    let ignored = behind(&announced(0x21, 64 * 1024, &[0; 64 * 1024]));
+    assert_eq!(
+        outcome(&raw, &ignored).await,
+        None,
+        "this amount is ignored"
+    );
 }
 
 #[tokio::test]
 async fn control_stream_errors_close_with_their_code() {
     let world = TestServer::echo();
     let behind = |bytes: &[u8]| [CONTROL, bytes].concat();
-    for (wrong, over, want) in [
+    for (invalid, over, expected) in [
         (vec![0x00, 0x07, 0x01, 0x00], false, code::MISSING_SETTINGS),
         (behind(&[0x04, 0x00]), false, code::FRAME_UNEXPECTED),
         (behind(&[0x00, 0x00]), false, code::FRAME_UNEXPECTED),
@@ -331,13 +343,13 @@ async fn control_stream_errors_close_with_their_code() {
         (vec![0x03], true, code::CLOSED_CRITICAL_STREAM),
     ] {
         let raw = world.raw().await;
-        let _open = uni(&raw, &wrong, over).await;
-        assert_eq!(closed(&raw).await, want, "{wrong:x?}");
+        let _open = uni(&raw, &invalid, over).await;
+        assert_eq!(close_code(&raw).await, expected, "{invalid:x?}");
     }
     let raw = world.raw().await;
     let _first = uni(&raw, CONTROL, false).await;
     let _second = uni(&raw, CONTROL, false).await;
-    assert_eq!(closed(&raw).await, code::STREAM_CREATION_ERROR);
+    assert_eq!(close_code(&raw).await, code::STREAM_CREATION_ERROR);
 }
 
 #[tokio::test]
@@ -379,7 +391,7 @@ async fn one_aborted_request_over_the_limit_is_abuse() {
         send.reset(0x10c_u32.into()).unwrap();
         recv.stop(0x10c_u32.into()).unwrap();
     }
-    assert_eq!(closed(&raw).await, code::EXCESSIVE_LOAD);
+    assert_eq!(close_code(&raw).await, code::EXCESSIVE_LOAD);
     assert!(world.end().await.unwrap_err().is_abuse());
 }
 
@@ -465,18 +477,22 @@ async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
 
 #[tokio::test]
 async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
-    let answer = |_| async {
+    let respond = |_| async {
         let response = Response::builder().header("a", "bcd");
         response.body(Body::empty()).unwrap()
     };
-    let world = TestServer::serve(answer, ServerOptions::default());
+    let world = TestServer::serve(respond, ServerOptions::default());
     // `:status: 200` and the field, with 32 for each (RFC 9114 §4.2.2).
     let len = 10 + 32 + 4 + 32;
-    for (most, want) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
+    for (limit, expected) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
         let raw = world.raw().await;
-        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(most)].concat();
+        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(limit)].concat();
         let _control = uni(&raw, &settings, false).await;
-        assert_eq!(outcome(&raw, &headers(b"")).await, want, "{most} bytes");
+        assert_eq!(
+            outcome(&raw, &headers(b"")).await,
+            expected,
+            "{limit} bytes"
+        );
     }
 }
 
@@ -496,21 +512,25 @@ async fn a_peer_gets_trailers_as_long_as_it_takes_and_no_longer() {
             frames,
         )))
     };
-    let answer = move |_| async move { Response::new(trailing()) };
-    let world = TestServer::serve(answer, ServerOptions::default());
-    for (most, want) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
+    let respond = move |_| async move { Response::new(trailing()) };
+    let world = TestServer::serve(respond, ServerOptions::default());
+    for (limit, expected) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
         let raw = world.raw().await;
-        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(most)].concat();
+        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(limit)].concat();
         let _control = uni(&raw, &settings, false).await;
-        assert_eq!(outcome(&raw, &headers(b"")).await, want, "{most} bytes");
+        assert_eq!(
+            outcome(&raw, &headers(b"")).await,
+            expected,
+            "{limit} bytes"
+        );
     }
 }
 
 #[tokio::test]
 async fn streams_with_closed_windows_hold_no_send_budget() {
-    let asked = Arc::new(AtomicUsize::new(0));
+    let request_count = Arc::new(AtomicUsize::new(0));
     let handler = move |_| {
-        let len = match asked.fetch_add(1, Ordering::Relaxed) {
+        let len = match request_count.fetch_add(1, Ordering::Relaxed) {
             0..90 => 1_000_000,
             _ => 100,
         };
@@ -526,8 +546,11 @@ async fn streams_with_closed_windows_hold_no_send_budget() {
         send.write_all(&headers(b"")).await.unwrap();
         send.finish().unwrap();
         // Too little for more credit.
-        let begun = recv.read_chunk(10, true).await;
-        assert!(matches!(begun, Ok(Some(_))), "stream {nth}: {begun:?}");
+        let first_chunk = recv.read_chunk(10, true).await;
+        assert!(
+            matches!(first_chunk, Ok(Some(_))),
+            "stream {nth}: {first_chunk:?}"
+        );
         open.push(recv);
     }
     assert_eq!(outcome(&raw, &headers(b"")).await, None);

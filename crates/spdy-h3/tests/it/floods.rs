@@ -9,7 +9,9 @@ use spdy_net_core::options::ServerOptions;
 use spdy_testkit::clock::Clock;
 
 use crate::support::echo;
-use crate::support::http3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
+use crate::support::http3::{
+    CONTROL, TestServer, announced, close_code, code, headers, outcome, uni,
+};
 
 /// A server whose time stands.
 fn still(handler: impl Handler) -> (TestServer, Clock, LimitHits) {
@@ -36,7 +38,7 @@ async fn assert_ended(
     hits: &LimitHits,
     limit: ConnectionLimit,
 ) {
-    assert_eq!(closed(raw).await, code::EXCESSIVE_LOAD);
+    assert_eq!(close_code(raw).await, code::EXCESSIVE_LOAD);
     assert!(world.end().await.unwrap_err().is_abuse());
     assert_eq!(hits.of(limit), 1);
 }
@@ -72,8 +74,8 @@ async fn control_frames_are_rate_limited() {
     ] {
         let (mut world, _, hits) = still(echo);
         let raw = world.raw().await;
-        let said = [CONTROL, &frame.repeat(1000)].concat();
-        let mut control = uni(&raw, &said, false).await;
+        let control_bytes = [CONTROL, &frame.repeat(1000)].concat();
+        let mut control = uni(&raw, &control_bytes, false).await;
         assert_eq!(outcome(&raw, &headers(b"")).await, None, "{frame:x?}");
         let _ = control.write_all(&frame).await;
         assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
@@ -103,8 +105,8 @@ async fn qpack_instructions_are_rate_limited() {
         let raw = world.raw().await;
         let mut stream = uni(&raw, &[kind], false).await;
         // As much as is read at once counts as one.
-        let said = vec![instruction; 1024 * 1100];
-        let _ = stream.write_all(&said).await;
+        let instructions = vec![instruction; 1024 * 1100];
+        let _ = stream.write_all(&instructions).await;
         assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
     }
 }
@@ -113,10 +115,10 @@ async fn qpack_instructions_are_rate_limited() {
 async fn http3_streams_reset_by_us_count_as_aborted() {
     let (mut world, time, hits) = still(echo);
     let raw = world.raw().await;
-    let wrong = headers(b"\x21A\x01b");
+    let invalid = headers(b"\x21A\x01b");
     let broken = Some(code::MESSAGE_ERROR);
     for nth in 0..100 {
-        assert_eq!(outcome(&raw, &wrong).await, broken, "{nth}");
+        assert_eq!(outcome(&raw, &invalid).await, broken, "{nth}");
     }
     time.push(Duration::from_secs(10));
     // As many that are answered, and one: not over half of them are aborted.
@@ -124,9 +126,9 @@ async fn http3_streams_reset_by_us_count_as_aborted() {
         assert_eq!(outcome(&raw, &headers(b"")).await, None, "{nth}");
     }
     for nth in 0..102 {
-        assert_eq!(outcome(&raw, &wrong).await, broken, "{nth}");
+        assert_eq!(outcome(&raw, &invalid).await, broken, "{nth}");
     }
-    outcome(&raw, &wrong).await; // 103 of 205
+    outcome(&raw, &invalid).await; // 103 of 205
     assert_ended(
         &mut world,
         &raw,
@@ -138,7 +140,7 @@ async fn http3_streams_reset_by_us_count_as_aborted() {
 
 #[tokio::test]
 async fn an_error_in_a_body_closes_the_connection() {
-    for (wrong, want, abuse) in [
+    for (invalid, expected, abuse) in [
         (
             announced(0x21, 64 * 1024 + 1, b""),
             code::EXCESSIVE_LOAD,
@@ -148,7 +150,7 @@ async fn an_error_in_a_body_closes_the_connection() {
     ] {
         let (mut world, ..) = still(echo);
         let raw = world.raw().await;
-        assert_eq!(outcome(&raw, &posted(&wrong)).await, Some(want));
+        assert_eq!(outcome(&raw, &posted(&invalid)).await, Some(expected));
         let end = world
             .end()
             .await

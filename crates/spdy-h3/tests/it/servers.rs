@@ -37,43 +37,43 @@ fn request(method: Method) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_no_body_is_none_with_one() {
+async fn a_response_that_allows_no_body_is_an_error_with_one() {
     let not_modified = &[0x01, 0x03, 0x00, 0x00, 0xda];
     let no_content = &[0x01, 0x04, 0x00, 0x00, 0xff, 0x01];
-    let met = connect_pair(100).await;
+    let pair = connect_pair(100).await;
     for (method, head) in [
         (Method::HEAD, OK),
         (Method::GET, not_modified),
         (Method::GET, no_content),
     ] {
         for body in [&[], DATA] {
-            let sent = met.client.send(request(method.clone()), Priority::HIGHEST);
-            let answering = async {
-                let (mut send, _recv) = met.server.accept_bi().await.unwrap();
+            let exchange = pair.client.send(request(method.clone()), Priority::HIGHEST);
+            let server_side = async {
+                let (mut send, _recv) = pair.server.accept_bi().await.unwrap();
                 send.write_all(&[head, body].concat()).await.unwrap();
                 send.finish().unwrap();
                 send.stopped().await.unwrap()
             };
             let reading = async {
-                let response = sent.await.unwrap();
+                let response = exchange.await.unwrap();
                 let status = response.status();
-                (status, read(response).await.map(|read| read.len()))
+                (status, read(response).await.map(|body| body.len()))
             };
-            let (stopped, (status, read)) = tokio::join!(answering, reading);
+            let (stopped, (status, body_len)) = tokio::join!(server_side, reading);
             match body {
-                [] => assert_eq!((stopped, read.unwrap()), (None, 0), "{status}"),
-                _ => assert!(read.is_err(), "{status} with {read:?}"),
+                [] => assert_eq!((stopped, body_len.unwrap()), (None, 0), "{status}"),
+                _ => assert!(body_len.is_err(), "{status} with {body_len:?}"),
             }
             let code = stopped.map(quinn::VarInt::into_inner);
             assert!(code.is_none_or(|code| code == MESSAGE_ERROR), "{code:x?}");
         }
     }
-    drop(met.control);
+    drop(pair.control);
 }
 
 #[tokio::test]
 async fn dropping_a_response_stops_its_upload() {
-    let met = connect_pair(100).await;
+    let pair = connect_pair(100).await;
     for is_whole in [false, true] {
         let (up, body) = tokio::sync::mpsc::unbounded_channel();
         let body = stream::unfold(body, |mut body| async {
@@ -83,14 +83,14 @@ async fn dropping_a_response_stops_its_upload() {
         *request.body_mut() = Body::from_stream(body);
         up.send(Ok::<_, std::io::Error>(Bytes::from_static(b"x")))
             .unwrap();
-        let sent = met.client.send(request, Priority::HIGHEST);
-        let answering = async {
-            let (mut send, recv) = met.server.accept_bi().await.unwrap();
+        let exchange = pair.client.send(request, Priority::HIGHEST);
+        let server_side = async {
+            let (mut send, recv) = pair.server.accept_bi().await.unwrap();
             send.write_all(OK).await.unwrap();
             is_whole.then(|| send.finish().unwrap());
             (send, recv)
         };
-        let (response, (_send, mut recv)) = tokio::join!(sent, answering);
+        let (response, (_send, mut recv)) = tokio::join!(exchange, server_side);
         let response = response.unwrap();
         if is_whole {
             // Servers may answer first and read on.
@@ -108,58 +108,58 @@ async fn dropping_a_response_stops_its_upload() {
 
 #[tokio::test]
 async fn one_interim_head_over_the_limit_is_an_error() {
-    let met = connect_pair(100).await;
+    let pair = connect_pair(100).await;
     let early = [0x01, 0x03, 0x00, 0x00, 0xd8]; // `:status: 103`, by the static table
     for heads in [16, 17] {
-        let sent = met.client.send(get("/"), Priority::HIGHEST);
-        let answering = async {
-            let (mut send, mut recv) = met.server.accept_bi().await.unwrap();
+        let exchange = pair.client.send(get("/"), Priority::HIGHEST);
+        let server_side = async {
+            let (mut send, mut recv) = pair.server.accept_bi().await.unwrap();
             send.write_all(&[early.repeat(heads), OK.to_vec()].concat())
                 .await
                 .unwrap();
             send.finish().unwrap();
             (send.stopped().await.unwrap(), recv.read_to_end(1000).await)
         };
-        let asking = async { read(sent.await?).await };
-        let (read, (stopped, _)) = tokio::join!(asking, answering);
+        let client_side = async { read(exchange.await?).await };
+        let (body, (stopped, _)) = tokio::join!(client_side, server_side);
         let code = stopped.map(quinn::VarInt::into_inner);
         match heads {
-            16 => assert_eq!(read.unwrap().len(), 0),
-            _ => assert!(read.is_err() && code.is_none_or(|code| code == EXCESSIVE_LOAD)),
+            16 => assert_eq!(body.unwrap().len(), 0),
+            _ => assert!(body.is_err() && code.is_none_or(|code| code == EXCESSIVE_LOAD)),
         }
     }
 }
 
 #[tokio::test]
 async fn after_goaway_rejected_requests_are_retry_safe() {
-    let mut met = connect_pair(2).await;
-    let sends = [(); 3].map(|()| met.client.send(get("/"), Priority::HIGHEST));
+    let mut pair = connect_pair(2).await;
+    let sends = [(); 3].map(|()| pair.client.send(get("/"), Priority::HIGHEST));
     // The third has no stream, and gets none as long as the first two are open.
     let [first, second, third] = sends;
     let going = async {
-        let (mut answer, _first) = met.server.accept_bi().await.unwrap();
-        let _second = met.server.accept_bi().await.unwrap();
-        met.control.write_all(&[0x07, 0x01, 0x04]).await.unwrap();
-        answer.write_all(OK).await.unwrap();
-        answer.finish().unwrap();
+        let (mut send, _first) = pair.server.accept_bi().await.unwrap();
+        let _second = pair.server.accept_bi().await.unwrap();
+        pair.control.write_all(&[0x07, 0x01, 0x04]).await.unwrap();
+        send.write_all(OK).await.unwrap();
+        send.finish().unwrap();
         std::future::pending::<()>().await;
     };
-    let asked = join(first, join(second, third));
-    let (first, (second, third)) = tokio::select! { it = asked => it, () = going => panic!() };
+    let exchanges = join(first, join(second, third));
+    let (first, (second, third)) = tokio::select! { it = exchanges => it, () = going => panic!() };
     assert_eq!(first.unwrap().status(), 200);
     for lost in [second, third] {
         assert_eq!(lost.unwrap_err().retry, Retry::Always);
     }
-    assert!(met.client.is_closing());
+    assert!(pair.client.is_closing());
 }
 
 #[tokio::test]
 async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_lost() {
-    let met = connect_pair(1).await;
-    let [first, second] = [(); 2].map(|()| met.client.send(get("/"), Priority::HIGHEST));
+    let pair = connect_pair(1).await;
+    let [first, second] = [(); 2].map(|()| pair.client.send(get("/"), Priority::HIGHEST));
     let losing = async {
-        let open = met.server.accept_bi().await.unwrap();
-        met.server.close(0x100_u32.into(), b"");
+        let open = pair.server.accept_bi().await.unwrap();
+        pair.server.close(0x100_u32.into(), b"");
         drop(open);
     };
     let ((first, second), ()) = tokio::join!(join(first, second), losing);
@@ -169,9 +169,9 @@ async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_los
 
 #[tokio::test]
 async fn a_goaway_with_what_is_no_requests_stream_ends_the_connection() {
-    let mut met = connect_pair(1).await;
-    met.control.write_all(&[0x07, 0x01, 0x03]).await.unwrap();
-    match met.server.closed().await {
+    let mut pair = connect_pair(1).await;
+    pair.control.write_all(&[0x07, 0x01, 0x03]).await.unwrap();
+    match pair.server.closed().await {
         quinn::ConnectionError::ApplicationClosed(close) => {
             assert_eq!(close.error_code.into_inner(), ID_ERROR);
         }
@@ -182,15 +182,15 @@ async fn a_goaway_with_what_is_no_requests_stream_ends_the_connection() {
 /// Reads about `bytes` of what lies on `streams`, each in its turn; of what does not come at once, nothing.
 async fn take(streams: &mut [quinn::RecvStream], mut bytes: usize) {
     let mut piece = vec![0; 1024];
-    let mut in_vain = 0;
-    while bytes > 0 && in_vain < streams.len() {
+    let mut empty_streams = 0;
+    while bytes > 0 && empty_streams < streams.len() {
         streams.rotate_left(1);
         let len = piece.len().min(bytes);
         let reading = streams[0].read(&mut piece[..len]);
         let reading = futures_util::FutureExt::now_or_never(reading);
         match reading {
-            Some(Ok(Some(len))) => (bytes, in_vain) = (bytes - len, 0),
-            _ => in_vain += 1,
+            Some(Ok(Some(len))) => (bytes, empty_streams) = (bytes - len, 0),
+            _ => empty_streams += 1,
         }
     }
 }
@@ -205,17 +205,17 @@ async fn uploads_sharing_a_window_time_out_only_without_progress() {
         .stream_receive_window((1_u32 << 20).into())
         .max_idle_timeout(None);
     let time = Clock::default();
-    let met = connect_pair_in(SharedRuntime::new(time.clone()), transport).await;
-    let mut answers: Vec<_> = (0..60)
+    let pair = connect_pair_in(SharedRuntime::new(time.clone()), transport).await;
+    let mut uploads: Vec<_> = (0..60)
         .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 1 << 20])))
-        .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))
-        .map(|answer| tokio::spawn(async move { answer.await.expect_err("no response arrives") }))
+        .map(|request| pair.client.send(request.unwrap(), Priority::HIGHEST))
+        .map(|upload| tokio::spawn(async move { upload.await.expect_err("no response arrives") }))
         .collect();
     let (mut streams, mut sends) = (Vec::new(), Vec::new());
     let mut pass = async |bytes: usize| {
         let accepting = async {
             loop {
-                let (send, recv) = met.server.accept_bi().await.unwrap();
+                let (send, recv) = pair.server.accept_bi().await.unwrap();
                 streams.push(recv);
                 sends.push(send); // dropped, they would be ended
             }
@@ -227,42 +227,43 @@ async fn uploads_sharing_a_window_time_out_only_without_progress() {
     };
     for second in 0..150 {
         pass(12 * 1024).await; // 200 bytes of each
-        let ended = answers.iter().filter(|answer| answer.is_finished()).count();
-        assert_eq!(ended, 0, "after {second} s");
+        let ended_count = uploads.iter().filter(|upload| upload.is_finished()).count();
+        assert_eq!(ended_count, 0, "after {second} s");
     }
-    let ended = loop {
-        if let Some(nth) = answers.iter().position(JoinHandle::is_finished) {
-            break answers.remove(nth);
+    let upload = loop {
+        if let Some(nth) = uploads.iter().position(JoinHandle::is_finished) {
+            break uploads.remove(nth);
         }
         pass(0).await;
     };
-    let error = ended.await.expect("no panic").to_string();
+    let error = upload.await.expect("no panic").to_string();
     assert!(error.starts_with("h3: the peer accepted "), "{error}");
 }
 
 /// What the server takes of each upload that it reads, bytes, until that is `in_all`; the first `unread` it leaves lying.
 async fn shares(
-    met: &ClientServerPair,
+    pair: &ClientServerPair,
     uploads: usize,
     unread: usize,
     in_all: usize,
 ) -> Vec<usize> {
-    let _answers: Vec<_> = (0..uploads)
+    let _uploads_in_progress: Vec<_> = (0..uploads)
         .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 4 << 20])))
-        .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))
+        .map(|request| pair.client.send(request.unwrap(), Priority::HIGHEST))
         .map(tokio::spawn)
         .collect();
-    let (mut kept, mut left, mut pieces) = (Vec::new(), Vec::new(), stream::SelectAll::new());
+    let (mut senders, mut unread_streams, mut pieces) =
+        (Vec::new(), Vec::new(), stream::SelectAll::new());
     let mut shares = vec![0; uploads];
-    while kept.len() < uploads || shares.iter().sum::<usize>() < in_all {
+    while senders.len() < uploads || shares.iter().sum::<usize>() < in_all {
         tokio::select! {
-            accepted = met.server.accept_bi(), if kept.len() < uploads => {
-                let (nth, (send, recv)) = (kept.len(), accepted.unwrap());
-                kept.push(send); // dropped, it would be ended
-                if nth < unread {
-                    left.push(recv);
+            accepted = pair.server.accept_bi(), if senders.len() < uploads => {
+                let (number, (send, recv)) = (senders.len(), accepted.unwrap());
+                senders.push(send); // dropped, it would be ended
+                if number < unread {
+                    unread_streams.push(recv);
                 } else {
-                    pieces.push(Box::pin(lengths(recv).map(move |len| (nth, len))));
+                    pieces.push(Box::pin(lengths(recv).map(move |len| (number, len))));
                 }
                 shares.fill(0); // those who came before had all for themselves
             }
@@ -294,8 +295,8 @@ async fn uploads_sharing_a_window_alternate_past_unread_ones() {
             .max_concurrent_bidi_streams(100_u32.into())
             .receive_window(WINDOW.into())
             .stream_receive_window(stream_window.into());
-        let met = connect_pair_in(runtime(), transport).await;
-        all.push(shares(&met, uploads, unread, 40 * WINDOW as usize).await);
+        let pair = connect_pair_in(runtime(), transport).await;
+        all.push(shares(&pair, uploads, unread, 40 * WINDOW as usize).await);
     }
     for shares in &all {
         let least = shares.iter().sum::<usize>() / shares.len() * 4 / 5;

@@ -20,10 +20,14 @@ use crate::support::http3::{LOOPBACK, TestServer, code, headers};
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The second of the server's clock in which `happens` did; not more than `most` are waited for.
-async fn second_of<F: Future>(time: &Clock, most: u64, happens: F) -> Option<(u64, F::Output)> {
+/// The second of the server's clock in which `happens` completes, if it does within `max_seconds`.
+async fn second_of<F: Future>(
+    time: &Clock,
+    max_seconds: u64,
+    happens: F,
+) -> Option<(u64, F::Output)> {
     let mut happens = Box::pin(happens);
-    for second in 0..=most {
+    for second in 0..=max_seconds {
         if let Ok(what) = tokio::time::timeout(PAUSE, &mut happens).await {
             return Some((second, what));
         }
@@ -85,7 +89,7 @@ async fn without_window_head_and_trailers_time_out() {
 async fn an_unread_upload_fails_after_the_write_timeout() {
     let world = TestServer::serve(
         async |request: Request<Body>| {
-            let _kept = request;
+            let _request = request;
             std::future::pending().await
         },
         ServerOptions::default(),
@@ -95,15 +99,15 @@ async fn an_unread_upload_fails_after_the_write_timeout() {
     let options = ClientOptions::default();
     let connection = world.connect_in(runtime, world.address, options).await;
     let request = Request::post("https://localhost/").body(Body::full(vec![7; 10_000_000]));
-    let asked = connection.send(request.unwrap(), Priority::HIGHEST);
-    let (second, answer) = second_of(&time, 200, asked).await.expect("not given up");
+    let exchange = connection.send(request.unwrap(), Priority::HIGHEST);
+    let (second, result) = second_of(&time, 200, exchange).await.expect("not given up");
     assert!(second >= 60, "after {second} s"); // and later by as long as it took something
-    let error = answer.expect_err("no response arrived").to_string();
+    let error = result.expect_err("no response arrived").to_string();
     assert_eq!(error, "h3: the peer accepted nothing for 60s");
 }
 
-/// Carries datagrams between one client and `server`, those to the client only while it is not `deaf`.
-async fn relay(server: SocketAddr, deaf: Arc<AtomicBool>) -> SocketAddr {
+/// Carries datagrams between one client and `server`, those to the client only while `is_muted` is not set.
+async fn relay(server: SocketAddr, is_muted: Arc<AtomicBool>) -> SocketAddr {
     let (near, far) = (
         UdpSocket::bind(LOOPBACK).await.unwrap(),
         UdpSocket::bind(LOOPBACK).await.unwrap(),
@@ -120,7 +124,7 @@ async fn relay(server: SocketAddr, deaf: Arc<AtomicBool>) -> SocketAddr {
                     let _ = far.send(&up[..len]).await;
                 }
                 Ok(len) = far.recv(&mut down) => {
-                    if let Some(client) = client && !deaf.load(Ordering::Relaxed) {
+                    if let Some(client) = client && !is_muted.load(Ordering::Relaxed) {
                         let _ = near.send_to(&down[..len], client).await;
                     }
                 }
@@ -131,20 +135,20 @@ async fn relay(server: SocketAddr, deaf: Arc<AtomicBool>) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_deaf_client_times_out_and_is_no_abuse() {
+async fn an_unreachable_client_times_out_and_is_no_abuse() {
     let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
         ..ServerOptions::default()
     };
-    let deaf = Arc::new(AtomicBool::default());
-    let deafening = deaf.clone();
+    let is_muted = Arc::new(AtomicBool::default());
+    let mute = is_muted.clone();
     let handler = move |_| {
-        deafening.store(true, Ordering::Relaxed);
+        mute.store(true, Ordering::Relaxed);
         async { Response::new(Body::full(vec![0; 1000])) }
     };
     let mut world = TestServer::serve_in(SharedRuntime::new(time.clone()), handler, options);
-    let address = relay(world.address, deaf).await;
+    let address = relay(world.address, is_muted).await;
     let raw = world.raw_by(address, awake(64 * 1024)).await;
     let (mut send, _recv) = raw.open_bi().await.unwrap();
     send.write_all(&headers(b"")).await.unwrap();

@@ -18,19 +18,19 @@ fn no_tickets() -> TlsOptions {
     }
 }
 
-/// The certificate that is shown to who asks for `host`.
-async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> CertificateDer<'static> {
+/// The leaf certificate that the server presents for `host`.
+async fn leaf_of(server: &ServerTls, client: &ClientTls, host: &str) -> CertificateDer<'static> {
     let (near, far) = tokio::io::duplex(PIPE);
     let connecting = client.connect_with_certificates(Box::new(near), host);
     let accepting = server.accept(Box::new(far));
     let (near, far) = futures_util::future::join(connecting, accepting).await;
     far.unwrap();
-    let (_, _, shown) = near.unwrap();
-    shown[0].clone().into_owned()
+    let (_, _, chain) = near.unwrap();
+    chain[0].clone().into_owned()
 }
 
 /// The certificates that the server presents to a client that requests `host`, if the client trusts them.
-async fn chain_shown(
+async fn chain_of(
     server: &ServerTls,
     client: &ClientTls,
     host: &str,
@@ -39,7 +39,7 @@ async fn chain_shown(
     let connecting = client.connect_with_certificates(Box::new(near), host);
     let accepting = server.accept(Box::new(far));
     let (near, _) = futures_util::future::join(connecting, accepting).await;
-    near.map(|(_, _, shown)| shown)
+    near.map(|(_, _, chain)| chain)
 }
 
 struct TestCa {
@@ -65,24 +65,24 @@ impl TestCa {
 #[tokio::test]
 async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
     let shop = TestCa::open();
-    let [own, wild, rest] = [(); 3].map(|()| shop.issue());
+    let [exact, wild, rest] = [(); 3].map(|()| shop.issue());
     let hosts = [
-        ("A.test".to_owned(), own.clone()),
+        ("A.test".to_owned(), exact.clone()),
         ("*.x.test".to_owned(), wild.clone()),
-        ("b.x.test".to_owned(), own.clone()),
+        ("b.x.test".to_owned(), exact.clone()),
         ("a.test".to_owned(), rest.clone()), // listed twice: the first counts
     ];
     let identities = Identities::new(&hosts, &rest, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
-    for (host, want) in [
-        ("a.test", &own),
+    for (host, expected) in [
+        ("a.test", &exact),
         ("a.x.test", &wild),
-        ("b.x.test", &own),
+        ("b.x.test", &exact),
         ("a.y.x.test", &rest),
         ("b.test", &rest),
     ] {
-        let shown = shown(&server, &shop.client, host).await;
-        assert_eq!(shown, want.chain[0], "{host}");
+        let leaf = leaf_of(&server, &shop.client, host).await;
+        assert_eq!(leaf, expected.chain[0], "{host}");
     }
 }
 
@@ -93,21 +93,24 @@ async fn identities_are_exchanged_at_once_or_not_at_all() {
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
     let identities = Identities::new(&host(&old), &rest, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
-    assert_eq!(shown(&server, &shop.client, "a.test").await, old.chain[0]);
+    assert_eq!(leaf_of(&server, &shop.client, "a.test").await, old.chain[0]);
 
     identities.replace(&host(&new), &rest).unwrap();
-    assert_eq!(shown(&server, &shop.client, "a.test").await, new.chain[0]);
+    assert_eq!(leaf_of(&server, &shop.client, "a.test").await, new.chain[0]);
 
-    let wrong = Identity {
+    let mismatched = Identity {
         chain: old.chain.clone(),
         key: rest.key.clone_key(),
     };
-    let refused = identities.replace(&host(&old), &wrong).unwrap_err();
-    assert!(refused.to_string().starts_with("tls: "), "{refused}");
-    assert_eq!(shown(&server, &shop.client, "a.test").await, new.chain[0]);
+    let error = identities.replace(&host(&old), &mismatched).unwrap_err();
+    assert!(error.to_string().starts_with("tls: "), "{error}");
+    assert_eq!(leaf_of(&server, &shop.client, "a.test").await, new.chain[0]);
 
     identities.replace(&[], &rest).unwrap();
-    assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+    assert_eq!(
+        leaf_of(&server, &shop.client, "a.test").await,
+        rest.chain[0]
+    );
 }
 
 /// A handshake with what `offered` by ALPN alone; the certificate that is shown and what is agreed on.
@@ -131,60 +134,94 @@ async fn shown_to(
     let connecting = connector.connect(name, near);
     let accepting = server.accept(Box::new(far));
     let (near, far) = futures_util::future::join(connecting, accepting).await;
-    let (_, agreed) = far?;
+    let (_, negotiated) = far?;
     let near = near?;
-    let shown = near.get_ref().1.peer_certificates().unwrap();
-    Ok((shown[0].clone().into_owned(), agreed))
+    let chain = near.get_ref().1.peer_certificates().unwrap();
+    Ok((chain[0].clone().into_owned(), negotiated))
 }
 
 #[tokio::test]
 async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
     let shop = TestCa::open();
-    let [own, first, second] = [(); 3].map(|()| shop.issue());
-    let identities = Identities::new(&[], &own, &no_tickets()).unwrap();
+    let [site, first, second] = [(); 3].map(|()| shop.issue());
+    let identities = Identities::new(&[], &site, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
     let (plain, server) = (server.clone(), server.with_acme_challenges());
-    let wants = b"acme-tls/1";
-    assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
+    let acme_protocol = b"acme-tls/1";
+    assert!(
+        shown_to(&server, &shop, acme_protocol, "a.test")
+            .await
+            .is_err()
+    );
 
     let proof = identities.show_challenge("A.test", &first).unwrap();
-    let (shown, agreed) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
-    assert!(shown == first.chain[0] && agreed.is_acme_challenge && agreed.protocol.is_none());
-    let (shown, agreed) = shown_to(&server, &shop, b"h2", "a.test").await.unwrap();
-    assert!(shown == own.chain[0] && !agreed.is_acme_challenge);
-    assert!(shown_to(&server, &shop, wants, "b.test").await.is_err());
+    let (leaf, negotiated) = shown_to(&server, &shop, acme_protocol, "a.test")
+        .await
+        .unwrap();
+    assert!(
+        leaf == first.chain[0] && negotiated.is_acme_challenge && negotiated.protocol.is_none()
+    );
+    let (leaf, negotiated) = shown_to(&server, &shop, b"h2", "a.test").await.unwrap();
+    assert!(leaf == site.chain[0] && !negotiated.is_acme_challenge);
+    assert!(
+        shown_to(&server, &shop, acme_protocol, "b.test")
+            .await
+            .is_err()
+    );
     // Not by a server that was not told to.
-    assert!(shown_to(&plain, &shop, wants, "a.test").await.is_err());
+    assert!(
+        shown_to(&plain, &shop, acme_protocol, "a.test")
+            .await
+            .is_err()
+    );
 
     // What is exchanged meanwhile leaves it where it is, and the end of an earlier one leaves the later.
-    identities.replace(&[], &own).unwrap();
+    identities.replace(&[], &site).unwrap();
     let later = identities.show_challenge("a.test", &second).unwrap();
     drop(proof);
-    let (shown, _) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
-    assert_eq!(shown, second.chain[0]);
+    let (leaf, _) = shown_to(&server, &shop, acme_protocol, "a.test")
+        .await
+        .unwrap();
+    assert_eq!(leaf, second.chain[0]);
     drop(later);
-    assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
+    assert!(
+        shown_to(&server, &shop, acme_protocol, "a.test")
+            .await
+            .is_err()
+    );
 }
 
 #[tokio::test]
 async fn hosts_and_the_rest_are_exchanged_by_themselves() {
     let shop = TestCa::open();
-    let [own, rest, other] = [(); 3].map(|()| shop.issue());
+    let [listed, rest, replacement] = [(); 3].map(|()| shop.issue());
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
-    let identities = Identities::new(&host(&own), &rest, &no_tickets()).unwrap();
+    let identities = Identities::new(&host(&listed), &rest, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
     let certify = |identity: &Identity| identities.certify(identity).unwrap();
-    identities.show_fallback(certify(&other));
-    assert_eq!(shown(&server, &shop.client, "a.test").await, own.chain[0]);
-    assert_eq!(shown(&server, &shop.client, "b.test").await, other.chain[0]);
+    identities.show_fallback(certify(&replacement));
+    assert_eq!(
+        leaf_of(&server, &shop.client, "a.test").await,
+        listed.chain[0]
+    );
+    assert_eq!(
+        leaf_of(&server, &shop.client, "b.test").await,
+        replacement.chain[0]
+    );
     identities.show_hosts([("A.test".to_owned(), certify(&rest))]);
-    assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+    assert_eq!(
+        leaf_of(&server, &shop.client, "a.test").await,
+        rest.chain[0]
+    );
     identities.show_hosts([]);
-    assert_eq!(shown(&server, &shop.client, "a.test").await, other.chain[0]);
+    assert_eq!(
+        leaf_of(&server, &shop.client, "a.test").await,
+        replacement.chain[0]
+    );
 }
 
 #[tokio::test]
-async fn an_authority_that_is_kept_is_the_same_the_next_time() {
+async fn a_stored_authority_is_the_same_the_next_time() {
     for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
         let dir = tempfile::tempdir().unwrap();
         let certificate = dir.path().join("ca.pem");
@@ -206,7 +243,7 @@ async fn an_authority_that_is_kept_is_the_same_the_next_time() {
         let client = ClientTls::new(&trust, &no_tickets()).unwrap();
         let leaf = second.issue(&["a.test".to_owned()], &[]).unwrap();
         let server = ServerTls::new(&leaf, &ALL, &no_tickets()).unwrap();
-        assert_eq!(shown(&server, &client, "a.test").await, leaf.chain[0]);
+        assert_eq!(leaf_of(&server, &client, "a.test").await, leaf.chain[0]);
     }
 }
 
@@ -216,12 +253,12 @@ fn concurrent_creation_yields_one_local_ca() {
     let certificate = dir.path().join("ca.pem");
     let make =
         || LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
-    let made: Vec<String> = std::thread::scope(|scope| {
+    let authorities: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
-        let made = threads.into_iter().map(|thread| thread.join().unwrap());
-        made.collect::<Result<_, _>>().unwrap()
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
+        results.collect::<Result<_, _>>().unwrap()
     });
-    assert!(made.iter().all(|pem| *pem == made[0]));
+    assert!(authorities.iter().all(|pem| *pem == authorities[0]));
 }
 
 #[test]
@@ -229,22 +266,22 @@ fn an_unreadable_ca_file_is_an_error_and_is_not_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let certificate = dir.path().join("ca.pem");
     let key = dir.path().join("ca.key.pem");
-    let [one, other] = [(); 2].map(|()| {
+    let [first, second] = [(); 2].map(|()| {
         let dir = tempfile::tempdir().unwrap();
         LocalCa::load_or_create(&dir.path().join("ca.pem"), KeyKind::EcdsaP256).unwrap();
         std::fs::read_to_string(dir.path().join("ca.key.pem")).unwrap()
     });
-    let at = one.find("-----BEGIN CERT").unwrap();
-    let other_at = other.find("-----BEGIN CERT").unwrap();
-    for (text, want) in [
+    let at = first.find("-----BEGIN CERT").unwrap();
+    let other_at = second.find("-----BEGIN CERT").unwrap();
+    for (text, expected) in [
         (String::new(), "no certificate in"),
-        (one[at..].to_owned(), "no private key in"),
-        (one[..at].to_owned(), "no certificate in"),
-        (format!("{}{}", &one[..at], &other[other_at..]), "tls: "),
+        (first[at..].to_owned(), "no private key in"),
+        (first[..at].to_owned(), "no certificate in"),
+        (format!("{}{}", &first[..at], &second[other_at..]), "tls: "),
     ] {
         std::fs::write(&key, &text).unwrap();
         let error = LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).unwrap_err();
-        assert!(error.to_string().contains(want), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(std::fs::read_to_string(&key).unwrap(), text);
     }
     let nowhere = dir.path().join("nowhere/ca.pem");
@@ -275,7 +312,7 @@ async fn each_of_2000_sites_has_a_small_certificate_of_its_own() {
         "WWW.site1999.test",
         "127.0.0.1",
     ] {
-        let chain = chain_shown(&server, &client, host).await.expect(host);
+        let chain = chain_of(&server, &client, host).await.expect(host);
         let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
         assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
         leaves.push(chain[0].clone());
@@ -287,5 +324,5 @@ async fn each_of_2000_sites_has_a_small_certificate_of_its_own() {
     );
     assert_ne!(leaves[0], leaves[1]);
     // Of an unknown name the client sees another's.
-    assert!(chain_shown(&server, &client, "other.test").await.is_err());
+    assert!(chain_of(&server, &client, "other.test").await.is_err());
 }

@@ -20,11 +20,11 @@ async fn shake(
     host: &str,
 ) -> (io::Result<HandshakeInfo>, io::Result<HandshakeInfo>) {
     async fn greet(io: io::Result<(BoxIo, HandshakeInfo)>) -> io::Result<HandshakeInfo> {
-        let (mut io, agreed) = io?;
+        let (mut io, negotiated) = io?;
         io.write_all(b"x").await?;
         io.flush().await?;
         io.read_exact(&mut [0]).await?;
-        Ok(agreed)
+        Ok(negotiated)
     }
     let (near, far) = tokio::io::duplex(PIPE);
     let near = async { greet(client.connect(Box::new(near), host).await).await };
@@ -72,7 +72,7 @@ async fn an_unknown_certificate_is_refused_unless_insecure() {
 async fn a_pin_accepts_its_own_key_only() {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
-    let other = ca.issue(&["localhost".to_owned()], &[]).unwrap();
+    let other_identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let server = ServerTls::new(&identity, &ALL, &quiet()).unwrap();
     let roots = Roots::Only(vec![ca.certificate().clone()]);
     for insecure in [false, true] {
@@ -90,8 +90,10 @@ async fn a_pin_accepts_its_own_key_only() {
             .await
             .0
             .unwrap();
-        let refused = shake(&server, &pinned(&other), "localhost").await.0;
-        let error = refused.expect_err("another key").to_string();
+        let result = shake(&server, &pinned(&other_identity), "localhost")
+            .await
+            .0;
+        let error = result.expect_err("another key").to_string();
         assert!(error.contains("not pinned"), "{error}");
     }
 }
@@ -99,7 +101,7 @@ async fn a_pin_accepts_its_own_key_only() {
 #[tokio::test]
 async fn the_server_chooses_among_what_the_client_offers() {
     let (server, client) = tls_pair(&quiet());
-    for (offered, want) in [
+    for (offered, expected) in [
         (
             &[Protocol::Http1, Protocol::Http2][..],
             Some(Protocol::Http2),
@@ -111,15 +113,15 @@ async fn the_server_chooses_among_what_the_client_offers() {
         let (near, far) = shake(&server, &client.with_alpn(offered), "localhost").await;
         assert_eq!(
             (near.unwrap().protocol, far.unwrap().protocol),
-            (want, want),
+            (expected, expected),
             "{offered:?}"
         );
     }
 }
 
 #[tokio::test]
-async fn versions_are_kept_within_their_bounds() {
-    for (min, max, want) in [
+async fn versions_stay_within_their_bounds() {
+    for (min, max, expected) in [
         (
             TlsVersion::Tls12,
             TlsVersion::Tls12,
@@ -141,8 +143,8 @@ async fn versions_are_kept_within_their_bounds() {
             max,
             ..quiet()
         });
-        let agreed = shake(&server, &client, "localhost").await.0.unwrap();
-        assert_eq!(agreed.version, Some(want));
+        let negotiated = shake(&server, &client, "localhost").await.0.unwrap();
+        assert_eq!(negotiated.version, Some(expected));
     }
     let upside_down = TlsOptions {
         min: TlsVersion::Tls13,

@@ -19,9 +19,9 @@ const FULL_BYTES: usize = 16 * 1024;
 
 /// Each write of the server, as its socket would have it.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<Vec<u8>>>>);
+struct RecordedWrites(Arc<Mutex<Vec<Vec<u8>>>>);
 
-impl Written {
+impl RecordedWrites {
     /// The lengths of what the records hold that carry data, and how many writes it took.
     fn take(&self) -> (Vec<usize>, usize) {
         let writes = std::mem::take(&mut *self.0.lock().unwrap());
@@ -42,7 +42,7 @@ impl Written {
 
 struct Tapped {
     io: DuplexStream,
-    written: Written,
+    writes: RecordedWrites,
 }
 
 impl AsyncRead for Tapped {
@@ -70,9 +70,9 @@ impl AsyncWrite for Tapped {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        if let Poll::Ready(Ok(taken)) = outcome {
+        if let Poll::Ready(Ok(len)) = outcome {
             let bytes: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
-            self.written.0.lock().unwrap().push(bytes[..taken].to_vec());
+            self.writes.0.lock().unwrap().push(bytes[..len].to_vec());
         }
         outcome
     }
@@ -91,7 +91,7 @@ impl AsyncWrite for Tapped {
 }
 
 /// The server's end and the client's, hands shaken, over a pipe that holds `pipe` bytes.
-async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, Written) {
+async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, RecordedWrites) {
     let (server, client) = tls_pair(&TlsOptions {
         max: TlsVersion::Tls12,
         ..quiet()
@@ -101,10 +101,10 @@ async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, Written
         false => server,
     };
     let (near, far) = tokio::io::duplex(pipe);
-    let written = Written::default();
+    let writes = RecordedWrites::default();
     let tapped = Tapped {
         io: far,
-        written: written.clone(),
+        writes: writes.clone(),
     };
     let (near, far) = futures_util::future::join(
         client.connect(Box::new(near), "localhost"),
@@ -115,8 +115,8 @@ async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, Written
     // The hand-shake's last message is the server's: it is not to be among what is looked at.
     near.write_all(b"x").await.unwrap();
     far.read_exact(&mut [0]).await.unwrap();
-    written.take();
-    (far, near, written)
+    writes.take();
+    (far, near, writes)
 }
 
 fn body(len: usize) -> Vec<u8> {
@@ -125,24 +125,24 @@ fn body(len: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn each_record_is_a_packet_longer_until_it_is_full() {
-    let (mut server, mut client, written) = connected(true, 1 << 20).await;
-    let sent = body(60_000);
-    server.write_all(&sent).await.unwrap();
+    let (mut server, mut client, writes) = connected(true, 1 << 20).await;
+    let payload = body(60_000);
+    server.write_all(&payload).await.unwrap();
     server.flush().await.unwrap();
-    let mut got = vec![0; sent.len()];
-    client.read_exact(&mut got).await.unwrap();
-    assert!(got == sent);
+    let mut received = vec![0; payload.len()];
+    client.read_exact(&mut received).await.unwrap();
+    assert!(received == payload);
 
-    let (lengths, _) = written.take();
+    let (lengths, _) = writes.take();
     let (first, last) = (lengths[0], lengths.len() - 1);
     assert!((1_300..1_460 - HEAD_BYTES - SEALED_BYTES).contains(&first));
     for (number, length) in (1..).zip(&lengths[..last]) {
         assert_eq!(*length, number * first, "record {number}");
     }
     for _ in 0..5 {
-        server.write_all(&sent[..2 * FULL_BYTES]).await.unwrap();
+        server.write_all(&payload[..2 * FULL_BYTES]).await.unwrap();
     }
-    let (lengths, _) = written.take();
+    let (lengths, _) = writes.take();
     let full = lengths
         .iter()
         .rev()
@@ -152,32 +152,32 @@ async fn each_record_is_a_packet_longer_until_it_is_full() {
 
 #[tokio::test]
 async fn records_that_are_written_together_leave_together() {
-    let (mut server, _client, written) = connected(true, 1 << 20).await;
-    let taken = server.write(&body(12_000)).await.unwrap();
-    assert_eq!(taken, 12_000);
-    let (lengths, writes) = written.take();
+    let (mut server, _client, writes) = connected(true, 1 << 20).await;
+    let len = server.write(&body(12_000)).await.unwrap();
+    assert_eq!(len, 12_000);
+    let (lengths, writes) = writes.take();
     assert_eq!((lengths.len(), writes), (4, 1), "{lengths:?}");
 }
 
 #[tokio::test]
 async fn a_head_and_its_body_are_one_record_and_do_not_make_the_next_longer() {
-    let (mut server, _client, written) = connected(true, 1 << 20).await;
+    let (mut server, _client, writes) = connected(true, 1 << 20).await;
     let (head, body) = (body(300), body(700));
     for _ in 0..20 {
         let parts = [IoSlice::new(&head), IoSlice::new(&body)];
         assert_eq!(server.write_vectored(&parts).await.unwrap(), 1_000);
-        assert_eq!(written.take(), (vec![1_000], 1));
+        assert_eq!(writes.take(), (vec![1_000], 1));
     }
     server.write_all(&[0; 9_000]).await.unwrap();
-    let (lengths, _) = written.take();
+    let (lengths, _) = writes.take();
     assert!(lengths[0] < 1_460, "{lengths:?}");
 }
 
 #[tokio::test]
 async fn without_them_the_first_record_is_full() {
-    let (mut server, _client, written) = connected(false, 1 << 20).await;
+    let (mut server, _client, writes) = connected(false, 1 << 20).await;
     server.write_all(&[0; 20_000]).await.unwrap();
-    assert_eq!(written.take().0, [FULL_BYTES, 20_000 - FULL_BYTES]);
+    assert_eq!(writes.take().0, [FULL_BYTES, 20_000 - FULL_BYTES]);
 }
 
 proptest! {
@@ -192,29 +192,29 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (mut server, mut client, _) = connected(true, pipe).await;
-            let sent = body(lengths.iter().map(|(length, _)| length).sum());
-            let mut rest = &sent[..];
+            let payload = body(lengths.iter().map(|(length, _)| length).sum());
+            let mut rest = &payload[..];
             let write = async {
                 for (length, in_parts) in &lengths {
                     let (mut now, later) = rest.split_at(*length);
                     rest = later;
                     while !now.is_empty() {
-                        let (one, other) = now.split_at(now.len() / 3);
-                        let taken = match in_parts {
-                            true => server.write_vectored(&[IoSlice::new(one), IoSlice::new(other)]).await.unwrap(),
+                        let (head, tail) = now.split_at(now.len() / 3);
+                        let len = match in_parts {
+                            true => server.write_vectored(&[IoSlice::new(head), IoSlice::new(tail)]).await.unwrap(),
                             false => server.write(now).await.unwrap(),
                         };
-                        assert!(taken > 0);
-                        now = &now[taken..];
+                        assert!(len > 0);
+                        now = &now[len..];
                     }
                 }
                 server.shutdown().await.unwrap();
             };
-            let mut got = Vec::new();
-            let read = client.read_to_end(&mut got);
-            let (_, read) = futures_util::future::join(write, read).await;
-            read.unwrap();
-            assert!(got == sent);
+            let mut received = Vec::new();
+            let read_result = client.read_to_end(&mut received);
+            let (_, read_result) = futures_util::future::join(write, read_result).await;
+            read_result.unwrap();
+            assert!(received == payload);
         });
     }
 }

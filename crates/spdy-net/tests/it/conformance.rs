@@ -1,6 +1,6 @@
 //! Every input of the conformance vectors, over TCP: the server behind a [`Listener`] as `spdy serve` runs it, and a
 //! client's [`Connection`] as `spdy fetch` opens it. Judged as the runs in virtual time are
-//! (`crates/spdy/tests/conformance/`).
+//! (`crates/spdy/tests/it/conformance/`).
 //!
 //! Time is real, and nothing hangs on it: after each part the test waits until what was to come of it has come, and at
 //! last for the echo of a PING of its own, behind which nothing is left unsaid.
@@ -11,8 +11,8 @@ mod application;
 mod judge;
 #[path = "../../../spdy/tests/it/conformance/outcome.rs"]
 mod outcome;
-#[path = "../../../spdy/tests/it/conformance/seen.rs"]
-mod seen;
+#[path = "../../../spdy/tests/it/conformance/run_result.rs"]
+mod run_result;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -38,10 +38,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-use seen::{Failed, Run, decode, version};
+use run_result::{RequestFailure, Run, decode, version};
 
 /// Connections open at once: each is three file descriptors in this one process.
-const AT_ONCE: usize = 64;
+const CONCURRENT_CASES: usize = 64;
 /// Bytes that `/big` may send before we say anything of windows.
 const FIRST_WINDOW: usize = 65_536;
 
@@ -50,7 +50,7 @@ async fn every_input_ends_in_an_outcome_that_is_right_for_it_over_tcp() {
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let versions = [Version::V2, Version::V3, Version::V31];
     let servers = BTreeMap::from(versions.map(|version| (version, serve(version, &runtime))));
-    let played = stream::iter(conformance::all()).map(|case| async {
+    let runs = stream::iter(conformance::all()).map(|case| async {
         let run = match case.receiver {
             Receiver::Server => {
                 let server = TcpStream::connect(servers[&version(&case)]).await;
@@ -61,7 +61,7 @@ async fn every_input_ends_in_an_outcome_that_is_right_for_it_over_tcp() {
                 let listener = listener.expect("loopback has a free port");
                 let address = listener.local_addr().expect("it is bound");
                 let log = Log::default();
-                let connection = ask(&case, address, &runtime, &log).await;
+                let connection = start_client(&case, address, &runtime, &log).await;
                 let (client, _) = listener.accept().await.expect("the client has connected");
                 let run = play(&case, client, log).await;
                 drop(connection);
@@ -70,7 +70,7 @@ async fn every_input_ends_in_an_outcome_that_is_right_for_it_over_tcp() {
         };
         (case, run)
     });
-    let runs: Vec<_> = played.buffered(AT_ONCE).collect().await;
+    let runs: Vec<_> = runs.buffered(CONCURRENT_CASES).collect().await;
     judge::judge(&runs);
 }
 
@@ -81,15 +81,15 @@ fn serve(version: Version, runtime: &SharedRuntime) -> SocketAddr {
     let address = listener.address();
     let options = ListenOptions::default();
     let runtime = runtime.clone();
-    tokio::spawn(listener.run(options, Latch::new(), move |io, _, seat| {
+    tokio::spawn(listener.run(options, Latch::new(), move |io, _, slot| {
         let runtime = runtime.clone();
         async move {
             let options = ServerOptions {
-                slot: seat,
+                slot,
                 ..ServerOptions::default()
             };
             let protocols = [Protocol::Spdy(version)];
-            let handler = Arc::new(application::answer);
+            let handler = Arc::new(application::respond);
             let never = Latch::new();
             // How it ended is seen on the wire. That some of it is abuse must not keep out the rest.
             let _ =
@@ -101,37 +101,37 @@ fn serve(version: Version, runtime: &SharedRuntime) -> SocketAddr {
 
 /// What became of a run so far.
 #[derive(Clone, Default)]
-struct Log(Arc<(Mutex<Heard>, Notify)>);
+struct Log(Arc<(Mutex<WireLog>, Notify)>);
 
 #[derive(Default)]
-struct Heard {
+struct WireLog {
     bytes: BytesMut,
     closed: bool,
     /// What a client's request came to.
-    response: Option<Result<Bytes, Failed>>,
+    response: Option<Result<Bytes, RequestFailure>>,
 }
 
 impl Log {
-    fn note(&self, note: impl FnOnce(&mut Heard)) {
-        let (heard, news) = &*self.0;
-        note(&mut heard.lock().expect("one thread"));
-        news.notify_one();
+    fn update(&self, update: impl FnOnce(&mut WireLog)) {
+        let (wire, changed) = &*self.0;
+        update(&mut wire.lock().expect("one thread"));
+        changed.notify_one();
     }
 
     fn run(&self, case: &Case) -> Run {
-        let heard = self.0.0.lock().expect("one thread");
+        let wire = self.0.0.lock().expect("one thread");
         Run {
-            frames: decode(version(case), &heard.bytes),
-            closed: heard.closed,
-            response: heard.response.clone(),
+            frames: decode(version(case), &wire.bytes),
+            closed: wire.closed,
+            response: wire.response.clone(),
         }
     }
 
     /// Waits until the run is as wanted; who finds out that it never will be is the judge.
     async fn until(&self, case: &Case, is_so: impl Fn(&Run) -> bool) {
         while !is_so(&self.run(case)) {
-            let news = tokio::time::timeout(WAIT_LIMIT, self.0.1.notified());
-            if news.await.is_err() {
+            let changed = tokio::time::timeout(WAIT_LIMIT, self.0.1.notified());
+            if changed.await.is_err() {
                 return;
             }
         }
@@ -141,40 +141,41 @@ impl Log {
 /// Sends the three parts of `case`, each when what came before it was answered, and gives what came back.
 async fn play(case: &Case, receiver: TcpStream, log: Log) -> Run {
     let (mut reader, mut writer) = receiver.into_split();
-    let hearing = async {
+    let receiving = async {
         let mut piece = vec![0; 65_536];
         loop {
             let length = reader.read(&mut piece).await.unwrap_or(0);
-            log.note(|heard| {
-                heard.bytes.extend_from_slice(&piece[..length]);
-                heard.closed = length == 0;
+            log.update(|wire| {
+                wire.bytes.extend_from_slice(&piece[..length]);
+                wire.closed = length == 0;
             });
             if length == 0 {
                 return std::future::pending::<()>().await;
             }
         }
     };
-    let talking = async {
-        let mut say = async |part: &[u8]| {
+    let sending = async {
+        let mut send = async |part: &[u8]| {
             // A receiver that left may not take it all.
             let _ = tokio::time::timeout(WAIT_LIMIT, writer.write_all(part)).await;
         };
-        say(&case.setup.0).await;
+        send(&case.setup.0).await;
         log.until(case, |run| is_set_up(case, run)).await;
-        say(&case.input.0).await;
-        say(&case.then.0).await;
-        let wanted = judge::wanted(case);
-        log.until(case, |run| outcome::is(wanted, case, run)).await;
+        send(&case.input.0).await;
+        send(&case.then.0).await;
+        let expected = judge::expected_outcome(case);
+        log.until(case, |run| outcome::is(expected, case, run))
+            .await;
         let last = last_ping(case.receiver);
         let mut ping = BytesMut::new();
         Ping { id: last }.encode(version(case), &mut ping);
-        say(&ping).await;
+        send(&ping).await;
         log.until(case, |run| run.closed || echoes(run, last)).await;
         log.run(case)
     };
     tokio::select! {
-        run = talking => run,
-        () = hearing => unreachable!("the exchange runs until the connection ends"),
+        run = sending => run,
+        () = receiving => unreachable!("the exchange runs until the connection ends"),
     }
 }
 
@@ -188,7 +189,7 @@ fn last_ping(receiver: Receiver) -> u32 {
 
 fn echoes(run: &Run, id: u32) -> bool {
     let mut frames = run.frames.iter();
-    frames.any(|seen| matches!(&seen.frame, Frame::Ping(ping) if ping.id == id))
+    frames.any(|observed| matches!(&observed.frame, Frame::Ping(ping) if ping.id == id))
 }
 
 /// Whether all that can be answered of `setup` was: PINGs, and requests as far as the first window goes. A server must
@@ -196,34 +197,42 @@ fn echoes(run: &Run, id: u32) -> bool {
 fn is_set_up(case: &Case, run: &Run) -> bool {
     if case.receiver == Receiver::Client {
         let mut frames = run.frames.iter();
-        return frames.any(|seen| matches!(seen.frame, Frame::SynStream(_)));
+        return frames.any(|observed| matches!(observed.frame, Frame::SynStream(_)));
     }
-    let answered = |stream: StreamId| {
-        let of_it = run.frames.iter().filter_map(|seen| match &seen.frame {
-            Frame::Data(data) if data.stream_id == stream => Some(data),
-            _ => None,
-        });
-        let (mut bytes, mut ended) = (0, false);
-        for data in of_it {
+    let is_answered = |stream: StreamId| {
+        let data_frames = run
+            .frames
+            .iter()
+            .filter_map(|observed| match &observed.frame {
+                Frame::Data(data) if data.stream_id == stream => Some(data),
+                _ => None,
+            });
+        let (mut bytes, mut has_ended) = (0, false);
+        for data in data_frames {
             bytes += data.payload.len();
-            ended |= data.fin;
+            has_ended |= data.fin;
         }
-        ended || bytes >= FIRST_WINDOW
+        has_ended || bytes >= FIRST_WINDOW
     };
-    let sent = decode(version(case), &case.setup.0);
+    let setup_frames = decode(version(case), &case.setup.0);
     let has_greeted = !run.frames.is_empty();
     has_greeted
-        && sent.iter().all(|seen| match &seen.frame {
+        && setup_frames.iter().all(|observed| match &observed.frame {
             Frame::Ping(ping) => echoes(run, ping.id),
             Frame::SynStream(syn) => {
-                !syn.fin || outcome::holds(&seen.headers) || answered(syn.stream_id)
+                !syn.fin || outcome::holds(&observed.headers) || is_answered(syn.stream_id)
             }
             other => panic!("{}: unexpected {other:?} in a setup", case.id),
         })
 }
 
 /// A client that has requested `/`, and takes pushes.
-async fn ask(case: &Case, server: SocketAddr, runtime: &SharedRuntime, log: &Log) -> Connection {
+async fn start_client(
+    case: &Case,
+    server: SocketAddr,
+    runtime: &SharedRuntime,
+    log: &Log,
+) -> Connection {
     // These cases have a body that the client does not read, and presume the window that a session starts with.
     let overflows = case.id.starts_with("c_recv_overflow");
     let usual = ClientOptions::default();
@@ -243,27 +252,27 @@ async fn ask(case: &Case, server: SocketAddr, runtime: &SharedRuntime, log: &Log
     let connection = Connection::start(io, protocol, 0, &options, runtime).await;
     let connection = connection.expect("SPDY sends without waiting");
     let request = Request::get("http://localhost/").body(Body::empty());
-    let asked = connection.send(request.expect("valid"), Priority::HIGHEST);
+    let exchange = connection.send(request.expect("valid"), Priority::HIGHEST);
     let log = log.clone();
     tokio::spawn(async move {
-        let response = match asked.await {
+        let response = match exchange.await {
             Ok(unread) if overflows => {
                 let _unread: Response<Body> = unread;
                 return std::future::pending().await;
             }
             Ok(response) => match response.into_body().collect_up_to(1 << 20).await {
                 Ok(body) => Ok(body),
-                Err(error) => Err(Failed {
+                Err(error) => Err(RequestFailure {
                     retry_safe: false,
-                    why: error.to_string(),
+                    reason: error.to_string(),
                 }),
             },
-            Err(ExchangeError { retry, message, .. }) => Err(Failed {
+            Err(ExchangeError { retry, message, .. }) => Err(RequestFailure {
                 retry_safe: retry == Retry::Always,
-                why: message,
+                reason: message,
             }),
         };
-        log.note(|heard| heard.response = Some(response));
+        log.update(|wire| wire.response = Some(response));
     });
     connection
 }

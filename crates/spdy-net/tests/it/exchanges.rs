@@ -40,13 +40,14 @@ async fn every_protocol_brings_the_same_bytes_plain_and_over_tls() {
                     .send(get(&format!("/{len}")), Priority::new(2))
                     .await;
                 let response = response.unwrap_or_else(|error| panic!("{protocol} {len}: {error}"));
-                let says = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+                let header_text =
+                    |name: &str| response.headers()[name].to_str().unwrap().to_owned();
                 assert_eq!(response.status(), 200, "{protocol}");
-                assert_eq!(says("x-protocol"), protocol.alpn());
-                assert_eq!(says("x-secure"), secure.to_string());
+                assert_eq!(header_text("x-protocol"), protocol.alpn());
+                assert_eq!(header_text("x-secure"), secure.to_string());
                 let body = read(response)
                     .await
-                    .unwrap_or_else(|e| panic!("{protocol} {len}: {e}"));
+                    .unwrap_or_else(|error| panic!("{protocol} {len}: {error}"));
                 assert!(
                     body == pattern(len),
                     "{protocol} {secure} {len}: other bytes"
@@ -68,7 +69,7 @@ async fn an_upload_comes_back_whole() {
             let response = response.unwrap_or_else(|error| panic!("{protocol} {len}: {error}"));
             let body = read(response)
                 .await
-                .unwrap_or_else(|e| panic!("{protocol} {len}: {e}"));
+                .unwrap_or_else(|error| panic!("{protocol} {len}: {error}"));
             assert!(body == pattern(len), "{protocol} {len}");
         }
     }
@@ -103,7 +104,7 @@ async fn a_hundred_exchanges_share_one_connection() {
                 let response = response.unwrap_or_else(|error| panic!("{protocol} {at}: {error}"));
                 let body = read(response)
                     .await
-                    .unwrap_or_else(|e| panic!("{protocol} {at}: {e}"));
+                    .unwrap_or_else(|error| panic!("{protocol} {at}: {error}"));
                 assert!(body == pattern(len), "{protocol} {at}");
             }
         });
@@ -161,7 +162,7 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
             Ok(response) => read(response)
                 .await
                 .map(|body| body.len())
-                .map_err(|e| e.to_string()),
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()), // the head can be lost with it
         };
         assert!(outcome.is_err(), "{protocol}: {outcome:?}");
@@ -191,11 +192,15 @@ async fn an_unread_body_does_not_block_other_exchanges() {
             .send(get("/300000"), Priority::HIGHEST)
             .await
             .unwrap();
-        let other = connection
+        let other_response = connection
             .send(get("/200000"), Priority::LOWEST)
             .await
             .unwrap();
-        assert_eq!(read(other).await.unwrap().len(), 200_000, "{protocol}");
+        assert_eq!(
+            read(other_response).await.unwrap().len(),
+            200_000,
+            "{protocol}"
+        );
         assert_eq!(read(unread).await.unwrap().len(), 300_000, "{protocol}");
     }
 }
@@ -203,13 +208,13 @@ async fn an_unread_body_does_not_block_other_exchanges() {
 /// Bytes of DATA that came for other streams before the end of stream 3.
 #[derive(Default)]
 struct BeforeTheEndOf3 {
-    others: AtomicUsize,
-    ended: AtomicBool,
+    other_bytes: AtomicUsize,
+    has_ended: AtomicBool,
 }
 
 impl Tap for BeforeTheEndOf3 {
-    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &TapEvent<'_>) {
-        let (stream, len, end) = match seen {
+    fn seen(&self, _: u64, _: Instant, direction: Direction, event: &TapEvent<'_>) {
+        let (stream, len, end) = match event {
             TapEvent::Http2Frame(frame) if frame.kind == 0 => {
                 (frame.stream_id, frame.len_bytes, frame.flags & 1 == 1)
             }
@@ -221,15 +226,15 @@ impl Tap for BeforeTheEndOf3 {
         };
         assert_eq!(direction, Direction::Received);
         if stream == 3 {
-            self.ended.fetch_or(end, Ordering::Relaxed);
-        } else if !self.ended.load(Ordering::Relaxed) {
-            self.others.fetch_add(len, Ordering::Relaxed);
+            self.has_ended.fetch_or(end, Ordering::Relaxed);
+        } else if !self.has_ended.load(Ordering::Relaxed) {
+            self.other_bytes.fetch_add(len, Ordering::Relaxed);
         }
     }
 }
 
 #[tokio::test]
-async fn the_urgent_overtakes_what_was_asked_for_before() {
+async fn urgent_responses_overtake_earlier_requests() {
     const EACH: usize = 2_000_000;
     for protocol in MULTIPLEXED {
         // Both answers are there at the same moment, and no window stands in the way of either.
@@ -273,13 +278,13 @@ async fn the_urgent_overtakes_what_was_asked_for_before() {
             "{protocol}"
         );
         // In fair shares it would be two million; a small share keeps the slow from starving.
-        let others = tap.others.load(Ordering::Relaxed);
+        let other_bytes = tap.other_bytes.load(Ordering::Relaxed);
         assert!(
-            others < EACH / 4,
-            "{protocol}: {others} bytes came before the urgent ones"
+            other_bytes < EACH / 4,
+            "{protocol}: {other_bytes} bytes came before the urgent ones"
         );
         assert!(
-            tap.ended.load(Ordering::Relaxed),
+            tap.has_ended.load(Ordering::Relaxed),
             "{protocol}: the tap saw no end"
         );
     }
@@ -348,16 +353,16 @@ async fn a_connection_without_requests_is_ended() {
         let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
             .await
             .unwrap();
-        let mut closed = connection.closed();
+        let mut closing = connection.closed();
         for _ in 0..3 {
             assert!(connection.ready().await, "{protocol}");
             time.push(Duration::from_secs(4));
-            assert!(closed.as_mut().now_or_never().is_none(), "{protocol}");
+            assert!(closing.as_mut().now_or_never().is_none(), "{protocol}");
             let response = connection.send(get("/1"), Priority::HIGHEST).await.unwrap();
             read(response).await.unwrap();
         }
         // The idle timeout may have started again a little after the last answer.
-        while closed.as_mut().now_or_never().is_none() {
+        while closing.as_mut().now_or_never().is_none() {
             time.push(Duration::from_secs(1));
             tokio::task::yield_now().await;
         }
@@ -381,25 +386,31 @@ async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
             continue; // h2 looks at what is sent as well
         }
         let connection = connection(protocol, lies).await;
-        for (declared, whole) in [("/10", true), ("/11", false), ("/9", false)] {
+        for (declared, is_complete) in [("/10", true), ("/11", false), ("/9", false)] {
             let response = connection
                 .send(get(declared), Priority::HIGHEST)
                 .await
                 .unwrap();
-            let (mut body, mut came, mut error) = (response.into_body(), 0, None);
+            let (mut body, mut received_len, mut error) = (response.into_body(), 0, None);
             while !http_body::Body::is_end_stream(&body) {
                 match body.frame().await {
-                    Some(Ok(frame)) => came += frame.into_data().map_or(0, |data| data.len()),
-                    Some(Err(why)) => error = Some(why.to_string()),
+                    Some(Ok(frame)) => {
+                        received_len += frame.into_data().map_or(0, |data| data.len())
+                    }
+                    Some(Err(failure)) => error = Some(failure.to_string()),
                     None => break,
                 }
             }
-            let want = format!(
+            let expected = format!(
                 "content-length is {}, but 10 bytes were received",
                 &declared[1..]
             );
-            assert_eq!(came, 10, "{protocol} {declared}");
-            assert_eq!(error, (!whole).then_some(want), "{protocol} {declared}");
+            assert_eq!(received_len, 10, "{protocol} {declared}");
+            assert_eq!(
+                error,
+                (!is_complete).then_some(expected),
+                "{protocol} {declared}"
+            );
         }
     }
 }
@@ -411,22 +422,22 @@ async fn accepted(request: Request<Body>) -> Response<Body> {
         .get("accept")
         .expect("the header is sent")
         .clone();
-    let answer = Response::builder().header("content-type", accept);
-    answer.body(Body::empty()).expect("valid")
+    let response = Response::builder().header("content-type", accept);
+    response.body(Body::empty()).expect("valid")
 }
 
 #[tokio::test]
 async fn partial_value_matches_need_the_option_of_that_side() {
     // The second begins like the first. An attacker that sees this in the length can guess the rest.
     let tokens = ["qJ7mZ2xW9vK4tR8y-1", "qJ7mZ2xW9vK4tR8y-2"];
-    let answer = |request: Request<Body>| async move {
+    let respond = |request: Request<Body>| async move {
         let token = request
             .headers()
             .get("x-token")
             .expect("the header is sent")
             .clone();
-        let answer = Response::builder().header("x-token", token);
-        answer.body(Body::empty()).expect("valid")
+        let response = Response::builder().header("x-token", token);
+        response.body(Body::empty()).expect("valid")
     };
     for version in Version::ALL {
         let mut lengths = Vec::new();
@@ -446,12 +457,12 @@ async fn partial_value_matches_need_the_option_of_that_side() {
                 },
                 ..ClientOptions::default()
             };
-            let io = support::serve(&[protocol], answer, None, server, Latch::new());
+            let io = support::serve(&[protocol], respond, None, server, Latch::new());
             let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
                 .await
                 .unwrap();
             let mut last = [0, 0];
-            let mut grown = [0, 0];
+            let mut added = [0, 0];
             for token in tokens {
                 let mut request = get("/");
                 let value = http::HeaderValue::from_static(token);
@@ -459,16 +470,16 @@ async fn partial_value_matches_need_the_option_of_that_side() {
                 connection.send(request, Priority::HIGHEST).await.unwrap();
                 let bytes = connection.header_bytes();
                 let now = [bytes.sent, bytes.received];
-                grown = [now[0] - last[0], now[1] - last[1]];
+                added = [now[0] - last[0], now[1] - last[1]];
                 last = now;
             }
-            lengths.push(grown);
+            lengths.push(added);
         }
         for side in [0, 1] {
-            let (open, kept) = (lengths[0][side], lengths[1][side]);
+            let (partial_values, whole_values_only) = (lengths[0][side], lengths[1][side]);
             assert!(
-                open + 10 <= kept,
-                "SPDY/{version}: {open} bytes, and {kept}"
+                partial_values + 10 <= whole_values_only,
+                "SPDY/{version}: {partial_values} bytes, and {whole_values_only}"
             );
         }
     }
@@ -477,11 +488,11 @@ async fn partial_value_matches_need_the_option_of_that_side() {
 #[tokio::test]
 async fn values_beyond_the_compression_window_are_written_again() {
     // More than 2 KiB, and nothing of it twice.
-    let token = (0..600).fold(String::new(), |token, n: u32| {
-        format!("{token}{:05x}", n.wrapping_mul(2_654_435_761) >> 12)
+    let token = (0..600).fold(String::new(), |token, number: u32| {
+        format!("{token}{:05x}", number.wrapping_mul(2_654_435_761) >> 12)
     });
     for version in Version::ALL {
-        let mut sent = Vec::new();
+        let mut totals = Vec::new();
         for bits in [Some(15), None, Some(11)] {
             let protocol = Protocol::Spdy(version);
             let server = ServerOptions {
@@ -509,12 +520,19 @@ async fn values_beyond_the_compression_window_are_written_again() {
                 connection.send(request, Priority::HIGHEST).await.unwrap();
             }
             let bytes = connection.header_bytes();
-            sent.push([bytes.sent, bytes.received]);
+            totals.push([bytes.sent, bytes.received]);
         }
         for side in [0, 1] {
-            let [most, default, least] = [0, 1, 2].map(|n: usize| sent[n][side]);
-            assert!(most + 1000 < least, "SPDY/{version}: {most}, {least}");
-            assert!(default < most + 100, "SPDY/{version}: {most}, {default}");
+            let [large_window, default_window, small_window] =
+                [0, 1, 2].map(|index: usize| totals[index][side]);
+            assert!(
+                large_window + 1000 < small_window,
+                "SPDY/{version}: {large_window}, {small_window}"
+            );
+            assert!(
+                default_window < large_window + 100,
+                "SPDY/{version}: {large_window}, {default_window}"
+            );
         }
     }
 }
@@ -551,11 +569,11 @@ async fn a_missing_request_body_times_out() {
         let request = Request::post("http://localhost/")
             .body(Body::wrap(http_body_util::StreamBody::new(stuck)))
             .unwrap();
-        let mut answer = connection.send(request, Priority::HIGHEST);
+        let mut response = connection.send(request, Priority::HIGHEST);
         for _ in 0..3 {
             for _ in 0..100 {
                 assert!(
-                    (&mut answer).now_or_never().is_none(),
+                    (&mut response).now_or_never().is_none(),
                     "{protocol}: too early"
                 );
                 tokio::task::yield_now().await;
@@ -563,7 +581,7 @@ async fn a_missing_request_body_times_out() {
             time.push(Duration::from_secs(2));
         }
         let response = loop {
-            if let Some(response) = (&mut answer).now_or_never() {
+            if let Some(response) = (&mut response).now_or_never() {
                 break response.unwrap_or_else(|error| panic!("{protocol}: {error}"));
             }
             time.push(Duration::from_secs(1));
@@ -585,7 +603,7 @@ async fn a_client_that_reads_nothing_times_out() {
             ..ServerOptions::default()
         };
         let time = Clock::default();
-        let (near, mut served) = support::serve_with_end(
+        let (near, mut server_task) = support::serve_with_end(
             SharedRuntime::new(time.clone()),
             &[protocol],
             echo,
@@ -610,7 +628,7 @@ async fn a_client_that_reads_nothing_times_out() {
                 tokio::task::yield_now().await;
             }
             assert!(
-                (&mut served).now_or_never().is_none(),
+                (&mut server_task).now_or_never().is_none(),
                 "{protocol}: too early"
             );
             time.push(Duration::from_secs(2));
@@ -633,7 +651,7 @@ async fn a_client_that_reads_nothing_times_out() {
 async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
     for protocol in ALL {
         let connection = connection(protocol, echo).await;
-        let mut before = connection.header_bytes();
+        let mut last = connection.header_bytes();
         let mut sizes = Vec::new();
         for _ in 0..2 {
             assert!(connection.ready().await);
@@ -646,8 +664,8 @@ async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
                 .unwrap();
             read(response).await.unwrap();
             let now = connection.header_bytes();
-            sizes.push((now.sent - before.sent, now.received - before.received));
-            before = now;
+            sizes.push((now.sent - last.sent, now.received - last.received));
+            last = now;
         }
         let [(sent, received), (sent_again, received_again)] = sizes[..] else {
             unreachable!()
@@ -666,12 +684,12 @@ async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
 
 #[tokio::test]
 async fn keepalive_pings_come_from_the_configured_side() {
-    for server_asks in [true, false] {
+    for server_pings in [true, false] {
         let (metrics, time) = (spdy::Metrics::new(), Clock::default());
-        let keepalive = |asks: bool| asks.then_some(Duration::from_secs(30));
+        let keepalive = |is_enabled: bool| is_enabled.then_some(Duration::from_secs(30));
         let spdy = Protocol::Spdy(Version::V31);
         let options = ServerOptions {
-            keepalive: keepalive(server_asks),
+            keepalive: keepalive(server_pings),
             spdy: SpdyServerOptions {
                 metrics: Some(metrics.clone()),
                 ..SpdyServerOptions::default()
@@ -682,7 +700,7 @@ async fn keepalive_pings_come_from_the_configured_side() {
         let stop = Latch::new();
         let io = support::serve_in(runtime.clone(), &[spdy], echo, None, options, stop);
         let options = ClientOptions {
-            keepalive: keepalive(!server_asks),
+            keepalive: keepalive(!server_pings),
             spdy: SpdyClientOptions {
                 metrics: Some(metrics.clone()),
                 ..SpdyClientOptions::default()
@@ -704,8 +722,8 @@ async fn keepalive_pings_come_from_the_configured_side() {
                 tokio::task::yield_now().await;
             }
         }
-        let want = if server_asks { [1, 0] } else { [0, 1] };
-        assert_eq!(echoes(), want);
+        let expected = if server_pings { [1, 0] } else { [0, 1] };
+        assert_eq!(echoes(), expected);
         assert!(!connection.is_closing());
     }
 }
@@ -713,20 +731,20 @@ async fn keepalive_pings_come_from_the_configured_side() {
 /// A client with costs for each open stream may allow fewer than the server does.
 #[tokio::test]
 async fn http2_client_keeps_its_own_max_streams() {
-    for (wanted, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {
+    for (configured, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {
         let handler = |_: Request<Body>| async { Response::new(Body::empty()) };
         let server = ServerOptions::default();
         let io = support::serve(&[Protocol::Http2], handler, None, server, Latch::new());
         let options = ClientOptions {
-            max_streams: wanted,
+            max_streams: configured,
             ..ClientOptions::default()
         };
         let runtime = support::runtime();
         let connection = Connection::start(io, Protocol::Http2, 0, &options, &runtime);
         let connection = connection.await.expect("the connection opens");
-        let asked = Request::get("http://site.test/").body(Body::empty());
-        let answer = connection.send(asked.expect("a request"), Priority::HIGHEST);
-        answer.await.expect("a response");
-        assert_eq!(connection.limit(), limit, "{wanted:?}");
+        let request = Request::get("http://site.test/").body(Body::empty());
+        let response = connection.send(request.expect("a request"), Priority::HIGHEST);
+        response.await.expect("a response");
+        assert_eq!(connection.limit(), limit, "{configured:?}");
     }
 }

@@ -14,38 +14,44 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{self, ALL};
 
-/// Says by which host, path and cookies it was asked.
-async fn told(request: Request<Body>) -> Response<Body> {
+/// Responds with the URL and the cookies of the request.
+async fn report_request(request: Request<Body>) -> Response<Body> {
     let cookies = request.headers().get_all("cookie").iter();
     let cookies: Vec<_> = cookies.filter_map(|cookie| cookie.to_str().ok()).collect();
     let text = format!("{} {}", request.uri(), cookies.join("|"));
     Response::new(Body::full(text))
 }
 
-/// The answer of [`told`] over HTTP/2 to a client that writes what `asked` says, as it says it.
-async fn over_http2(asked: http::request::Builder) -> (StatusCode, String) {
+/// The response of [`report_request`] over HTTP/2 to a request of `builder`, whose fields are sent unchanged.
+async fn over_http2(builder: http::request::Builder) -> (StatusCode, String) {
     let options = ServerOptions::default();
-    let io = support::serve(&[Protocol::Http2], told, None, options, Latch::new());
+    let io = support::serve(
+        &[Protocol::Http2],
+        report_request,
+        None,
+        options,
+        Latch::new(),
+    );
     let (mut sender, connection) = h2::client::handshake(io).await.expect("a connection");
     let reading = tokio::spawn(connection);
-    let asked = asked.body(()).expect("a request");
-    let (answer, _) = sender.send_request(asked, true).expect("it is open");
-    let mut answer = answer.await.expect("a response");
+    let request = builder.body(()).expect("a request");
+    let (response, _) = sender.send_request(request, true).expect("it is open");
+    let mut response = response.await.expect("a response");
     let mut text = Vec::new();
-    while let Some(data) = answer.body_mut().data().await {
+    while let Some(data) = response.body_mut().data().await {
         text.extend_from_slice(&data.expect("the whole body"));
     }
     reading.abort();
     let text = String::from_utf8(text).expect("text");
-    (answer.status(), text)
+    (response.status(), text)
 }
 
 /// Browsers send each cookie by itself; origins behind HTTP/1.1 took the first for all.
 #[tokio::test]
 async fn split_http2_cookies_are_joined() {
-    let asked = Request::get("http://site.test/a");
-    let asked = asked.header("cookie", "id=1").header("cookie", "lang=de");
-    let (status, text) = over_http2(asked).await;
+    let builder = Request::get("http://site.test/a");
+    let builder = builder.header("cookie", "id=1").header("cookie", "lang=de");
+    let (status, text) = over_http2(builder).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(text, "http://site.test/a id=1; lang=de");
 }
@@ -53,7 +59,7 @@ async fn split_http2_cookies_are_joined() {
 #[tokio::test]
 async fn http2_request_with_two_hosts_or_none_gets_400_alone() {
     let get = |uri: &str| Request::get(uri);
-    for (asked, why) in [
+    for (builder, reason) in [
         (
             get("http://site.test/").header("host", "other.test"),
             ":authority and host differ",
@@ -66,34 +72,36 @@ async fn http2_request_with_two_hosts_or_none_gets_400_alone() {
         ),
         (get("http://me@site.test/"), "authority with userinfo"),
     ] {
-        let (status, text) = over_http2(asked).await;
+        let (status, text) = over_http2(builder).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
-        assert_eq!(text, format!("malformed message: {why}\n"));
+        assert_eq!(text, format!("malformed message: {reason}\n"));
     }
 }
 
 /// An answer with a text for HEAD had its stream reset, and was lost.
 #[tokio::test]
-async fn over_http2_an_answer_to_head_has_no_content_whatever_it_is() {
-    let asked = Request::head("http://site.test/").header("host", "other.test");
+async fn over_http2_a_response_to_head_has_no_content_whatever_it_is() {
+    let builder = Request::head("http://site.test/").header("host", "other.test");
     assert_eq!(
-        over_http2(asked).await,
+        over_http2(builder).await,
         (StatusCode::BAD_REQUEST, String::new())
     );
-    let asked = Request::head("http://site.test/");
-    assert_eq!(over_http2(asked).await, (StatusCode::OK, String::new()));
+    let builder = Request::head("http://site.test/");
+    assert_eq!(over_http2(builder).await, (StatusCode::OK, String::new()));
 }
 
-/// The first line of what a server says to `asked`, written at once, and all of it.
-async fn said_to(asked: &str) -> (String, String) {
+/// The first line of a server's response to `request`, which is written at once, and the whole response.
+async fn response_to(request: &str) -> (String, String) {
     // What is there at once is more than any read takes.
-    let (mut io, far) = tokio::io::duplex(4 * asked.len());
-    io.write_all(asked.as_bytes()).await.expect("there is room");
+    let (mut io, far) = tokio::io::duplex(4 * request.len());
+    io.write_all(request.as_bytes())
+        .await
+        .expect("there is room");
     tokio::spawn(async move {
-        let (handler, options) = (Arc::new(told), ServerOptions::default());
+        let (handler, options) = (Arc::new(report_request), ServerOptions::default());
         let (http1, runtime) = (&[Protocol::Http1], support::runtime());
         let stop = Latch::new();
-        let served = serve_connection(
+        let connection = serve_connection(
             Box::new(far),
             handler,
             http1,
@@ -102,20 +110,20 @@ async fn said_to(asked: &str) -> (String, String) {
             &runtime,
             &stop,
         );
-        served.await
+        connection.await
     });
-    let mut said = Vec::new();
-    io.read_to_end(&mut said).await.expect("it closes");
-    let said = String::from_utf8(said).expect("text");
-    let first = said.lines().next().unwrap_or_default().to_owned();
-    (first, said)
+    let mut response = Vec::new();
+    io.read_to_end(&mut response).await.expect("it closes");
+    let response = String::from_utf8(response).expect("text");
+    let first = response.lines().next().unwrap_or_default().to_owned();
+    (first, response)
 }
 
 #[tokio::test]
 async fn a_too_large_head_in_one_read_gets_431() {
     let limit = ServerOptions::default().max_head_bytes;
     let too_large = "HTTP/1.1 431 Request Header Fields Too Large";
-    for (bytes, want) in [
+    for (bytes, expected) in [
         (limit - 1000, "HTTP/1.1 200 OK"),
         (limit - 20, too_large),
         (limit + 5000, too_large),
@@ -124,19 +132,20 @@ async fn a_too_large_head_in_one_read_gets_431() {
         (limit + 100_000, too_large),
     ] {
         let long = "x".repeat(bytes);
-        let asked = format!(
+        let request = format!(
             "GET / HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\nlong: {long}\r\n\r\n"
         );
-        assert_eq!(said_to(&asked).await.0, want, "{bytes}");
+        assert_eq!(response_to(&request).await.0, expected, "{bytes}");
     }
 }
 
 /// It is the root (RFC 9110 §4.2.3).
 #[tokio::test]
 async fn a_path_that_is_empty_before_its_query_is_the_root() {
-    let asked = "GET http://site.test?a=1 HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\n\r\n";
-    let (_, said) = said_to(asked).await;
-    assert!(said.ends_with("http://site.test/?a=1 "), "{said}");
+    let request =
+        "GET http://site.test?a=1 HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\n\r\n";
+    let (_, response) = response_to(request).await;
+    assert!(response.ends_with("http://site.test/?a=1 "), "{response}");
 }
 
 /// Where it is sent is one thing, and for whom it is another.
@@ -146,28 +155,28 @@ async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
         if protocol == Protocol::Http3 {
             continue; // it has no pipe
         }
-        let connection = support::connection(protocol, told).await;
-        let asked = Request::get("http://127.0.0.1:8000/a").header("host", "www.site.test:8443");
-        let asked = asked.body(Body::empty()).expect("a request");
-        let answer = connection.send(asked, Priority::new(3)).await;
-        let body = answer.expect("a response").into_body();
+        let connection = support::connection(protocol, report_request).await;
+        let request = Request::get("http://127.0.0.1:8000/a").header("host", "www.site.test:8443");
+        let request = request.body(Body::empty()).expect("a request");
+        let response = connection.send(request, Priority::new(3)).await;
+        let body = response.expect("a response").into_body();
         let text = http_body_util::BodyExt::collect(body).await;
         let text = text.expect("the whole body").to_bytes();
         assert_eq!(text, "http://www.site.test:8443/a ", "{protocol:?}");
     }
 }
 
-/// How many bytes of a body came, and whether a length and a coding were said of it.
-async fn counted(request: Request<Body>) -> Response<Body> {
+/// Responds with the number of body bytes received, and whether the request had a length and a transfer coding.
+async fn report_framing(request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
-    let is_said = |name| head.headers.contains_key(name);
-    let (length, coding) = (is_said("content-length"), is_said("transfer-encoding"));
-    let said = format!("{length} {coding}");
+    let has_field = |name| head.headers.contains_key(name);
+    let (length, coding) = (has_field("content-length"), has_field("transfer-encoding"));
+    let framing = format!("{length} {coding}");
     let body = http_body_util::BodyExt::collect(body).await;
-    let came = body.map_or(0, |body| body.to_bytes().len());
-    let answer = Response::builder().header("x-came", came);
-    let answer = answer.header("x-said", said).body(Body::empty());
-    answer.expect("a response")
+    let body_len = body.map_or(0, |body| body.to_bytes().len());
+    let response = Response::builder().header("x-came", body_len);
+    let response = response.header("x-said", framing).body(Body::empty());
+    response.expect("a response")
 }
 
 /// Over HTTP/1.1 none of it was sent, without an error.
@@ -177,7 +186,7 @@ async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
         if protocol == Protocol::Http3 {
             continue; // it has no pipe
         }
-        let connection = support::connection(protocol, counted).await;
+        let connection = support::connection(protocol, report_framing).await;
         for (method, len) in [
             ("GET", true),
             ("GET", false),
@@ -189,24 +198,24 @@ async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
                 true => Body::full(support::pattern(40_000)),
                 false => Body::from_stream(futures_util::stream::iter(pieces)),
             };
-            let asked = Request::builder().method(method).uri("http://site.test/");
-            let asked = asked.body(body).expect("a request");
-            let answer = connection.send(asked, Priority::new(3)).await;
-            let answer = answer.expect("a response");
+            let request = Request::builder().method(method).uri("http://site.test/");
+            let request = request.body(body).expect("a request");
+            let response = connection.send(request, Priority::new(3)).await;
+            let response = response.expect("a response");
             let case = format!("{protocol} {method} {len}");
-            assert_eq!(answer.headers()["x-came"], "40000", "{case}");
+            assert_eq!(response.headers()["x-came"], "40000", "{case}");
             if protocol == Protocol::Http1 {
-                let said = if len { "true false" } else { "false true" };
-                assert_eq!(answer.headers()["x-said"], said, "{case}");
+                let framing = if len { "true false" } else { "false true" };
+                assert_eq!(response.headers()["x-said"], framing, "{case}");
             }
         }
         // One without any is told of by nothing.
-        let asked = Request::get("http://site.test/").body(Body::empty());
-        let answer = connection.send(asked.expect("a request"), Priority::new(3));
-        let answer = answer.await.expect("a response");
-        assert_eq!(answer.headers()["x-came"], "0", "{protocol}");
+        let request = Request::get("http://site.test/").body(Body::empty());
+        let response = connection.send(request.expect("a request"), Priority::new(3));
+        let response = response.await.expect("a response");
+        assert_eq!(response.headers()["x-came"], "0", "{protocol}");
         if protocol == Protocol::Http1 {
-            assert_eq!(answer.headers()["x-said"], "false false");
+            assert_eq!(response.headers()["x-said"], "false false");
         }
     }
 }
@@ -233,8 +242,8 @@ async fn a_too_large_head_is_rejected_with_any_split() {
             let started = Connection::start(Box::new(near), Protocol::Http1, 0, &options, &runtime);
             let connection = started.await.expect("a connection");
             let server = tokio::spawn(async move {
-                let mut asked = [0; 1024];
-                let _ = far.read(&mut asked).await;
+                let mut buffer = [0; 1024];
+                let _ = far.read(&mut buffer).await;
                 let mut head = "HTTP/1.1 204 No Content\r\n".to_owned();
                 for nth in 0..fields {
                     head += &format!("x-{nth}: {}\r\n", "v".repeat(field_bytes));
@@ -246,13 +255,14 @@ async fn a_too_large_head_is_rejected_with_any_split() {
                     tokio::task::yield_now().await;
                 }
             });
-            let asked = Request::get("http://site.test/").body(Body::empty());
-            let answer = connection.send(asked.expect("a request"), Priority::new(3));
-            let answer = answer.map(|answer| answer.map_err(|error| (error.too_large, error)));
-            match answer.await {
-                Ok(answer) => {
+            let request = Request::get("http://site.test/").body(Body::empty());
+            let response = connection.send(request.expect("a request"), Priority::new(3));
+            let response =
+                response.map(|response| response.map_err(|error| (error.too_large, error)));
+            match response.await {
+                Ok(response) => {
                     assert!(is_taken, "{fields} of {field_bytes} by {piece}");
-                    assert_eq!(answer.headers().len(), fields);
+                    assert_eq!(response.headers().len(), fields);
                 }
                 Err((is_too_large, error)) => {
                     assert!(!is_taken, "{fields} of {field_bytes} by {piece}: {error}");

@@ -30,11 +30,11 @@ async fn client() -> (Connection, H2Server) {
     (client.unwrap(), server.unwrap())
 }
 
-/// How the body of the one request that comes at `server` ends; `answer` is sent before it is read.
-async fn upload_at(mut server: H2Server, answer: bool) -> Result<(), h2::Error> {
+/// How the body of the one request at `server` ends. If `responds`, a response is sent before the body is read.
+async fn upload_at(mut server: H2Server, responds: bool) -> Result<(), h2::Error> {
     let (request, mut respond) = server.accept().await.unwrap().unwrap();
     tokio::spawn(async move { while server.accept().await.is_some() {} });
-    let _answer = answer.then(|| respond.send_response(Response::new(()), false).unwrap());
+    let _response = responds.then(|| respond.send_response(Response::new(()), false).unwrap());
     let mut body = request.into_body();
     while let Some(data) = body.data().await {
         let len = data?.len();
@@ -65,15 +65,19 @@ async fn at_server(
     (sender, tokio::spawn(connection))
 }
 
-/// The code that a server resets its answer to one request with.
-async fn answer_reset(time: &Clock, handler: impl Handler, wait: Duration) -> Option<Reason> {
+/// The code with which a server resets its response to one request.
+async fn response_reset_code(
+    time: &Clock,
+    handler: impl Handler,
+    wait: Duration,
+) -> Option<Reason> {
     let (mut sender, _driven) = at_server(time, handler).await;
     let request = Request::get("http://localhost/").body(()).unwrap();
     let (response, _send) = sender.send_request(request, true).unwrap();
     // The reset may overtake the head in the client.
     match response.await {
-        Ok(answer) => {
-            let mut body = answer.into_body();
+        Ok(response) => {
+            let mut body = response.into_body();
             time.advance(wait).await;
             body.data().await.unwrap().unwrap_err().reason()
         }
@@ -84,17 +88,17 @@ async fn answer_reset(time: &Clock, handler: impl Handler, wait: Duration) -> Op
 #[tokio::test]
 async fn an_unread_http2_response_is_reset_with_cancel() {
     let long = |_| async { Response::new(Body::full(pattern(100_000))) };
-    let reset = answer_reset(&Clock::default(), long, Duration::from_secs(61)).await;
+    let reset = response_reset_code(&Clock::default(), long, Duration::from_secs(61)).await;
     assert_eq!(reset, Some(Reason::CANCEL));
 }
 
 #[tokio::test]
-async fn an_http2_answer_whose_body_fails_is_reset_with_internal_error() {
+async fn an_http2_response_whose_body_fails_is_reset_with_internal_error() {
     let failing = |_| async {
         let error = Err::<Bytes, _>(std::io::Error::other("gone"));
         Response::new(Body::from_stream(stream::iter([error])))
     };
-    let reset = answer_reset(&Clock::default(), failing, Duration::ZERO).await;
+    let reset = response_reset_code(&Clock::default(), failing, Duration::ZERO).await;
     assert_eq!(reset, Some(Reason::INTERNAL_ERROR));
 }
 
@@ -108,12 +112,12 @@ async fn an_http2_upload_whose_body_fails_is_reset_with_cancel() {
     let body = Body::from_stream(stream::iter(pieces));
     let request = Request::post("http://localhost/").body(body).unwrap();
     let reply = client.send(request, Priority::HIGHEST);
-    let (_, ended) = tokio::join!(reply, upload_at(server, false));
-    assert_eq!(ended.unwrap_err().reason(), Some(Reason::CANCEL));
+    let (_, upload_result) = tokio::join!(reply, upload_at(server, false));
+    assert_eq!(upload_result.unwrap_err().reason(), Some(Reason::CANCEL));
 }
 
 #[tokio::test]
-async fn an_http2_answer_that_is_dropped_before_its_end_cancels_its_upload() {
+async fn an_http2_response_that_is_dropped_before_its_end_cancels_its_upload() {
     let (client, server) = client().await;
     let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"x"))]);
     let body = Body::from_stream(first.chain(stream::pending()));
@@ -121,6 +125,6 @@ async fn an_http2_answer_that_is_dropped_before_its_end_cancels_its_upload() {
     let reply = client.send(request, Priority::HIGHEST).map(drop);
     let both = async { tokio::join!(reply, upload_at(server, true)) };
     let both = tokio::time::timeout(Duration::from_secs(10), both).await;
-    let (_, ended) = both.expect("the upload goes on");
-    assert_eq!(ended.unwrap_err().reason(), Some(Reason::CANCEL));
+    let (_, upload_result) = both.expect("the upload goes on");
+    assert_eq!(upload_result.unwrap_err().reason(), Some(Reason::CANCEL));
 }

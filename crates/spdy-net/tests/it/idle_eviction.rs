@@ -27,7 +27,7 @@ use crate::support::{self, ALL, get};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// `/slow` is never answered, `/trickle` has a head and no body ever, all else is.
-async fn answer(request: Request<Body>) -> Response<Body> {
+async fn respond(request: Request<Body>) -> Response<Body> {
     match request.uri().path() {
         "/slow" => std::future::pending().await,
         "/trickle" => {
@@ -50,9 +50,9 @@ async fn connect(host: u8, to: SocketAddr, protocol: Protocol) -> Connection {
         .expect("a connection")
 }
 
-async fn is_answered(connection: &Connection) -> bool {
-    let answered = connection.send(get("/"), Priority::HIGHEST).await;
-    match answered {
+async fn gets_response(connection: &Connection) -> bool {
+    let result = connection.send(get("/"), Priority::HIGHEST).await;
+    match result {
         Ok(response) => support::read(response).await.is_ok() && connection.ready().await,
         Err(_) => false,
     }
@@ -73,55 +73,55 @@ async fn full_server_evicts_idle_but_not_busy_connections() {
             drain_timeout: Duration::ZERO,
             ..ListenOptions::default()
         };
-        let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let listener = Listener::bind(here).expect("a free port");
+        let bind_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let listener = Listener::bind(bind_address).expect("a free port");
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, listener.address().port()));
         let (stop, runtime) = (Latch::new(), support::runtime());
-        let ended = stop.clone();
-        let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, seat| {
-            let (runtime, stop) = (runtime.clone(), ended.clone());
+        let stop_latch = stop.clone();
+        let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, slot| {
+            let (runtime, stop) = (runtime.clone(), stop_latch.clone());
             let options = ServerOptions {
-                slot: seat,
+                slot,
                 ..ServerOptions::default()
             };
             async move {
-                let (handler, protocols) = (Arc::new(answer), [protocol]);
-                let served =
+                let (handler, protocols) = (Arc::new(respond), [protocol]);
+                let connection =
                     serve_connection(io, handler, &protocols, None, &options, &runtime, &stop);
-                let _ = served.await;
+                let _ = connection.await;
                 Conduct::Fair
             }
         }));
-        let other = connect(1, to, protocol).await;
-        assert!(is_answered(&other).await, "{protocol}");
+        let other_client = connect(1, to, protocol).await;
+        assert!(gets_response(&other_client).await, "{protocol}");
         let [waiting, reading, idle] = [
             connect(2, to, protocol).await,
             connect(2, to, protocol).await,
             connect(2, to, protocol).await,
         ];
-        assert!(is_answered(&waiting).await && is_answered(&idle).await);
-        let mut slow = waiting.send(get("/slow"), Priority::HIGHEST);
-        assert!((&mut slow).now_or_never().is_none());
+        assert!(gets_response(&waiting).await && gets_response(&idle).await);
+        let mut slow_response = waiting.send(get("/slow"), Priority::HIGHEST);
+        assert!((&mut slow_response).now_or_never().is_none());
         let trickle = reading.send(get("/trickle"), Priority::HIGHEST).await;
         let trickle = trickle.expect("its head");
         assert!(
-            is_answered(&idle).await,
+            gets_response(&idle).await,
             "{protocol}: there is a slot for each connection"
         );
         assert_eq!(hits.of(ConnectionLimit::IdleEviction), 0);
 
         let newcomer = connect(3, to, protocol).await;
         assert!(
-            is_answered(&newcomer).await,
+            gets_response(&newcomer).await,
             "{protocol}: one connection too many"
         );
         idle.closed().await;
         assert_eq!(hits.of(ConnectionLimit::IdleEviction), 1, "{protocol}");
-        for kept in [&other, &waiting, &reading] {
-            assert!(!kept.is_closing(), "{protocol}");
+        for busy in [&other_client, &waiting, &reading] {
+            assert!(!busy.is_closing(), "{protocol}");
         }
-        assert!((&mut slow).now_or_never().is_none(), "{protocol}");
-        drop((slow, trickle));
+        assert!((&mut slow_response).now_or_never().is_none(), "{protocol}");
+        drop((slow_response, trickle));
         stop.set();
         listening.await.expect("no panic");
     }
@@ -136,7 +136,7 @@ async fn settle() {
 
 /// What h2 had taken and not yet written was lost when the connection had nothing to do any more.
 #[tokio::test]
-async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
+async fn an_http2_response_is_sent_to_its_end_before_an_idle_connection_ends() {
     for stopped in [false, true] {
         let options = ServerOptions {
             timeouts: ServerTimeouts {
@@ -148,12 +148,13 @@ async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
         let (time, stop) = (Clock::default(), Latch::new());
         let runtime = SharedRuntime::new(time.clone());
         let (near, far) = tokio::io::duplex(8 * 1024);
-        let ended = stop.clone();
-        let served = tokio::spawn(async move {
+        let stop_latch = stop.clone();
+        let server_task = tokio::spawn(async move {
             let (handler, far) = (Arc::new(support::echo), Box::new(far));
             let http2 = &[Protocol::Http2];
-            let served = serve_connection(far, handler, http2, None, &options, &runtime, &ended);
-            served.await.map_err(|error| error.to_string())
+            let connection =
+                serve_connection(far, handler, http2, None, &options, &runtime, &stop_latch);
+            connection.await.map_err(|error| error.to_string())
         });
         let (mut sender, mut connection) = h2::client::handshake(near).await.expect("a connection");
         let request = Request::get("http://localhost/30000").body(());
@@ -170,15 +171,15 @@ async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
         settle().await;
         let reading = tokio::spawn(connection);
         let mut body = response.await.expect("its head").into_body();
-        let mut got = Vec::new();
+        let mut received = Vec::new();
         while let Some(data) = body.data().await {
             let data = data.expect("the whole body");
             let _ = body.flow_control().release_capacity(data.len());
-            got.extend_from_slice(&data);
+            received.extend_from_slice(&data);
         }
-        assert_eq!(got.len(), 30_000, "stopped: {stopped}");
-        assert_eq!(got, support::pattern(30_000));
-        served.await.expect("no panic").expect("a normal end");
+        assert_eq!(received.len(), 30_000, "stopped: {stopped}");
+        assert_eq!(received, support::pattern(30_000));
+        server_task.await.expect("no panic").expect("a normal end");
         drop(sender);
         let _ = reading.await.expect("no panic");
     }
@@ -203,22 +204,22 @@ async fn an_http2_client_that_does_not_read_times_out() {
         let http2 = &[Protocol::Http2];
         let handler =
             move |_: Request<Body>| async move { Response::new(Body::full(vec![7; body])) };
-        let (near, mut served) =
+        let (near, mut server_task) =
             support::serve_with_end(runtime, http2, handler, None, options, Latch::new());
-        let (client, mut ask) = tokio::io::split(near);
+        let (client, mut write_half) = tokio::io::split(near);
         let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0x7f, 0xff, 0xff, 0xff];
         let window = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0];
         let get = [0, 0, 6, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84, 0x41, 1, b'a'];
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-        let asked = [&preface[..], &settings, &window, &get].concat();
-        ask.write_all(&asked).await.expect("it is open");
+        let bytes = [&preface[..], &settings, &window, &get].concat();
+        write_half.write_all(&bytes).await.expect("it is open");
         let mut seconds = 0;
-        while (&mut served).now_or_never().is_none() {
+        while (&mut server_task).now_or_never().is_none() {
             assert!(seconds < 10, "{body}: the connection is still open");
             settle().await;
             // Whatever it says, it takes nothing.
             let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-            let _ = ask.write_all(&ping).now_or_never();
+            let _ = write_half.write_all(&ping).now_or_never();
             settle().await;
             time.push(SECOND);
             seconds += 1;
@@ -255,8 +256,8 @@ async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end
     let time = Clock::default();
     let runtime = SharedRuntime::new(time.clone());
     let http2 = &[Protocol::Http2];
-    let (mut io, mut served) =
-        support::serve_with_end(runtime, http2, answer, None, options, stop.clone());
+    let (mut io, mut server_task) =
+        support::serve_with_end(runtime, http2, respond, None, options, stop.clone());
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
     io.write_all(&preface).await.expect("it is open");
@@ -265,12 +266,12 @@ async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end
             stop.set();
         }
         settle().await;
-        let ended = (&mut served).now_or_never().is_some();
-        assert_eq!(ended, seconds == end, "after {seconds} s");
+        let has_ended = (&mut server_task).now_or_never().is_some();
+        assert_eq!(has_ended, seconds == end, "after {seconds} s");
         time.push(SECOND);
     }
-    let mut heard = Vec::new();
-    io.read_to_end(&mut heard).await.expect("an end");
+    let mut received = Vec::new();
+    io.read_to_end(&mut received).await.expect("an end");
     let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert!(heard.ends_with(&goaway), "{heard:02x?}");
+    assert!(received.ends_with(&goaway), "{received:02x?}");
 }

@@ -25,8 +25,8 @@ use crate::support::{self, get, read};
 struct Heads(Mutex<Vec<String>>);
 
 impl Tap for Heads {
-    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &TapEvent<'_>) {
-        let text = match seen {
+    fn seen(&self, _: u64, _: Instant, direction: Direction, event: &TapEvent<'_>) {
+        let text = match event {
             TapEvent::Http1Head(head) => String::from_utf8_lossy(head).into_owned(),
             TapEvent::Http2Headers { fields, .. } | TapEvent::Http3Headers { fields, .. } => {
                 format!("{fields:?}")
@@ -39,19 +39,19 @@ impl Tap for Heads {
     }
 }
 
-async fn answer_http1(mut io: DuplexStream) {
-    let mut asked = [0; 1024];
-    assert!(io.read(&mut asked).await.expect("a request") > 0);
-    let answer = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n\
+async fn respond_http1(mut io: DuplexStream) {
+    let mut buffer = [0; 1024];
+    assert!(io.read(&mut buffer).await.expect("a request") > 0);
+    let heads = "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n\
                   HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere";
-    io.write_all(answer.as_bytes()).await.expect("it is read");
-    let _ = io.read(&mut asked).await; // until the client leaves
+    io.write_all(heads.as_bytes()).await.expect("it is read");
+    let _ = io.read(&mut buffer).await; // until the client leaves
 }
 
-async fn answer_http2(io: DuplexStream) {
+async fn respond_http2(io: DuplexStream) {
     let mut connection = h2::server::handshake(io).await.expect("a client");
-    while let Some(asked) = connection.accept().await {
-        let (_, mut respond) = asked.expect("a request");
+    while let Some(exchange) = connection.accept().await {
+        let (_, mut respond) = exchange.expect("a request");
         let hints = Response::builder().status(103);
         let hints = hints.header("link", "</a.css>; rel=preload").body(());
         respond
@@ -65,12 +65,12 @@ async fn answer_http2(io: DuplexStream) {
 }
 
 #[tokio::test]
-async fn early_hints_are_shown_and_are_not_the_answer() {
+async fn early_hints_are_shown_and_are_not_the_response() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let (near, far) = tokio::io::duplex(64 * 1024);
         match protocol {
-            Protocol::Http1 => tokio::spawn(answer_http1(far)),
-            _ => tokio::spawn(answer_http2(far)),
+            Protocol::Http1 => tokio::spawn(respond_http1(far)),
+            _ => tokio::spawn(respond_http2(far)),
         };
         let heads = Arc::<Heads>::default();
         let options = ClientOptions {
@@ -81,13 +81,13 @@ async fn early_hints_are_shown_and_are_not_the_answer() {
         let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
             .await
             .expect("a connection");
-        let answered: Response<Body> = connection
+        let response: Response<Body> = connection
             .send(get("/"), Priority::HIGHEST)
             .await
             .expect("a response");
-        assert_eq!(answered.status(), 200, "{protocol}");
-        assert!(!answered.headers().contains_key("link"), "{protocol}");
-        assert_eq!(&read(answered).await.expect("its body")[..], b"here");
+        assert_eq!(response.status(), 200, "{protocol}");
+        assert!(!response.headers().contains_key("link"), "{protocol}");
+        assert_eq!(&read(response).await.expect("its body")[..], b"here");
         let heads = heads.0.lock().unwrap().clone();
         assert_eq!(heads.len(), 2, "{protocol}: {heads:?}");
         assert!(
@@ -139,37 +139,37 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
     let over_http3 = world.connect(ClientOptions::default());
     for connection in [over_http2(hinting).await, over_http3.await] {
         let protocol = connection.protocol();
-        let (listens, mut heard) = InterimResponses::channel();
+        let (listens, mut interim_heads) = InterimResponses::channel();
         let mut request = get("/");
         request.extensions_mut().insert(listens);
-        let answered = connection.send(request, Priority::HIGHEST).await;
-        assert_eq!(answered.expect("a response").status(), 200, "{protocol}");
+        let response = connection.send(request, Priority::HIGHEST).await;
+        assert_eq!(response.expect("a response").status(), 200, "{protocol}");
         for link in ["</a.css>; rel=preload", "</b.js>; rel=preload"] {
-            let head = heard
+            let head = interim_heads
                 .try_recv()
                 .expect("the early hints came before the response");
             assert_eq!(head.status, 103, "{protocol}");
             assert_eq!(head.headers["link"], link, "{protocol}");
         }
-        assert!(heard.try_recv().is_err(), "{protocol}");
+        assert!(interim_heads.try_recv().is_err(), "{protocol}");
     }
     // One past the limit is lost on who waits with so many; over HTTP/3 the exchange ends there.
     let connection = over_http2(flooding).await;
-    let (listens, mut heard) = InterimResponses::channel();
+    let (listens, mut interim_heads) = InterimResponses::channel();
     let mut request = get("/");
     request.extensions_mut().insert(listens);
-    let answered = connection.send(request, Priority::HIGHEST).await;
-    let body = read(answered.expect("a response")).await.expect("its body");
+    let response = connection.send(request, Priority::HIGHEST).await;
+    let body = read(response.expect("a response")).await.expect("its body");
     assert_eq!(&body[..], b"here");
     for number in 0..MAX_QUEUED_HEADS {
-        let head = heard.try_recv().expect("the channel had room");
+        let head = interim_heads.try_recv().expect("the channel had room");
         assert_eq!(head.headers["x-number"], number.to_string());
     }
-    assert!(heard.try_recv().is_err());
+    assert!(interim_heads.try_recv().is_err());
 }
 
 #[tokio::test]
-async fn hints_of_a_handler_go_out_before_its_answer() {
+async fn hints_of_a_handler_go_out_before_its_response() {
     let world = TestServer::serve(hinting);
     for protocol in [Protocol::Http2, Protocol::Http3, Protocol::Http1] {
         let heads = Arc::<Heads>::default();
@@ -186,18 +186,20 @@ async fn hints_of_a_handler_go_out_before_its_answer() {
                 .await
                 .expect("a connection")
         };
-        let answered = connection.send(get("/"), Priority::HIGHEST).await;
-        let body = read(answered.expect("a response")).await.expect("its body");
+        let response = connection.send(get("/"), Priority::HIGHEST).await;
+        let body = read(response.expect("a response")).await.expect("its body");
         let heads = heads.0.lock().unwrap().clone();
         if protocol == Protocol::Http1 {
             assert_eq!((&body[..], heads.len()), (&b"no client to notify"[..], 1));
             continue;
         }
         assert_eq!(&body[..], b"here", "{protocol}");
-        let told: Vec<_> = ["103", "103", "200"].into_iter().zip(&heads).collect();
+        let with_status: Vec<_> = ["103", "103", "200"].into_iter().zip(&heads).collect();
         assert_eq!(heads.len(), 3, "{protocol}: {heads:?}");
         assert!(
-            told.iter().all(|(status, head)| head.contains(status)),
+            with_status
+                .iter()
+                .all(|(status, head)| head.contains(status)),
             "{protocol}: {heads:?}"
         );
         assert!(heads[0].contains("/a.css") && heads[1].contains("/b.js"));
@@ -220,14 +222,14 @@ async fn expect_continue_gets_100_when_the_body_is_read() {
     let over_http3 = world.connect(ClientOptions::default());
     for connection in [over_http2(looks).await, over_http3.await] {
         let protocol = connection.protocol();
-        for (path, expect, told, said) in [
+        for (path, expect, continue_count, expected_body) in [
             ("/", Some("100-continue"), 1, "5"),
             ("/", Some("100-Continue"), 1, "5"),
             ("/", None, 0, "5"),
             ("/unseen", Some("100-continue"), 0, "unseen"),
         ] {
             let case = format!("{protocol} {path} {expect:?}");
-            let (listens, mut heard) = InterimResponses::channel();
+            let (listens, mut interim_heads) = InterimResponses::channel();
             let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<bytes::Bytes>();
             let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
                 let piece = pieces.recv().await?;
@@ -239,9 +241,9 @@ async fn expect_continue_gets_100_when_the_body_is_read() {
                 None => request,
             };
             let request = request.body(Body::from_stream(pieces)).expect("a request");
-            let answer = tokio::spawn(connection.send(request, Priority::HIGHEST));
-            if told > 0 {
-                let head = heard
+            let response = tokio::spawn(connection.send(request, Priority::HIGHEST));
+            if continue_count > 0 {
+                let head = interim_heads
                     .recv()
                     .await
                     .expect("100 Continue came before the response");
@@ -251,10 +253,10 @@ async fn expect_continue_gets_100_when_the_body_is_read() {
                 send.send("piece".into()).expect("it is read");
                 drop(send);
             }
-            let answer = answer.await.expect("no panic").expect("a response");
-            let body = read(answer).await.expect("its body");
-            assert_eq!(body, said, "{case}");
-            assert!(heard.try_recv().is_err(), "{case}: once");
+            let response = response.await.expect("no panic").expect("a response");
+            let body = read(response).await.expect("its body");
+            assert_eq!(body, expected_body, "{case}");
+            assert!(interim_heads.try_recv().is_err(), "{case}: once");
         }
     }
 }

@@ -19,13 +19,13 @@ struct TestListener {
     hits: LimitHits,
     stop: Latch,
     cut_off: Latch,
-    running: tokio::task::JoinHandle<()>,
+    listener_task: tokio::task::JoinHandle<()>,
 }
 
 impl TestListener {
     fn start(drain_timeout: Duration) -> Self {
-        let here = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = Listener::bind(here).expect("loopback has a free port");
+        let bind_address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = Listener::bind(bind_address).expect("loopback has a free port");
         let (address, stop) = (listener.address(), Latch::new());
         let (may, hits) = (Arc::new(Semaphore::new(0)), LimitHits::default());
         let limits = AdmissionLimits {
@@ -48,14 +48,14 @@ impl TestListener {
                 Conduct::Fair
             }
         };
-        let running = tokio::spawn(listener.run(options, stop.clone(), serve));
+        let listener_task = tokio::spawn(listener.run(options, stop.clone(), serve));
         Self {
             address,
             may,
             hits,
             stop,
             cut_off,
-            running,
+            listener_task,
         }
     }
 
@@ -71,34 +71,34 @@ impl TestListener {
     }
 }
 
-async fn heard(mut io: TcpStream) -> String {
-    let mut heard = String::new();
+async fn read_text(mut io: TcpStream) -> String {
+    let mut text = String::new();
     // One that is dropped may be reset.
-    let _ = io.read_to_string(&mut heard).await;
-    heard
+    let _ = io.read_to_string(&mut text).await;
+    text
 }
 
 #[tokio::test]
 async fn a_waiting_connection_is_served_after_the_stop() {
-    let scene = TestListener::start(Duration::from_secs(60));
-    let (first, second) = scene.two().await;
-    scene.stop.set();
-    scene.may.add_permits(2);
-    assert_eq!(heard(first).await, "hello");
-    assert_eq!(heard(second).await, "hello");
-    scene.running.await.expect("no panic");
-    let late = TcpStream::connect(scene.address).await;
-    assert!(late.is_err(), "the listener accepts no more connections");
-    assert!(!scene.cut_off.is_set());
+    let listener = TestListener::start(Duration::from_secs(60));
+    let (first, second) = listener.two().await;
+    listener.stop.set();
+    listener.may.add_permits(2);
+    assert_eq!(read_text(first).await, "hello");
+    assert_eq!(read_text(second).await, "hello");
+    listener.listener_task.await.expect("no panic");
+    let refused = TcpStream::connect(listener.address).await;
+    assert!(refused.is_err(), "the listener accepts no more connections");
+    assert!(!listener.cut_off.is_set());
 }
 
 #[tokio::test]
 async fn a_waiting_connection_is_dropped_after_the_drain_timeout() {
-    let scene = TestListener::start(Duration::from_millis(1));
-    let (first, second) = scene.two().await;
-    scene.stop.set();
-    scene.running.await.expect("no panic");
-    assert!(scene.cut_off.is_set());
-    assert_eq!(heard(first).await, "");
-    assert_eq!(heard(second).await, "");
+    let listener = TestListener::start(Duration::from_millis(1));
+    let (first, second) = listener.two().await;
+    listener.stop.set();
+    listener.listener_task.await.expect("no panic");
+    assert!(listener.cut_off.is_set());
+    assert_eq!(read_text(first).await, "");
+    assert_eq!(read_text(second).await, "");
 }

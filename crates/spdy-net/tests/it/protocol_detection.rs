@@ -21,12 +21,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 
 use crate::support::{self, ALL, PIPE, echo, get, quiet, tls_pair};
 
-type Served = tokio::task::JoinHandle<Result<(), ConnectionError>>;
+type ServerTask = tokio::task::JoinHandle<Result<(), ConnectionError>>;
 
 /// A plain server that speaks `protocols`, and the way to it.
-fn plain(protocols: &'static [Protocol], runtime: SharedRuntime) -> (DuplexStream, Served) {
+fn plain(protocols: &'static [Protocol], runtime: SharedRuntime) -> (DuplexStream, ServerTask) {
     let (near, far) = tokio::io::duplex(PIPE);
-    let served = tokio::spawn(async move {
+    let server_task = tokio::spawn(async move {
         let (options, stop) = (ServerOptions::default(), Latch::new());
         serve_connection(
             Box::new(far),
@@ -39,7 +39,7 @@ fn plain(protocols: &'static [Protocol], runtime: SharedRuntime) -> (DuplexStrea
         )
         .await
     });
-    (near, served)
+    (near, server_task)
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn spdy_3_and_3_1_receive_more_than_one_window_undetected() {
         (&ALL, Version::V31),
         (v31_alone, Version::V31),
     ] {
-        let (io, _served) = plain(protocols, support::runtime());
+        let (io, _server_task) = plain(protocols, support::runtime());
         let (protocol, options) = (Protocol::Spdy(version), ClientOptions::default());
         let connection =
             Connection::start(Box::new(io), protocol, 0, &options, &support::runtime())
@@ -73,7 +73,7 @@ async fn spdy_3_and_3_1_receive_more_than_one_window_undetected() {
 #[tokio::test]
 async fn a_request_names_its_host_once_and_well() {
     // hyper takes them all; RFC 9112 §3.2 wants 400 for some.
-    for (head, want) in [
+    for (head, expected) in [
         ("GET /1 HTTP/1.1\r\nhost: a.test\r\n", "200"),
         ("GET /1 HTTP/1.1\r\nhost: [::1]:80\r\n", "200"),
         ("GET /1 HTTP/1.1\r\nhost:\r\n", "200"),
@@ -87,44 +87,44 @@ async fn a_request_names_its_host_once_and_well() {
         ("GET /1 HTTP/1.1\r\nhost: a b\r\n", "400"),
         ("GET /1 HTTP/1.1\r\nhost: me@a.test\r\n", "400"),
     ] {
-        let (mut io, _served) = plain(&[Protocol::Http1], support::runtime());
+        let (mut io, _server_task) = plain(&[Protocol::Http1], support::runtime());
         let request = format!("{head}connection: close\r\n\r\n");
         io.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        io.read_to_string(&mut answer).await.unwrap();
-        assert_eq!(answer.get(9..12), Some(want), "{head:?}: {answer}");
+        let mut response = String::new();
+        io.read_to_string(&mut response).await.unwrap();
+        assert_eq!(response.get(9..12), Some(expected), "{head:?}: {response}");
     }
 }
 
 #[tokio::test]
 async fn after_a_request_that_is_no_good_nothing_more_is_read() {
-    let (mut io, _served) = plain(&[Protocol::Http1], support::runtime());
+    let (mut io, _server_task) = plain(&[Protocol::Http1], support::runtime());
     let two = b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nhost: a.test\r\n\r\n";
     io.write_all(two).await.unwrap();
-    let mut answer = String::new();
-    io.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{answer}");
+    let mut response = String::new();
+    io.read_to_string(&mut response).await.unwrap();
+    assert_eq!(response.matches("HTTP/1.1").count(), 1, "{response}");
 }
 
 #[tokio::test]
 async fn first_bytes_may_come_one_by_one() {
-    let (mut io, _served) = plain(&ALL, support::runtime());
+    let (mut io, _server_task) = plain(&ALL, support::runtime());
     for byte in b"GET /3 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" {
         io.write_all(&[*byte]).await.unwrap();
         tokio::task::yield_now().await;
     }
-    let mut answer = String::new();
-    io.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    let mut response = String::new();
+    io.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
     assert!(
-        !answer.contains("date:"),
-        "the listener adds no date: {answer}"
+        !response.contains("date:"),
+        "the listener adds no date: {response}"
     );
 }
 
 #[tokio::test]
 async fn an_unsupported_protocol_closes_the_connection() {
-    for (bytes, protocols, want) in [
+    for (bytes, protocols, expected) in [
         (
             &b"\x16\x03\x01\x00"[..],
             &ALL[..],
@@ -151,14 +151,14 @@ async fn an_unsupported_protocol_closes_the_connection() {
             "the client closed the connection without sending anything",
         ),
     ] {
-        let (mut io, served) = plain(protocols, support::runtime());
+        let (mut io, server_task) = plain(protocols, support::runtime());
         io.write_all(bytes).await.unwrap();
         io.shutdown().await.unwrap();
-        let error = served
+        let error = server_task
             .await
             .unwrap()
             .expect_err("the protocol is not supported");
-        assert_eq!(error.to_string(), want);
+        assert_eq!(error.to_string(), expected);
         assert_eq!(io.read(&mut [0]).await.unwrap(), 0);
     }
 }
@@ -167,13 +167,13 @@ async fn an_unsupported_protocol_closes_the_connection() {
 async fn a_silent_client_times_out() {
     for word in [&b""[..], b"P", b"\x80"] {
         let time = Clock::default();
-        let (mut io, served) = plain(&ALL, SharedRuntime::new(time.clone()));
+        let (mut io, server_task) = plain(&ALL, SharedRuntime::new(time.clone()));
         io.write_all(word).await.unwrap();
-        while !served.is_finished() {
+        while !server_task.is_finished() {
             time.push(Duration::from_secs(4));
             tokio::task::yield_now().await;
         }
-        let error = served.await.unwrap().expect_err("silence");
+        let error = server_task.await.unwrap().expect_err("silence");
         assert_eq!(error.to_string(), "no first bytes within 10s");
     }
 }
@@ -189,8 +189,8 @@ async fn without_alpn_the_first_bytes_inside_tls_decide() {
             ServerOptions::default(),
             Latch::new(),
         );
-        let (io, agreed) = client.connect(io, "localhost").await.unwrap();
-        assert_eq!(agreed.protocol, None);
+        let (io, negotiated) = client.connect(io, "localhost").await.unwrap();
+        assert_eq!(negotiated.protocol, None);
         let options = ClientOptions::default();
         let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
             .await
@@ -210,7 +210,7 @@ async fn heads_that_are_too_large_are_refused() {
         ..ServerOptions::default()
     };
     for protocol in [Protocol::Http1, Protocol::Http2] {
-        for (len, want) in [(15_000, 200), (17_000, 431)] {
+        for (len, expected) in [(15_000, 200), (17_000, 431)] {
             let io = support::serve(&ALL, ok, None, options(), Latch::new());
             let client = ClientOptions::default();
             let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
@@ -222,27 +222,27 @@ async fn heads_that_are_too_large_are_refused() {
             let status = response
                 .unwrap_or_else(|e| panic!("{protocol} {len}: {e}"))
                 .status();
-            assert_eq!(status, want, "{protocol} {len}");
+            assert_eq!(status, expected, "{protocol} {len}");
         }
     }
 }
 
 /// A client that was admitted and then cut off without an error could not know that its request was not seen.
 #[tokio::test]
-async fn a_first_request_just_after_the_stop_is_answered() {
+async fn a_first_request_just_after_the_stop_gets_a_response() {
     let (time, stop) = (Clock::default(), Latch::new());
     stop.set();
     let runtime = SharedRuntime::new(time);
     let options = ServerOptions::default();
-    let (mut io, served) = support::serve_with_end(runtime, &ALL, echo, None, options, stop);
+    let (mut io, server_task) = support::serve_with_end(runtime, &ALL, echo, None, options, stop);
     io.write_all(b"GET /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await
         .unwrap();
-    let mut answer = Vec::new();
-    io.read_to_end(&mut answer).await.unwrap();
-    let answer = String::from_utf8_lossy(&answer);
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
-    served.await.unwrap();
+    let mut response = Vec::new();
+    io.read_to_end(&mut response).await.unwrap();
+    let response = String::from_utf8_lossy(&response);
+    assert!(response.starts_with("HTTP/1.1 200"), "{response:?}");
+    server_task.await.unwrap();
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn a_silent_connection_ends_a_second_after_the_stop() {
     stop.set();
     let runtime = SharedRuntime::new(time.clone());
     let options = ServerOptions::default();
-    let (_io, served) = support::serve_with_end(runtime, &ALL, echo, None, options, stop);
+    let (_io, server_task) = support::serve_with_end(runtime, &ALL, echo, None, options, stop);
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -259,9 +259,9 @@ async fn a_silent_connection_ends_a_second_after_the_stop() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
-    assert!(!served.is_finished());
+    assert!(!server_task.is_finished());
     time.push(Duration::from_millis(1));
-    served.await.unwrap();
+    server_task.await.unwrap();
 }
 
 /// What is written, write by write.
@@ -298,15 +298,15 @@ impl AsyncWrite for Writes {
 
 #[tokio::test]
 async fn http2_preface_and_first_request_leave_in_one_write() {
-    let (io, _served) = plain(&[Protocol::Http2], support::runtime());
+    let (io, _server_task) = plain(&[Protocol::Http2], support::runtime());
     let writes = Arc::new(Mutex::new(Vec::new()));
     let (io, options) = (Writes(io, writes.clone()), ClientOptions::default());
     let runtime = support::runtime();
     let connection = Connection::start(Box::new(io), Protocol::Http2, 0, &options, &runtime);
     let connection = connection.await.expect("a connection");
-    let answer = connection.send(get("/1000"), Priority::HIGHEST);
+    let response = connection.send(get("/1000"), Priority::HIGHEST);
     assert_eq!(
-        support::read(answer.await.unwrap()).await.unwrap().len(),
+        support::read(response.await.unwrap()).await.unwrap().len(),
         1000
     );
     let first = writes.lock().expect("no panic")[0].clone();

@@ -25,7 +25,7 @@ struct TestListener {
     in_front: SharedTrustedProxies,
     hits: LimitHits,
     stop: Latch,
-    running: tokio::task::JoinHandle<()>,
+    listener_task: tokio::task::JoinHandle<()>,
 }
 
 /// Proxies at 127.0.0.2 that announce their clients.
@@ -44,8 +44,8 @@ impl TestListener {
         in_front: Arc<TrustedProxies>,
         change: impl FnOnce(&mut AdmissionLimits),
     ) -> Self {
-        let here = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = Listener::bind(here).expect("loopback has a free port");
+        let bind_address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = Listener::bind(bind_address).expect("loopback has a free port");
         let (address, stop) = (listener.address(), Latch::new());
         let (in_front, hits) = (SharedTrustedProxies::new(in_front), LimitHits::default());
         let mut limits = AdmissionLimits {
@@ -60,15 +60,15 @@ impl TestListener {
             trusted_proxies: in_front.clone(),
             ..ListenOptions::default()
         };
-        let running = tokio::spawn(listener.run(options, stop.clone(), |io, caller, _| {
-            say_who_it_is(io, caller)
+        let listener_task = tokio::spawn(listener.run(options, stop.clone(), |io, caller, _| {
+            report_client(io, caller)
         }));
         Self {
             address,
             in_front,
             hits,
             stop,
-            running,
+            listener_task,
         }
     }
 
@@ -85,14 +85,14 @@ impl TestListener {
         stream
     }
 
-    /// What a connection from `address` hears that says `bytes`.
-    async fn told(&self, from: &str, bytes: &str) -> String {
-        heard(&mut self.connect(from, bytes).await).await
+    /// The response on a connection from address `from` that sends `bytes`.
+    async fn response_to(&self, from: &str, bytes: &str) -> String {
+        read_line(&mut self.connect(from, bytes).await).await
     }
 }
 
-/// Says for each line whom it came from, and whether that one came over TLS; `abuse` is one.
-async fn say_who_it_is(mut io: BoxIo, caller: ClientInfo) -> Conduct {
+/// Responds to each line with the client's address and whether it used TLS. The line `abuse` counts as abuse.
+async fn report_client(mut io: BoxIo, caller: ClientInfo) -> Conduct {
     let mut line = Vec::new();
     while let Ok(byte) = io.read_u8().await {
         if byte != b'\n' {
@@ -103,9 +103,9 @@ async fn say_who_it_is(mut io: BoxIo, caller: ClientInfo) -> Conduct {
             address,
             is_tls: came_over_tls,
         } = caller;
-        let said = String::from_utf8_lossy(&line).into_owned();
-        let answer = format!("{} {came_over_tls} {said}\n", address.ip());
-        let _ = io.write_all(answer.as_bytes()).await;
+        let text = String::from_utf8_lossy(&line).into_owned();
+        let response = format!("{} {came_over_tls} {text}\n", address.ip());
+        let _ = io.write_all(response.as_bytes()).await;
         if line == b"abuse" {
             return Conduct::Abusive;
         }
@@ -115,120 +115,132 @@ async fn say_who_it_is(mut io: BoxIo, caller: ClientInfo) -> Conduct {
 }
 
 /// The next line, or the end.
-async fn heard(stream: &mut TcpStream) -> String {
-    let mut heard = Vec::new();
+async fn read_line(stream: &mut TcpStream) -> String {
+    let mut line = Vec::new();
     while let Ok(byte) = stream.read_u8().await {
-        heard.push(byte);
+        line.push(byte);
         if byte == b'\n' {
             break;
         }
     }
-    String::from_utf8(heard).expect("the response is ASCII")
+    String::from_utf8(line).expect("the response is ASCII")
 }
 
 #[tokio::test]
 async fn the_client_address_comes_from_the_trusted_proxy() {
-    let scene = TestListener::start(announcing());
-    let told = scene.told(PROXY, &format!("{HEADER}hello\n")).await;
-    assert_eq!(told, "203.0.113.7 true hello\n");
-    let told = scene.told(PROXY, "PROXY UNKNOWN\r\nhello\n").await;
-    assert_eq!(told, "127.0.0.2 false hello\n");
+    let listener = TestListener::start(announcing());
+    let response = listener
+        .response_to(PROXY, &format!("{HEADER}hello\n"))
+        .await;
+    assert_eq!(response, "203.0.113.7 true hello\n");
+    let response = listener
+        .response_to(PROXY, "PROXY UNKNOWN\r\nhello\n")
+        .await;
+    assert_eq!(response, "127.0.0.2 false hello\n");
     let plain = HEADER.replace(" 443\r", " 80\r");
-    let told = scene.told(PROXY, &format!("{plain}hello\n")).await;
-    assert_eq!(told, "203.0.113.7 false hello\n");
+    let response = listener
+        .response_to(PROXY, &format!("{plain}hello\n"))
+        .await;
+    assert_eq!(response, "203.0.113.7 false hello\n");
 }
 
 #[tokio::test]
 async fn untrusted_headers_are_data_and_missing_headers_close() {
-    let scene = TestListener::start(announcing());
-    let told = scene.told("127.0.0.3", HEADER).await;
-    assert_eq!(told, format!("127.0.0.3 false {HEADER}"));
-    assert_eq!(scene.told(PROXY, "GET / HTTP/1.1\r\n\r\n").await, "");
+    let listener = TestListener::start(announcing());
+    let response = listener.response_to("127.0.0.3", HEADER).await;
+    assert_eq!(response, format!("127.0.0.3 false {HEADER}"));
+    assert_eq!(
+        listener.response_to(PROXY, "GET / HTTP/1.1\r\n\r\n").await,
+        ""
+    );
 }
 
 #[tokio::test]
 async fn limits_apply_to_the_announced_client_not_the_proxy() {
-    let scene = TestListener::start(announcing());
+    let listener = TestListener::start(announcing());
     let hello = format!("{HEADER}hello\n");
     let mut open = Vec::new();
     for _ in 0..2 {
-        let mut stream = scene.connect(PROXY, &hello).await;
-        assert_eq!(heard(&mut stream).await, "203.0.113.7 true hello\n");
+        let mut stream = listener.connect(PROXY, &hello).await;
+        assert_eq!(read_line(&mut stream).await, "203.0.113.7 true hello\n");
         open.push(stream);
     }
-    assert_eq!(scene.told(PROXY, &hello).await, "");
-    let met = |limit| scene.hits.of(limit);
-    assert_eq!(met(ConnectionLimit::ConnectionsPerAddress), 1);
-    let other = hello.replace("203.0.113.7", "203.0.113.8");
+    assert_eq!(listener.response_to(PROXY, &hello).await, "");
+    let hit_count = |limit| listener.hits.of(limit);
+    assert_eq!(hit_count(ConnectionLimit::ConnectionsPerAddress), 1);
+    let other_hello = hello.replace("203.0.113.7", "203.0.113.8");
     for _ in 0..2 {
-        let mut stream = scene.connect(PROXY, &other).await;
-        assert_eq!(heard(&mut stream).await, "203.0.113.8 true hello\n");
+        let mut stream = listener.connect(PROXY, &other_hello).await;
+        assert_eq!(read_line(&mut stream).await, "203.0.113.8 true hello\n");
         open.push(stream);
     }
     let third = hello.replace("203.0.113.7", "203.0.113.9");
     let abuse = third.replace("hello", "abuse");
-    assert_eq!(scene.told(PROXY, &abuse).await, "203.0.113.9 true abuse\n");
+    assert_eq!(
+        listener.response_to(PROXY, &abuse).await,
+        "203.0.113.9 true abuse\n"
+    );
     // What came of a connection is known a little after its last byte.
     for _ in 0..1000 {
-        if scene.told(PROXY, &third).await.is_empty() {
+        if listener.response_to(PROXY, &third).await.is_empty() {
             break;
         }
     }
-    assert!(met(ConnectionLimit::AbusesPerAddress) > 0);
+    assert!(hit_count(ConnectionLimit::AbusesPerAddress) > 0);
     let fourth = hello.replace("203.0.113.7", "203.0.113.10");
     assert_eq!(
-        scene.told(PROXY, &fourth).await,
+        listener.response_to(PROXY, &fourth).await,
         "203.0.113.10 true hello\n"
     );
 }
 
 #[tokio::test]
 async fn a_local_proxy_header_has_no_limits_per_address() {
-    let silent = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
-    let scene = TestListener::start(Arc::new(silent));
+    let trusted = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
+    let listener = TestListener::start(Arc::new(trusted));
     let mut open = Vec::new();
     for _ in 0..5 {
-        let mut stream = scene.connect(PROXY, "hello\n").await;
-        assert_eq!(heard(&mut stream).await, "127.0.0.2 false hello\n");
+        let mut stream = listener.connect(PROXY, "hello\n").await;
+        assert_eq!(read_line(&mut stream).await, "127.0.0.2 false hello\n");
         open.push(stream);
     }
     // As anybody has who is trusted no more.
-    scene.in_front.replace(Arc::default());
+    listener.in_front.replace(Arc::default());
     for _ in 0..2 {
-        let mut stream = scene.connect(PROXY, "hello\n").await;
-        assert_eq!(heard(&mut stream).await, "127.0.0.2 false hello\n");
+        let mut stream = listener.connect(PROXY, "hello\n").await;
+        assert_eq!(read_line(&mut stream).await, "127.0.0.2 false hello\n");
         open.push(stream);
     }
-    assert_eq!(scene.told(PROXY, "hello\n").await, "");
+    assert_eq!(listener.response_to(PROXY, "hello\n").await, "");
 }
 
 #[tokio::test]
 async fn a_silent_proxy_does_not_delay_shutdown() {
-    let scene = TestListener::start(announcing());
-    let mut halfway = scene.connect(PROXY, "PROXY TCP4 ").await;
-    let mut announced = scene.connect(PROXY, &format!("{HEADER}hello\n")).await;
-    assert_eq!(heard(&mut announced).await, "203.0.113.7 true hello\n");
-    scene.stop.set();
+    let listener = TestListener::start(announcing());
+    let mut halfway = listener.connect(PROXY, "PROXY TCP4 ").await;
+    let mut announced = listener.connect(PROXY, &format!("{HEADER}hello\n")).await;
+    assert_eq!(read_line(&mut announced).await, "203.0.113.7 true hello\n");
+    listener.stop.set();
     // No header timeout expires so soon.
-    let ended = timeout(Duration::from_secs(5), heard(&mut halfway)).await;
-    assert_eq!(ended.expect("it ends"), "");
+    let line = timeout(Duration::from_secs(5), read_line(&mut halfway)).await;
+    assert_eq!(line.expect("it ends"), "");
     drop(announced);
-    scene.running.await.expect("no panic");
+    listener.listener_task.await.expect("no panic");
 }
 
 #[tokio::test]
 async fn a_silent_proxy_is_evicted_for_a_waiting_connection() {
-    let scene = TestListener::start_with(announcing(), |limits| limits.connections = 3);
-    let mut silent = Vec::new();
+    let listener = TestListener::start_with(announcing(), |limits| limits.connections = 3);
+    let mut silent_connections = Vec::new();
     for _ in 0..3 {
-        silent.push(scene.connect(PROXY, "").await);
+        silent_connections.push(listener.connect(PROXY, "").await);
     }
     // It would be 10 s until the first has none any more.
     let hello = format!("{HEADER}hello\n");
-    let told = timeout(Duration::from_secs(5), scene.told(PROXY, &hello));
-    assert_eq!(told.await.expect("in time"), "203.0.113.7 true hello\n");
-    assert_eq!(scene.hits.of(ConnectionLimit::IdleEviction), 1);
-    assert_eq!(heard(&mut silent[0]).await, "");
+    let response = timeout(Duration::from_secs(5), listener.response_to(PROXY, &hello));
+    assert_eq!(response.await.expect("in time"), "203.0.113.7 true hello\n");
+    assert_eq!(listener.hits.of(ConnectionLimit::IdleEviction), 1);
+    assert_eq!(read_line(&mut silent_connections[0]).await, "");
 }
 
 /// A balancer that does not say whose a connection is, is as any client that many are behind: it could be anybody's.
@@ -238,14 +250,14 @@ async fn unnamed_clients_count_for_the_proxy_address() {
         "PROXY UNKNOWN\r\n",
         "PROXY TCP4 127.0.0.2 192.0.2.1 5000 443\r\n",
     ] {
-        let scene = TestListener::start(announcing());
+        let listener = TestListener::start(announcing());
         let hello = format!("{header}hello\n");
         let mut open = Vec::new();
         for _ in 0..2 {
-            let mut stream = scene.connect(PROXY, &hello).await;
-            assert!(heard(&mut stream).await.starts_with("127.0.0.2 "));
+            let mut stream = listener.connect(PROXY, &hello).await;
+            assert!(read_line(&mut stream).await.starts_with("127.0.0.2 "));
             open.push(stream);
         }
-        assert_eq!(scene.told(PROXY, &hello).await, "", "{header:?}");
+        assert_eq!(listener.response_to(PROXY, &hello).await, "", "{header:?}");
     }
 }

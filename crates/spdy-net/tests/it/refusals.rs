@@ -20,12 +20,12 @@ use crate::support;
 /// Half of what hyper lets pass at least: what is longer by little is refused by us, what is longer by more by hyper.
 const MAX_HEAD_BYTES: usize = 4096;
 
-/// Answers all, and notes what it is told.
+/// Responds to each request, and records the refusals.
 #[derive(Clone, Default)]
 struct RecordingHandler(Arc<Mutex<Vec<String>>>);
 
 impl RecordingHandler {
-    fn noted(&self) -> Vec<String> {
+    fn reports(&self) -> Vec<String> {
         self.0.lock().expect("no thread panicked").clone()
     }
 
@@ -34,10 +34,10 @@ impl RecordingHandler {
         support::serve(&[protocol], self.clone(), None, options, Latch::new())
     }
 
-    /// What is said over HTTP/1.1 to `asked`, all of which is there at once.
-    async fn said_to(&self, asked: &str) -> String {
-        let (mut near, far) = tokio::io::duplex(4 * asked.len());
-        near.write_all(asked.as_bytes())
+    /// The response over HTTP/1.1 to `request`, all of which can be read at once.
+    async fn response_to(&self, request: &str) -> String {
+        let (mut near, far) = tokio::io::duplex(4 * request.len());
+        near.write_all(request.as_bytes())
             .await
             .expect("there is room");
         let handler = Arc::new(self.clone());
@@ -51,9 +51,9 @@ impl RecordingHandler {
             let stop = Latch::new();
             serve_connection(far, handler, http1, None, &options, &runtime, &stop).await
         });
-        let mut said = String::new();
-        near.read_to_string(&mut said).await.expect("it closes");
-        said
+        let mut response = String::new();
+        near.read_to_string(&mut response).await.expect("it closes");
+        response
     }
 }
 
@@ -75,8 +75,8 @@ impl Handler for RecordingHandler {
         let method = method.map_or("-", http::Method::as_str);
         let uri = uri.map_or("-".to_owned(), ToString::to_string);
         let (status, flaw) = (flaw.status().as_u16(), flaw.name());
-        let noted = format!("{protocol}: {method} {uri}: {status}, {flaw}, {body_bytes} bytes");
-        self.0.lock().expect("no thread panicked").push(noted);
+        let report = format!("{protocol}: {method} {uri}: {status}, {flaw}, {body_bytes} bytes");
+        self.0.lock().expect("no thread panicked").push(report);
     }
 }
 
@@ -87,7 +87,7 @@ async fn http1_refusals_report_the_parsed_part_of_the_request() {
         format!("GET / HTTP/1.1\r\nhost: site.test\r\nlong: {long}\r\n\r\n")
     };
     let (long, longer) = (long(MAX_HEAD_BYTES), long(4 * MAX_HEAD_BYTES));
-    for (asked, status, want) in [
+    for (request, status, expected) in [
         (
             "GET /a HTTP/1.1\r\n\r\n",
             "400",
@@ -119,50 +119,54 @@ async fn http1_refusals_report_the_parsed_part_of_the_request() {
             None,
         ),
     ] {
-        let noting = RecordingHandler::default();
-        let said = noting.said_to(asked).await;
-        let told = &asked[..asked.len().min(60)];
-        assert_eq!(said.split(' ').nth(1), Some(status), "{told}: {said}");
-        assert_eq!(noting.noted(), Vec::from_iter(want), "{told}");
+        let handler = RecordingHandler::default();
+        let response = handler.response_to(request).await;
+        let case = &request[..request.len().min(60)];
+        assert_eq!(
+            response.split(' ').nth(1),
+            Some(status),
+            "{case}: {response}"
+        );
+        assert_eq!(handler.reports(), Vec::from_iter(expected), "{case}");
     }
 }
 
 /// Nothing is said to it, and so nothing is told.
 #[tokio::test]
 async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone() {
-    let noting = RecordingHandler::default();
-    let asked = "GET / HTTP/1.1\r\nhost: site.test\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    let said = noting.said_to(asked).await;
-    assert_eq!(said.matches("HTTP/1.1 ").count(), 1, "{said}");
-    assert_eq!(noting.noted(), [""; 0]);
+    let handler = RecordingHandler::default();
+    let request = "GET / HTTP/1.1\r\nhost: site.test\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let response = handler.response_to(request).await;
+    assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
+    assert_eq!(handler.reports(), [""; 0]);
 }
 
 #[tokio::test]
 async fn http2_refusals_are_reported() {
-    let noting = RecordingHandler::default();
-    let io = noting.serve(Protocol::Http2);
+    let handler = RecordingHandler::default();
+    let io = handler.serve(Protocol::Http2);
     let (mut sender, connection) = h2::client::handshake(io).await.expect("a connection");
     let reading = tokio::spawn(connection);
     for host in ["other.test", "site.test"] {
-        let asked = Request::get("http://site.test/a").header("host", host);
-        let asked = asked.body(()).expect("a request");
-        let (answer, _) = sender.send_request(asked, true).expect("it is open");
-        answer.await.expect("a response");
+        let request = Request::get("http://site.test/a").header("host", host);
+        let request = request.body(()).expect("a request");
+        let (response, _) = sender.send_request(request, true).expect("it is open");
+        response.await.expect("a response");
     }
     reading.abort();
     assert_eq!(
-        noting.noted(),
+        handler.reports(),
         ["h2: GET http://site.test/a: 400, malformed, 46 bytes"]
     );
 }
 
 #[tokio::test]
 async fn spdy_refusals_are_reported() {
-    let noting = RecordingHandler::default();
+    let handler = RecordingHandler::default();
     let version = Version::V31;
-    let io = noting.serve(Protocol::Spdy(version));
+    let io = handler.serve(Protocol::Spdy(version));
     let (session, connection) = Builder::new(version).handshake(io, support::runtime());
-    let running = tokio::spawn(connection.run());
+    let connection_task = tokio::spawn(connection.run());
     for host in [None, Some((":host", "site.test"))] {
         let headers = [
             (":method", "GET"),
@@ -171,10 +175,13 @@ async fn spdy_refusals_are_reported() {
             (":scheme", "http"),
         ];
         let headers = headers.into_iter().chain(host).collect();
-        let opened = session.open(headers, OpenOptions::default()).await;
-        let mut stream = opened.expect("a stream");
+        let result = session.open(headers, OpenOptions::default()).await;
+        let mut stream = result.expect("a stream");
         stream.reply().await.expect("a reply");
     }
-    running.abort();
-    assert_eq!(noting.noted(), ["spdy/3.1: - -: 400, malformed, 0 bytes"]);
+    connection_task.abort();
+    assert_eq!(
+        handler.reports(),
+        ["spdy/3.1: - -: 400, malformed, 0 bytes"]
+    );
 }

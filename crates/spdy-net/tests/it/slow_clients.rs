@@ -38,13 +38,13 @@ async fn settle() {
     }
 }
 
-/// Says whether the whole of a request's body came.
-async fn took(request: Request<Body>) -> Response<Body> {
-    let whole = request.into_body().collect().await.is_ok();
-    Response::new(Body::full(format!("{whole}")))
+/// Responds with whether the request's body was complete.
+async fn report_completeness(request: Request<Body>) -> Response<Body> {
+    let is_complete = request.into_body().collect().await.is_ok();
+    Response::new(Body::full(format!("{is_complete}")))
 }
 
-fn patient(hits: &LimitHits) -> ServerOptions {
+fn without_idle_timeout(hits: &LimitHits) -> ServerOptions {
     ServerOptions {
         hits: hits.clone(),
         timeouts: ServerTimeouts {
@@ -57,13 +57,20 @@ fn patient(hits: &LimitHits) -> ServerOptions {
 
 #[tokio::test]
 async fn head_timeout_counts_from_the_first_byte_only() {
-    for (last, answered) in [(29, true), (30, false)] {
+    for (last, is_served) in [(29, true), (30, false)] {
         let hits = LimitHits::default();
         let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
-        let options = patient(&hits);
+        let options = without_idle_timeout(&hits);
         let http1 = &[Protocol::Http1];
-        let mut io = support::serve_in(runtime, http1, took, None, options, Latch::new());
+        let mut io = support::serve_in(
+            runtime,
+            http1,
+            report_completeness,
+            None,
+            options,
+            Latch::new(),
+        );
         // A first request in time, so that the connection is one that idles.
         let head = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
         for _ in 0..2 {
@@ -83,10 +90,15 @@ async fn head_timeout_counts_from_the_first_byte_only() {
         let rest = io.write_all(&head[last..]).await;
         settle().await;
         let mut piece = [0; 1024];
-        let read = io.read(&mut piece).await.unwrap_or(0);
-        let came = rest.is_ok() && piece[..read].starts_with(b"HTTP/1.1 200");
-        assert_eq!(came, answered, "{:?}", String::from_utf8_lossy(&piece));
-        assert_eq!(hits.of(ConnectionLimit::HeadTimeout) == 0, answered);
+        let len = io.read(&mut piece).await.unwrap_or(0);
+        let has_response = rest.is_ok() && piece[..len].starts_with(b"HTTP/1.1 200");
+        assert_eq!(
+            has_response,
+            is_served,
+            "{:?}",
+            String::from_utf8_lossy(&piece)
+        );
+        assert_eq!(hits.of(ConnectionLimit::HeadTimeout) == 0, is_served);
     }
 }
 
@@ -99,7 +111,7 @@ async fn an_upload_continues_after_an_early_response() {
         let hits = LimitHits::default();
         let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
-        let (count, mut counted) = tokio::sync::mpsc::unbounded_channel();
+        let (count, mut body_lengths) = tokio::sync::mpsc::unbounded_channel();
         let early = move |request: Request<Body>| {
             let count = count.clone();
             async move {
@@ -110,22 +122,22 @@ async fn an_upload_continues_after_an_early_response() {
                 Response::new(Body::full("early"))
             }
         };
-        let (http1, options) = (&[Protocol::Http1], patient(&hits));
+        let (http1, options) = (&[Protocol::Http1], without_idle_timeout(&hits));
         let mut io = support::serve_in(runtime, http1, early, None, options, Latch::new());
         let mut piece = [0; 1024];
         for _ in 0..2 {
             let head = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 30000\r\n\r\n";
             io.write_all(head).await.expect("it is open");
             settle().await;
-            let read = io.read(&mut piece).await.expect("it is open");
-            assert!(piece[..read].ends_with(b"early"));
+            let len = io.read(&mut piece).await.expect("it is open");
+            assert!(piece[..len].ends_with(b"early"));
             for _ in 0..10 {
                 time.push(10 * SECOND);
                 settle().await;
                 io.write_all(PIECE).await.expect("it is open");
                 settle().await;
             }
-            assert_eq!(counted.recv().await, Some(Some(30_000)));
+            assert_eq!(body_lengths.recv().await, Some(Some(30_000)));
         }
         io.write_all(next.as_bytes()).await.expect("it is open");
         settle().await;
@@ -135,8 +147,8 @@ async fn an_upload_continues_after_an_early_response() {
         assert_eq!(hits.of(ConnectionLimit::HeadTimeout), 0);
         time.push(SECOND);
         settle().await;
-        let ended = io.read(&mut piece).now_or_never();
-        assert!(matches!(ended, Some(Ok(0) | Err(_))), "{next:?}");
+        let end = io.read(&mut piece).now_or_never();
+        assert!(matches!(end, Some(Ok(0) | Err(_))), "{next:?}");
         assert_eq!(hits.of(ConnectionLimit::HeadTimeout) == 1, is_head);
     }
 }
@@ -145,28 +157,28 @@ async fn an_upload_continues_after_an_early_response() {
 async fn a_body_below_the_min_rate_times_out() {
     for protocol in ALL {
         // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
-        for (piece, whole) in [(2400, true), (2399, false)] {
+        for (piece, is_complete) in [(2400, true), (2399, false)] {
             let hits = LimitHits::default();
             let time = Clock::default();
             let runtime = SharedRuntime::new(time.clone());
             let io = support::serve_in(
                 runtime,
                 &[protocol],
-                took,
+                report_completeness,
                 None,
-                patient(&hits),
+                without_idle_timeout(&hits),
                 Latch::new(),
             );
             let client = ClientOptions::default();
             let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
                 .await
                 .expect("a connection");
-            let (send, body) = given();
+            let (send, body) = channel_body();
             let request = Request::post("http://localhost/").body(body);
-            let mut answer = connection.send(request.expect("valid"), Priority::HIGHEST);
+            let mut response = connection.send(request.expect("valid"), Priority::HIGHEST);
             let mut early = None;
             for _ in 0..12 {
-                early = early.or_else(|| (&mut answer).now_or_never());
+                early = early.or_else(|| (&mut response).now_or_never());
                 settle().await;
                 if early.is_some() {
                     break;
@@ -175,12 +187,12 @@ async fn a_body_below_the_min_rate_times_out() {
                 settle().await;
                 send.send(Bytes::from(vec![b'x'; piece])).ok();
             }
-            assert_eq!(early.is_none(), whole, "{protocol}");
+            assert_eq!(early.is_none(), is_complete, "{protocol}");
             drop(send);
             settle().await;
             assert_eq!(
                 hits.of(ConnectionLimit::MinReadRate) == 0,
-                whole,
+                is_complete,
                 "{protocol}"
             );
             assert_eq!(hits.of(ConnectionLimit::ReadTimeout), 0, "{protocol}");
@@ -188,8 +200,8 @@ async fn a_body_below_the_min_rate_times_out() {
     }
 }
 
-/// A body whose pieces are given to it.
-fn given() -> (tokio::sync::mpsc::UnboundedSender<Bytes>, Body) {
+/// A body whose pieces come from a channel.
+fn channel_body() -> (tokio::sync::mpsc::UnboundedSender<Bytes>, Body) {
     let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
     let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
         let piece = pieces.recv().await?;
@@ -204,7 +216,7 @@ fn given() -> (tokio::sync::mpsc::UnboundedSender<Bytes>, Body) {
 async fn backpressure_of_other_streams_does_not_count_as_stall() {
     for protocol in MULTIPLEXED {
         // How long it says nothing once it could speak again.
-        for (silent, whole) in [(59, true), (60, false)] {
+        for (silent_seconds, is_complete) in [(59, true), (60, false)] {
             let hits = LimitHits::default();
             let time = Clock::default();
             let runtime = SharedRuntime::new(time.clone());
@@ -216,27 +228,28 @@ async fn backpressure_of_other_streams_does_not_count_as_stall() {
                     if request.uri().path() == "/held" {
                         wait.await;
                     }
-                    took(request).await
+                    report_completeness(request).await
                 }
             };
-            let options = patient(&hits);
+            let options = without_idle_timeout(&hits);
             let io = support::serve_in(runtime, &[protocol], handler, None, options, Latch::new());
             let client = ClientOptions::default();
             let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
                 .await
                 .expect("a connection");
-            let (send, body) = given();
+            let (send, body) = channel_body();
             let request = Request::post("http://localhost/slow").body(body);
-            let mut slow = connection.send(request.expect("valid"), Priority::HIGHEST);
+            let mut slow_response = connection.send(request.expect("valid"), Priority::HIGHEST);
             send.send(Bytes::from_static(b"x")).expect("it is read");
-            assert!((&mut slow).now_or_never().is_none());
+            assert!((&mut slow_response).now_or_never().is_none());
             settle().await;
-            let mut held: Vec<_> = (0..20)
+            let mut held_responses: Vec<_> = (0..20)
                 .map(|_| support::post("/held", vec![b'x'; 64 * 1024]))
                 .map(|request| connection.send(request, Priority::LOWEST))
                 .collect();
-            held.iter_mut()
-                .for_each(|held| assert!(held.now_or_never().is_none()));
+            held_responses
+                .iter_mut()
+                .for_each(|response| assert!(response.now_or_never().is_none()));
             settle().await;
             // It cannot be sent before the others are read; where it could, its time would run.
             if matches!(protocol, Protocol::Spdy(Version::V31 | Version::V2)) {
@@ -246,20 +259,24 @@ async fn backpressure_of_other_streams_does_not_count_as_stall() {
                 }
             }
             go_on.set();
-            for held in held {
-                let answer = support::read(held.await.expect("a response")).await;
-                assert_eq!(answer.expect("its body"), "true", "{protocol}");
+            for response in held_responses {
+                let body = support::read(response.await.expect("a response")).await;
+                assert_eq!(body.expect("its body"), "true", "{protocol}");
             }
             settle().await;
-            time.push(silent * SECOND);
+            time.push(silent_seconds * SECOND);
             settle().await;
             send.send(Bytes::from(vec![b'x'; 20_000])).ok();
             drop(send);
-            let answer = support::read(slow.await.expect("a response")).await;
-            assert_eq!(answer.expect("its body"), format!("{whole}"), "{protocol}");
+            let body = support::read(slow_response.await.expect("a response")).await;
+            assert_eq!(
+                body.expect("its body"),
+                format!("{is_complete}"),
+                "{protocol}"
+            );
             let given_up =
                 hits.of(ConnectionLimit::ReadTimeout) + hits.of(ConnectionLimit::MinReadRate);
-            assert_eq!(given_up, u64::from(!whole), "{protocol}");
+            assert_eq!(given_up, u64::from(!is_complete), "{protocol}");
         }
     }
 }
@@ -272,8 +289,8 @@ async fn an_address_with_flooding_sessions_is_rejected() {
     };
     let hits = LimitHits::default();
     let admission = Admission::new(limits, hits.clone());
-    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let listener = Listener::bind(here).expect("loopback has a free port");
+    let bind_address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let listener = Listener::bind(bind_address).expect("loopback has a free port");
     let address = listener.address();
     let (stop, runtime) = (Latch::new(), support::runtime());
     let options = ListenOptions {
@@ -281,15 +298,15 @@ async fn an_address_with_flooding_sessions_is_rejected() {
         drain_timeout: SECOND,
         ..ListenOptions::default()
     };
-    let ended = stop.clone();
+    let stop_latch = stop.clone();
     let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, _| {
-        let (runtime, stop) = (runtime.clone(), ended.clone());
+        let (runtime, stop) = (runtime.clone(), stop_latch.clone());
         async move {
             let spdy = &[Protocol::Spdy(Version::V31)];
             let options = ServerOptions::default();
-            let handler = Arc::new(took);
-            let served = serve_connection(io, handler, spdy, None, &options, &runtime, &stop);
-            match served.await {
+            let handler = Arc::new(report_completeness);
+            let connection = serve_connection(io, handler, spdy, None, &options, &runtime, &stop);
+            match connection.await {
                 Err(error) if error.is_abuse() => Conduct::Abusive,
                 _ => Conduct::Fair,
             }
@@ -311,9 +328,9 @@ async fn an_address_with_flooding_sessions_is_rejected() {
             .expect("a port");
         // It may be closed in the middle of this.
         let _ = io.write_all(&flood).await;
-        let mut heard = Vec::new();
-        let _ = io.read_to_end(&mut heard).await;
-        assert_eq!(heard.is_empty(), nth == 3, "connection {nth}");
+        let mut received = Vec::new();
+        let _ = io.read_to_end(&mut received).await;
+        assert_eq!(received.is_empty(), nth == 3, "connection {nth}");
     }
     assert_eq!(hits.of(ConnectionLimit::AbusesPerAddress), 1);
     stop.set();
@@ -330,18 +347,18 @@ async fn idle_listeners_hold_no_connection_slot() {
     let hits = LimitHits::default();
     let admission = Admission::new(limits, hits.clone());
     let stop = Latch::new();
-    let mut running = tokio::task::JoinSet::new();
+    let mut listeners = tokio::task::JoinSet::new();
     let mut addresses = Vec::new();
     for _ in 0..2 {
-        let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        let listener = Listener::bind(here).expect("loopback has a free port");
+        let bind_address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        let listener = Listener::bind(bind_address).expect("loopback has a free port");
         addresses.push(listener.address());
         let options = ListenOptions {
             admission: admission.clone(),
             drain_timeout: SECOND,
             ..ListenOptions::default()
         };
-        running.spawn(
+        listeners.spawn(
             listener.run(options, stop.clone(), |mut io, _, _| async move {
                 let _ = io.write_all(b"here").await; // and closes
             }),
@@ -351,12 +368,12 @@ async fn idle_listeners_hold_no_connection_slot() {
         let mut io = tokio::net::TcpStream::connect(address)
             .await
             .expect("a port");
-        let mut heard = Vec::new();
-        io.read_to_end(&mut heard).await.expect("an end");
-        assert_eq!(heard, b"here");
+        let mut received = Vec::new();
+        io.read_to_end(&mut received).await.expect("an end");
+        assert_eq!(received, b"here");
     }
     stop.set();
-    running.join_all().await;
+    listeners.join_all().await;
 }
 
 #[tokio::test]
@@ -384,13 +401,14 @@ async fn a_slow_reader_outlives_the_idle_timeout() {
         let request = support::get("/");
         let response = connection.send(request, Priority::HIGHEST).await;
         let mut body = response.expect("a response").into_body();
-        let mut got = 0;
+        let mut received_len = 0;
         while let Some(frame) = body.frame().await {
-            let frame = frame.unwrap_or_else(|error| panic!("{protocol}, after {got}: {error}"));
-            got += frame.into_data().map_or(0, |data| data.len());
+            let frame =
+                frame.unwrap_or_else(|error| panic!("{protocol}, after {received_len}: {error}"));
+            received_len += frame.into_data().map_or(0, |data| data.len());
             time.push(SECOND);
             settle().await;
         }
-        assert_eq!(got, 16 << 20, "{protocol}");
+        assert_eq!(received_len, 16 << 20, "{protocol}");
     }
 }

@@ -29,18 +29,18 @@ async fn settle() {
 }
 
 /// Why an exchange ended.
-type Ended = JoinHandle<String>;
+type ExchangeTask = JoinHandle<String>;
 
 /// Why an exchange ended, if it did.
-fn ended(exchange: &mut Ended) -> Option<String> {
-    let ended = exchange.is_finished().then(|| exchange.now_or_never());
-    ended.flatten().map(|why| why.expect("no panic"))
+fn error_of(exchange: &mut ExchangeTask) -> Option<String> {
+    let result = exchange.is_finished().then(|| exchange.now_or_never());
+    result.flatten().map(|error| error.expect("no panic"))
 }
 
-fn upload(connection: &Connection) -> Ended {
+fn upload(connection: &Connection) -> ExchangeTask {
     let request = Request::post("http://localhost/").body(Body::full(vec![b'x'; 4 << 20]));
-    let answer = connection.send(request.expect("valid"), Priority::new(3));
-    tokio::spawn(async move { answer.await.expect_err("no response arrives").to_string() })
+    let response = connection.send(request.expect("valid"), Priority::new(3));
+    tokio::spawn(async move { response.await.expect_err("no response arrives").to_string() })
 }
 
 /// A client's connection, in `time`, to a server that the test plays.
@@ -57,20 +57,20 @@ struct Server(WriteHalf<DuplexStream>);
 
 impl Server {
     async fn start(io: DuplexStream, stream_window: u32) -> Self {
-        let (mut read, write) = tokio::io::split(io);
+        let (mut read_half, write) = tokio::io::split(io);
         tokio::spawn(async move {
-            let _ = tokio::io::copy(&mut read, &mut tokio::io::sink()).await;
+            let _ = tokio::io::copy(&mut read_half, &mut tokio::io::sink()).await;
         });
         let mut server = Self(write);
         let settings = [
             &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4][..],
             &stream_window.to_be_bytes(),
         ];
-        server.say(&settings.concat()).await;
+        server.send(&settings.concat()).await;
         server
     }
 
-    async fn say(&mut self, bytes: &[u8]) {
+    async fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).await.expect("it listens");
     }
 
@@ -78,7 +78,7 @@ impl Server {
     async fn grant(&mut self, stream: u32, bytes: u32) {
         let head = [0, 0, 4, 8, 0];
         let frame = [&head[..], &stream.to_be_bytes(), &bytes.to_be_bytes()];
-        self.say(&frame.concat()).await;
+        self.send(&frame.concat()).await;
     }
 }
 
@@ -90,19 +90,19 @@ async fn an_upload_below_the_min_rate_times_out() {
         for (piece, is_enough) in [(2400, true), (2399, false)] {
             let time = Clock::default();
             let (connection, mut io) = connect(protocol, &time).await;
-            let mut answer = upload(&connection);
+            let mut upload_task = upload(&connection);
             let mut server = None;
             if protocol == Protocol::Http2 {
                 let mut peer = Server::start(io, 65_535).await;
                 peer.grant(0, 1 << 30).await;
                 (io, server) = (tokio::io::duplex(1).0, Some(peer));
             }
-            let mut why = None;
+            let mut error = None;
             settle().await; // what there is of room is used
             for _ in 0..12 {
-                why = why.or_else(|| ended(&mut answer));
+                error = error.or_else(|| error_of(&mut upload_task));
                 settle().await;
-                if why.is_some() {
+                if error.is_some() {
                     break;
                 }
                 time.push(10 * SECOND - SECOND / 1000);
@@ -110,17 +110,20 @@ async fn an_upload_below_the_min_rate_times_out() {
                 match &mut server {
                     Some(server) => server.grant(1, piece).await,
                     None => {
-                        let mut taken = vec![0; piece as usize];
+                        let mut received = vec![0; piece as usize];
                         // It may be closed by now.
-                        let _ = io.read_exact(&mut taken).await;
+                        let _ = io.read_exact(&mut received).await;
                     }
                 }
                 settle().await;
             }
-            let said = "the peer accepted 14394 bytes in 60s of waiting, expected 14400";
-            match why {
+            let expected = "the peer accepted 14394 bytes in 60s of waiting, expected 14400";
+            match error {
                 None => assert!(is_enough, "{protocol}"),
-                Some(why) => assert!(!is_enough && why.ends_with(said), "{protocol}: {why}"),
+                Some(error) => assert!(
+                    !is_enough && error.ends_with(expected),
+                    "{protocol}: {error}"
+                ),
             }
         }
     }
@@ -132,13 +135,20 @@ async fn a_stream_without_window_times_out_alone() {
     let (connection, io) = connect(Protocol::Http2, &time).await;
     let mut server = Server::start(io, 65_535).await;
     server.grant(0, 1 << 30).await;
-    let (mut taken, mut left) = (upload(&connection), upload(&connection));
+    let (mut read_upload, mut unread_upload) = (upload(&connection), upload(&connection));
     let mut given_up_after = None;
     settle().await; // what there is of windows is used
     for second in 0..=90 {
-        assert_eq!(ended(&mut taken), None, "after {second} s");
-        if let Some(why) = given_up_after.is_none().then(|| ended(&mut left)).flatten() {
-            assert!(why.ends_with("the peer accepted nothing for 60s"), "{why}");
+        assert_eq!(error_of(&mut read_upload), None, "after {second} s");
+        if let Some(error) = given_up_after
+            .is_none()
+            .then(|| error_of(&mut unread_upload))
+            .flatten()
+        {
+            assert!(
+                error.ends_with("the peer accepted nothing for 60s"),
+                "{error}"
+            );
             given_up_after = Some(second);
         }
         settle().await;
@@ -155,13 +165,13 @@ async fn streams_sharing_a_link_time_out_only_without_progress() {
     let time = Clock::default();
     let (connection, io) = connect(Protocol::Http2, &time).await;
     let mut server = Server::start(io, 1 << 30).await;
-    let mut answers: Vec<_> = (0..50).map(|_| upload(&connection)).collect();
+    let mut uploads: Vec<_> = (0..50).map(|_| upload(&connection)).collect();
     let mut ended_ones = |second: u32| {
-        let ended = answers.iter_mut().filter_map(ended);
-        let ended: Vec<String> = ended.collect();
-        let stalled = |why: &String| why.starts_with("h2: the peer accepted ");
-        assert!(ended.iter().all(stalled), "after {second} s: {ended:?}");
-        ended.len()
+        let errors = uploads.iter_mut().filter_map(error_of);
+        let errors: Vec<String> = errors.collect();
+        let stalled = |error: &String| error.starts_with("h2: the peer accepted ");
+        assert!(errors.iter().all(stalled), "after {second} s: {errors:?}");
+        errors.len()
     };
     for second in 0..200 {
         assert_eq!(ended_ones(second), 0, "after {second} s");
@@ -206,9 +216,9 @@ async fn responses_sharing_a_slow_link_do_not_time_out() {
     for _ in 0..50 {
         let request = Request::get("http://localhost/").header("priority", "i");
         let request = request.body(Body::empty()).expect("valid");
-        let answer = connection.send(request, Priority::new(3));
+        let response = connection.send(request, Priority::new(3));
         bodies.push(tokio::spawn(async move {
-            let body = answer.await.expect("a response").into_body();
+            let body = response.await.expect("a response").into_body();
             body.collect().await.map(|body| body.to_bytes().len())
         }));
     }
@@ -241,17 +251,17 @@ async fn a_partial_data_frame_is_readable_but_is_no_complete_body() {
     let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;
     let mut server = Server::start(io, 65_535).await;
     let request = Request::get("http://localhost/").body(Body::empty());
-    let answer = connection.send(request.expect("valid"), Priority::new(3));
+    let response = connection.send(request.expect("valid"), Priority::new(3));
     settle().await;
     let headers = [0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88]; // :status: 200
-    server.say(&headers).await;
+    server.send(&headers).await;
     let data = [0, 0x1f, 0x40, 0, 1, 0, 0, 0, 1]; // 8000 bytes, END_STREAM
-    server.say(&[&data[..], &[b'a'; 1400]].concat()).await;
-    let mut body = answer.await.expect("a response").into_body();
+    server.send(&[&data[..], &[b'a'; 1400]].concat()).await;
+    let mut body = response.await.expect("a response").into_body();
     for piece in [[b'a'; 1400], [b'b'; 1400]] {
         let frame = body.frame().await.expect("more").expect("no error");
         assert_eq!(frame.into_data().expect("data"), piece[..]);
-        server.say(&[b'b'; 1400]).await;
+        server.send(&[b'b'; 1400]).await;
     }
     server.0.shutdown().await.expect("it is open");
     let end = loop {
@@ -269,33 +279,33 @@ async fn a_partial_data_frame_is_readable_but_is_no_complete_body() {
 /// Each frame that was under way for an exchange that is forgotten is taken for the server's fault, and of those it has some hundreds.
 #[tokio::test]
 async fn late_frames_of_cancelled_streams_do_not_close_the_connection() {
-    const LEFT: u32 = 90;
+    const CANCELLED: u32 = 90;
     let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;
     let mut server = Server::start(io, 65_535).await;
-    let mut answers = Vec::new();
-    for id in (0..=LEFT).map(|count| 2 * count + 1) {
+    let mut responses = Vec::new();
+    for id in (0..=CANCELLED).map(|count| 2 * count + 1) {
         let request = Request::get("http://localhost/").body(Body::empty());
-        let answer = connection.send(request.expect("valid"), Priority::new(3));
+        let response = connection.send(request.expect("valid"), Priority::new(3));
         settle().await;
         let headers = [&[0, 0, 1, 1, 4][..], &id.to_be_bytes(), &[0x88]]; // :status: 200
-        server.say(&headers.concat()).await;
-        answers.push(answer.await.expect("a response"));
+        server.send(&headers.concat()).await;
+        responses.push(response.await.expect("a response"));
     }
-    let mut live = answers.remove(0).into_body();
-    drop(answers);
+    let mut live = responses.remove(0).into_body();
+    drop(responses);
     settle().await;
-    for id in (1..=LEFT).map(|count| 2 * count + 1) {
+    for id in (1..=CANCELLED).map(|count| 2 * count + 1) {
         for _ in 0..3 {
             let head = [&[0, 0x40, 0, 0, 0][..], &id.to_be_bytes()].concat(); // 16 KiB
-            server.say(&head).await;
+            server.send(&head).await;
             for _ in 0..16 {
-                server.say(&[b'x'; 1024]).await;
+                server.send(&[b'x'; 1024]).await;
                 tokio::task::yield_now().await;
             }
         }
     }
     server
-        .say(&[0, 0, 3, 0, 1, 0, 0, 0, 1, b'a', b'b', b'c'])
+        .send(&[0, 0, 3, 0, 1, 0, 0, 0, 1, b'a', b'b', b'c'])
         .await;
     let frame = live.frame().await.expect("more").expect("no error");
     assert_eq!(frame.into_data().expect("data"), "abc");

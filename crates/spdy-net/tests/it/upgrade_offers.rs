@@ -35,14 +35,14 @@ async fn a_connection_with_a_declined_upgrade_closes_cleanly() {
         let (mut io, _) = client.connect(io, "localhost").await.expect("TLS");
         for request in [offer, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
             io.write_all(request.as_bytes()).await.expect("it is read");
-            let mut answer = Vec::new();
-            while !answer.ends_with(b"no upgrade") {
-                answer.push(io.read_u8().await.expect("the response continues"));
+            let mut response = Vec::new();
+            while !response.ends_with(b"no upgrade") {
+                response.push(io.read_u8().await.expect("the response continues"));
             }
-            assert!(answer.starts_with(b"HTTP/1.1 403 "), "{offer}");
+            assert!(response.starts_with(b"HTTP/1.1 403 "), "{offer}");
         }
         stop.set();
-        let ended = io.read_to_end(&mut Vec::new()).await;
-        assert_eq!(ended.map_err(|error| error.kind()), Ok(0), "{offer}");
+        let end = io.read_to_end(&mut Vec::new()).await;
+        assert_eq!(end.map_err(|error| error.kind()), Ok(0), "{offer}");
     }
 }

@@ -94,9 +94,9 @@ impl TestServer {
         let tls = ClientTls::new(&trust, &quiet()).unwrap();
         let network = SystemNetwork;
         let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
-        let (quic, agreed, shown) = connecting.await.unwrap();
-        assert_eq!(agreed.protocol, Some(Protocol::Http3));
-        assert_eq!(shown.first(), self.chain().first());
+        let (quic, negotiated, chain) = connecting.await.unwrap();
+        assert_eq!(negotiated.protocol, Some(Protocol::Http3));
+        assert_eq!(chain.first(), self.chain().first());
         Http3Client::start(quic, &options, None, &runtime)
     }
 
@@ -173,9 +173,9 @@ pub(crate) fn announced(kind: u8, len: usize, payload: &[u8]) -> Vec<u8> {
     [&[kind][..], &long(len), payload].concat()
 }
 
-/// A header block in a HEADERS: GET https://localhost/1, and `more` fields of the block.
-pub(crate) fn headers(more: &[u8]) -> Vec<u8> {
-    let block = [b"\x00\x00\xd1\xd7\x50\x09localhost\x51\x02/1", more].concat();
+/// A header block in a HEADERS: GET https://localhost/1, and `extra` fields of the block.
+pub(crate) fn headers(extra: &[u8]) -> Vec<u8> {
+    let block = [b"\x00\x00\xd1\xd7\x50\x09localhost\x51\x02/1", extra].concat();
     announced(1, block.len(), &block)
 }
 
@@ -189,7 +189,7 @@ pub(crate) async fn outcome(connection: &quinn::Connection, bytes: &[u8]) -> Opt
     match recv.read_to_end(1 << 20).await {
         Ok(_) => None,
         Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => Some(code.into_inner()),
-        Err(_) => Some(closed(connection).await),
+        Err(_) => Some(close_code(connection).await),
     }
 }
 
@@ -208,7 +208,7 @@ pub(crate) async fn uni(
 }
 
 /// The code that the server closes the connection with.
-pub(crate) async fn closed(connection: &quinn::Connection) -> u64 {
+pub(crate) async fn close_code(connection: &quinn::Connection) -> u64 {
     match connection.closed().await {
         quinn::ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
         other => panic!("the server did not close the connection: {other}"),

@@ -45,13 +45,13 @@ pub(crate) async fn echo(request: Request<Body>) -> Response<Body> {
         .extensions
         .get::<RequestInfo>()
         .expect("every request has connection info");
-    let asked: usize = head.uri.path().trim_start_matches('/').parse().unwrap_or(0);
+    let request: usize = head.uri.path().trim_start_matches('/').parse().unwrap_or(0);
     let body = match head.method {
         http::Method::POST => match body.collect_up_to(1 << 30).await {
             Ok(bytes) => bytes,
             Err(_) => return Response::builder().status(400).body(Body::empty()).unwrap(),
         },
-        _ => pattern(asked),
+        _ => pattern(request),
     };
     Response::builder()
         .header(header::CONTENT_LENGTH, body.len())

@@ -72,8 +72,8 @@ impl TestServer {
         let (tls, runtime) = (ClientTls::new(&trust, &quiet()).unwrap(), runtime());
         let to = self.address;
         let connecting = quic::connect(network, to, "localhost", &tls, 0, &options, &runtime);
-        let (quic, agreed, _) = connecting.await.unwrap();
-        assert_eq!(agreed.protocol, Some(Protocol::Http3));
+        let (quic, negotiated, _) = connecting.await.unwrap();
+        assert_eq!(negotiated.protocol, Some(Protocol::Http3));
         Connection::start_http3(quic, 0, &options, &runtime)
     }
 }

@@ -85,11 +85,11 @@ pub(crate) fn serve_with_end(
 ) -> (BoxIo, tokio::task::JoinHandle<()>) {
     let (near, far) = tokio::io::duplex(PIPE);
     let protocols = protocols.to_vec();
-    let served = tokio::spawn(async move {
+    let server_task = tokio::spawn(async move {
         let (handler, far, tls) = (Arc::new(handler), Box::new(far), tls.as_ref());
         let _ = serve_connection(far, handler, &protocols, tls, &options, &runtime, &stop).await;
     });
-    (Box::new(near), served)
+    (Box::new(near), server_task)
 }
 
 /// A plain connection of `protocol` to `handler`.
@@ -116,12 +116,12 @@ pub(crate) async fn secure_connection(protocol: Protocol, handler: impl Handler)
         ServerOptions::default(),
         Latch::new(),
     );
-    let (io, agreed) = client
+    let (io, negotiated) = client
         .with_alpn(&[protocol])
         .connect(io, "localhost")
         .await
         .unwrap();
-    assert_eq!(agreed.protocol, Some(protocol));
+    assert_eq!(negotiated.protocol, Some(protocol));
     Connection::start(io, protocol, 0, &ClientOptions::default(), &runtime())
         .await
         .unwrap()
@@ -150,13 +150,13 @@ pub(crate) async fn echo(request: Request<Body>) -> Response<Body> {
         .extensions
         .get::<RequestInfo>()
         .expect("every request has connection info");
-    let asked: usize = head.uri.path().trim_start_matches('/').parse().unwrap_or(0);
+    let requested_len: usize = head.uri.path().trim_start_matches('/').parse().unwrap_or(0);
     let body = match head.method {
         http::Method::POST => match body.collect_up_to(1 << 30).await {
             Ok(bytes) => bytes,
             Err(_) => return Response::builder().status(400).body(Body::empty()).unwrap(),
         },
-        _ => pattern(asked),
+        _ => pattern(requested_len),
     };
     Response::builder()
         .header(header::CONTENT_LENGTH, body.len())

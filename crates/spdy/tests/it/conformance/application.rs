@@ -6,7 +6,7 @@ use http::{Request, Response};
 use spdy::Body;
 
 /// The answer to `request`.
-pub(crate) async fn answer(request: Request<Body>) -> Response<Body> {
+pub(crate) async fn respond(request: Request<Body>) -> Response<Body> {
     match request.uri().path() {
         "/hold" => {
             let _unread = request;

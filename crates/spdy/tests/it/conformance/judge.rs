@@ -3,7 +3,7 @@
 use spdy_testkit::conformance::Case;
 
 use super::outcome;
-use super::seen::Run;
+use super::run_result::Run;
 
 /// Where our outcome is right, but not the one that the vectors like best: the input, what becomes of it,
 /// and why.
@@ -58,8 +58,8 @@ const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 16] = [
     ),
 ];
 
-/// The outcome that `case` is to come to.
-pub(crate) fn wanted(case: &Case) -> &str {
+/// The expected outcome of `case`.
+pub(crate) fn expected_outcome(case: &Case) -> &str {
     let listed = NOT_THE_FIRST_CHOICE.iter().find(|(id, ..)| case.id == *id);
     listed.map_or(case.expect[0].as_str(), |(_, outcome, _)| outcome)
 }
@@ -67,14 +67,14 @@ pub(crate) fn wanted(case: &Case) -> &str {
 /// Panics unless each case ended in the first outcome of its `expect`, or in the one in the table.
 pub(crate) fn judge(runs: &[(Case, Run)]) {
     assert_eq!(runs.len(), 406);
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     for (case, run) in runs {
-        let mut right = case.expect.iter();
-        let came_to = right.find(|outcome| outcome::is(outcome, case, run));
-        if came_to.is_none_or(|outcome| outcome != wanted(case)) {
-            let (id, title, wanted) = (&case.id, &case.title, wanted(case));
-            wrong.push(format!(
-                "{id} ({title}): expected {wanted}, found {came_to:?}: {run:?}"
+        let mut outcomes = case.expect.iter();
+        let came_to = outcomes.find(|outcome| outcome::is(outcome, case, run));
+        if came_to.is_none_or(|outcome| outcome != expected_outcome(case)) {
+            let (id, title, expected) = (&case.id, &case.title, expected_outcome(case));
+            failures.push(format!(
+                "{id} ({title}): expected {expected}, found {came_to:?}: {run:?}"
             ));
         }
     }
@@ -86,9 +86,9 @@ pub(crate) fn judge(runs: &[(Case, Run)]) {
         );
     }
     assert!(
-        wrong.is_empty(),
+        failures.is_empty(),
         "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
+        failures.len(),
+        failures.join("\n")
     );
 }

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! run.rs          plays an input            crates/spdy-net/tests/it/conformance.rs does so over sockets, and has the
-//! application.rs  what the server answers   rest from here
-//! seen.rs         what came back
-//! outcome.rs      what it amounts to
-//! judge.rs        whether that is right
+//! application.rs  the server's responses    rest from here
+//! run_result.rs   the frames that came back
+//! outcome.rs      the outcomes of a run
+//! judge.rs        compares them with those expected
 //! ```
 
 use spdy_testkit::conformance;
@@ -15,16 +15,16 @@ mod application;
 mod judge;
 mod outcome;
 mod run;
-mod seen;
+mod run_result;
 
 #[test]
 fn every_input_ends_in_an_outcome_that_is_right_for_it() {
     let cases = conformance::all();
-    let played = cases.into_iter().map(|case| {
+    let runs = cases.into_iter().map(|case| {
         let run = run::run(&case);
         (case, run)
     });
-    judge::judge(&played.collect::<Vec<_>>());
+    judge::judge(&runs.collect::<Vec<_>>());
 }
 
 /// The inputs one behind the other, cut, repeated and with bits flipped: no panic, and an end.

@@ -3,7 +3,7 @@
 use spdy::{Frame, GoAwayStatus, HeaderBlock, RstStatus, StreamId, Version};
 use spdy_testkit::conformance::{Case, Receiver};
 
-use super::seen::{Run, Seen, decode, version};
+use super::run_result::{ReceivedFrame, Run, decode, version};
 
 /// True if `run` ended in `outcome`.
 pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
@@ -11,23 +11,25 @@ pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
     let look = Look { case, run };
     match words[..] {
         ["accept" | "ignore_flags"] => {
-            let sent = [&case.setup, &case.input].map(|part| part.0.as_slice());
-            look.resets().is_empty() && look.lives() && look.served_all(&sent.concat())
+            let parts = [&case.setup, &case.input].map(|part| part.0.as_slice());
+            look.resets().is_empty() && look.lives() && look.all_served(&parts.concat())
         }
-        ["ignore"] => look.resets().is_empty() && look.lives() && look.served_all(&case.setup.0),
+        ["ignore"] => look.resets().is_empty() && look.lives() && look.all_served(&case.setup.0),
         ["rst", stream, code] if !code.contains(' ') => {
             look.resets() == [(id(stream), status(code))] && look.lives()
         }
         // `rst:1:CODE then accept:3`
-        ["rst", stream, code, served] => {
+        ["rst", stream, code, other_stream] => {
             let code = code.trim_end_matches(" then accept");
-            look.resets() == [(id(stream), status(code))] && look.lives() && look.served(id(served))
+            look.resets() == [(id(stream), status(code))]
+                && look.lives()
+                && look.is_served(id(other_stream))
         }
-        ["session", name] => look.gone(name),
+        ["session", name] => look.closed_with(name),
         ["http", code, stream] => {
             look.resets().is_empty()
                 && look.lives()
-                && look.reply(id(stream)).is_some_and(|says| says == code)
+                && look.reply(id(stream)).is_some_and(|status| status == code)
         }
         ["echo", ping] => look.echoes(number(ping)),
         ["close_stream", stream] => {
@@ -47,7 +49,7 @@ pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
             look.resets().is_empty() && look.data_bytes() == number(bytes) as usize
         }
         ["accept_if_window_was_raised"] => {
-            look.resets().is_empty() && !look.says_goaway() && look.raised_windows()
+            look.resets().is_empty() && !look.has_goaway() && look.raised_windows()
         }
         _ => panic!("{}: unknown outcome {outcome}", case.id),
     }
@@ -83,19 +85,22 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn any(&self, mut wanted: impl FnMut(&Frame) -> bool) -> bool {
-        self.run.frames.iter().any(|seen| wanted(&seen.frame))
+    fn any(&self, mut is_match: impl FnMut(&Frame) -> bool) -> bool {
+        self.run
+            .frames
+            .iter()
+            .any(|received| is_match(&received.frame))
     }
 
     fn resets(&self) -> Vec<(StreamId, RstStatus)> {
-        let reset = |seen: &Seen| match &seen.frame {
+        let reset = |received: &ReceivedFrame| match &received.frame {
             Frame::RstStream(rst) => Some((rst.stream_id, rst.status)),
             _ => None,
         };
         self.run.frames.iter().filter_map(reset).collect()
     }
 
-    fn says_goaway(&self) -> bool {
+    fn has_goaway(&self) -> bool {
         self.any(|frame| matches!(frame, Frame::GoAway(_)))
     }
 
@@ -116,7 +121,7 @@ impl Look<'_> {
     }
 
     fn data_bytes(&self) -> usize {
-        let length = |seen: &Seen| match &seen.frame {
+        let length = |received: &ReceivedFrame| match &received.frame {
             Frame::Data(data) => data.payload.len(),
             _ => 0,
         };
@@ -126,7 +131,7 @@ impl Look<'_> {
     /// The status that a stream was answered with.
     fn reply(&self, stream: StreamId) -> Option<&str> {
         let reply = self.run.frames.iter().find(
-            |seen| matches!(&seen.frame, Frame::SynReply(reply) if reply.stream_id == stream),
+            |received| matches!(&received.frame, Frame::SynReply(reply) if reply.stream_id == stream),
         )?;
         let names = [":status", "status"];
         let status = names.iter().find_map(|name| reply.headers.value(name))?;
@@ -134,13 +139,13 @@ impl Look<'_> {
     }
 
     /// Whether a stream was answered with 200, to its end.
-    fn served(&self, stream: StreamId) -> bool {
-        let ended = self.any(|frame| match frame {
+    fn is_served(&self, stream: StreamId) -> bool {
+        let has_fin = self.any(|frame| match frame {
             Frame::SynReply(reply) => reply.stream_id == stream && reply.fin,
             Frame::Data(data) => data.stream_id == stream && data.fin,
             _ => false,
         });
-        ended && self.reply(stream) == Some("200")
+        has_fin && self.reply(stream) == Some("200")
     }
 
     /// True if the session went on as before: it answered the request in `then`.
@@ -148,67 +153,73 @@ impl Look<'_> {
         match self.case.receiver {
             // After the peer's GOAWAY it may have drained, and ended in order.
             _ if self.case.then.0.is_empty() || self.peer_left() => !self.failed(),
-            Receiver::Server => !self.says_goaway() && self.echoes(101) && self.served(id("101")),
-            Receiver::Client => !self.says_goaway() && self.echoes(102),
+            Receiver::Server => !self.has_goaway() && self.echoes(101) && self.is_served(id("101")),
+            Receiver::Client => !self.has_goaway() && self.echoes(102),
         }
     }
 
     fn peer_left(&self) -> bool {
         let parts = [&self.case.setup, &self.case.input].map(|part| part.0.as_slice());
-        let sent = decode(version(self.case), &parts.concat());
-        sent.iter()
-            .any(|seen| matches!(seen.frame, Frame::GoAway(_)))
+        let frames = decode(version(self.case), &parts.concat());
+        frames
+            .iter()
+            .any(|received| matches!(received.frame, Frame::GoAway(_)))
     }
 
     /// Whether it ended out of order. (GOAWAY of SPDY/2 gives no reason.)
     fn failed(&self) -> bool {
-        let bad = |frame: &Frame| match frame {
-            Frame::GoAway(goaway) => goaway.status.is_some_and(|why| why != GoAwayStatus::OK),
+        let is_failure = |frame: &Frame| match frame {
+            Frame::GoAway(goaway) => goaway
+                .status
+                .is_some_and(|status| status != GoAwayStatus::OK),
             _ => false,
         };
-        self.any(bad)
+        self.any(is_failure)
     }
 
     /// Whether every request in `bytes` that may be answered was, and a client's request too.
-    fn served_all(&self, bytes: &[u8]) -> bool {
+    fn all_served(&self, bytes: &[u8]) -> bool {
         if self.case.receiver == Receiver::Client {
             return matches!(self.run.response, Some(Ok(_)));
         }
-        let sent = decode(version(self.case), bytes);
-        let ended = |wanted: StreamId| {
-            sent.iter().any(|seen| match &seen.frame {
-                Frame::SynStream(syn) => syn.stream_id == wanted && syn.fin,
-                Frame::Data(data) => data.stream_id == wanted && data.fin,
-                Frame::Headers(headers) => headers.stream_id == wanted && headers.fin,
+        let frames = decode(version(self.case), bytes);
+        let has_fin = |stream_id: StreamId| {
+            frames.iter().any(|received| match &received.frame {
+                Frame::SynStream(syn) => syn.stream_id == stream_id && syn.fin,
+                Frame::Data(data) => data.stream_id == stream_id && data.fin,
+                Frame::Headers(headers) => headers.stream_id == stream_id && headers.fin,
                 _ => false,
             })
         };
-        let given_up = |wanted: StreamId| {
-            sent.iter()
-                .any(|seen| matches!(&seen.frame, Frame::RstStream(rst) if rst.stream_id == wanted))
+        let was_reset = |stream_id: StreamId| {
+            frames.iter()
+                .any(|received| matches!(&received.frame, Frame::RstStream(rst) if rst.stream_id == stream_id))
         };
-        sent.iter().all(|seen| match &seen.frame {
+        frames.iter().all(|received| match &received.frame {
             Frame::SynStream(syn) => {
                 let stream = syn.stream_id;
-                holds(&seen.headers) || !ended(stream) || given_up(stream) || self.served(stream)
+                holds(&received.headers)
+                    || !has_fin(stream)
+                    || was_reset(stream)
+                    || self.is_served(stream)
             }
             _ => true,
         })
     }
 
     /// Whether the session ended with this status.
-    fn gone(&self, name: &str) -> bool {
-        let wanted = match name {
+    fn closed_with(&self, name: &str) -> bool {
+        let expected = match name {
             "PROTOCOL_ERROR" => GoAwayStatus::PROTOCOL_ERROR,
             // The text names it and gives it no number.
             "FLOW_CONTROL_ERROR" => return false,
             other => panic!("unknown status {other}"),
         };
-        let told = |frame: &Frame| match frame {
-            Frame::GoAway(goaway) => goaway.status.is_none_or(|status| status == wanted),
+        let matches_status = |frame: &Frame| match frame {
+            Frame::GoAway(goaway) => goaway.status.is_none_or(|status| status == expected),
             _ => false,
         };
-        self.run.closed && self.any(told)
+        self.run.closed && self.any(matches_status)
     }
 }
 

@@ -11,7 +11,7 @@ use spdy_testkit::conformance::{Case, Receiver};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::application;
-use super::seen::{Failed, Run, decode, version};
+use super::run_result::{RequestFailure, Run, decode, version};
 
 use crate::support::virtual_world::{End, VirtualTime, World, wire};
 
@@ -27,28 +27,28 @@ const PAUSES: [Duration; 3] = [
 struct Log {
     bytes: BytesMut,
     closed: bool,
-    response: Option<Result<Bytes, Failed>>,
+    response: Option<Result<Bytes, RequestFailure>>,
     /// What the client's application holds on to: its session, and a body that it does not read.
-    held: Vec<Box<dyn Any + Send>>,
+    open_handles: Vec<Box<dyn Any + Send>>,
 }
 
 /// Runs `case` from its first byte until the last answer had its time.
 pub(crate) fn run(case: &Case) -> Run {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
-    let (ours, theirs) = wire(&world, Duration::ZERO);
+    let (peer_end, receiver_end) = wire(&world, Duration::ZERO);
     let log = Arc::<Mutex<Log>>::default();
     match case.receiver {
-        Receiver::Server => serve(theirs, version(case), &runtime),
-        Receiver::Client => ask(theirs, case, &runtime, &log),
+        Receiver::Server => serve(receiver_end, version(case), &runtime),
+        Receiver::Client => start_client(receiver_end, case, &runtime, &log),
     }
-    let (mut reader, mut writer) = tokio::io::split(ours);
-    let heard = log.clone();
+    let (mut reader, mut writer) = tokio::io::split(peer_end);
+    let reader_log = log.clone();
     runtime.spawn(Box::pin(async move {
         let mut piece = vec![0; 65_536];
         loop {
             let length = reader.read(&mut piece).await.expect("a wire does not fail");
-            let mut log = heard.lock().expect("one thread");
+            let mut log = reader_log.lock().expect("one thread");
             if length == 0 {
                 log.closed = true;
                 return;
@@ -57,7 +57,7 @@ pub(crate) fn run(case: &Case) -> Run {
         }
     }));
     let result = Arc::<Mutex<Option<Run>>>::default();
-    let (noted, clock, case_version) = (result.clone(), runtime.clone(), version(case));
+    let (result_slot, clock, case_version) = (result.clone(), runtime.clone(), version(case));
     let parts = [&case.setup, &case.input, &case.then].map(|part| part.0.clone());
     runtime.spawn(Box::pin(async move {
         for (part, pause) in parts.iter().zip(PAUSES) {
@@ -66,7 +66,7 @@ pub(crate) fn run(case: &Case) -> Run {
             clock.sleep_until(clock.now() + pause).await;
         }
         let mut log = log.lock().expect("one thread");
-        *noted.lock().expect("one thread") = Some(Run {
+        *result_slot.lock().expect("one thread") = Some(Run {
             frames: decode(case_version, &log.bytes),
             closed: log.closed,
             response: log.response.take(),
@@ -80,14 +80,14 @@ pub(crate) fn run(case: &Case) -> Run {
 /// A server with the paths that the inputs request.
 fn serve(io: End, version: Version, runtime: &SharedRuntime) {
     let builder = server::Builder::new(version);
-    let serving = builder.serve(io, runtime.clone(), application::answer);
+    let connection = builder.serve(io, runtime.clone(), application::respond);
     runtime.spawn(Box::pin(async move {
-        let _ = serving.await; // how it ended is seen on the wire
+        let _ = connection.await; // how it ended is seen on the wire
     }));
 }
 
 /// A client that has requested `/`, and takes pushes.
-fn ask(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
+fn start_client(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
     // These cases leave the body unread, and presume the initial window of a session.
     let overflows = case.id.starts_with("c_recv_overflow");
     let mut builder = client::Builder::new(version(case));
@@ -105,12 +105,18 @@ fn ask(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
     }));
     let request = Request::get("http://localhost/").body(Body::empty());
     let log = log.clone();
-    let asked = session.request(request.expect("valid"), Priority::HIGHEST);
-    log.lock().expect("one thread").held.push(Box::new(session));
+    let exchange = session.request(request.expect("valid"), Priority::HIGHEST);
+    log.lock()
+        .expect("one thread")
+        .open_handles
+        .push(Box::new(session));
     runtime.spawn(Box::pin(async move {
-        let response = match asked.await {
+        let response = match exchange.await {
             Ok(unread) if overflows => {
-                log.lock().expect("one thread").held.push(Box::new(unread));
+                log.lock()
+                    .expect("one thread")
+                    .open_handles
+                    .push(Box::new(unread));
                 return;
             }
             Ok(response) => response
@@ -123,9 +129,9 @@ fn ask(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
                 }),
             Err(error) => Err(error),
         };
-        let response = response.map_err(|error| Failed {
+        let response = response.map_err(|error| RequestFailure {
             retry_safe: error.is_retry_safe(),
-            why: error.to_string(),
+            reason: error.to_string(),
         });
         log.lock().expect("one thread").response = Some(response);
     }));

@@ -1,4 +1,4 @@
-//! What a receiver was seen to do, whichever way it was played to.
+//! The result of a run: the receiver's frames, and a client's response.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use spdy_frame::inflate::Inflater;
 use spdy_testkit::conformance::Case;
 
 /// A frame, and the headers of its block.
-pub(crate) struct Seen {
+pub(crate) struct ReceivedFrame {
     pub(crate) frame: Frame,
     pub(crate) headers: HeaderBlock,
 }
 
 /// In one line, for a list of what went wrong.
-impl fmt::Debug for Seen {
+impl fmt::Debug for ReceivedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.frame {
             Frame::SynStream(syn) => write!(f, "SYN_STREAM({}, {:?})", syn.stream_id, self.headers),
@@ -39,20 +39,20 @@ impl fmt::Debug for Seen {
 #[derive(Debug)]
 pub(crate) struct Run {
     /// What it sent.
-    pub(crate) frames: Vec<Seen>,
+    pub(crate) frames: Vec<ReceivedFrame>,
     /// It closed the connection.
     pub(crate) closed: bool,
     /// A client's answer to its request, if there was one by the end.
-    pub(crate) response: Option<Result<Bytes, Failed>>,
+    pub(crate) response: Option<Result<Bytes, RequestFailure>>,
 }
 
 /// Why a client's request failed.
 #[derive(Clone, Debug)]
-pub(crate) struct Failed {
+pub(crate) struct RequestFailure {
     /// The server never worked on it: it may be sent again.
     pub(crate) retry_safe: bool,
     #[expect(dead_code, reason = "used in the failure message")]
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
 /// The version of a case.
@@ -66,7 +66,7 @@ pub(crate) fn version(case: &Case) -> Version {
 }
 
 /// The frames in `bytes`, up to the first that is none.
-pub(crate) fn decode(version: Version, bytes: &[u8]) -> Vec<Seen> {
+pub(crate) fn decode(version: Version, bytes: &[u8]) -> Vec<ReceivedFrame> {
     let mut decoder = Decoder::new(version, Limits::default());
     let mut inflater = Inflater::new(version, BlockLimits::default());
     let mut input = BytesMut::from(bytes);
@@ -80,7 +80,7 @@ pub(crate) fn decode(version: Version, bytes: &[u8]) -> Vec<Seen> {
         };
         let Ok(inflated) = headers else { break };
         let headers = inflated.headers.unwrap_or_default();
-        frames.push(Seen { frame, headers });
+        frames.push(ReceivedFrame { frame, headers });
     }
     frames
 }
