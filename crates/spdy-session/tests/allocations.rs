@@ -41,10 +41,10 @@ impl Pair {
         }
     }
 
-    /// Carries bytes until neither side has any; `heard` gets the events of both sides, and may reply.
-    fn talk(&mut self, heard: &mut impl FnMut(&mut Session, Event)) {
+    /// Carries bytes until neither side has any; `on_event` gets the events of both sides, and may reply.
+    fn run_until_idle(&mut self, on_event: &mut impl FnMut(&mut Session, Event)) {
         loop {
-            let wrote = carry(
+            let has_written = carry(
                 self.now,
                 &mut self.client,
                 &mut self.server,
@@ -57,10 +57,10 @@ impl Pair {
             );
             for side in [&mut self.client, &mut self.server] {
                 while let Some(event) = side.poll_event() {
-                    heard(side, event);
+                    on_event(side, event);
                 }
             }
-            if !wrote {
+            if !has_written {
                 return;
             }
         }
@@ -70,9 +70,9 @@ impl Pair {
 fn carry(now: Instant, from: &mut Session, to: &mut Session, wire: &mut BytesMut) -> bool {
     wire.reserve(1 << 15);
     while from.poll_transmit(now, wire) {}
-    let wrote = !wire.is_empty();
+    let has_written = !wire.is_empty();
     to.handle_input_buffer(now, wire);
-    wrote
+    has_written
 }
 
 /// DATA is used as it comes.
@@ -83,12 +83,12 @@ fn consume(side: &mut Session, event: Event) {
 }
 
 /// A stream of the client's, open both ways.
-fn opened(pair: &mut Pair) -> StreamId {
+fn open_stream(pair: &mut Pair) -> StreamId {
     let id = pair
         .client
         .open(&HeaderBlock::new(), StreamOptions::default());
     let id = id.expect("the first of a hundred");
-    pair.talk(&mut |side, event| {
+    pair.run_until_idle(&mut |side, event| {
         if let Event::Opened { id, .. } = event {
             assert!(side.reply(id, &HeaderBlock::new(), false));
         }
@@ -99,27 +99,30 @@ fn opened(pair: &mut Pair) -> StreamId {
 #[test]
 fn data_windows_and_pings_pass_without_an_allocation() {
     let mut pair = Pair::new();
-    let id = opened(&mut pair);
+    let id = open_stream(&mut pair);
     let body = Bytes::from(vec![b'x'; 16 * 1024]);
     let round = |pair: &mut Pair| {
         pair.now += Duration::from_secs(1); // PING has a rate
         assert!(pair.server.send_data(id, body.clone(), false));
         assert!(pair.client.send_data(id, body.slice(..100), false));
         pair.client.ping(pair.now);
-        pair.talk(&mut consume);
+        pair.run_until_idle(&mut consume);
     };
     for _ in 0..8 {
         round(&mut pair); // queues grow to what they need
     }
-    let before = [pair.client.stats(), pair.server.stats()];
+    let stats_before = [pair.client.stats(), pair.server.stats()];
     let cost = allocation_counter::measure(|| (0..100).for_each(|_| round(&mut pair)));
-    let after = [pair.client.stats(), pair.server.stats()];
-    let came = |kind| -> u64 {
+    let stats_after = [pair.client.stats(), pair.server.stats()];
+    let frames_received = |kind| -> u64 {
         let of = |side: &Stats| side.frames_received.of(kind);
-        after.iter().map(of).sum::<u64>() - before.iter().map(of).sum::<u64>()
+        stats_after.iter().map(of).sum::<u64>() - stats_before.iter().map(of).sum::<u64>()
     };
-    assert_eq!((came(Kind::Data), came(Kind::Ping)), (200, 200));
-    assert!(came(Kind::WindowUpdate) > 20);
+    assert_eq!(
+        (frames_received(Kind::Data), frames_received(Kind::Ping)),
+        (200, 200)
+    );
+    assert!(frames_received(Kind::WindowUpdate) > 20);
     assert_eq!(cost.count_total, 0, "allocations in 100 rounds");
 }
 
@@ -127,25 +130,28 @@ fn data_windows_and_pings_pass_without_an_allocation() {
 #[test]
 fn an_exchange_allocates_its_header_blocks_alone() {
     let mut pair = Pair::new();
-    let asked = HeaderBlock::from_iter([(":method", "GET"), (":path", "/"), (":host", "h")]);
-    let answered = HeaderBlock::from_iter([(":status", "200 OK"), ("content-length", "5")]);
+    let request_headers =
+        HeaderBlock::from_iter([(":method", "GET"), (":path", "/"), (":host", "h")]);
+    let response_headers = HeaderBlock::from_iter([(":status", "200 OK"), ("content-length", "5")]);
     let body = Bytes::from_static(b"hello");
     let fin = StreamOptions {
         fin: true,
         ..StreamOptions::default()
     };
-    let mut ended = 0;
+    let mut fin_count = 0;
     let mut round = |pair: &mut Pair| {
         for _ in 0..10 {
-            pair.client.open(&asked, fin).expect("few are open");
+            pair.client
+                .open(&request_headers, fin)
+                .expect("few are open");
         }
-        pair.talk(&mut |side, event| match event {
+        pair.run_until_idle(&mut |side, event| match event {
             Event::Opened { id, .. } => {
-                assert!(side.reply(id, &answered, false));
+                assert!(side.reply(id, &response_headers, false));
                 assert!(side.send_data(id, body.clone(), true));
             }
             Event::Data { id, data, fin } => {
-                ended += u32::from(fin);
+                fin_count += u32::from(fin);
                 side.consume(id, data.len());
             }
             _ => {}
@@ -154,7 +160,7 @@ fn an_exchange_allocates_its_header_blocks_alone() {
     // The encoder's window fills, and its text has grown to what it needs.
     (0..100).for_each(|_| round(&mut pair));
     let cost = allocation_counter::measure(|| (0..10).for_each(|_| round(&mut pair)));
-    assert_eq!(ended, 1100);
+    assert_eq!(fin_count, 1100);
     assert_eq!(cost.count_total, 2 * 100, "allocations in 100 exchanges");
     assert_eq!(
         cost.count_current, 0,

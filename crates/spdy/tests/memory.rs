@@ -29,8 +29,8 @@ const PIECE: usize = 16 * 1024;
 fn bound(config: &Config) -> usize {
     let streams = config.max_concurrent_streams as usize;
     let heads = config.header_bytes_per_stream;
-    let answer = config.send_buffer_bytes + PIECE;
-    let stream = heads + answer + 8 * 1024;
+    let response_bytes = config.send_buffer_bytes + PIECE;
+    let stream = heads + response_bytes + 8 * 1024;
     let unread = match config.version {
         Version::V31 => config.session_window_size() as usize,
         Version::V3 => streams * config.initial_window_bytes as usize,
@@ -99,7 +99,7 @@ fn greedy(config: &Config) -> Bytes {
     let blocks = config.headers_per_stream as usize + 1;
     let value = vec![b'v'; config.header_bytes_per_stream / blocks - 256];
     head.push("greedy", &value);
-    let more: HeaderBlock = [("greedy", &value[..])].into_iter().collect();
+    let headers: HeaderBlock = [("greedy", &value[..])].into_iter().collect();
     let streams = config.max_concurrent_streams;
     for nth in 0..streams {
         let stream_id = StreamId::new(2 * nth + 1);
@@ -116,7 +116,7 @@ fn greedy(config: &Config) -> Bytes {
             let headers = Headers {
                 stream_id,
                 fin: false,
-                block: block(&more),
+                block: block(&headers),
             };
             Frame::Headers(headers).encode(version, &mut wire);
         }
@@ -151,7 +151,7 @@ fn a_peer_that_fills_everything_stays_within_the_bound_and_comes_near_it() {
         let mut builder = server::Builder::new(version).metrics(&metrics);
         let config = builder.config_mut().clone();
         let wire = greedy(&config);
-        let used = allocation_counter::measure(|| {
+        let allocations = allocation_counter::measure(|| {
             let service = |request: Request<Body>| async move {
                 // It holds the question and answers without end.
                 let question = request.into_body();
@@ -161,9 +161,9 @@ fn a_peer_that_fills_everything_stays_within_the_bound_and_comes_near_it() {
                 Response::new(Body::from_stream(pieces))
             };
             let io = TakesNothing(wire);
-            let serving = builder.serve(io, runtime.clone(), service);
+            let server = builder.serve(io, runtime.clone(), service);
             runtime.spawn(Box::pin(async move {
-                let _ = serving.await;
+                let _ = server.await;
             }));
             world.run();
         });
@@ -176,19 +176,19 @@ fn a_peer_that_fills_everything_stays_within_the_bound_and_comes_near_it() {
             "{version}"
         );
         let bound = bound(&config) as u64;
-        let most = used.bytes_max;
+        let peak = allocations.bytes_max;
         assert!(
-            most <= bound,
-            "{version}: {most} bytes held, expected at most {bound}"
+            peak <= bound,
+            "{version}: {peak} bytes held, expected at most {bound}"
         );
         assert!(
-            most * 4 > bound * 3,
-            "{version}: {most} bytes held, which does not test the bound of {bound}"
+            peak * 4 > bound * 3,
+            "{version}: {peak} bytes held, which does not test the bound of {bound}"
         );
         assert!(
-            used.bytes_current < 100_000,
+            allocations.bytes_current < 100_000,
             "{version}: {} bytes are still held",
-            used.bytes_current
+            allocations.bytes_current
         );
     }
 }

@@ -81,33 +81,33 @@ fn piece(seed: u64, at: u64, length: u64) -> Bytes {
 fn first_wrong(seed: u64, at: u64, data: &[u8]) -> Option<u64> {
     (at..)
         .zip(data)
-        .find(|(at, got)| **got != byte(seed, *at))
+        .find(|(at, actual)| **actual != byte(seed, *at))
         .map(|(at, _)| at)
 }
 
 /// A body in pieces that come late, and break off at the given place.
 fn body(
     runtime: &SharedRuntime,
-    mut chance: TestRandom,
+    mut random: TestRandom,
     seed: u64,
     length: u64,
     breaks: bool,
 ) -> Body {
-    if !breaks && chance.one_in(2) {
+    if !breaks && random.one_in(2) {
         return Body::full(piece(seed, 0, length));
     }
     let ends = if breaks {
-        chance.below(length + 1)
+        random.below(length + 1)
     } else {
         length
     };
     let runtime = runtime.clone();
     Body::from_stream(futures_util::stream::unfold(0, move |at| {
-        let next = (1 + chance.below(20_000)).min(ends.saturating_sub(at));
-        let late = chance.one_in(8);
+        let next = (1 + random.below(20_000)).min(ends.saturating_sub(at));
+        let is_late = random.one_in(8);
         let runtime = runtime.clone();
         async move {
-            if late {
+            if is_late {
                 pause(&runtime, 3).await;
             }
             match at {
@@ -129,26 +129,26 @@ async fn pause(runtime: &SharedRuntime, millis: u64) {
 struct Rough<T> {
     io: T,
     runtime: SharedRuntime,
-    chance: TestRandom,
+    random: TestRandom,
     /// Bytes until it is cut, both ways together.
-    left: u64,
+    bytes_until_cut: u64,
     /// Set when it was, for both ends.
     cut: Arc<AtomicBool>,
-    late: Option<BoxFuture<()>>,
+    delay: Option<BoxFuture<()>>,
 }
 
 impl<T> Rough<T> {
     fn poll_rough(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.left == 0 {
+        if self.bytes_until_cut == 0 {
             self.cut.store(true, Ordering::Relaxed);
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }
-        if let Some(late) = &mut self.late {
-            ready!(late.as_mut().poll(cx));
-            self.late = None;
-        } else if self.chance.one_in(200) {
-            let until = self.runtime.now() + Duration::from_millis(self.chance.below(20));
-            self.late = Some(self.runtime.sleep_until(until));
+        if let Some(delay) = &mut self.delay {
+            ready!(delay.as_mut().poll(cx));
+            self.delay = None;
+        } else if self.random.one_in(200) {
+            let until = self.runtime.now() + Duration::from_millis(self.random.below(20));
+            self.delay = Some(self.runtime.sleep_until(until));
             return self.poll_rough(cx);
         }
         Poll::Ready(Ok(()))
@@ -162,14 +162,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Rough<T> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(self.poll_rough(cx))?;
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let mut part = into.take(most);
+        let limit = usize::try_from(self.bytes_until_cut).unwrap_or(usize::MAX);
+        let mut part = into.take(limit);
         ready!(Pin::new(&mut self.io).poll_read(cx, &mut part))?;
-        let came = part.filled().len();
+        let len = part.filled().len();
         // `part` was the unfilled rest of `into`, initialised as far as it is filled
         let data = part.filled().to_vec();
         into.put_slice(&data);
-        self.left -= came as u64;
+        self.bytes_until_cut -= len as u64;
         Poll::Ready(Ok(()))
     }
 }
@@ -181,12 +181,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Rough<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_rough(cx))?;
-        let most = usize::try_from(self.left)
+        let limit = usize::try_from(self.bytes_until_cut)
             .unwrap_or(usize::MAX)
             .min(bytes.len());
-        let written = ready!(Pin::new(&mut self.io).poll_write(cx, &bytes[..most]))?;
-        self.left -= written as u64;
-        Poll::Ready(Ok(written))
+        let len = ready!(Pin::new(&mut self.io).poll_write(cx, &bytes[..limit]))?;
+        self.bytes_until_cut -= len as u64;
+        Poll::Ready(Ok(len))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -201,15 +201,15 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Rough<T> {
 /// What became of the requests.
 #[derive(Default)]
 struct Tally {
-    begun: AtomicU64,
-    whole: AtomicU64,
-    left: AtomicU64,
+    started: AtomicU64,
+    completed: AtomicU64,
+    cancelled: AtomicU64,
     broken: AtomicU64,
     cut: AtomicU64,
     closing: AtomicU64,
     sessions: AtomicU64,
     /// Bytes that were looked at and right.
-    right: AtomicU64,
+    correct_bytes: AtomicU64,
     /// What nothing explains.
     faults: Mutex<Vec<String>>,
 }
@@ -233,14 +233,14 @@ impl fmt::Display for Tally {
         write!(
             f,
             "{} requests on {} sessions: {} complete, {} cancelled by the client, {} broken off, {} cut, {} not started; {} bytes correct",
-            of(&self.begun),
+            of(&self.started),
             of(&self.sessions),
-            of(&self.whole),
-            of(&self.left),
+            of(&self.completed),
+            of(&self.cancelled),
             of(&self.broken),
             of(&self.cut),
             of(&self.closing),
-            of(&self.right),
+            of(&self.correct_bytes),
         )
     }
 }
@@ -256,31 +256,31 @@ struct Plan {
     /// The server does not read the upload.
     ignores: bool,
     /// The answer begins before the upload has ended.
-    at_once: bool,
+    responds_early: bool,
     /// The byte of the answer at which the client leaves.
     leaves: Option<u64>,
 }
 
 impl Plan {
-    fn new(chance: &mut TestRandom) -> Self {
-        let down = chance.length();
+    fn new(random: &mut TestRandom) -> Self {
+        let down = random.length();
         Self {
-            seed: chance.below(1 << 20),
-            up: if chance.one_in(2) { 0 } else { chance.length() },
+            seed: random.below(1 << 20),
+            up: if random.one_in(2) { 0 } else { random.length() },
             down,
-            client_breaks: chance.one_in(25),
-            server_breaks: chance.one_in(25),
-            ignores: chance.one_in(10),
-            at_once: chance.one_in(2),
-            leaves: chance.one_in(8).then(|| chance.below(down + 1)),
+            client_breaks: random.one_in(25),
+            server_breaks: random.one_in(25),
+            ignores: random.one_in(10),
+            responds_early: random.one_in(2),
+            leaves: random.one_in(8).then(|| random.below(down + 1)),
         }
     }
 
     fn url(&self) -> String {
-        let bits = [self.server_breaks, self.ignores, self.at_once].map(u8::from);
-        let [breaks, ignores, at_once] = bits;
+        let bits = [self.server_breaks, self.ignores, self.responds_early].map(u8::from);
+        let [breaks, ignores, responds_early] = bits;
         let (seed, up, down) = (self.seed, self.up, self.down);
-        format!("http://a.example/{seed}/{up}/{down}/{breaks}/{ignores}/{at_once}")
+        format!("http://a.example/{seed}/{up}/{down}/{breaks}/{ignores}/{responds_early}")
     }
 
     fn read(path: &str) -> Option<Self> {
@@ -289,7 +289,7 @@ impl Plan {
             .skip(1)
             .map(|part| part.parse().ok())
             .collect::<Option<_>>()?;
-        let [seed, up, down, breaks, ignores, at_once] = parts[..] else {
+        let [seed, up, down, breaks, ignores, responds_early] = parts[..] else {
             return None;
         };
         Some(Self {
@@ -299,7 +299,7 @@ impl Plan {
             client_breaks: false,
             server_breaks: breaks == 1,
             ignores: ignores == 1,
-            at_once: at_once == 1,
+            responds_early: responds_early == 1,
             leaves: None,
         })
     }
@@ -316,7 +316,7 @@ async fn read(
     seed: u64,
     leaves: Option<u64>,
     runtime: &SharedRuntime,
-    chance: &mut TestRandom,
+    random: &mut TestRandom,
     tally: &Tally,
 ) -> Result<(u64, bool), Option<Error>> {
     let mut at = 0;
@@ -324,87 +324,89 @@ async fn read(
         if leaves.is_some_and(|leaves| at >= leaves) {
             return Ok((at, false));
         }
-        if chance.one_in(40) {
-            pause(runtime, chance.below(30)).await; // a reader that stands still
+        if random.one_in(40) {
+            pause(runtime, random.below(30)).await; // a reader that stands still
         }
         match body.frame().await {
             None => return Ok((at, true)),
             Some(Err(error)) => return Err(error.downcast::<Error>().ok().map(|error| *error)),
             Some(Ok(frame)) => {
                 let data = frame.into_data().unwrap_or_default();
-                if let Some(wrong) = first_wrong(seed, at, &data) {
-                    tally.fault(format!("byte {wrong} of a body is wrong"));
+                if let Some(position) = first_wrong(seed, at, &data) {
+                    tally.fault(format!("byte {position} of a body is wrong"));
                 }
                 at += data.len() as u64;
-                tally.right.fetch_add(data.len() as u64, Ordering::Relaxed);
+                tally
+                    .correct_bytes
+                    .fetch_add(data.len() as u64, Ordering::Relaxed);
             }
         }
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request<Body>,
     runtime: SharedRuntime,
-    mut chance: TestRandom,
+    mut random: TestRandom,
     tally: Arc<Tally>,
 ) -> Response<Body> {
     let Some(plan) = Plan::read(request.uri().path()) else {
         tally.fault(format!("no plan: {}", request.uri()));
         return Response::new(Body::empty());
     };
-    let answer = body(
+    let response_body = body(
         &runtime,
-        chance.fork(),
+        random.fork(),
         plan.answer_seed(),
         plan.down,
         plan.server_breaks,
     );
     let upload = request.into_body();
     if plan.ignores {
-        return Response::new(answer);
+        return Response::new(response_body);
     }
-    let (reading, mut of_reading) = (runtime.clone(), chance.fork());
+    let (reading, mut of_reading) = (runtime.clone(), random.fork());
     let check = async move {
-        let read = read(upload, plan.seed, None, &reading, &mut of_reading, &tally).await;
+        let result = read(upload, plan.seed, None, &reading, &mut of_reading, &tally).await;
         // One that ends by FIN is whole; one that breaks is the client's affair.
-        if let Ok((length, _)) = read
+        if let Ok((length, _)) = result
             && length != plan.up
         {
             tally.fault(format!("unexpected upload of {length} bytes: {plan:?}"));
         }
     };
-    match plan.at_once {
+    match plan.responds_early {
         true => runtime.spawn(Box::pin(check)),
         false => check.await,
     }
-    Response::new(answer)
+    Response::new(response_body)
 }
 
 /// One exchange, of which every outcome must have its reason.
-async fn ask(
+async fn run_request(
     session: &client::Session,
     runtime: &SharedRuntime,
-    mut chance: TestRandom,
+    mut random: TestRandom,
     cut: &AtomicBool,
     tally: &Tally,
 ) {
-    let plan = Plan::new(&mut chance);
+    let plan = Plan::new(&mut random);
     let upload = match plan.up {
         0 if !plan.client_breaks => Body::empty(),
-        up => body(runtime, chance.fork(), plan.seed, up, plan.client_breaks),
+        up => body(runtime, random.fork(), plan.seed, up, plan.client_breaks),
     };
     let request = Request::post(plan.url()).body(upload).expect("valid");
-    let priority = Priority::new(chance.below(8) as u8);
-    let came = match session.request(request, priority).await {
+    let priority = Priority::new(random.below(8) as u8);
+    let result = match session.request(request, priority).await {
         Err(error) => Err(Some(error)),
         Ok(response) => {
             let (body, seed) = (response.into_body(), plan.answer_seed());
-            read(body, seed, plan.leaves, runtime, &mut chance, tally).await
+            read(body, seed, plan.leaves, runtime, &mut random, tally).await
         }
     };
-    let counter = match came {
-        Ok((length, true)) if length == plan.down && !plan.server_breaks => &tally.whole,
-        Ok((_, false)) => &tally.left,
+    let counter = match result {
+        Ok((length, true)) if length == plan.down && !plan.server_breaks => &tally.completed,
+        Ok((_, false)) => &tally.cancelled,
         Err(_) if cut.load(Ordering::Relaxed) => &tally.cut,
         Err(Some(Error::Closing)) => &tally.closing,
         Err(Some(error))
@@ -413,8 +415,8 @@ async fn ask(
             &tally.broken
         }
         Err(Some(Error::Body(_))) if plan.client_breaks => &tally.broken,
-        came => {
-            return tally.fault(format!("{plan:?} ended with {came:?}"));
+        result => {
+            return tally.fault(format!("{plan:?} ended with {result:?}"));
         }
     };
     Tally::count(counter);
@@ -465,65 +467,68 @@ struct Run<D> {
 
 impl<D: Dial> Run<D> {
     /// One session after the other, until all requests are made.
-    async fn worker(self: Arc<Self>, mut chance: TestRandom) {
-        while self.tally.begun.load(Ordering::Relaxed) < self.requests {
-            let version = Version::ALL[chance.below(3) as usize];
-            self.session(version, chance.fork()).await;
+    async fn worker(self: Arc<Self>, mut random: TestRandom) {
+        while self.tally.started.load(Ordering::Relaxed) < self.requests {
+            let version = Version::ALL[random.below(3) as usize];
+            self.session(version, random.fork()).await;
         }
     }
 
-    fn rough<T>(&self, io: T, chance: &mut TestRandom, cut: &Arc<AtomicBool>) -> Rough<T> {
-        let left = match chance.one_in(8) {
-            true => chance.below(2_000_000),
+    fn rough<T>(&self, io: T, random: &mut TestRandom, cut: &Arc<AtomicBool>) -> Rough<T> {
+        let bytes_until_cut = match random.one_in(8) {
+            true => random.below(2_000_000),
             false => u64::MAX,
         };
         Rough {
             io,
             runtime: self.runtime.clone(),
-            chance: chance.fork(),
-            left,
+            random: random.fork(),
+            bytes_until_cut,
             cut: cut.clone(),
-            late: None,
+            delay: None,
         }
     }
 
-    async fn session(&self, version: Version, mut chance: TestRandom) {
+    async fn session(&self, version: Version, mut random: TestRandom) {
         let (runtime, tally) = (&self.runtime, &self.tally);
         Tally::count(&tally.sessions);
         let (near, far) = self.dial.dial().await;
         let cut = Arc::<AtomicBool>::default();
-        let far = self.rough(far, &mut chance, &cut);
-        let near = self.rough(near, &mut chance, &cut);
+        let far = self.rough(far, &mut random, &cut);
+        let near = self.rough(near, &mut random, &cut);
         let service = {
-            let (runtime, tally, mut chance) = (runtime.clone(), tally.clone(), chance.fork());
-            move |request| answer(request, runtime.clone(), chance.fork(), tally.clone())
+            let (runtime, tally, mut random) = (runtime.clone(), tally.clone(), random.fork());
+            move |request| respond(request, runtime.clone(), random.fork(), tally.clone())
         };
         let builder = server::Builder::new(version).metrics(&self.metrics);
-        let serving = builder.serve(far, runtime.clone(), service);
-        runtime.spawn(Box::pin(serving.map(drop)));
+        let server = builder.serve(far, runtime.clone(), service);
+        runtime.spawn(Box::pin(server.map(drop)));
         let builder = client::Builder::new(version)
             .metrics(&self.metrics)
             .initial_window_bytes(65_536)
             .session_window_bytes(262_144);
         let (session, connection) = builder.handshake(near, runtime.clone());
         connection.spawn();
-        let mut asking = FuturesUnordered::new();
-        let (mut more, at_once) = (20 + chance.below(400), 1 + chance.below(20));
+        let mut exchanges = FuturesUnordered::new();
+        let (mut remaining, max_concurrent) = (20 + random.below(400), 1 + random.below(20));
         loop {
-            while more > 0 && (asking.len() as u64) < at_once && !session.is_closing() {
-                if Tally::count(&tally.begun) > self.requests {
-                    tally.begun.fetch_sub(1, Ordering::Relaxed);
-                    more = 0;
+            while remaining > 0
+                && (exchanges.len() as u64) < max_concurrent
+                && !session.is_closing()
+            {
+                if Tally::count(&tally.started) > self.requests {
+                    tally.started.fetch_sub(1, Ordering::Relaxed);
+                    remaining = 0;
                     break;
                 }
-                more -= 1;
-                asking.push(ask(&session, runtime, chance.fork(), &cut, tally));
+                remaining -= 1;
+                exchanges.push(run_request(&session, runtime, random.fork(), &cut, tally));
             }
-            if asking.next().await.is_none() {
+            if exchanges.next().await.is_none() {
                 break;
             }
         }
-        drop(asking);
+        drop(exchanges);
         // It ends with its last stream, so that one that is left over would hold it for ever.
         session.shutdown();
         session.closed().await;
@@ -544,16 +549,16 @@ impl<D: Dial> Run<D> {
             .faults
             .lock()
             .expect("no code panics while holding this lock");
-        let some: Vec<_> = faults.iter().take(5).collect();
+        let examples: Vec<_> = faults.iter().take(5).collect();
         assert!(
             faults.is_empty(),
-            "seed {seed}: {} faults, such as {some:#?}",
+            "seed {seed}: {} faults, such as {examples:#?}",
             faults.len()
         );
-        let begun = self.tally.begun.load(Ordering::Relaxed);
-        assert_eq!(begun, self.requests, "seed {seed}");
-        let whole = self.tally.whole.load(Ordering::Relaxed);
-        assert!(whole * 2 > begun, "seed {seed}: {}", self.tally);
+        let started = self.tally.started.load(Ordering::Relaxed);
+        assert_eq!(started, self.requests, "seed {seed}");
+        let completed = self.tally.completed.load(Ordering::Relaxed);
+        assert!(completed * 2 > started, "seed {seed}: {}", self.tally);
         let limits = self.metrics.snapshot().server.stats.limits;
         assert!(limits.is_empty(), "seed {seed}: {limits}");
         assert!(self.is_over(), "seed {seed}: {:?}", self.metrics.snapshot());
@@ -584,10 +589,10 @@ async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
         requests,
     });
     let tasks = tokio::runtime::Handle::current().metrics();
-    let before = tasks.num_alive_tasks();
-    let mut chance = TestRandom(seed);
+    let tasks_before = tasks.num_alive_tasks();
+    let mut random = TestRandom(seed);
     let workers: Vec<_> = (0..8)
-        .map(|_| tokio::spawn(run.clone().worker(chance.fork())))
+        .map(|_| tokio::spawn(run.clone().worker(random.fork())))
         .collect();
     // A stream that is left over holds its session, and with it a worker.
     let all = futures_util::future::join_all(workers);
@@ -598,14 +603,14 @@ async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
     }
     // Connections that were closed are read for a second more.
     for _ in 0..1000 {
-        if tasks.num_alive_tasks() == before && run.is_over() {
+        if tasks.num_alive_tasks() == tasks_before && run.is_over() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(
         tasks.num_alive_tasks(),
-        before,
+        tasks_before,
         "seed {seed}: tasks are still running"
     );
     run.judge(seed);
@@ -626,13 +631,13 @@ async fn a_hundred_thousand_requests() {
     let requests = number("SOAK_REQUESTS").unwrap_or(100_000);
     // The first run fills what allocators keep; the second must not hold more.
     soak_sockets(requests / 10, seed).await;
-    let before = resident_kib();
-    let began = std::time::Instant::now();
+    let memory_before = resident_kib();
+    let start = std::time::Instant::now();
     let run = soak_sockets(requests, seed).await;
     println!("seed {seed}: {}", run.tally);
     println!(
-        "{:.1} s; resident before {before:?} KiB, after {:?} KiB",
-        began.elapsed().as_secs_f64(),
+        "{:.1} s; resident before {memory_before:?} KiB, after {:?} KiB",
+        start.elapsed().as_secs_f64(),
         resident_kib()
     );
 }
@@ -648,10 +653,10 @@ fn soak_in_virtual_time_loses_no_byte_and_no_stream() {
             tally: Arc::default(),
             requests: 600,
         });
-        let mut chance = TestRandom(seed);
+        let mut random = TestRandom(seed);
         for _ in 0..4 {
             run.runtime
-                .spawn(Box::pin(run.clone().worker(chance.fork())));
+                .spawn(Box::pin(run.clone().worker(random.fork())));
         }
         world.run();
         run.judge(seed);

@@ -41,13 +41,13 @@ impl Visit for SpanRecord {
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLog {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         let span = context.span(id).expect("a new span");
-        let mut noted = SpanRecord {
+        let mut record = SpanRecord {
             name: span.name(),
             within: span.scope().skip(1).map(|span| span.name()).collect(),
             ..SpanRecord::default()
         };
-        attributes.record(&mut noted);
-        span.extensions_mut().insert(noted);
+        attributes.record(&mut record);
+        span.extensions_mut().insert(record);
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -66,55 +66,55 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLog {
             let around = around
                 .iter()
                 .flat_map(tracing_subscriber::registry::SpanRef::scope);
-            let mut noted = SpanRecord {
+            let mut record = SpanRecord {
                 name: "event",
                 within: around.map(|span| span.name()).collect(),
                 ..SpanRecord::default()
             };
-            event.record(&mut noted);
-            self.0.lock().expect("no panic").push(noted);
+            event.record(&mut record);
+            self.0.lock().expect("no panic").push(record);
         }
     }
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let span = context.span(&id).expect("a span");
-        let noted = span.extensions_mut().remove::<SpanRecord>();
-        let noted = noted.expect("recorded when the span was new");
-        self.0.lock().expect("no panic").push(noted);
+        let record = span.extensions_mut().remove::<SpanRecord>();
+        let record = record.expect("recorded when the span was new");
+        self.0.lock().expect("no panic").push(record);
     }
 }
 
 impl SpanLog {
     /// Notes all that this thread does while the guard lives.
     fn take() -> (Self, DefaultGuard) {
-        let notes = Self::default();
-        let subscriber = tracing_subscriber::registry().with(notes.clone());
-        (notes, tracing::subscriber::set_default(subscriber))
+        let log = Self::default();
+        let subscriber = tracing_subscriber::registry().with(log.clone());
+        (log, tracing::subscriber::set_default(subscriber))
     }
 
     /// The one span called `name` of `role`.
-    fn one(&self, name: &str, role: &str) -> SpanRecord {
+    fn only_span(&self, name: &str, role: &str) -> SpanRecord {
         let all = self.0.lock().expect("no panic");
-        let fits = |noted: &&SpanRecord| noted.name == name && noted.fields["role"] == role;
-        let found: Vec<_> = all.iter().filter(fits).cloned().collect();
-        assert_eq!(found.len(), 1, "{name} of a {role} in {all:#?}");
-        found[0].clone()
+        let fits = |record: &&SpanRecord| record.name == name && record.fields["role"] == role;
+        let matching: Vec<_> = all.iter().filter(fits).cloned().collect();
+        assert_eq!(matching.len(), 1, "{name} of a {role} in {all:#?}");
+        matching[0].clone()
     }
 }
 
 #[track_caller]
-fn assert_fields(noted: &SpanRecord, want: &[(&str, &str)]) {
-    for (name, value) in want {
-        let got = noted.fields.get(name).map(String::as_str);
-        assert_eq!(got, Some(*value), "{name} of {noted:#?}");
+fn assert_fields(record: &SpanRecord, expected: &[(&str, &str)]) {
+    for (name, value) in expected {
+        let actual = record.fields.get(name).map(String::as_str);
+        assert_eq!(actual, Some(*value), "{name} of {record:#?}");
     }
 }
 
 #[tokio::test]
 async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
-    let (notes, _guard) = SpanLog::take();
+    let (log, _guard) = SpanLog::take();
     let (near, far) = tokio::io::duplex(64 * 1024);
-    let serving = tokio::spawn(server::serve(far, |request: Request<Body>| async move {
+    let server_task = tokio::spawn(server::serve(far, |request: Request<Body>| async move {
         let body = request.into_body().collect_up_to(1000).await;
         tracing::info!(target: "spans", "answering");
         Response::new(Body::full(vec![0; body.expect("a body").len() * 2]))
@@ -129,36 +129,42 @@ async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
     assert_eq!(body.collect_up_to(1000).await.expect("a body").len(), 600);
     drop(page);
     drop(session);
-    serving.await.expect("no panic").expect("an orderly end");
+    server_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
     tokio::task::yield_now().await;
 
-    let asked = notes.one("spdy.stream", "client");
-    assert_eq!(asked.within, ["page"]);
+    let client_span = log.only_span("spdy.stream", "client");
+    assert_eq!(client_span.within, ["page"]);
     let about = [
         ("stream", "1"),
         ("method", "POST"),
         ("path", "/path"),
         ("status", "200"),
     ];
-    assert_fields(&asked, &about);
-    assert_fields(&asked, &[("sent_bytes", "300"), ("received_bytes", "600")]);
-    let answered = notes.one("spdy.stream", "server");
-    assert_eq!(answered.within, ["spdy.session"]);
-    assert_fields(&answered, &about);
+    assert_fields(&client_span, &about);
     assert_fields(
-        &answered,
+        &client_span,
+        &[("sent_bytes", "300"), ("received_bytes", "600")],
+    );
+    let server_span = log.only_span("spdy.stream", "server");
+    assert_eq!(server_span.within, ["spdy.session"]);
+    assert_fields(&server_span, &about);
+    assert_fields(
+        &server_span,
         &[("sent_bytes", "600"), ("received_bytes", "300")],
     );
-    for span in [&asked, &answered] {
+    for span in [&client_span, &server_span] {
         assert!(span.fields.contains_key("duration_us"), "{span:#?}");
         assert!(!span.fields.contains_key("error"), "{span:#?}");
     }
     for role in ["client", "server"] {
-        let session = notes.one("spdy.session", role);
+        let session = log.only_span("spdy.session", role);
         assert_fields(&session, &[("version", "3.1"), ("streams", "1")]);
     }
-    let all = notes.0.lock().expect("no panic");
-    let event = all.iter().find(|noted| noted.name == "event");
+    let all = log.0.lock().expect("no panic");
+    let event = all.iter().find(|record| record.name == "event");
     let within = &event.expect("the service logged an event").within;
     assert_eq!(within[..], ["spdy.stream", "spdy.session"]);
     assert!(
@@ -169,7 +175,7 @@ async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
 
 #[tokio::test]
 async fn a_stream_without_http_is_followed_to_its_reset() {
-    let (notes, _guard) = SpanLog::take();
+    let (log, _guard) = SpanLog::take();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (mut accept, connection) = server::handshake(far);
     connection.spawn();
@@ -182,18 +188,21 @@ async fn a_stream_without_http_is_followed_to_its_reset() {
         .expect("a stream");
     stream.write_all(b"hello").await.expect("room");
     let incoming = accept.next().await.expect("a stream");
-    let mut taken = incoming.accept_raw(&HeaderBlock::new()).expect("a stream");
+    let mut accepted_stream = incoming.accept_raw(&HeaderBlock::new()).expect("a stream");
     let mut hello = [0; 5];
-    taken.read_exact(&mut hello).await.expect("hello");
-    taken.reset(spdy::RstStatus::INTERNAL_ERROR);
+    accepted_stream.read_exact(&mut hello).await.expect("hello");
+    accepted_stream.reset(spdy::RstStatus::INTERNAL_ERROR);
     stream.failed().await;
     drop(stream);
 
-    let opened = notes.one("spdy.stream", "client");
-    assert_fields(&opened, &[("stream", "1"), ("sent_bytes", "5")]);
+    let client_span = log.only_span("spdy.stream", "client");
+    assert_fields(&client_span, &[("stream", "1"), ("sent_bytes", "5")]);
     let error = "the peer reset stream 1: INTERNAL_ERROR";
-    assert_fields(&opened, &[("error", error)]);
-    assert!(!opened.fields.contains_key("method"), "{opened:#?}");
-    let accepted = notes.one("spdy.stream", "server");
-    assert_fields(&accepted, &[("received_bytes", "5")]);
+    assert_fields(&client_span, &[("error", error)]);
+    assert!(
+        !client_span.fields.contains_key("method"),
+        "{client_span:#?}"
+    );
+    let server_span = log.only_span("spdy.stream", "server");
+    assert_fields(&server_span, &[("received_bytes", "5")]);
 }

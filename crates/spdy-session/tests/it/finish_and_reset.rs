@@ -32,25 +32,25 @@ fn deliver(from: &mut Session, to: &mut Session) {
 }
 
 /// What `session` received of the stream: DATA in all, FIN, and how it was reset.
-fn heard(session: &mut Session) -> (usize, bool, Option<RstStatus>) {
-    let mut heard = (0, false, None);
+fn read_events(session: &mut Session) -> (usize, bool, Option<RstStatus>) {
+    let mut received = (0, false, None);
     while let Some(event) = session.poll_event() {
         match event {
             Event::Data { id, data, fin } => {
-                assert_eq!(heard.2, None, "DATA behind RST_STREAM");
-                heard.0 += data.len();
-                heard.1 |= fin;
+                assert_eq!(received.2, None, "DATA behind RST_STREAM");
+                received.0 += data.len();
+                received.1 |= fin;
                 session.consume(id, data.len());
             }
             Event::Reset {
                 cause: ResetCause::ByPeer(status),
                 ..
-            } => heard.2 = Some(status),
-            Event::Reply { fin, .. } => heard.1 |= fin,
+            } => received.2 = Some(status),
+            Event::Reply { fin, .. } => received.1 |= fin,
             _ => {}
         }
     }
-    heard
+    received
 }
 
 #[test]
@@ -64,7 +64,10 @@ fn queued_data_precedes_fin_and_fin_precedes_the_reset() {
         "the local half is closed"
     );
     deliver(&mut server, &mut client);
-    assert_eq!(heard(&mut client), (50_000, true, Some(RstStatus::CANCEL)));
+    assert_eq!(
+        read_events(&mut client),
+        (50_000, true, Some(RstStatus::CANCEL))
+    );
     server.shutdown(NOW);
     assert!(server.is_closing());
     let mut wire = BytesMut::new();
@@ -80,15 +83,18 @@ fn a_closed_window_delays_the_end_and_does_not_cut_it() {
     server.send_data(ID, Bytes::from(vec![7; all]), false);
     server.finish_and_reset(ID, RstStatus::CANCEL);
     deliver(&mut server, &mut client);
-    let (mut got, mut fin, mut reset) = heard(&mut client);
-    assert!(got < all && !fin && reset.is_none());
+    let (mut received_bytes, mut fin, mut reset) = read_events(&mut client);
+    assert!(received_bytes < all && !fin && reset.is_none());
     for _ in 0..100 {
         deliver(&mut client, &mut server); // WINDOW_UPDATE
         deliver(&mut server, &mut client);
-        let more = heard(&mut client);
-        (got, fin, reset) = (got + more.0, fin | more.1, reset.or(more.2));
+        let next = read_events(&mut client);
+        (received_bytes, fin, reset) = (received_bytes + next.0, fin | next.1, reset.or(next.2));
     }
-    assert_eq!((got, fin, reset), (all, true, Some(RstStatus::CANCEL)));
+    assert_eq!(
+        (received_bytes, fin, reset),
+        (all, true, Some(RstStatus::CANCEL))
+    );
 }
 
 #[test]
@@ -100,21 +106,24 @@ fn a_peer_that_has_closed_its_half_is_not_reset() {
     server.send_data(ID, Bytes::from_static(b"bye"), false);
     server.finish_and_reset(ID, RstStatus::CANCEL);
     deliver(&mut server, &mut client);
-    assert_eq!(heard(&mut client), (3, true, None));
+    assert_eq!(read_events(&mut client), (3, true, None));
     assert_eq!(server.stats().resets_sent.total(), 0);
 }
 
 #[test]
 fn a_half_that_is_closed_already_or_was_never_opened_is_reset_at_once() {
-    for answered in [true, false] {
+    for has_reply in [true, false] {
         let (mut client, mut server) = pair();
-        if answered {
+        if has_reply {
             server.reply(ID, &HeaderBlock::new(), true);
             deliver(&mut server, &mut client);
         }
         server.finish_and_reset(ID, RstStatus::CANCEL);
         deliver(&mut server, &mut client);
-        assert_eq!(heard(&mut client), (0, answered, Some(RstStatus::CANCEL)));
+        assert_eq!(
+            read_events(&mut client),
+            (0, has_reply, Some(RstStatus::CANCEL))
+        );
         server.finish_and_reset(ID, RstStatus::CANCEL);
         assert_eq!(server.stats().resets_sent.total(), 1, "the stream is gone");
     }
@@ -135,7 +144,7 @@ fn a_reset_behind_output_leaves_what_is_queued_and_no_fin() {
     server.reset_behind_output(ID, RstStatus::CANCEL); // the first one counts
     deliver(&mut server, &mut client);
     let status = Some(RstStatus::INTERNAL_ERROR);
-    assert_eq!(heard(&mut client), (50_000, false, status));
+    assert_eq!(read_events(&mut client), (50_000, false, status));
     assert_eq!(server.active_streams(), (0, 0));
     assert_eq!(server.stats().resets_sent.total(), 1);
 }
@@ -158,5 +167,5 @@ fn a_reset_behind_output_of_a_stream_without_output_is_sent_at_once() {
     let (mut client, mut server) = pair();
     server.reset_behind_output(ID, RstStatus::INTERNAL_ERROR);
     deliver(&mut server, &mut client);
-    assert_eq!(heard(&mut client).2, Some(RstStatus::INTERNAL_ERROR));
+    assert_eq!(read_events(&mut client).2, Some(RstStatus::INTERNAL_ERROR));
 }

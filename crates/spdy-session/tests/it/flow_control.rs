@@ -15,7 +15,7 @@ use crate::support::{Script, bytes, event_line, id, ms, some_headers};
 const WINDOW: usize = 65_536;
 
 /// A server with stream 1 answered and `queued` bytes waiting to be sent on it.
-fn answering(version: Version, queued: usize) -> Script {
+fn server_with_response(version: Version, queued: usize) -> Script {
     let mut server = Script::version(Role::Server, version);
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
@@ -33,13 +33,13 @@ fn sum(lines: &[String]) -> usize {
 
 #[test]
 fn exactly_the_initial_window_is_sent_without_credit() {
-    for (version, sent) in [
+    for (version, expected) in [
         (Version::V2, 200_000),
         (Version::V3, WINDOW),
         (Version::V31, WINDOW),
     ] {
-        let mut server = answering(version, 200_000);
-        assert_eq!(sum(&server.output()), sent, "{version}");
+        let mut server = server_with_response(version, 200_000);
+        assert_eq!(sum(&server.output()), expected, "{version}");
     }
 }
 
@@ -48,7 +48,7 @@ fn exactly_the_initial_window_is_sent_without_credit() {
 #[test]
 fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order() {
     for version in [Version::V3, Version::V31] {
-        let mut server = answering(version, 200_000);
+        let mut server = server_with_response(version, 200_000);
         server.output();
         server.session.handle_eof(server.now);
         assert_eq!(
@@ -65,7 +65,7 @@ fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order()
 
 #[test]
 fn spdy_3_needs_credit_for_the_stream_alone_and_ignores_that_of_stream_0() {
-    let mut server = answering(Version::V3, 200_000);
+    let mut server = server_with_response(Version::V3, 200_000);
     server.output();
     server.window_update(0, 1_000_000);
     assert_eq!(sum(&server.output()), 0);
@@ -75,7 +75,7 @@ fn spdy_3_needs_credit_for_the_stream_alone_and_ignores_that_of_stream_0() {
 
 #[test]
 fn spdy_3_1_needs_credit_for_the_stream_and_for_the_session() {
-    let mut server = answering(Version::V31, 200_000);
+    let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.window_update(1, 1_000_000);
     assert_eq!(sum(&server.output()), 0);
@@ -100,7 +100,7 @@ fn a_bare_fin_needs_no_credit() {
 
 #[test]
 fn a_negative_window_sends_nothing_until_updates() {
-    let mut server = answering(Version::V31, 200_000);
+    let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.window_update(0, 1_000_000);
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 16_384); // -49,152 now
@@ -112,7 +112,7 @@ fn a_negative_window_sends_nothing_until_updates() {
 
 #[test]
 fn a_raised_initial_window_opens_streams_that_are_open_and_never_the_session() {
-    let mut server = answering(Version::V31, 200_000);
+    let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 100_000);
     assert_eq!(sum(&server.output()), 0);
@@ -134,10 +134,10 @@ fn an_initial_window_of_0_blocks_data_only() {
 
 #[test]
 fn a_stream_window_one_past_the_limit_is_a_stream_error() {
-    let mut server = answering(Version::V31, 10);
+    let mut server = server_with_response(Version::V31, 10);
     server.window_update(1, 0x7fff_ffff - 65_536);
     assert_eq!(server.output(), ["DATA 1 10 fin"]);
-    let mut server = answering(Version::V31, 10);
+    let mut server = server_with_response(Version::V31, 10);
     server.window_update(1, 0x7fff_ffff - 65_535);
     assert_eq!(server.output(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
 }
@@ -153,7 +153,7 @@ fn a_session_window_one_past_the_limit_ends_the_session() {
 
 #[test]
 fn a_delta_of_0_is_an_error_of_its_stream_or_of_the_session() {
-    let mut server = answering(Version::V31, 10);
+    let mut server = server_with_response(Version::V31, 10);
     server.window_update(1, 0);
     assert_eq!(server.output(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
     server.window_update(0, 0);
@@ -171,7 +171,7 @@ fn an_initial_window_one_past_the_limit_ends_the_session() {
 
 #[test]
 fn a_window_overflow_by_settings_resets_one_stream() {
-    let mut server = answering(Version::V31, 10);
+    let mut server = server_with_response(Version::V31, 10);
     server.syn_fin(3);
     server.window_update(1, 1);
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
@@ -296,20 +296,20 @@ fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
 #[test]
 fn a_window_used_up_by_fin_still_gets_credit() {
     for version in [Version::V3, Version::V31] {
-        for answered in [false, true] {
+        for has_reply in [false, true] {
             let mut config = Config::new(Role::Server, version);
             config.window_growth_bytes = 0;
             let mut server = Script::new(config);
             server.syn(1);
             server.data(1, WINDOW, true);
-            if answered {
+            if has_reply {
                 server.session.reply(id(1), &some_headers(), true);
             }
             server.output();
             server.session.consume(id(1), WINDOW);
-            let wrote = server.output();
-            let credit = wrote.iter().any(|line| line == "WINDOW_UPDATE 1 65536");
-            assert_eq!(credit, !answered, "{version}: {wrote:?}");
+            let output = server.output();
+            let credit = output.iter().any(|line| line == "WINDOW_UPDATE 1 65536");
+            assert_eq!(credit, !has_reply, "{version}: {output:?}");
         }
     }
 }
@@ -369,19 +369,21 @@ fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
         (config.flow_control, config.settings_timing) = (false, SettingsTiming::Never);
         config.push = spdy_session::config::PushPolicy::AcceptUnassociated;
         let mut script = Script::new(config);
-        let (theirs, ours) = if role == Role::Server { (1, 2) } else { (2, 1) };
-        script.syn(theirs);
-        script.data(theirs, 300_000, false);
-        script.session.consume(id(theirs), 300_000);
+        let (peer_stream, own_stream) = if role == Role::Server { (1, 2) } else { (2, 1) };
+        script.syn(peer_stream);
+        script.data(peer_stream, 300_000, false);
+        script.session.consume(id(peer_stream), 300_000);
         script
             .session
             .open(&some_headers(), StreamOptions::default())
             .unwrap();
-        script.session.send_data(id(ours), bytes(300_000), false);
+        script
+            .session
+            .send_data(id(own_stream), bytes(300_000), false);
         assert_eq!(sum(&script.output()), 300_000);
         script.window_update(0, 0);
-        script.window_update(ours, 0x7fff_ffff);
-        script.window_update(ours, 0x7fff_ffff);
+        script.window_update(own_stream, 0x7fff_ffff);
+        script.window_update(own_stream, 0x7fff_ffff);
         assert_eq!(script.output(), [""; 0]);
     }
 }
@@ -414,14 +416,14 @@ fn spdy_3_turns_to_3_1_when_stream_0_gets_credit_and_counts_what_was_sent() {
     assert_eq!(sum(&server.output()), WINDOW);
     server.window_update(0, 10_000);
     server.window_update(1, 1_000_000);
-    let wrote = server.output();
-    assert_eq!(wrote[0], "WINDOW_UPDATE 0 983040");
-    assert_eq!(sum(&wrote), 10_000, "65,536 + 10,000 - 65,536");
+    let output = server.output();
+    assert_eq!(output[0], "WINDOW_UPDATE 0 983040");
+    assert_eq!(sum(&output), 10_000, "65,536 + 10,000 - 65,536");
 }
 
 #[test]
 fn small_data_waits_for_more_credit_and_then_goes_as_it_is() {
-    let mut server = answering(Version::V31, 200_000);
+    let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.window_update(0, 1_000_000);
     server.window_update(1, 1);
@@ -438,13 +440,13 @@ fn small_data_waits_for_more_credit_and_then_goes_as_it_is() {
 
 #[test]
 fn small_data_that_is_all_there_is_goes_at_once() {
-    let mut server = answering(Version::V31, 3);
+    let mut server = server_with_response(Version::V31, 3);
     assert_eq!(server.output(), ["DATA 1 3 fin"]);
 }
 
 #[test]
 fn small_credit_of_the_session_waits_too_and_more_of_it_ends_the_wait() {
-    let mut server = answering(Version::V31, 200_000);
+    let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.window_update(1, 1_000_000);
     server.window_update(0, 1_000);
@@ -504,7 +506,7 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
     pair.run(ms(30));
     assert!(pair.server.session.reply(id(1), &HeaderBlock::new(), false));
     assert!(pair.server.session.send_data(id(1), bytes(1_000_000), true));
-    let mut got = 0;
+    let mut received = 0;
     for _ in 0..64 {
         pair.run(ms(30));
         let data = |line: &String| line.starts_with("Data");
@@ -512,21 +514,21 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
             .client
             .events
             .drain(..)
-            .map(|e| event_line(&e))
+            .map(|event| event_line(&event))
             .collect();
         let now = sum(&lines
             .iter()
-            .filter(|l| data(l))
-            .map(|l| l.replace("Data", "DATA"))
+            .filter(|line| data(line))
+            .map(|line| line.replace("Data", "DATA"))
             .collect::<Vec<_>>());
         assert!(now <= WINDOW, "{now} bytes in a round");
-        got += now;
+        received += now;
         pair.client.session.consume(id(1), now);
         if lines.iter().any(|line| line.ends_with("fin")) {
             break;
         }
     }
-    assert_eq!(got, 1_000_000);
+    assert_eq!(received, 1_000_000);
     assert!(pair.now < Instant::from_millis(1_000));
 }
 
@@ -548,8 +550,8 @@ fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
     server.session.handle_input(server.now, &wire[..100]);
     server.session.handle_input(server.now, &wire[100..]);
     let all = 1024 * 1024 - 65_536 + 2400;
-    let wrote = server.output();
-    assert_eq!(wrote[1], format!("WINDOW_UPDATE 0 {all}"), "{wrote:?}");
+    let output = server.output();
+    assert_eq!(output[1], format!("WINDOW_UPDATE 0 {all}"), "{output:?}");
 }
 
 /// The WINDOW_UPDATE frames for `stream` in what was written, bytes.
@@ -563,9 +565,9 @@ fn credit(lines: &[String], stream: u32) -> usize {
 fn read_at_pace(server: &mut Script, stream: u32, bytes: usize, span: u64) -> usize {
     let pieces = bytes / 1024;
     let mut had = 0;
-    let begun = server.now;
+    let start = server.now;
     for piece in 1..=pieces {
-        server.now = begun + ms(span * piece as u64 / pieces as u64);
+        server.now = start + ms(span * piece as u64 / pieces as u64);
         server.data(stream, 1024, false);
         server.session.consume(id(stream), 1024);
         had += credit(&server.output(), stream);
@@ -578,20 +580,23 @@ fn a_stream_window_doubles_with_each_window_that_is_read_within_a_second() {
     for version in [Version::V3, Version::V31] {
         let mut server = Script::version(Role::Server, version);
         server.syn(1);
-        let (mut window, mut left) = (WINDOW, WINDOW);
+        let (mut window, mut credit_left) = (WINDOW, WINDOW);
         while window < 1024 * 1024 {
-            left += read_at_pace(&mut server, 1, window, 1_000) - window;
+            credit_left += read_at_pace(&mut server, 1, window, 1_000) - window;
             window *= 2;
-            assert_eq!(left, window, "{version}");
+            assert_eq!(credit_left, window, "{version}");
         }
-        left += read_at_pace(&mut server, 1, 4 * window, 1_000) - 4 * window;
-        assert_eq!(left, window, "{version}: the window has its maximum size");
+        credit_left += read_at_pace(&mut server, 1, 4 * window, 1_000) - 4 * window;
+        assert_eq!(
+            credit_left, window,
+            "{version}: the window has its maximum size"
+        );
         // All of it may come, and one byte more may not.
         (0..window / 16_384).for_each(|_| server.data(1, 16_384, false));
         assert_eq!(credit(&server.output(), 1), 0);
         server.data(1, 1, false);
-        let wrote = server.output();
-        let reset = wrote.last().map(String::as_str);
+        let output = server.output();
+        let reset = output.last().map(String::as_str);
         assert_eq!(reset, Some("RST_STREAM 1 FLOW_CONTROL_ERROR"));
     }
 }
@@ -610,14 +615,14 @@ fn a_slow_reader_gets_no_window_growth() {
     }
 }
 
-/// Reads 8 MiB of `stream`, which has `left` of credit, a window in `pace`; the most credit that it had from its fifth MiB on.
-fn widest(server: &mut Script, stream: u32, mut left: usize, pace: u64) -> usize {
+/// Reads 8 MiB of `stream`, which has `credit_left`, a window in `pace`; the most credit that it had from its fifth MiB on.
+fn widest(server: &mut Script, stream: u32, mut credit_left: usize, pace: u64) -> usize {
     let mut widest = 0;
     for nth in 0..128 {
-        left += read_at_pace(server, stream, WINDOW, pace);
-        left -= WINDOW;
+        credit_left += read_at_pace(server, stream, WINDOW, pace);
+        credit_left -= WINDOW;
         if nth >= 64 {
-            widest = widest.max(left);
+            widest = widest.max(credit_left);
         }
     }
     widest
@@ -625,7 +630,7 @@ fn widest(server: &mut Script, stream: u32, mut left: usize, pace: u64) -> usize
 
 #[test]
 fn all_windows_of_a_session_grow_by_so_much_and_no_more() {
-    const GROWN: usize = 1024 * 1024;
+    const GROWN_WINDOW: usize = 1024 * 1024;
     let mut server = Script::server();
     let mut sizes = Vec::new();
     for nth in 0..6 {
@@ -634,12 +639,22 @@ fn all_windows_of_a_session_grow_by_so_much_and_no_more() {
     }
     // 4 MiB beyond the first windows: four times 960 KiB, and the rest.
     let rest = WINDOW + 256 * 1024;
-    assert_eq!(sizes, [GROWN, GROWN, GROWN, GROWN, rest, WINDOW]);
+    assert_eq!(
+        sizes,
+        [
+            GROWN_WINDOW,
+            GROWN_WINDOW,
+            GROWN_WINDOW,
+            GROWN_WINDOW,
+            rest,
+            WINDOW
+        ]
+    );
     // A stream that ends leaves its growth to another.
     server.session.reset(id(1), RstStatus::CANCEL);
     server.output();
     server.syn(13);
-    assert_eq!(widest(&mut server, 13, WINDOW, 50), GROWN);
+    assert_eq!(widest(&mut server, 13, WINDOW, 50), GROWN_WINDOW);
 }
 
 #[test]
@@ -660,8 +675,8 @@ fn the_session_window_has_the_growth_of_its_streams_as_long_as_they_live() {
         });
         rooms.skip(64).max()
     };
-    let grown = SESSION + SESSION - WINDOW;
-    assert_eq!(widest(&mut server, 1, 50), Some(grown));
+    let grown_window = SESSION + SESSION - WINDOW;
+    assert_eq!(widest(&mut server, 1, 50), Some(grown_window));
     server.session.reset(id(1), RstStatus::CANCEL);
     // Its first window comes, and is read, at once.
     assert_eq!(widest(&mut server, 3, 1_100), Some(SESSION + WINDOW));

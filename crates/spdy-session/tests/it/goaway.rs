@@ -22,7 +22,7 @@ fn get() -> StreamOptions {
 }
 
 /// A client with three requests on the wire.
-fn asking(version: Version) -> Script {
+fn client_with_requests(version: Version) -> Script {
     let mut client = Script::version(Role::Client, version);
     for _ in 0..3 {
         client.session.open(&some_headers(), get()).unwrap();
@@ -34,7 +34,7 @@ fn asking(version: Version) -> Script {
 #[test]
 fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
     for version in Version::ALL {
-        let mut client = asking(version);
+        let mut client = client_with_requests(version);
         client.goaway(3);
         assert_eq!(
             client.events(),
@@ -64,7 +64,7 @@ fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
 
 #[test]
 fn last_good_falls_and_never_rises() {
-    let mut client = asking(Version::V31);
+    let mut client = client_with_requests(Version::V31);
     client.goaway(0x7fff_ffff);
     assert_eq!(client.events(), ["GoAway 2147483647"]);
     client.goaway(1);
@@ -134,7 +134,7 @@ fn server_shutdown_sends_goaway_at_once_and_drains() {
 
 #[test]
 fn client_shutdown_sends_goaway_after_its_streams() {
-    let mut client = asking(Version::V31);
+    let mut client = client_with_requests(Version::V31);
     client.session.shutdown(client.now);
     assert_eq!(client.output(), [""; 0]);
     assert_eq!(
@@ -153,8 +153,8 @@ fn requests_that_were_queued_before_a_shutdown_are_still_sent() {
     let mut client = Script::client();
     client.session.open(&some_headers(), get()).unwrap();
     client.session.shutdown(client.now);
-    let wrote = client.output();
-    assert_eq!(wrote, ["SYN_STREAM 1 fin", "WINDOW_UPDATE 1 983040"]);
+    let output = client.output();
+    assert_eq!(output, ["SYN_STREAM 1 fin", "WINDOW_UPDATE 1 983040"]);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_drain_that_takes_too_long_ends_without_its_streams() {
 
 #[test]
 fn the_end_of_the_transport_truncates_every_open_stream() {
-    let mut client = asking(Version::V31);
+    let mut client = client_with_requests(Version::V31);
     client.reply(1, true);
     client.session.handle_eof(client.now);
     assert_eq!(
@@ -293,7 +293,7 @@ fn after_goaway_a_client_may_open_streams_before_3_1_only() {
 
 #[test]
 fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
-    let mut client = asking(Version::V31);
+    let mut client = client_with_requests(Version::V31);
     client.session.shutdown(client.now);
     for stream in [1, 3] {
         client.reply(stream, true);
@@ -314,18 +314,18 @@ fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
 
 /// The owner was notified to send a request again that had been answered.
 #[test]
-fn an_answered_stream_is_processed_whatever_last_good() {
-    let mut client = asking(Version::V31);
+fn a_stream_with_a_reply_is_processed_whatever_last_good() {
+    let mut client = client_with_requests(Version::V31);
     client.reply(3, false);
     client.goaway(0);
-    let heard = client.events();
+    let events = client.events();
     assert!(
-        heard.contains(&"Reset 1: not processed".to_owned()),
-        "{heard:?}"
+        events.contains(&"Reset 1: not processed".to_owned()),
+        "{events:?}"
     );
     assert!(
-        !heard.iter().any(|line| line.starts_with("Reset 3")),
-        "{heard:?}"
+        !events.iter().any(|line| line.starts_with("Reset 3")),
+        "{events:?}"
     );
     client.data(3, 5, true);
     assert!(client.events().contains(&"Data 3 5 fin".to_owned()));

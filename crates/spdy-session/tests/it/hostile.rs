@@ -85,8 +85,8 @@ fn rapid_reset_ends_the_session() {
     assert!(!server.events().last().unwrap().starts_with("Closed"));
     server.syn_fin(201);
     server.rst(201, RstStatus::CANCEL);
-    let why = ended_by(&mut server).unwrap();
-    assert_eq!(why, "more than 100 streams reset before their response");
+    let reason = ended_by(&mut server).unwrap();
+    assert_eq!(reason, "more than 100 streams reset before their response");
     assert_eq!(server.output(), ["GOAWAY 201 PROTOCOL_ERROR"]);
 }
 
@@ -114,8 +114,8 @@ fn streams_reset_by_us_count_as_aborted() {
         server.data(2 * n + 1, 1, false); // after FIN
         server.output();
     }
-    let why = ended_by(&mut server).unwrap();
-    assert_eq!(why, "more than 100 streams reset before their response");
+    let reason = ended_by(&mut server).unwrap();
+    assert_eq!(reason, "more than 100 streams reset before their response");
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn malformed_blocks_end_the_session_when_there_are_too_many() {
         server.syn_with(2 * n + 1, block);
         server.output();
     }
-    let why = ended_by(&mut server).unwrap();
-    assert_eq!(why, "more than 100 refused header blocks");
+    let reason = ended_by(&mut server).unwrap();
+    assert_eq!(reason, "more than 100 refused header blocks");
 }
 
 #[test]
@@ -318,12 +318,12 @@ fn header_blocks_of_one_stream_are_bounded_together() {
                 block,
             }));
         }
-        let heard = server.events();
+        let events = server.events();
         assert_eq!(
-            heard[..4],
+            events[..4],
             ["Opened 1", "Headers 1", "Headers 1", "Headers 1"]
         );
-        assert_eq!(heard[4..], [format!("Reset 1 by us: {status}")]);
+        assert_eq!(events[4..], [format!("Reset 1 by us: {status}")]);
     }
 }
 

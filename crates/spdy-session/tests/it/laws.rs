@@ -169,29 +169,29 @@ fn machine(role: Role, version: Version) -> Session {
 }
 
 /// Events with DATA put together again: pieces are no part of what happened.
-fn told(session: &mut Session) -> Vec<Event> {
-    let mut told: Vec<Event> = Vec::new();
+fn drain_events(session: &mut Session) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
     while let Some(event) = session.poll_event() {
         if let (
             Some(Event::Data { id, data, fin }),
             Event::Data {
                 id: same,
-                data: more,
+                data: next,
                 fin: end,
             },
-        ) = (told.last_mut(), &event)
+        ) = (events.last_mut(), &event)
             && id == same
         {
-            *data = [&data[..], &more[..]].concat().into();
+            *data = [&data[..], &next[..]].concat().into();
             *fin |= end;
             continue;
         }
-        told.push(event);
+        events.push(event);
     }
-    told
+    events
 }
 
-fn written(session: &mut Session, now: Instant) -> BytesMut {
+fn written_bytes(session: &mut Session, now: Instant) -> BytesMut {
     let mut out = BytesMut::new();
     while session.poll_transmit(now, &mut out) {}
     out
@@ -218,21 +218,21 @@ proptest! {
     ) {
         let wire = write(version, &lines);
         let now = Instant::ZERO;
-        let mut whole = machine(role, version);
-        written(&mut whole, now);
-        whole.handle_input(now, &wire);
+        let mut uncut = machine(role, version);
+        written_bytes(&mut uncut, now);
+        uncut.handle_input(now, &wire);
 
         let mut cut = machine(role, version);
-        written(&mut cut, now);
+        written_bytes(&mut cut, now);
         let (mut rest, mut cuts) = (&wire[..], cuts.iter().cycle());
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+            let (piece, tail) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
             cut.handle_input(now, piece);
-            rest = after;
+            rest = tail;
         }
-        prop_assert_eq!(told(&mut cut), told(&mut whole));
-        prop_assert_eq!(written(&mut cut, now), written(&mut whole, now));
-        prop_assert_eq!(cut.stats(), whole.stats());
+        prop_assert_eq!(drain_events(&mut cut), drain_events(&mut uncut));
+        prop_assert_eq!(written_bytes(&mut cut, now), written_bytes(&mut uncut, now));
+        prop_assert_eq!(cut.stats(), uncut.stats());
     }
 
     /// The driver's own buffer gives what copied bytes give.
@@ -243,15 +243,15 @@ proptest! {
     ) {
         let wire = write(Version::V31, &lines);
         let now = Instant::ZERO;
-        let mut copied = machine(Role::Server, Version::V31);
-        copied.handle_input(now, &wire);
+        let mut copying = machine(Role::Server, Version::V31);
+        copying.handle_input(now, &wire);
         let mut shared = machine(Role::Server, Version::V31);
         let mut buffer = BytesMut::new();
         for piece in wire.chunks(cut) {
             buffer.extend_from_slice(piece);
             shared.handle_input_buffer(now, &mut buffer);
         }
-        prop_assert_eq!(told(&mut shared), told(&mut copied));
+        prop_assert_eq!(drain_events(&mut shared), drain_events(&mut copying));
     }
 
     /// Bytes of no meaning, with time passing and an owner that does things: no panic, and
@@ -267,7 +267,7 @@ proptest! {
         for chunk in chunks {
             session.handle_input(now, &chunk);
             while session.poll_event().is_some() {}
-            written(&mut session, now);
+            written_bytes(&mut session, now);
             now += ms(7_000);
             session.handle_timeout(now);
         }
@@ -311,13 +311,13 @@ proptest! {
                     _ => {}
                 }
             }
-            written(&mut session, now);
+            written_bytes(&mut session, now);
             now += ms(30);
             session.handle_timeout(now);
         }
         session.shutdown(now);
         session.abort(now);
-        written(&mut session, now);
+        written_bytes(&mut session, now);
         prop_assert!(session.is_closed());
     }
 }
@@ -359,13 +359,13 @@ struct Side {
     /// Written and not yet carried over.
     wire: BytesMut,
     /// Received on each stream.
-    got: BTreeMap<u32, (Vec<u8>, bool)>,
+    received: BTreeMap<u32, (Vec<u8>, bool)>,
     /// Not yet consumed of it.
-    held: BTreeMap<u32, usize>,
+    unconsumed: BTreeMap<u32, usize>,
     /// Handed to `send_data` for each stream.
     sent: BTreeMap<u32, (Vec<u8>, bool)>,
     lost: Vec<u32>,
-    closed: usize,
+    closed_count: usize,
 }
 
 impl Side {
@@ -377,11 +377,11 @@ impl Side {
         Self {
             session: Session::new(config, Instant::ZERO),
             wire: BytesMut::new(),
-            got: BTreeMap::new(),
-            held: BTreeMap::new(),
+            received: BTreeMap::new(),
+            unconsumed: BTreeMap::new(),
             sent: BTreeMap::new(),
             lost: Vec::new(),
-            closed: 0,
+            closed_count: 0,
         }
     }
 
@@ -398,8 +398,8 @@ impl Side {
     }
 
     fn consume(&mut self, stream: u32) {
-        if let Some(held) = self.held.remove(&stream) {
-            self.session.consume(id(stream), held);
+        if let Some(len) = self.unconsumed.remove(&stream) {
+            self.session.consume(id(stream), len);
         }
     }
 
@@ -417,7 +417,7 @@ impl Side {
 
     fn listen(&mut self) {
         while let Some(event) = self.session.poll_event() {
-            assert_eq!(self.closed, 0, "{event:?} after Closed");
+            assert_eq!(self.closed_count, 0, "{event:?} after Closed");
             match event {
                 Event::Opened {
                     id, headers, fin, ..
@@ -428,22 +428,24 @@ impl Side {
                     let len = len
                         .and_then(|len| len.parse().ok())
                         .expect("the plan has a length");
-                    self.got.entry(id.value()).or_default().1 = fin;
+                    self.received.entry(id.value()).or_default().1 = fin;
                     self.session.reply(id, &some_headers(), false);
                     self.send(id.value(), len, true);
                 }
-                Event::Reply { id, fin, .. } => self.got.entry(id.value()).or_default().1 = fin,
+                Event::Reply { id, fin, .. } => {
+                    self.received.entry(id.value()).or_default().1 = fin
+                }
                 Event::Data { id, data, fin } => {
-                    let got = self.got.entry(id.value()).or_default();
-                    assert!(!got.1, "DATA after FIN on {id}");
-                    got.0.extend_from_slice(&data);
-                    got.1 = fin;
-                    *self.held.entry(id.value()).or_default() += data.len();
+                    let stream_data = self.received.entry(id.value()).or_default();
+                    assert!(!stream_data.1, "DATA after FIN on {id}");
+                    stream_data.0.extend_from_slice(&data);
+                    stream_data.1 = fin;
+                    *self.unconsumed.entry(id.value()).or_default() += data.len();
                 }
                 Event::Reset { id, .. } => self.lost.push(id.value()),
                 Event::Closed { error } => {
                     assert_eq!(error, None);
-                    self.closed += 1;
+                    self.closed_count += 1;
                 }
                 Event::Headers { .. }
                 | Event::Writable { .. }
@@ -467,8 +469,8 @@ proptest! {
     ) {
         let mut client = Side::new(Role::Client, version, window);
         let mut server = Side::new(Role::Server, version, window);
-        let (mut now, mut opened): (Instant, Vec<u32>) = (Instant::ZERO, Vec::new());
-        let pick = |opened: &[u32], stream: usize| opened.get(stream % opened.len().max(1)).copied();
+        let (mut now, mut open_streams): (Instant, Vec<u32>) = (Instant::ZERO, Vec::new());
+        let pick = |streams: &[u32], stream: usize| streams.get(stream % streams.len().max(1)).copied();
         for act in acts {
             match act {
                 Act::Ask { len, priority } => {
@@ -476,11 +478,11 @@ proptest! {
                     headers.push("len", len.to_string());
                     let open = StreamOptions { priority: Priority::new(priority), ..StreamOptions::default() };
                     if let Ok(id) = client.session.open(&headers, open) {
-                        opened.push(id.value());
+                        open_streams.push(id.value());
                     }
                 }
                 Act::Upload { stream, len, fin } => {
-                    if let Some(stream) = pick(&opened, stream) {
+                    if let Some(stream) = pick(&open_streams, stream) {
                         client.send(stream, len, fin);
                     }
                 }
@@ -490,12 +492,12 @@ proptest! {
                     now += ms(1);
                 }
                 Act::Consume { client: by_client, stream } => {
-                    if let Some(stream) = pick(&opened, stream) {
+                    if let Some(stream) = pick(&open_streams, stream) {
                         if by_client { &mut client } else { &mut server }.consume(stream);
                     }
                 }
                 Act::Reset { client: by_client, stream } => {
-                    if let Some(stream) = pick(&opened, stream) {
+                    if let Some(stream) = pick(&open_streams, stream) {
                         let side = if by_client { &mut client } else { &mut server };
                         side.session.reset(id(stream), RstStatus::CANCEL);
                         side.lost.push(stream);
@@ -504,18 +506,18 @@ proptest! {
             }
         }
         // every owner ends what it began and reads what it gets
-        for &stream in &opened {
+        for &stream in &open_streams {
             client.send(stream, 0, true);
         }
         client.session.shutdown(now);
         let mut quiet = 0;
         while quiet < 3 {
-            let moved = [
+            let has_carried = [
                 client.carry(&mut server, now, usize::MAX),
                 server.carry(&mut client, now, usize::MAX),
             ];
             for side in [&mut client, &mut server] {
-                for stream in side.held.keys().copied().collect::<Vec<_>>() {
+                for stream in side.unconsumed.keys().copied().collect::<Vec<_>>() {
                     side.consume(stream);
                 }
                 side.session.handle_timeout(now);
@@ -525,18 +527,18 @@ proptest! {
                 server.session.handle_eof(now); // a closed client closes its transport
                 server.listen();
             }
-            quiet = if moved.contains(&true) { 0 } else { quiet + 1 };
+            quiet = if has_carried.contains(&true) { 0 } else { quiet + 1 };
         }
         prop_assert!(client.session.is_closed() && server.session.is_closed());
-        prop_assert_eq!((client.closed, server.closed), (1, 1));
-        for &stream in &opened {
+        prop_assert_eq!((client.closed_count, server.closed_count), (1, 1));
+        for &stream in &open_streams {
             if client.lost.contains(&stream) || server.lost.contains(&stream) {
                 continue;
             }
             for (from, to) in [(&client, &server), (&server, &client)] {
-                let (sent, got) = (&from.sent[&stream], &to.got[&stream]);
-                prop_assert_eq!((got.0.len(), got.1), (sent.0.len(), true), "stream {}", stream);
-                prop_assert!(got.0 == sent.0, "stream {} arrived out of order", stream);
+                let (sent_data, received_data) = (&from.sent[&stream], &to.received[&stream]);
+                prop_assert_eq!((received_data.0.len(), received_data.1), (sent_data.0.len(), true), "stream {}", stream);
+                prop_assert!(received_data.0 == sent_data.0, "stream {} arrived out of order", stream);
             }
         }
     }

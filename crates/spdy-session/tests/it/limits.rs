@@ -46,7 +46,7 @@ fn block_of(plain: usize) -> HeaderBlock {
     headers
 }
 
-fn ask(script: &mut Script, stream: u32, headers: &HeaderBlock) {
+fn send_request(script: &mut Script, stream: u32, headers: &HeaderBlock) {
     let block = script.block(headers);
     script.syn_with(stream, block);
 }
@@ -70,7 +70,7 @@ fn discarding(change: impl FnOnce(&mut Config)) -> Script {
 /// Takes a peer to `limit`, or one step past it; `None` where another crate keeps it.
 fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
     let step = u32::from(past);
-    let more = usize::from(past);
+    let extra = usize::from(past);
     let tick = u64::from(past);
     Some(match limit {
         Limit::ConcurrentStreams => {
@@ -81,7 +81,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
         Limit::StreamWindow => {
             let mut script = Script::server();
             script.syn(1);
-            script.data(1, 65_536 + more, false);
+            script.data(1, 65_536 + extra, false);
             (script, LimitEffect::StreamLost)
         }
         Limit::SessionWindow => {
@@ -89,7 +89,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
             script.syn(1);
             script.syn(3);
             script.data(1, 40_000, false);
-            script.data(3, 25_536 + more, false);
+            script.data(3, 25_536 + extra, false);
             (script, LimitEffect::SessionLost)
         }
         Limit::EndedStreamsInWork
@@ -99,14 +99,14 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
         | Limit::UnclaimedTimeout => return None,
         Limit::DiscardedBytes => {
             let mut script = discarding(|config| config.discarded_bytes = 1000);
-            script.data(1, 1000 + more, false);
-            script.session.discard(id(1), 1000 + more);
+            script.data(1, 1000 + extra, false);
+            script.session.discard(id(1), 1000 + extra);
             (script, LimitEffect::StreamLost)
         }
         Limit::EventQueue => {
             let mut script = server(|config| config.event_queue = 10);
             script.syn(1);
-            (0..9 + more).for_each(|_| script.data(1, 1, false));
+            (0..9 + extra).for_each(|_| script.data(1, 1, false));
             (script, LimitEffect::ReadingStops)
         }
         Limit::ControlQueue => {
@@ -126,7 +126,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
         }
         Limit::ControlPayload => {
             let mut script = Script::server();
-            let head = [0x80, 3, 0, 8, 0, 2, 0, more as u8]; // HEADERS of 128 KiB, or a byte more
+            let head = [0x80, 3, 0, 8, 0, 2, 0, extra as u8]; // HEADERS of 128 KiB, or a byte more
             script.session.handle_input(script.now, &head);
             (script, LimitEffect::SessionLost)
         }
@@ -141,30 +141,30 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
         }
         Limit::BlockPlainBytes => {
             let mut script = Script::server();
-            ask(&mut script, 1, &block_of(64 * 1024 + more));
+            send_request(&mut script, 1, &block_of(64 * 1024 + extra));
             (script, LimitEffect::StreamRefused)
         }
         Limit::BlockInflatedBytes => {
             let mut script = Script::server();
-            ask(&mut script, 1, &pair(1, 1024 * 1024 - 13 + more));
+            send_request(&mut script, 1, &pair(1, 1024 * 1024 - 13 + extra));
             (script, LimitEffect::SessionLost)
         }
         Limit::BlockPairs => {
             let mut script = Script::server();
-            let headers: HeaderBlock = (0..256 + more)
+            let headers: HeaderBlock = (0..256 + extra)
                 .map(|n| (format!("n{n}"), Bytes::from_static(b"v")))
                 .collect();
-            ask(&mut script, 1, &headers);
+            send_request(&mut script, 1, &headers);
             (script, LimitEffect::StreamRefused)
         }
         Limit::BlockNameBytes => {
             let mut script = Script::server();
-            ask(&mut script, 1, &pair(256 + more, 1));
+            send_request(&mut script, 1, &pair(256 + extra, 1));
             (script, LimitEffect::StreamRefused)
         }
         Limit::BlockValueBytes => {
             let mut script = Script::server();
-            ask(&mut script, 1, &pair(1, 32 * 1024 + more));
+            send_request(&mut script, 1, &pair(1, 32 * 1024 + extra));
             (script, LimitEffect::StreamRefused)
         }
         Limit::HeadersPerStream => {
@@ -174,8 +174,8 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
             (script, LimitEffect::StreamLost)
         }
         Limit::HeaderBytesPerStream => {
-            let one = some_headers().plain_len(Version::V31);
-            let mut script = server(|config| config.header_bytes_per_stream = 3 * one);
+            let block_len = some_headers().plain_len(Version::V31);
+            let mut script = server(|config| config.header_bytes_per_stream = 3 * block_len);
             script.syn(1);
             (0..2 + step).for_each(|_| script.headers(1, false));
             (script, LimitEffect::StreamLost)
@@ -218,8 +218,8 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
             (script, LimitEffect::SessionLost)
         }
         Limit::InflatedBytes => {
-            let one = some_headers().plain_len(Version::V31) as u64;
-            let mut script = server(|config| config.floods.inflated_bytes = 3 * one);
+            let block_len = some_headers().plain_len(Version::V31) as u64;
+            let mut script = server(|config| config.floods.inflated_bytes = 3 * block_len);
             (0..3 + step).for_each(|n| script.syn(2 * n + 1));
             (script, LimitEffect::SessionLost)
         }
@@ -290,16 +290,18 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
     })
 }
 
-/// Whether `met` happened.
-fn happened(met: LimitEffect, script: &mut Script) -> bool {
+/// Whether `effect` happened.
+fn happened(effect: LimitEffect, script: &mut Script) -> bool {
     let reads = script.session.accepts_input();
-    let heard = script.events();
-    let wrote = script.output();
-    let over = heard.last().is_some_and(|last| last.starts_with("Closed"));
-    let lost = heard.last().is_some_and(|last| last.starts_with("Closed:"));
-    let reset = heard.iter().any(|line| line.contains("by us"));
-    let refusal = wrote.iter().any(|line| line.starts_with("RST_STREAM"));
-    match met {
+    let events = script.events();
+    let output = script.output();
+    let over = events.last().is_some_and(|last| last.starts_with("Closed"));
+    let lost = events
+        .last()
+        .is_some_and(|last| last.starts_with("Closed:"));
+    let reset = events.iter().any(|line| line.contains("by us"));
+    let refusal = output.iter().any(|line| line.starts_with("RST_STREAM"));
+    match effect {
         LimitEffect::SessionLost => lost,
         LimitEffect::SessionOver => over && !lost,
         LimitEffect::StreamLost => reset && !over,
@@ -312,18 +314,18 @@ fn happened(met: LimitEffect, script: &mut Script) -> bool {
 #[test]
 fn every_limit_is_met_one_step_past_it_and_not_at_it() {
     for &limit in Limit::ALL {
-        let Some((mut script, met)) = go(limit, false) else {
+        let Some((mut script, effect)) = go(limit, false) else {
             continue;
         };
         let hits = script.session.stats().limits;
         assert_eq!(hits.of(limit), 0, "at {limit}");
-        if met != LimitEffect::Ignored && limit != Limit::ControlQueueTimeout {
-            assert!(!happened(met, &mut script), "{met:?} at {limit}");
+        if effect != LimitEffect::Ignored && limit != Limit::ControlQueueTimeout {
+            assert!(!happened(effect, &mut script), "{effect:?} at {limit}");
         }
-        let (mut script, met) = go(limit, true).expect("the run succeeds as before");
+        let (mut script, effect) = go(limit, true).expect("the run succeeds as before");
         let hits = script.session.stats().limits;
         assert_eq!(hits.of(limit), 1, "past {limit}: {hits}");
-        assert!(happened(met, &mut script), "{met:?} past {limit}");
+        assert!(happened(effect, &mut script), "{effect:?} past {limit}");
     }
 }
 
@@ -334,12 +336,12 @@ fn a_session_error_names_its_limit() {
         let Some((mut script, LimitEffect::SessionLost)) = go(limit, true) else {
             continue;
         };
-        let told =
+        let error =
             std::iter::from_fn(|| script.session.poll_event()).find_map(|event| match event {
                 spdy_session::event::Event::Closed { error } => error,
                 _ => None,
             });
-        assert_eq!(told.and_then(|error| error.limit()), Some(limit));
+        assert_eq!(error.and_then(|error| error.limit()), Some(limit));
         named += 1;
     }
     assert!(named > 15, "{named} sessions ended");
@@ -354,8 +356,8 @@ fn frame_timeout_applies_with_queued_events() {
     (0..20).for_each(|_| script.data(1, 1, false));
     script.session.handle_input(script.now, &[0x80, 3, 0]);
     assert!(!script.session.accepts_input());
-    let late = script.session.poll_timeout();
-    assert_eq!(late, Some(script.now + ms(30_000)));
+    let timeout = script.session.poll_timeout();
+    assert_eq!(timeout, Some(script.now + ms(30_000)));
 }
 
 /// A window that opens by a byte now and then held a stream, its buffer and its handler for ever.
@@ -427,8 +429,8 @@ fn stalled_streams_are_reset_and_the_session_goes_on() {
         script.session.send_data(id(stream), bytes(5_000), true);
         script.output();
         script.pass(ms(50)); // small DATA waits for so long
-        let sent = script.output();
-        assert_eq!(sent, [format!("DATA {stream} 500")]);
+        let output = script.output();
+        assert_eq!(output, [format!("DATA {stream} 500")]);
         script.pass(ms(30_000));
     }
     for stream in [1, 3] {
@@ -445,20 +447,20 @@ fn an_unread_upload_waits_for_the_response() {
     script.syn(1);
     script.session.reply(id(1), &some_headers(), false);
     script.output();
-    let mut sent = 0;
+    let mut sent_bytes = 0;
     let mut granted = 65_536;
-    while granted > sent {
-        let piece = (granted - sent).min(10_000);
+    while granted > sent_bytes {
+        let piece = (granted - sent_bytes).min(10_000);
         script.data(1, piece, false);
         script.session.discard(id(1), piece);
-        sent += piece;
+        sent_bytes += piece;
         for line in script.output() {
             if let Some(delta) = line.strip_prefix("WINDOW_UPDATE 1 ") {
                 granted += delta.parse::<usize>().expect("a number");
             }
         }
     }
-    assert!((100_000..200_000).contains(&sent), "{sent}");
+    assert!((100_000..200_000).contains(&sent_bytes), "{sent_bytes}");
     script.session.send_data(id(1), bytes(10), true);
     assert_eq!(script.output(), ["DATA 1 10 fin", "RST_STREAM 1 CANCEL"]);
 }
@@ -504,7 +506,7 @@ fn refused_blocks_count_wherever_they_stand() {
 /// A server that gave an upload no window blocked it, and the reader of its answer, for ever.
 #[test]
 fn a_stalled_upload_is_reset_with_its_cause() {
-    for (window, told) in [
+    for (window, expected) in [
         // the stream's own
         (0, ["Reset 1 by us: stalled for 60s", "Reply 3 fin"]),
         // the session's: no stream can send DATA
@@ -516,11 +518,11 @@ fn a_stalled_upload_is_reset_with_its_cause() {
             .session
             .open(&some_headers(), StreamOptions::default())
             .unwrap();
-        let asked = StreamOptions {
+        let options = StreamOptions {
             fin: true,
             ..StreamOptions::default()
         };
-        script.session.open(&some_headers(), asked).unwrap();
+        script.session.open(&some_headers(), options).unwrap();
         script.session.send_data(id(1), bytes(70_000), true);
         script.output();
         script.pass(ms(59_999));
@@ -528,8 +530,8 @@ fn a_stalled_upload_is_reset_with_its_cause() {
         script.pass(ms(1));
         script.output();
         script.reply(3, true);
-        let heard = script.events();
-        assert_eq!(heard[..2], told, "{window}: {heard:?}");
+        let events = script.events();
+        assert_eq!(events[..2], expected, "{window}: {events:?}");
     }
 }
 
@@ -543,11 +545,11 @@ fn an_upload_of_a_kilobyte_now_and_then_goes_on() {
         .open(&some_headers(), StreamOptions::default())
         .unwrap();
     script.session.send_data(id(1), bytes(10 * 1024), true);
-    for sent in 1..=10 {
+    for kilobyte in 1..=10 {
         script.output();
         script.pass(ms(59_999));
         script.window_update(1, 1024);
-        let fin = if sent == 10 { " fin" } else { "" };
+        let fin = if kilobyte == 10 { " fin" } else { "" };
         assert_eq!(script.output(), [format!("DATA 1 1024{fin}")]);
     }
     script.pass(ms(3_600_000));

@@ -13,26 +13,26 @@ use crate::support::{Script, bytes, id, some_headers};
 struct Log(Mutex<Vec<String>>);
 
 impl Observe for Log {
-    fn seen(&self, seen: &ObservedFrame<'_>) {
-        let way = if seen.direction == Direction::Sent {
+    fn seen(&self, observed: &ObservedFrame<'_>) {
+        let way = if observed.direction == Direction::Sent {
             '>'
         } else {
             '<'
         };
-        let detail = match seen.frame {
+        let detail = match observed.frame {
             Frame::Data(data) => format!(
                 " {}{}",
                 data.payload.len(),
                 if data.fin { " fin" } else { "" }
             ),
-            _ => seen.headers.map_or(String::new(), |headers| {
-                format!(" {} pairs, {} bytes", headers.len(), seen.plain_bytes)
+            _ => observed.headers.map_or(String::new(), |headers| {
+                format!(" {} pairs, {} bytes", headers.len(), observed.plain_bytes)
             }),
         };
         self.0
             .lock()
             .unwrap()
-            .push(format!("{way} {}{detail}", seen.frame.kind()));
+            .push(format!("{way} {}{detail}", observed.frame.kind()));
     }
 }
 

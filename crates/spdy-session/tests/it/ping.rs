@@ -65,7 +65,7 @@ fn a_ping_of_our_parity_that_we_did_not_send_is_ignored() {
 }
 
 #[test]
-fn a_hundred_pings_in_one_read_are_all_answered() {
+fn a_hundred_pings_in_one_read_are_all_echoed() {
     let mut server = Script::server();
     let mut wire = BytesMut::new();
     (0..100).for_each(|n| Ping { id: 2 * n + 1 }.encode(Version::V31, &mut wire));
@@ -252,8 +252,8 @@ fn keepalive_pauses_while_reading_is_stopped() {
         .all(|line| !line.starts_with("Closed"));
     assert!(alive, "the peer had no time to reply");
     server.pass(ms(1));
-    let heard = server.events();
-    let last = heard.last().map(String::as_str);
+    let events = server.events();
+    let last = events.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing received for 2s after PING"));
 }
 
@@ -305,8 +305,8 @@ fn data_before_a_ping_extends_the_timeout_once() {
     assert_eq!(client.output(), [""; 0], "only one PING is sent");
     assert_eq!(client.events(), [""; 0]);
     client.pass(ms(4_000));
-    let heard = client.events();
-    let last = heard.last().map(String::as_str);
+    let events = client.events();
+    let last = events.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing received for 60s after PING"));
 }
 
@@ -321,8 +321,8 @@ fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
     client.pass(ms(1_999));
     assert_eq!(client.events(), [""; 0]);
     client.pass(ms(1));
-    let heard = client.events();
-    let last = heard.last().map(String::as_str);
+    let events = client.events();
+    let last = events.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing received for 2s after PING"));
 }
 
@@ -330,8 +330,8 @@ fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
 fn data_under_the_pipe_size_extends_no_timeout() {
     let mut client = pinged_behind(65_535);
     client.pass(ms(2_000));
-    let heard = client.events();
-    let last = heard.last().map(String::as_str);
+    let events = client.events();
+    let last = events.last().map(String::as_str);
     assert_eq!(last, Some("Closed: nothing received for 2s after PING"));
 }
 

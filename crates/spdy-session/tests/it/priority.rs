@@ -8,7 +8,7 @@ use spdy_session::config::{Config, Role};
 use crate::support::{Script, bytes, id, some_headers};
 
 /// A server without windows in the way, with a stream for each priority, all answered.
-fn serving(guard: u32, priorities: &[u8]) -> Script {
+fn server_with_streams(guard: u32, priorities: &[u8]) -> Script {
     let mut config = Config::new(Role::Server, Version::V31);
     (config.flow_control, config.starvation_guard) = (false, guard);
     let mut server = Script::new(config);
@@ -33,7 +33,7 @@ fn turns(server: &mut Script, frames: usize) -> Vec<u32> {
 
 #[test]
 fn the_most_urgent_stream_goes_first_and_equals_take_turns() {
-    let mut server = serving(0, &[7, 3, 0, 3]);
+    let mut server = server_with_streams(0, &[7, 3, 0, 3]);
     for stream in [1, 3, 5, 7] {
         server
             .session
@@ -44,7 +44,7 @@ fn the_most_urgent_stream_goes_first_and_equals_take_turns() {
 
 #[test]
 fn the_least_urgent_stream_is_never_starved() {
-    let mut server = serving(16, &[7, 0]);
+    let mut server = server_with_streams(16, &[7, 0]);
     server.session.send_data(id(1), bytes(4 * 16_384), true);
     server.session.send_data(id(3), bytes(100 * 16_384), true);
     let turns = turns(&mut server, 64);
@@ -54,7 +54,7 @@ fn the_least_urgent_stream_is_never_starved() {
 
 #[test]
 fn an_urgent_stream_that_comes_later_overtakes() {
-    let mut server = serving(0, &[7, 0]);
+    let mut server = server_with_streams(0, &[7, 0]);
     server.session.send_data(id(1), bytes(3 * 16_384), true);
     assert_eq!(turns(&mut server, 1), [1]);
     server.session.send_data(id(3), bytes(16_384), true);
@@ -63,7 +63,7 @@ fn an_urgent_stream_that_comes_later_overtakes() {
 
 #[test]
 fn header_blocks_go_before_data_of_any_priority() {
-    let mut server = serving(16, &[0]);
+    let mut server = server_with_streams(16, &[0]);
     server.session.send_data(id(1), bytes(100), true);
     server.syn_fin(3);
     server.session.reply(id(3), &some_headers(), true);
@@ -111,7 +111,7 @@ fn data_frames_are_as_large_as_configured_and_one_frame_takes_many_pieces() {
 
 #[test]
 fn the_owner_may_set_priorities_before_and_after_queueing() {
-    let mut server = serving(0, &[0, 0, 0]);
+    let mut server = server_with_streams(0, &[0, 0, 0]);
     server.session.prioritise(id(1), Priority::new(4));
     for stream in [1, 3, 5] {
         let data = bytes(40_000);
@@ -124,7 +124,7 @@ fn the_owner_may_set_priorities_before_and_after_queueing() {
 
 #[test]
 fn restored_priorities_apply_to_queued_streams() {
-    let mut server = serving(0, &[1, 1, 0, 3]);
+    let mut server = server_with_streams(0, &[1, 1, 0, 3]);
     for (stream, level) in [(1, 4), (3, 2), (5, 5)] {
         let priority = Priority::new(level);
         server.session.prioritise(id(stream), priority);

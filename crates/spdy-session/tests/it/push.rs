@@ -72,21 +72,30 @@ fn a_push_is_an_even_one_way_stream_that_stands_before_the_parents_data() {
 }
 
 #[test]
-fn nothing_is_pushed_for_a_stream_that_is_not_being_answered() {
+fn nothing_is_pushed_for_a_stream_without_an_open_response() {
     let mut server = server();
-    let gone = |parent| Err(OpenError::ParentGone { parent: id(parent) });
-    assert_eq!(server.session.open(&some_headers(), push_for(3)), gone(3));
+    let parent_gone = |parent| Err(OpenError::ParentGone { parent: id(parent) });
+    assert_eq!(
+        server.session.open(&some_headers(), push_for(3)),
+        parent_gone(3)
+    );
     server.session.reply(id(1), &some_headers(), true);
     server.output();
-    assert_eq!(server.session.open(&some_headers(), push_for(1)), gone(1));
+    assert_eq!(
+        server.session.open(&some_headers(), push_for(1)),
+        parent_gone(1)
+    );
 }
 
 #[test]
 fn a_push_does_not_come_from_a_push() {
     let mut server = server();
     server.session.open(&some_headers(), push_for(1)).unwrap();
-    let gone = Err(OpenError::ParentGone { parent: id(2) });
-    assert_eq!(server.session.open(&some_headers(), push_for(2)), gone);
+    let parent_gone = Err(OpenError::ParentGone { parent: id(2) });
+    assert_eq!(
+        server.session.open(&some_headers(), push_for(2)),
+        parent_gone
+    );
 }
 
 #[test]

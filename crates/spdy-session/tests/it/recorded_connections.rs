@@ -55,7 +55,7 @@ fn play(session: &mut Session, bytes: &[u8]) -> Vec<Event> {
 
 fn assert_no_fault(name: &str, events: &[Event]) {
     for event in events {
-        let ours = matches!(
+        let is_ours = matches!(
             event,
             Event::Reset {
                 cause: ResetCause::ByUs(_) | ResetCause::Stalled { .. },
@@ -63,7 +63,7 @@ fn assert_no_fault(name: &str, events: &[Event]) {
             }
         );
         let failed = matches!(event, Event::Closed { error: Some(_) });
-        assert!(!ours && !failed, "{name}: {event:?}");
+        assert!(!is_ours && !failed, "{name}: {event:?}");
     }
 }
 
@@ -73,7 +73,7 @@ fn our_server_understands_every_recorded_client() {
         let mut server = Session::new(config(Role::Server, &connection), Instant::ZERO);
         let events = play(&mut server, &connection.client.bytes);
         assert_no_fault(&connection.id, &events);
-        let opened: Vec<u32> = events
+        let opened_streams: Vec<u32> = events
             .iter()
             .filter_map(|event| match event {
                 Event::Opened { id, .. } => Some(id.value()),
@@ -81,7 +81,7 @@ fn our_server_understands_every_recorded_client() {
             })
             .collect();
         assert_eq!(
-            opened,
+            opened_streams,
             syn_streams(&connection.client.frames),
             "{}",
             connection.id
@@ -93,9 +93,9 @@ fn our_server_understands_every_recorded_client() {
 fn our_client_understands_every_recorded_server() {
     for connection in live::all() {
         let mut client = Session::new(config(Role::Client, &connection), Instant::ZERO);
-        let asked = syn_streams(&connection.client.frames);
+        let requested_streams = syn_streams(&connection.client.frames);
         // the client of the recording may have left ids out: those streams are opened, and gone
-        for stream in (1..=asked.iter().copied().max().unwrap_or(0)).step_by(2) {
+        for stream in (1..=requested_streams.iter().copied().max().unwrap_or(0)).step_by(2) {
             let id = client
                 .open(&some_headers(), StreamOptions::default())
                 .expect("room for a recording");
@@ -106,11 +106,11 @@ fn our_client_understands_every_recorded_server() {
         let events = play(&mut client, &connection.server.bytes);
         assert_no_fault(&connection.id, &events);
         let replies = |frame: &&Fields| matches!(frame, Fields::SynReply { .. });
-        let want = connection.server.frames.iter().filter(replies).count();
-        let got = events
+        let expected = connection.server.frames.iter().filter(replies).count();
+        let actual = events
             .iter()
             .filter(|event| matches!(event, Event::Reply { .. }))
             .count();
-        assert_eq!(got, want, "{}", connection.id);
+        assert_eq!(actual, expected, "{}", connection.id);
     }
 }

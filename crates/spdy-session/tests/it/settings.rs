@@ -54,16 +54,16 @@ fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
             },
         )
         .unwrap();
-    let wrote = client.output();
-    assert_eq!(wrote[0], "SETTINGS 4=0");
-    assert_eq!(wrote[2], "SYN_STREAM 1 fin");
+    let output = client.output();
+    assert_eq!(output[0], "SETTINGS 4=0");
+    assert_eq!(output[2], "SYN_STREAM 1 fin");
 }
 
 /// Undertow's server uses the values of SETTINGS for its own windows, and over 65,536 bytes grants no upload
 /// anything.
 #[test]
 fn large_client_windows_follow_each_syn_stream() {
-    for (window, told, from_v2_pairs) in [
+    for (window, window_frame, from_v2_pairs) in [
         (10 << 20, "SETTINGS 4=0", Some("WINDOW_UPDATE 1 10420224")),
         (65_536, "SETTINGS 4=0", None),
         (40_000, "SETTINGS 4=0 7=40000", None),
@@ -75,11 +75,11 @@ fn large_client_windows_follow_each_syn_stream() {
             .session
             .open(&some_headers(), StreamOptions::default())
             .unwrap();
-        let want: Vec<_> = [told, "SYN_STREAM 1"]
+        let expected: Vec<_> = [window_frame, "SYN_STREAM 1"]
             .into_iter()
             .chain(from_v2_pairs)
             .collect();
-        assert_eq!(client.output(), want, "{window}");
+        assert_eq!(client.output(), expected, "{window}");
     }
 }
 

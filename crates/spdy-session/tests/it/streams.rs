@@ -81,11 +81,11 @@ fn an_id_below_the_last_one_ends_the_session_and_reports_what_was_accepted() {
             "GOAWAY 5 PROTOCOL_ERROR"
         };
         assert_eq!(server.output(), [goaway]);
-        let heard = server.events();
-        let closed = "Closed: SYN_STREAM has ID 3, expected more than 5";
+        let events = server.events();
+        let closed_event = "Closed: SYN_STREAM has ID 3, expected more than 5";
         assert_eq!(
-            heard,
-            ["Opened 5", "Reset 5: session lost", closed],
+            events,
+            ["Opened 5", "Reset 5: session lost", closed_event],
             "{version}"
         );
     }
@@ -106,7 +106,7 @@ fn a_second_syn_stream_resets_the_stream_only() {
 
 #[test]
 fn a_reused_id_resets_in_spdy_2_and_ends_later_versions() {
-    for (version, answer) in [
+    for (version, response_frame) in [
         (Version::V2, "RST_STREAM 1 PROTOCOL_ERROR"),
         (Version::V3, "GOAWAY 1 PROTOCOL_ERROR"),
         (Version::V31, "GOAWAY 1 PROTOCOL_ERROR"),
@@ -116,7 +116,7 @@ fn a_reused_id_resets_in_spdy_2_and_ends_later_versions() {
         server.session.reply(id(1), &some_headers(), true);
         server.output();
         server.syn(1);
-        assert_eq!(server.output(), [answer], "{version}");
+        assert_eq!(server.output(), [response_frame], "{version}");
     }
 }
 
@@ -375,8 +375,8 @@ fn a_stream_that_is_reset_before_it_was_written_never_existed_for_the_peer() {
     client.session.open(&some_headers(), FIN).unwrap();
     client.session.open(&some_headers(), FIN).unwrap();
     client.session.reset(id(1), RstStatus::CANCEL);
-    let wrote = client.output();
-    assert_eq!(wrote, ["SYN_STREAM 3 fin", "WINDOW_UPDATE 3 983040"]);
+    let output = client.output();
+    assert_eq!(output, ["SYN_STREAM 3 fin", "WINDOW_UPDATE 3 983040"]);
 }
 
 #[test]
@@ -425,9 +425,9 @@ fn fin_alone_rides_on_queued_data_and_else_goes_as_an_empty_frame() {
         .unwrap();
     client.session.send_data(id(1), bytes(5), false);
     client.session.send_data(id(1), Bytes::new(), true);
-    let wrote = client.output();
-    assert_eq!(wrote[0], "SYN_STREAM 1");
-    assert_eq!(wrote[2..], ["DATA 1 5 fin"]);
+    let output = client.output();
+    assert_eq!(output[0], "SYN_STREAM 1");
+    assert_eq!(output[2..], ["DATA 1 5 fin"]);
     client
         .session
         .open(&some_headers(), StreamOptions::default())

@@ -36,9 +36,9 @@ fn answering_two(server: &mut Script) {
 fn an_undetected_peer_is_sent_what_3_1_allows() {
     let mut server = undecided();
     answering_two(&mut server);
-    let wrote = server.output();
-    assert_eq!(sum(&wrote), WINDOW);
-    assert_eq!(wrote.last().unwrap(), "PING 2");
+    let output = server.output();
+    assert_eq!(sum(&output), WINDOW);
+    assert_eq!(output.last().unwrap(), "PING 2");
     server.window_update(0, 20_000); // before its echo
     server.ping(2);
     assert_eq!(sum(&server.output()), 20_000);
@@ -98,9 +98,9 @@ fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
         }
         assert_eq!(server.output(), ["PING 2"]);
         answering_two(&mut server);
-        let wrote = server.output();
-        assert_eq!(sum(&wrote), WINDOW);
-        assert_eq!(wrote.last().unwrap(), "PING 4");
+        let output = server.output();
+        assert_eq!(sum(&output), WINDOW);
+        assert_eq!(output.last().unwrap(), "PING 4");
         server.pass(ms(50));
         server.ping(2);
         assert_eq!(server.output(), [""; 0], "{by_keepalive}");
@@ -139,8 +139,8 @@ fn credit_is_renewed_after_half_of_the_opened_window() {
     for kib in 1..=2_048 {
         server.data(1, 1_024, false);
         server.session.consume(id(1), 1_024);
-        let wrote = server.output();
-        if wrote
+        let output = server.output();
+        if output
             .iter()
             .any(|line| line.starts_with("WINDOW_UPDATE 0 "))
         {
@@ -158,7 +158,7 @@ fn credit_is_renewed_after_half_of_the_opened_window() {
 /// written anything, and their uploads stopped.
 #[test]
 fn session_window_moves_of_okhttp_do_not_mean_3() {
-    for (more, credit) in [(0, true), (1, false)] {
+    for (extra_bytes, credit) in [(0, true), (1, false)] {
         let mut config = Config::new(Role::Server, Version::V3);
         config.detect_session_window = true;
         config.initial_window_bytes = 81_920;
@@ -166,13 +166,13 @@ fn session_window_moves_of_okhttp_do_not_mean_3() {
         server.syn(1);
         server.syn(3);
         server.data(1, 81_920, false); // 65,536, and as much as SETTINGS stated
-        server.data(3, more, false);
+        server.data(3, extra_bytes, false);
         server.session.consume(id(1), 81_920);
-        let wrote = server.output();
-        let granted = wrote
+        let output = server.output();
+        let granted = output
             .iter()
             .any(|line| line.starts_with("WINDOW_UPDATE 0 "));
-        assert_eq!(granted, credit, "{more}: {wrote:?}");
+        assert_eq!(granted, credit, "{extra_bytes}: {output:?}");
     }
 }
 

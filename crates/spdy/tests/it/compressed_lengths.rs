@@ -10,7 +10,7 @@ use spdy_session::observe::{Direction, Observe, ObservedFrame};
 use crate::support;
 
 const SECRET: &str = "4f1c2ab98e77d03356aa";
-const OTHER: &str = "ZqWxYvKuJtHsGrFpEoDn";
+const OTHER_SECRET: &str = "ZqWxYvKuJtHsGrFpEoDn";
 /// What the attacker makes both sides send.
 const GUESS: &str = SECRET;
 
@@ -19,11 +19,11 @@ const GUESS: &str = SECRET;
 struct Lengths(Mutex<Vec<usize>>);
 
 impl Observe for Lengths {
-    fn seen(&self, seen: &ObservedFrame<'_>) {
+    fn seen(&self, observed: &ObservedFrame<'_>) {
         if let (
             Direction::Sent,
             Frame::SynStream(SynStream { block, .. }) | Frame::SynReply(SynReply { block, .. }),
-        ) = (seen.direction, seen.frame)
+        ) = (observed.direction, observed.frame)
         {
             self.0.lock().expect("no panic").push(block.len());
         }
@@ -32,7 +32,7 @@ impl Observe for Lengths {
 
 /// Lengths of requests and of responses in a session where each side sends a secret in `header`, marked if `is_marked`, and
 /// both send what an attacker guesses.
-async fn seen(
+async fn lengths_with_secret(
     header: &'static str,
     is_marked: bool,
     secret: &'static str,
@@ -45,13 +45,14 @@ async fn seen(
     let (requests, responses) = (Arc::<Lengths>::default(), Arc::<Lengths>::default());
     let client = client::Builder::new(Version::V31).observer(requests.clone());
     let server = server::Builder::new(Version::V31).observer(responses.clone());
-    let (session, _) = support::served_with(client, server, move |request| async move {
-        Response::builder()
-            .header(header, value())
-            .header("content-type", request.headers()["accept"].clone())
-            .body(Body::empty())
-            .expect("a response by hand")
-    });
+    let (session, _) =
+        support::connect_to_service_with(client, server, move |request| async move {
+            Response::builder()
+                .header(header, value())
+                .header("content-type", request.headers()["accept"].clone())
+                .body(Body::empty())
+                .expect("a response by hand")
+        });
     for path in ["", GUESS, "again"] {
         let request = Request::get(format!("https://example.org/{path}"))
             .header(header, value())
@@ -64,8 +65,8 @@ async fn seen(
             .expect("a response");
         assert_eq!(response.headers()[header], secret);
     }
-    let taken = |lengths: &Lengths| lengths.0.lock().expect("no panic").clone();
-    (taken(&requests), taken(&responses))
+    let snapshot = |lengths: &Lengths| lengths.0.lock().expect("no panic").clone();
+    (snapshot(&requests), snapshot(&responses))
 }
 
 #[tokio::test]
@@ -76,16 +77,20 @@ async fn lengths_reveal_no_unknown_header_and_no_marked_value() {
         ("location", false),
         ("server", true),
     ] {
-        let right = seen(header, is_marked, SECRET).await;
-        assert_eq!(right, seen(header, is_marked, OTHER).await, "{header}");
+        let right_guess = lengths_with_secret(header, is_marked, SECRET).await;
+        assert_eq!(
+            right_guess,
+            lengths_with_secret(header, is_marked, OTHER_SECRET).await,
+            "{header}"
+        );
     }
     // The attack works where a value is public.
-    let (right, wrong) = (
-        seen("server", false, SECRET).await,
-        seen("server", false, OTHER).await,
+    let (right_guess, wrong_guess) = (
+        lengths_with_secret("server", false, SECRET).await,
+        lengths_with_secret("server", false, OTHER_SECRET).await,
     );
-    assert!(right.0.iter().sum::<usize>() + 8 < wrong.0.iter().sum());
-    assert!(right.1.iter().sum::<usize>() + 8 < wrong.1.iter().sum());
+    assert!(right_guess.0.iter().sum::<usize>() + 8 < wrong_guess.0.iter().sum());
+    assert!(right_guess.1.iter().sum::<usize>() + 8 < wrong_guess.1.iter().sum());
 }
 
 /// Bytes of the last of three requests with the same cookie.
@@ -93,8 +98,9 @@ async fn third_request(client: client::Builder) -> usize {
     let lengths = Arc::<Lengths>::default();
     let client = client.observer(lengths.clone());
     let server = server::Builder::new(Version::V31);
-    let (session, _) =
-        support::served_with(client, server, |_| async { Response::new(Body::empty()) });
+    let (session, _) = support::connect_to_service_with(client, server, |_| async {
+        Response::new(Body::empty())
+    });
     for _ in 0..3 {
         let request = Request::get("https://example.org/")
             .header("cookie", format!("sid={}", SECRET.repeat(5)))
@@ -112,9 +118,9 @@ async fn third_request(client: client::Builder) -> usize {
 #[tokio::test]
 async fn a_cookie_that_stays_costs_little_unless_it_may_not_repeat() {
     let builder = || client::Builder::new(Version::V31);
-    let whole = third_request(builder()).await;
-    assert!(whole < 30, "{whole} bytes");
+    let indexed = third_request(builder()).await;
+    assert!(indexed < 30, "{indexed} bytes");
     let strict = builder().secrets(Secrets::default().whole_matches(false));
     let strict = third_request(strict).await;
-    assert!(strict > whole + 90, "{strict} bytes, and {whole}");
+    assert!(strict > indexed + 90, "{strict} bytes, and {indexed}");
 }

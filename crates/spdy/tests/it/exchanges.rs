@@ -7,14 +7,15 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use spdy::{Body, Priority, Version, client, server};
 
-use crate::support::{bytes_of, get, pattern, post, served, served_with};
+use crate::support::{bytes_of, connect_to_service, connect_to_service_with, get, pattern, post};
 
 #[tokio::test]
-async fn a_hundred_requests_at_once_are_all_answered() {
+async fn a_hundred_requests_at_once_all_get_responses() {
     for version in Version::ALL {
-        let (session, serving) = served(version, |request: Request<Body>| async move {
-            Response::new(Body::from(request.uri().path().to_owned().into_bytes()))
-        });
+        let (session, server_task) =
+            connect_to_service(version, |request: Request<Body>| async move {
+                Response::new(Body::from(request.uri().path().to_owned().into_bytes()))
+            });
         let requests = (0..100).map(|number| {
             let session = session.clone();
             tokio::spawn(async move {
@@ -33,7 +34,10 @@ async fn a_hundred_requests_at_once_are_all_answered() {
         assert_eq!(session.active_streams(), 0, "{version}");
         assert_eq!(session.stats().streams_opened, 100);
         drop(session);
-        serving.await.expect("no panic").expect("an orderly end");
+        server_task
+            .await
+            .expect("no panic")
+            .expect("an orderly end");
     }
 }
 
@@ -41,16 +45,20 @@ async fn a_hundred_requests_at_once_are_all_answered() {
 async fn twenty_megabytes_go_both_ways_unharmed() {
     const LENGTH: usize = 20 * 1024 * 1024;
     for version in Version::ALL {
-        let (session, _serving) = served(version, |request: Request<Body>| async move {
-            Response::new(request.into_body())
-        });
-        let sent = pattern(LENGTH);
+        let (session, _server_task) =
+            connect_to_service(version, |request: Request<Body>| async move {
+                Response::new(request.into_body())
+            });
+        let payload = pattern(LENGTH);
         let response = session
-            .request(post("/echo", Body::full(sent.clone())), Priority::HIGHEST)
+            .request(
+                post("/echo", Body::full(payload.clone())),
+                Priority::HIGHEST,
+            )
             .await;
         let back = bytes_of(response.expect("a response")).await;
         assert!(
-            back == sent,
+            back == payload,
             "{version}: {} of {LENGTH} bytes came back, or others",
             back.len()
         );
@@ -59,34 +67,35 @@ async fn twenty_megabytes_go_both_ways_unharmed() {
 
 #[tokio::test]
 async fn the_service_sees_the_request_as_sent() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        assert_eq!(request.method(), Method::POST);
-        assert_eq!(request.uri(), "http://example.org/a?b=c");
-        assert_eq!(request.headers()["content-length"], "5");
-        assert_eq!(request.headers()["x-two"], "one");
-        assert!(!request.headers().contains_key("connection"));
-        assert_eq!(
-            request
-                .extensions()
-                .get::<server::Pusher>()
-                .map(server::Pusher::priority),
-            Some(Priority::new(3))
-        );
-        assert_eq!(
-            request
-                .into_body()
-                .collect()
-                .await
-                .expect("a body")
-                .to_bytes(),
-            "hello"
-        );
-        let response = Response::builder()
-            .status(201)
-            .header("set-cookie", "a=1")
-            .header("set-cookie", "b=2");
-        response.body(Body::full("done")).expect("valid")
-    });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            assert_eq!(request.method(), Method::POST);
+            assert_eq!(request.uri(), "http://example.org/a?b=c");
+            assert_eq!(request.headers()["content-length"], "5");
+            assert_eq!(request.headers()["x-two"], "one");
+            assert!(!request.headers().contains_key("connection"));
+            assert_eq!(
+                request
+                    .extensions()
+                    .get::<server::Pusher>()
+                    .map(server::Pusher::priority),
+                Some(Priority::new(3))
+            );
+            assert_eq!(
+                request
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("a body")
+                    .to_bytes(),
+                "hello"
+            );
+            let response = Response::builder()
+                .status(201)
+                .header("set-cookie", "a=1")
+                .header("set-cookie", "b=2");
+            response.body(Body::full("done")).expect("valid")
+        });
     let mut request = post("/a?b=c", Body::full("hello"));
     request
         .headers_mut()
@@ -116,17 +125,18 @@ async fn the_service_sees_the_request_as_sent() {
 
 #[tokio::test]
 async fn a_head_and_a_not_modified_have_no_body() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        let status = if request.method() == Method::HEAD {
-            200
-        } else {
-            304
-        };
-        let response = Response::builder()
-            .status(status)
-            .header("content-length", "1000");
-        response.body(Body::full(pattern(1000))).expect("valid")
-    });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            let status = if request.method() == Method::HEAD {
+                200
+            } else {
+                304
+            };
+            let response = Response::builder()
+                .status(status)
+                .header("content-length", "1000");
+            response.body(Body::full(pattern(1000))).expect("valid")
+        });
     let head = Request::head("http://example.org/")
         .body(Body::empty())
         .expect("valid");
@@ -145,8 +155,8 @@ async fn a_head_and_a_not_modified_have_no_body() {
 struct Fins(std::sync::Mutex<Vec<&'static str>>);
 
 impl spdy::Observe for Fins {
-    fn seen(&self, seen: &spdy::ObservedFrame<'_>) {
-        let name = match seen.frame {
+    fn seen(&self, observed: &spdy::ObservedFrame<'_>) {
+        let name = match observed.frame {
             spdy::Frame::SynStream(frame) if frame.fin => "SYN_STREAM",
             spdy::Frame::SynReply(frame) if frame.fin => "SYN_REPLY",
             spdy::Frame::Headers(frame) if frame.fin => "HEADERS",
@@ -162,7 +172,7 @@ impl spdy::Observe for Fins {
 async fn every_message_ends_with_the_frame_that_all_peers_understand() {
     let observer = Arc::new(Fins::default());
     let client = client::Builder::new(Version::V31).observer(observer.clone());
-    let (session, _serving) = served_with(
+    let (session, _server_task) = connect_to_service_with(
         client,
         server::Builder::new(Version::V31),
         |request: Request<Body>| async { Response::new(request.into_body()) },
@@ -184,7 +194,7 @@ async fn every_message_ends_with_the_frame_that_all_peers_understand() {
 
 #[tokio::test]
 async fn a_streamed_body_arrives_piece_by_piece() {
-    let (session, _serving) = served(Version::V31, |_| async {
+    let (session, _server_task) = connect_to_service(Version::V31, |_| async {
         let pieces =
             (0..1000).map(|number| Ok::<_, std::convert::Infallible>(format!("{number},").into()));
         Response::new(Body::from_stream(futures_util::stream::iter(pieces)))
@@ -200,26 +210,28 @@ async fn a_streamed_body_arrives_piece_by_piece() {
 
 #[tokio::test]
 async fn a_body_that_fails_resets_its_stream_and_no_other() {
-    let (fail, told) = tokio::sync::oneshot::channel::<()>();
-    let mut told = Some(told);
-    let (session, _serving) = served(Version::V31, move |request: Request<Body>| {
-        let told = if request.uri().path() == "/bad" {
-            told.take()
-        } else {
-            None
-        };
-        async move {
-            let Some(told) = told else {
-                return Response::new(Body::full("good"));
+    let (fail, failure) = tokio::sync::oneshot::channel::<()>();
+    let mut failure = Some(failure);
+    let (session, _server_task) =
+        connect_to_service(Version::V31, move |request: Request<Body>| {
+            let failure = if request.uri().path() == "/bad" {
+                failure.take()
+            } else {
+                None
             };
-            let some = futures_util::stream::once(async { Ok(bytes::Bytes::from_static(b"some")) });
-            let then = futures_util::stream::once(async move {
-                told.await.ok();
-                Err("the disk is gone")
-            });
-            Response::new(Body::from_stream(some.chain(then)))
-        }
-    });
+            async move {
+                let Some(failure) = failure else {
+                    return Response::new(Body::full("good"));
+                };
+                let first_piece =
+                    futures_util::stream::once(async { Ok(bytes::Bytes::from_static(b"some")) });
+                let then = futures_util::stream::once(async move {
+                    failure.await.ok();
+                    Err("the disk is gone")
+                });
+                Response::new(Body::from_stream(first_piece.chain(then)))
+            }
+        });
     let response = session
         .request(get("/bad"), Priority::HIGHEST)
         .await
@@ -248,14 +260,15 @@ async fn a_body_that_fails_resets_its_stream_and_no_other() {
 
 #[tokio::test]
 async fn a_service_that_panics_resets_its_stream_and_no_other() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        assert_ne!(
-            request.uri().path(),
-            "/bad",
-            "the failure that the test triggers"
-        );
-        Response::new(Body::full("good"))
-    });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            assert_ne!(
+                request.uri().path(),
+                "/bad",
+                "the failure that the test triggers"
+            );
+            Response::new(Body::full("good"))
+        });
     let error = session
         .request(get("/bad"), Priority::HIGHEST)
         .await
@@ -286,18 +299,19 @@ async fn trailers_are_sent_if_enabled() {
             )))
         };
         let server = server::Builder::new(Version::V31).send_trailers(on);
-        let (session, _serving) = served_with(client::Builder::new(Version::V31), server, service);
+        let (session, _server_task) =
+            connect_to_service_with(client::Builder::new(Version::V31), server, service);
         let response = session
             .request(get("/"), Priority::HIGHEST)
             .await
             .expect("a response");
-        let collected = response.into_body().collect().await.expect("a body");
-        let sum = collected
+        let body = response.into_body().collect().await.expect("a body");
+        let sum = body
             .trailers()
             .and_then(|trailers| trailers.get("x-sum"))
             .cloned();
         assert_eq!(sum.is_some(), on);
-        assert_eq!(collected.to_bytes(), "body");
+        assert_eq!(body.to_bytes(), "body");
     }
 }
 
@@ -305,30 +319,30 @@ async fn trailers_are_sent_if_enabled() {
 #[tokio::test]
 async fn trailers_of_a_request_that_waits_are_sent_when_it_is_open() {
     let service = |request: Request<Body>| async move {
-        let collected = request.into_body().collect().await.expect("a body");
-        let sum = collected
-            .trailers()
-            .map(|trailers| trailers["x-sum"].clone());
+        let body = request.into_body().collect().await.expect("a body");
+        let sum = body.trailers().map(|trailers| trailers["x-sum"].clone());
         Response::new(Body::full(format!("{sum:?}")))
     };
     let client = client::Builder::new(Version::V31)
         .send_trailers(true)
         .assumed_peer_streams(0);
-    let (session, _serving) = served_with(client, server::Builder::new(Version::V31), service);
+    let (session, _server_task) =
+        connect_to_service_with(client, server::Builder::new(Version::V31), service);
     let trailers: http::HeaderMap =
         std::iter::once(("x-sum".parse().expect("valid"), "7".parse().expect("valid"))).collect();
     let frames = [Ok::<_, std::convert::Infallible>(http_body::Frame::<
         bytes::Bytes,
     >::trailers(trailers))];
     let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
-    let asked = session.request(post("/", Body::wrap(body)), Priority::HIGHEST);
-    let response = asked.await.expect("a response");
+    let exchange = session.request(post("/", Body::wrap(body)), Priority::HIGHEST);
+    let response = exchange.await.expect("a response");
     assert_eq!(bytes_of(response).await, "Some(\"7\")");
 }
 
 #[tokio::test]
 async fn a_request_without_a_host_is_refused_before_it_is_sent() {
-    let (session, _serving) = served(Version::V31, |_| async { Response::new(Body::empty()) });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |_| async { Response::new(Body::empty()) });
     let request = Request::get("/path").body(Body::empty()).expect("valid");
     let error = session
         .request(request, Priority::HIGHEST)

@@ -11,12 +11,14 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use spdy::{Body, Error, Priority, RstStatus, Version, client, server};
 
-use crate::support::{bytes_of, get, pattern, pipe, post, runtime, served, served_with};
+use crate::support::{
+    bytes_of, connect_to_service, connect_to_service_with, get, pattern, pipe, post, runtime,
+};
 
 #[tokio::test]
 async fn a_stopped_reader_blocks_only_its_stream() {
-    let pulled = Arc::new(AtomicUsize::new(0));
-    let counter = pulled.clone();
+    let piece_count = Arc::new(AtomicUsize::new(0));
+    let counter = piece_count.clone();
     let service = move |request: Request<Body>| {
         let counter = counter.clone();
         async move {
@@ -33,7 +35,8 @@ async fn a_stopped_reader_blocks_only_its_stream() {
     let client = client::Builder::new(Version::V31)
         .initial_window_bytes(65_536)
         .session_window_bytes(1 << 20);
-    let (session, _serving) = served_with(client, server::Builder::new(Version::V31), service);
+    let (session, _server_task) =
+        connect_to_service_with(client, server::Builder::new(Version::V31), service);
     let stalled = session
         .request(get("/large"), Priority::HIGHEST)
         .await
@@ -48,9 +51,9 @@ async fn a_stopped_reader_blocks_only_its_stream() {
     // The window, what the server may queue, and a piece in hand.
     let bound = 65_536 + 65_536 + 2 * 1024;
     assert!(
-        pulled.load(Ordering::Relaxed) <= bound,
+        piece_count.load(Ordering::Relaxed) <= bound,
         "{} bytes were pulled",
-        pulled.load(Ordering::Relaxed)
+        piece_count.load(Ordering::Relaxed)
     );
     assert_eq!(bytes_of(stalled).await.len(), 1024 * 1024);
 }
@@ -58,7 +61,7 @@ async fn a_stopped_reader_blocks_only_its_stream() {
 /// A client and a server with their defaults; `/` is 20 MB, anything else longer than a stream's window.
 fn by_default(version: Version) -> client::Session {
     let (small, large) = (pattern(1_100_000), pattern(20_000_000));
-    let (session, _serving) = served(version, move |request: Request<Body>| {
+    let (session, _server_task) = connect_to_service(version, move |request: Request<Body>| {
         let body = if request.uri().path() == "/" {
             &large
         } else {
@@ -72,7 +75,8 @@ fn by_default(version: Version) -> client::Session {
 
 /// Heads of `count` responses whose bodies are not read.
 async fn unread(session: &client::Session, count: usize) -> Vec<Response<Body>> {
-    let heads = (0..count).map(|n| session.request(get(&format!("/{n}")), Priority::HIGHEST));
+    let heads =
+        (0..count).map(|number| session.request(get(&format!("/{number}")), Priority::HIGHEST));
     futures_util::future::try_join_all(heads)
         .await
         .expect("heads")
@@ -88,8 +92,8 @@ async fn responses_that_are_not_read_hold_up_no_other() {
                 let response = session.request(get("/"), Priority::LOWEST).await;
                 bytes_of(response.expect("a head")).await.len()
             };
-            let whole = tokio::time::timeout(Duration::from_secs(1), download).await;
-            assert_eq!(whole, Ok(20_000_000), "{version}, {count} unread");
+            let length = tokio::time::timeout(Duration::from_secs(1), download).await;
+            assert_eq!(length, Ok(20_000_000), "{version}, {count} unread");
         }
     }
 }
@@ -99,19 +103,19 @@ async fn responses_that_are_not_read_hold_up_no_other() {
 async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
     let window = 1024 * 1024;
     let body = pattern(window);
-    let (session, _serving) = served(Version::V31, move |_| {
+    let (session, _server_task) = connect_to_service(Version::V31, move |_| {
         let response = Response::new(Body::full(body.clone()));
         async move { response }
     });
-    let mut kept = unread(&session, 99).await;
-    kept.extend(unread(&session, 1).await);
+    let mut unread_responses = unread(&session, 99).await;
+    unread_responses.extend(unread(&session, 1).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(session.active_streams(), 0, "all bodies arrived completely");
     let next = session.request(get("/next"), Priority::HIGHEST).await;
     let mut next = next.expect("a head needs no window").into_body();
     let waits = tokio::time::timeout(Duration::from_secs(50), next.frame()).await;
     assert!(waits.is_err(), "{waits:?}");
-    kept.clear();
+    unread_responses.clear();
     assert_eq!(
         next.collect().await.expect("a whole body").to_bytes().len(),
         window
@@ -124,7 +128,7 @@ async fn without_flow_control_a_slow_reader_stops_the_connection_and_loses_nothi
         .flow_control(false)
         .session_window_bytes(65_536);
     let server = server::Builder::new(Version::V31).flow_control(false);
-    let (session, _serving) = served_with(client, server, |_| async {
+    let (session, _server_task) = connect_to_service_with(client, server, |_| async {
         Response::new(Body::full(pattern(3_000_000)))
     });
     let response = session
@@ -139,9 +143,9 @@ async fn without_flow_control_a_slow_reader_stops_the_connection_and_loses_nothi
 
 #[tokio::test]
 async fn dropping_a_request_cancels_it_at_the_server() {
-    let (dropped, told) = tokio::sync::oneshot::channel::<()>();
+    let (dropped, drop_signal) = tokio::sync::oneshot::channel::<()>();
     let mut dropped = Some(dropped);
-    let (session, _serving) = served(Version::V31, move |_| {
+    let (session, _server_task) = connect_to_service(Version::V31, move |_| {
         let guard = dropped.take();
         async move {
             let _guard = guard; // gone when the service's future is
@@ -157,14 +161,15 @@ async fn dropping_a_request_cancels_it_at_the_server() {
     }
     drop(request);
     assert_eq!(session.active_streams(), 0);
-    told.await
+    drop_signal
+        .await
         .expect_err("no body is sent: the sender is dropped");
     assert_eq!(session.stats().resets_sent.total(), 1);
 }
 
 #[tokio::test]
 async fn dropping_a_body_unread_cancels_the_stream_and_gives_its_credit_back() {
-    let (session, _serving) = served(Version::V31, |_| async {
+    let (session, _server_task) = connect_to_service(Version::V31, |_| async {
         Response::new(Body::full(pattern(4_000_000)))
     });
     // Many times the session's window: without its credit back the session would starve.
@@ -188,10 +193,11 @@ async fn dropping_a_body_unread_cancels_the_stream_and_gives_its_credit_back() {
 #[tokio::test]
 async fn requests_past_the_limit_wait_and_go_by_priority() {
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = order.clone();
+    let service_order = order.clone();
     let (release, released) = tokio::sync::watch::channel(false);
     let service = move |request: Request<Body>| {
-        seen.lock()
+        service_order
+            .lock()
             .expect("no panic")
             .push(request.uri().path().to_owned());
         let mut released = released.clone();
@@ -205,7 +211,7 @@ async fn requests_past_the_limit_wait_and_go_by_priority() {
     };
     let server = server::Builder::new(Version::V31).max_concurrent_streams(2);
     let client = client::Builder::new(Version::V31).assumed_peer_streams(2);
-    let (session, _serving) = served_with(client, server, service);
+    let (session, _server_task) = connect_to_service_with(client, server, service);
     let paths = [
         ("/first", 7),
         ("/second", 7),
@@ -241,10 +247,11 @@ async fn requests_past_the_limit_wait_and_go_by_priority() {
 async fn a_waiting_request_that_is_dropped_is_never_sent() {
     let server = server::Builder::new(Version::V31).max_concurrent_streams(1);
     let client = client::Builder::new(Version::V31).assumed_peer_streams(1);
-    let (session, _serving) = served_with(client, server, |request: Request<Body>| async move {
-        assert_ne!(request.uri().path(), "/dropped");
-        Response::new(Body::full("ok"))
-    });
+    let (session, _server_task) =
+        connect_to_service_with(client, server, |request: Request<Body>| async move {
+            assert_ne!(request.uri().path(), "/dropped");
+            Response::new(Body::full("ok"))
+        });
     let first = session.request(get("/1"), Priority::HIGHEST);
     let dropped = session.request(get("/dropped"), Priority::HIGHEST);
     let last = session.request(get("/2"), Priority::HIGHEST);
@@ -257,10 +264,11 @@ async fn a_waiting_request_that_is_dropped_is_never_sent() {
 
 #[tokio::test]
 async fn an_early_response_leaves_the_upload_usable() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        drop(request); // unread
-        Response::new(Body::full("no need"))
-    });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            drop(request); // unread
+            Response::new(Body::full("no need"))
+        });
     for _ in 0..5 {
         let response = session
             .request(post("/", Body::full(pattern(2_000_000))), Priority::HIGHEST)
@@ -276,14 +284,15 @@ async fn an_early_response_leaves_the_upload_usable() {
 }
 
 #[tokio::test]
-async fn data_shorter_than_content_length_is_answered_with_400() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        let body = request.into_body().collect().await;
-        assert!(body.is_err(), "content-length promised five bytes");
-        Response::new(Body::empty())
-    });
-    for came in ["four", ""] {
-        let mut request = post("/", Body::full(came));
+async fn data_shorter_than_content_length_gets_400() {
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            let body = request.into_body().collect().await;
+            assert!(body.is_err(), "content-length promised five bytes");
+            Response::new(Body::empty())
+        });
+    for body in ["four", ""] {
+        let mut request = post("/", Body::full(body));
         request
             .headers_mut()
             .insert("content-length", "5".parse().expect("valid"));
@@ -291,13 +300,13 @@ async fn data_shorter_than_content_length_is_answered_with_400() {
             .request(request, Priority::HIGHEST)
             .await
             .expect("a response");
-        assert_eq!(response.status(), 400, "{came:?} came");
+        assert_eq!(response.status(), 400, "{body:?} came");
     }
 }
 
 #[tokio::test]
 async fn a_response_of_another_length_is_delivered_and_flagged() {
-    let (session, _serving) = served(Version::V31, |_| async {
+    let (session, _server_task) = connect_to_service(Version::V31, |_| async {
         Response::builder()
             .header("content-length", "10")
             .body(Body::full("four"))
@@ -325,12 +334,13 @@ async fn a_response_of_another_length_is_delivered_and_flagged() {
 async fn headers_that_are_no_request_get_400() {
     let (near, far) = pipe();
     let runtime = runtime();
-    let serving = server::Builder::new(Version::V31).serve(far, runtime.clone(), |_| async {
-        panic!("the service must not receive this request");
-        #[allow(unreachable_code, reason = "it gives the future its type")]
-        Response::new(Body::empty())
-    });
-    tokio::spawn(serving);
+    let connection_of_server =
+        server::Builder::new(Version::V31).serve(far, runtime.clone(), |_| async {
+            panic!("the service must not receive this request");
+            #[allow(unreachable_code, reason = "it gives the future its type")]
+            Response::new(Body::empty())
+        });
+    tokio::spawn(connection_of_server);
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
     connection.spawn();
     let headers = [
@@ -358,8 +368,9 @@ async fn headers_that_are_no_request_get_400() {
 async fn a_refused_stream_may_be_tried_again() {
     let (near, far) = pipe();
     let runtime = runtime();
-    let (mut accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
-    serving.spawn();
+    let (mut accept, server_connection) =
+        server::Builder::new(Version::V31).handshake(far, runtime.clone());
+    server_connection.spawn();
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
     connection.spawn();
     let request = session.request(post("/", Body::full("x")), Priority::HIGHEST);
@@ -370,8 +381,9 @@ async fn a_refused_stream_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_future_that_is_polled_late_has_its_answer_waiting() {
-    let (session, _serving) = served(Version::V31, |_| async { Response::new(Body::full("ok")) });
+async fn a_future_that_is_polled_late_has_its_response_waiting() {
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |_| async { Response::new(Body::full("ok")) });
     let mut request = session.request(get("/"), Priority::HIGHEST);
     while session.stats().frames_received.total() < 3 {
         tokio::task::yield_now().await;

@@ -9,7 +9,7 @@ use spdy::metrics::{Metrics, Sessions, Snapshot};
 use spdy::{Body, Limit, Priority, RstStatus, SharedRuntime, Version, client, server};
 
 /// Paths are statuses; `/never` is not answered at all.
-async fn answer(request: Request<Body>) -> Response<Body> {
+async fn respond(request: Request<Body>) -> Response<Body> {
     let path = request.uri().path().trim_start_matches('/');
     let Ok(status) = path.parse::<u16>() else {
         return std::future::pending().await;
@@ -20,33 +20,36 @@ async fn answer(request: Request<Body>) -> Response<Body> {
 }
 
 /// A session of `version` with both ends counted, and its server's end.
-fn counted(
+fn connect_with_metrics(
     metrics: &Metrics,
     version: Version,
 ) -> (Session, tokio::task::JoinHandle<Result<(), spdy::Error>>) {
     let (near, far) = tokio::io::duplex(64 * 1024);
-    let serving = server::Builder::new(version).metrics(metrics);
-    let serving = tokio::spawn(serving.serve(far, SharedRuntime::tokio(), answer));
+    let builder = server::Builder::new(version).metrics(metrics);
+    let server_task = tokio::spawn(builder.serve(far, SharedRuntime::tokio(), respond));
     let builder = client::Builder::new(version).metrics(metrics);
     let (session, connection) = builder.handshake(near, SharedRuntime::tokio());
     connection.spawn();
-    (session, serving)
+    (session, server_task)
 }
 
-fn asking(path: &str) -> Request<Body> {
+fn request_for(path: &str) -> Request<Body> {
     let request = Request::get(format!("http://example.org{path}"));
     request.body(Body::empty()).expect("a valid URL")
 }
 
 async fn read(session: &Session, path: &str) -> usize {
-    let response = session.request(asking(path), Priority::HIGHEST).await;
+    let response = session.request(request_for(path), Priority::HIGHEST).await;
     let body = response.expect("a response").into_body();
     body.collect_up_to(1000).await.expect("a body").len()
 }
 
 fn sessions(snapshot: &Snapshot, version: Version) -> [Sessions; 2] {
     [&snapshot.client, &snapshot.server].map(|side| {
-        let of_version = side.sessions.iter().find(|(known, _)| *known == version);
+        let of_version = side
+            .sessions
+            .iter()
+            .find(|(session_version, _)| *session_version == version);
         of_version.expect("every version").1
     })
 }
@@ -54,11 +57,11 @@ fn sessions(snapshot: &Snapshot, version: Version) -> [Sessions; 2] {
 #[tokio::test]
 async fn both_ends_count_the_same_and_keep_it_when_the_session_is_gone() {
     let metrics = Metrics::new();
-    let (session, serving) = counted(&metrics, Version::V31);
+    let (session, server_task) = connect_with_metrics(&metrics, Version::V31);
     for path in ["/200", "/200", "/404"] {
         assert_eq!(read(&session, path).await, 100);
     }
-    let unanswered = session.request(asking("/never"), Priority::HIGHEST);
+    let unanswered = session.request(request_for("/never"), Priority::HIGHEST);
     session.ping().await.expect("an echo");
     let living = metrics.snapshot();
     let open = Sessions { open: 1, total: 1 };
@@ -68,7 +71,10 @@ async fn both_ends_count_the_same_and_keep_it_when_the_session_is_gone() {
     drop(unanswered);
     session.shutdown();
     session.closed().await;
-    serving.await.expect("no panic").expect("an orderly end");
+    server_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
     drop(session);
 
     let Snapshot { client, server } = metrics.snapshot();
@@ -92,19 +98,22 @@ async fn both_ends_count_the_same_and_keep_it_when_the_session_is_gone() {
 #[tokio::test]
 async fn a_response_read_after_the_session_ended_is_counted() {
     let metrics = Metrics::new();
-    let (session, serving) = counted(&metrics, Version::V3);
-    let response = session.request(asking("/503"), Priority::HIGHEST);
+    let (session, server_task) = connect_with_metrics(&metrics, Version::V3);
+    let response = session.request(request_for("/503"), Priority::HIGHEST);
     session.shutdown();
     session.closed().await;
-    serving.await.expect("no panic").expect("an orderly end");
+    server_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
     // The task of the connection ends shortly after the event.
     while sessions(&metrics.snapshot(), Version::V3)[0].open > 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(metrics.snapshot().client.exchanges.responses, [0; 6]);
     assert_eq!(response.await.expect("a response").status(), 503);
-    let answered = metrics.snapshot().client.exchanges.responses;
-    assert_eq!(answered, [0, 0, 0, 0, 1, 0]);
+    let responses = metrics.snapshot().client.exchanges.responses;
+    assert_eq!(responses, [0, 0, 0, 0, 1, 0]);
 }
 
 #[tokio::test]
@@ -112,13 +121,15 @@ async fn limits_are_reported_by_name() {
     let metrics = Metrics::new();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let builder = server::Builder::default().max_concurrent_streams(1);
-    let serving = builder.metrics(&metrics);
-    tokio::spawn(serving.serve(far, SharedRuntime::tokio(), answer));
+    let with_metrics = builder.metrics(&metrics);
+    tokio::spawn(with_metrics.serve(far, SharedRuntime::tokio(), respond));
     let (session, connection) = client::handshake(near);
     connection.spawn();
     // Both are written before the server's SETTINGS can be read.
-    let first = session.request(asking("/never"), Priority::HIGHEST);
-    let second = session.request(asking("/200"), Priority::HIGHEST).await;
+    let first = session.request(request_for("/never"), Priority::HIGHEST);
+    let second = session
+        .request(request_for("/200"), Priority::HIGHEST)
+        .await;
     let status = second.expect_err("a refusal").reset_status();
     assert_eq!(status, Some(RstStatus::REFUSED_STREAM));
     let hits = metrics.snapshot().server.stats.limits;
@@ -132,14 +143,14 @@ async fn limits_are_reported_by_name() {
 async fn counters_never_fall() {
     let metrics = Metrics::new();
     let over = Arc::new(AtomicBool::new(false));
-    let (watched, done) = (metrics.clone(), over.clone());
+    let (shared_metrics, done) = (metrics.clone(), over.clone());
     let watching = std::thread::spawn(move || {
         let (mut last, mut looks) = ([0; 4], 0);
         // The last look is after all.
         let mut is_over = false;
         while !is_over {
             is_over = done.load(Ordering::Relaxed);
-            let Snapshot { client, server } = watched.snapshot();
+            let Snapshot { client, server } = shared_metrics.snapshot();
             let now = [
                 client.exchanges.requests,
                 client.exchanges.responses[1],
@@ -154,17 +165,20 @@ async fn counters_never_fall() {
         }
         looks
     });
-    let running = (0..200).map(|_| {
+    let tasks = (0..200).map(|_| {
         let metrics = metrics.clone();
         tokio::spawn(async move {
-            let (session, serving) = counted(&metrics, Version::V31);
+            let (session, server_task) = connect_with_metrics(&metrics, Version::V31);
             assert_eq!(read(&session, "/200").await, 100);
             drop(session);
-            serving.await.expect("no panic").expect("an orderly end");
+            server_task
+                .await
+                .expect("no panic")
+                .expect("an orderly end");
         })
     });
-    for ended in futures_util::future::join_all(running).await {
-        ended.expect("no panic");
+    for result in futures_util::future::join_all(tasks).await {
+        result.expect("no panic");
     }
     over.store(true, Ordering::Relaxed);
     assert!(watching.join().expect("no counter fell") > 0);

@@ -15,7 +15,7 @@ use crate::support::{bytes_of, get, pattern, pipe, runtime};
 #[derive(Default)]
 struct Turns {
     streams: Mutex<Vec<u32>>,
-    begun: Notify,
+    data_sent: Notify,
 }
 
 impl Turns {
@@ -25,11 +25,11 @@ impl Turns {
 }
 
 impl Observe for Turns {
-    fn seen(&self, seen: &ObservedFrame<'_>) {
-        if let (Direction::Sent, Frame::Data(data)) = (seen.direction, seen.frame) {
+    fn seen(&self, observed: &ObservedFrame<'_>) {
+        if let (Direction::Sent, Frame::Data(data)) = (observed.direction, observed.frame) {
             let mut streams = self.streams.lock().expect("no panic");
             streams.push(data.stream_id.value());
-            self.begun.notify_one();
+            self.data_sent.notify_one();
         }
     }
 }
@@ -38,7 +38,7 @@ const PICTURE: &str = "/image/png";
 const STYLE: &str = "/text/css";
 
 /// `bytes` of what the path names: a content-type, or none; a CONNECT has no path, and gets a picture.
-fn answer(request: &Request<Body>, bytes: usize) -> Response<Body> {
+fn respond(request: &Request<Body>, bytes: usize) -> Response<Body> {
     let mut response = Response::new(Body::from(pattern(bytes)));
     let path = match *request.method() {
         Method::CONNECT => PICTURE,
@@ -53,20 +53,20 @@ fn answer(request: &Request<Body>, bytes: usize) -> Response<Body> {
 }
 
 /// The turns of two answers of 48 KiB that are requested at once.
-async fn turns(asked: [(Request<Body>, Priority); 2]) -> Vec<u32> {
+async fn turns(requests: [(Request<Body>, Priority); 2]) -> Vec<u32> {
     let (near, far) = pipe();
     let turns = Arc::new(Turns::default());
     let runtime = runtime();
-    let serving = server::Builder::new(Version::V31).observer(turns.clone());
+    let builder = server::Builder::new(Version::V31).observer(turns.clone());
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime.clone());
     // Both stand in the first bytes that the server reads.
-    let asked = asked.map(|(request, priority)| session.request(request, priority));
+    let exchanges = requests.map(|(request, priority)| session.request(request, priority));
     connection.spawn();
-    let answer = |request| std::future::ready(answer(&request, 48 * 1024));
-    tokio::spawn(serving.serve(far, runtime, answer));
-    for asked in asked {
+    let respond = |request| std::future::ready(respond(&request, 48 * 1024));
+    tokio::spawn(builder.serve(far, runtime, respond));
+    for exchange in exchanges {
         assert_eq!(
-            bytes_of(asked.await.expect("a response")).await.len(),
+            bytes_of(exchange.await.expect("a response")).await.len(),
             48 * 1024
         );
     }
@@ -75,17 +75,17 @@ async fn turns(asked: [(Request<Body>, Priority); 2]) -> Vec<u32> {
 
 #[tokio::test]
 async fn without_client_priorities_the_content_type_decides() {
-    let asked = [PICTURE, STYLE].map(|path| (get(path), Priority::HIGHEST));
-    assert_eq!(turns(asked).await, [3, 3, 3, 1, 1, 1]);
+    let requests = [PICTURE, STYLE].map(|path| (get(path), Priority::HIGHEST));
+    assert_eq!(turns(requests).await, [3, 3, 3, 1, 1, 1]);
 }
 
 #[tokio::test]
 async fn client_priorities_are_followed() {
-    let asked = [
+    let requests = [
         (get(PICTURE), Priority::HIGHEST),
         (get(STYLE), Priority::LOWEST),
     ];
-    assert_eq!(turns(asked).await, [1, 1, 1, 3, 3, 3]);
+    assert_eq!(turns(requests).await, [1, 1, 1, 3, 3, 3]);
 }
 
 /// They went behind every page, a frame in sixteen.
@@ -93,14 +93,15 @@ async fn client_priorities_are_followed() {
 async fn tunnels_streams_of_events_and_what_has_no_type_take_turns_with_a_page() {
     let tunnel = Request::builder().method(Method::CONNECT);
     let tunnel = tunnel.uri("example.org:443").body(Body::empty());
-    for other in [
+    for second_request in [
         get("/text/event-stream"),
         get("/"),
         tunnel.expect("a request"),
     ] {
-        let what = format!("{other:?}");
-        let asked = [get("/text/html"), other].map(|request| (request, Priority::HIGHEST));
-        assert_eq!(turns(asked).await, [1, 3, 1, 3, 1, 3], "{what}");
+        let what = format!("{second_request:?}");
+        let requests =
+            [get("/text/html"), second_request].map(|request| (request, Priority::HIGHEST));
+        assert_eq!(turns(requests).await, [1, 3, 1, 3, 1, 3], "{what}");
     }
 }
 
@@ -112,17 +113,17 @@ async fn a_later_priority_reorders_responses_in_progress() {
     let ((near, relay_near), (relay_far, far)) = (pipe(), pipe());
     let turns = Arc::new(Turns::default());
     let runtime = runtime();
-    let mut serving = server::Builder::new(Version::V31).observer(turns.clone());
-    serving.config_mut().starvation_guard = 0; // no frame out of turn
-    let (heard, mut hears) = mpsc::unbounded_channel();
-    let answer = move |request| {
-        heard.send(()).expect("the test listens");
-        std::future::ready(answer(&request, BYTES))
+    let mut builder = server::Builder::new(Version::V31).observer(turns.clone());
+    builder.config_mut().starvation_guard = 0; // no frame out of turn
+    let (request_sender, mut request_receiver) = mpsc::unbounded_channel();
+    let respond = move |request| {
+        request_sender.send(()).expect("the test listens");
+        std::future::ready(respond(&request, BYTES))
     };
-    tokio::spawn(serving.serve(far, runtime.clone(), answer));
+    tokio::spawn(builder.serve(far, runtime.clone(), respond));
     // The server's output is held until both were requested.
     let gate = Arc::new(Notify::new());
-    let opened = gate.clone();
+    let opening = gate.clone();
     let (mut from_near, mut to_near) = tokio::io::split(relay_near);
     let (mut from_far, mut to_far) = tokio::io::split(relay_far);
     tokio::spawn(async move {
@@ -130,21 +131,21 @@ async fn a_later_priority_reorders_responses_in_progress() {
         let _ = to_far.shutdown().await;
     });
     tokio::spawn(async move {
-        opened.notified().await;
+        opening.notified().await;
         let _ = tokio::io::copy(&mut from_far, &mut to_near).await;
     });
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
     connection.spawn();
     let loading = async {
         let picture = session.request(get(PICTURE), Priority::HIGHEST);
-        hears.recv().await.expect("a request");
-        turns.begun.notified().await;
+        request_receiver.recv().await.expect("a request");
+        turns.data_sent.notified().await;
         // Behind the picture by the client, before it by their kinds.
         let style = session.request(get(STYLE), Priority::new(3));
-        hears.recv().await.expect("a request");
+        request_receiver.recv().await.expect("a request");
         gate.notify_one();
-        for asked in [picture, style] {
-            let body = bytes_of(asked.await.expect("a response")).await;
+        for exchange in [picture, style] {
+            let body = bytes_of(exchange.await.expect("a response")).await;
             assert_eq!(body.len(), BYTES);
         }
     };

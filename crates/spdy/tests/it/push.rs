@@ -4,7 +4,7 @@ use http::{Request, Response};
 use spdy::server::PushForm;
 use spdy::{Body, Error, Priority, RstStatus, Version, client, server};
 
-use crate::support::{bytes_of, get, pipe, runtime, served};
+use crate::support::{bytes_of, connect_to_service, get, pipe, runtime};
 
 fn pushed(path: &str) -> Request<()> {
     Request::get(format!("http://example.org{path}"))
@@ -16,18 +16,18 @@ fn pushed(path: &str) -> Request<()> {
 async fn a_push_is_announced_before_its_page() {
     for version in Version::ALL {
         for form in [PushForm::TwoBlocks, PushForm::VersionTwice] {
-            told_before_its_page(version, form).await;
+            push_before_the_page(version, form).await;
         }
     }
 }
 
-async fn told_before_its_page(version: Version, form: PushForm) {
+async fn push_before_the_page(version: Version, form: PushForm) {
     {
         let (near, far) = pipe();
         let runtime = runtime();
         let builder = server::Builder::new(version).push_form(form);
-        let (mut accept, serving) = builder.handshake(far, runtime.clone());
-        serving.spawn();
+        let (mut accept, server_connection) = builder.handshake(far, runtime.clone());
+        server_connection.spawn();
         let server = tokio::spawn(async move {
             let (request, responder) = accept
                 .next()
@@ -39,7 +39,7 @@ async fn told_before_its_page(version: Version, form: PushForm) {
             let push = responder
                 .push(&pushed("/style.css"), Priority::new(1))
                 .expect("a push");
-            let other = responder
+            let empty_push = responder
                 .push(&pushed("/empty"), Priority::new(2))
                 .expect("a push");
             assert!(matches!(
@@ -54,7 +54,7 @@ async fn told_before_its_page(version: Version, form: PushForm) {
             push.respond(style.body(Body::full("body {}")).expect("valid"))
                 .await
                 .expect("sent");
-            other
+            empty_push
                 .respond(
                     Response::builder()
                         .status(204)
@@ -98,20 +98,21 @@ async fn told_before_its_page(version: Version, form: PushForm) {
 
 #[tokio::test]
 async fn a_client_without_push_sends_a_limit_of_0() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        let pusher = request
-            .extensions()
-            .get::<server::Pusher>()
-            .expect("a pusher");
-        let error = pusher
-            .push(&pushed("/style.css"), Priority::LOWEST)
-            .expect_err("no push is allowed");
-        assert!(
-            matches!(error, Error::TooManyStreams { limit: 0 }),
-            "{error}"
-        );
-        Response::new(Body::full("page"))
-    });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            let pusher = request
+                .extensions()
+                .get::<server::Pusher>()
+                .expect("a pusher");
+            let error = pusher
+                .push(&pushed("/style.css"), Priority::LOWEST)
+                .expect_err("no push is allowed");
+            assert!(
+                matches!(error, Error::TooManyStreams { limit: 0 }),
+                "{error}"
+            );
+            Response::new(Body::full("page"))
+        });
     let page = session
         .request(get("/page"), Priority::HIGHEST)
         .await
@@ -124,8 +125,8 @@ async fn pushes_of_another_origin_are_refused_on_both_sides() {
     let (near, far) = pipe();
     let runtime = runtime();
     let builder = server::Builder::new(Version::V31).push_form(PushForm::TwoBlocks);
-    let (mut accept, serving) = builder.handshake(far, runtime.clone());
-    serving.spawn();
+    let (mut accept, server_connection) = builder.handshake(far, runtime.clone());
+    server_connection.spawn();
     let (session, mut pushes, connection) =
         client::Builder::new(Version::V31).handshake_with_pushes(near, runtime);
     connection.spawn();
@@ -141,10 +142,10 @@ async fn pushes_of_another_origin_are_refused_on_both_sides() {
         "https://example.org/x",
         "http://example.org:8080/x",
     ] {
-        let other = Request::get(url).body(()).expect("valid");
+        let foreign_request = Request::get(url).body(()).expect("valid");
         assert!(
             matches!(
-                responder.push(&other, Priority::LOWEST),
+                responder.push(&foreign_request, Priority::LOWEST),
                 Err(Error::PushRefused { .. })
             ),
             "{url}"
@@ -175,30 +176,33 @@ async fn a_one_block_push_is_sent_before_the_page_ends() {
         let (near, far) = pipe();
         let runtime = runtime();
         let builder = server::Builder::new(version).push_form(PushForm::OneBlock);
-        let (mut accept, serving) = builder.handshake(far, runtime.clone());
-        serving.spawn();
+        let (mut accept, server_connection) = builder.handshake(far, runtime.clone());
+        server_connection.spawn();
         let (session, mut pushes, connection) =
             client::Builder::new(version).handshake_with_pushes(near, runtime);
         connection.spawn();
         let page = session.request(get("/page"), Priority::HIGHEST);
         let (request, responder) = accept.next().await.unwrap().into_request().unwrap();
-        let untold = responder.push(&pushed("/never"), Priority::LOWEST).unwrap();
-        let late = responder.push(&pushed("/late"), Priority::LOWEST).unwrap();
-        assert!(untold.id().is_zero());
-        drop(untold); // it was never there
+        let dropped_push = responder.push(&pushed("/never"), Priority::LOWEST).unwrap();
+        let late_push = responder.push(&pushed("/late"), Priority::LOWEST).unwrap();
+        assert!(dropped_push.id().is_zero());
+        drop(dropped_push); // it was never there
         let pusher = request.extensions().get::<server::Pusher>().unwrap();
         for (path, body) in [("/style.css", "body {}"), ("/empty", "")] {
-            let answer = Response::builder().header("content-type", "text/css");
-            let answer = answer.body(Body::full(body)).unwrap();
-            let rest = pusher.push_response(&pushed(path), Priority::new(2), answer);
+            let response = Response::builder().header("content-type", "text/css");
+            let response = response.body(Body::full(body)).unwrap();
+            let rest = pusher.push_response(&pushed(path), Priority::new(2), response);
             rest.expect("a push").await.expect("sent");
         }
         responder
             .respond(Response::new(Body::full("page")))
             .await
             .unwrap();
-        let late = late.respond(Response::new(Body::empty())).await;
-        assert!(matches!(late, Err(Error::PushRefused { .. })), "{late:?}");
+        let result = late_push.respond(Response::new(Body::empty())).await;
+        assert!(
+            matches!(result, Err(Error::PushRefused { .. })),
+            "{result:?}"
+        );
 
         assert_eq!(bytes_of(page.await.unwrap()).await, "page");
         for (path, body) in [("/style.css", "body {}"), ("/empty", "")] {

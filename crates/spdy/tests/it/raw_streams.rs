@@ -18,8 +18,9 @@ fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
 fn pair() -> (client::Session, server::Accept) {
     let (near, far) = pipe();
     let runtime = runtime();
-    let (accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
-    serving.spawn();
+    let (accept, server_connection) =
+        server::Builder::new(Version::V31).handshake(far, runtime.clone());
+    server_connection.spawn();
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
     connection.spawn();
     (session, accept)
@@ -51,18 +52,18 @@ async fn bytes_go_both_ways_and_each_half_ends_on_its_own() {
         to.shutdown().await.expect("an end");
     });
     let (mut from, mut to) = tokio::io::split(near);
-    let sent = pattern(3_000_000);
+    let payload = pattern(3_000_000);
     let writer = tokio::spawn({
-        let sent = sent.clone();
+        let payload = payload.clone();
         async move {
-            to.write_all(&sent).await.expect("written");
+            to.write_all(&payload).await.expect("written");
             to.shutdown().await.expect("an end");
             to
         }
     });
     let mut back = Vec::new();
     from.read_to_end(&mut back).await.expect("read");
-    assert!(back == sent);
+    assert!(back == payload);
     let to = writer.await.expect("no panic");
     echo.await.expect("no panic");
     drop((from, to));
@@ -87,11 +88,11 @@ async fn data_arrives_complete_without_frame_borders() {
         near.send(Bytes::from_static(b"!")).await,
         Err(Error::SendClosed { .. })
     ));
-    let mut got = Vec::new();
+    let mut received = Vec::new();
     while let Some(data) = far.receive().await {
-        got.extend_from_slice(&data.expect("no error"));
+        received.extend_from_slice(&data.expect("no error"));
     }
-    assert_eq!(got, b"hello world");
+    assert_eq!(received, b"hello world");
 }
 
 #[tokio::test]
@@ -101,8 +102,8 @@ async fn vectored_writes_become_one_frame_within_the_window() {
     assert!(near.is_write_vectored());
     let frames = session.stats().frames_sent.total();
     let slices = [&b"hello "[..], b"", b"wor", b"ld"].map(IoSlice::new);
-    let written = near.write_vectored(&slices).await.expect("written");
-    assert_eq!(written, 11);
+    let len = near.write_vectored(&slices).await.expect("written");
+    assert_eq!(len, 11);
     assert_eq!(
         far.receive().await.expect("data").expect("no error"),
         "hello world"
@@ -110,13 +111,16 @@ async fn vectored_writes_become_one_frame_within_the_window() {
     assert_eq!(session.stats().frames_sent.total(), frames + 1);
 
     // Without a reader, the window of 64 KiB and the buffer of the same size are all there is.
-    let (long, mut taken) = (pattern(100_000), 0);
+    let (long, mut accepted_len) = (pattern(100_000), 0);
     let slices = [&long[..], &long[..]].map(IoSlice::new);
-    while let Some(wrote) = near.write_vectored(&slices).now_or_never() {
-        taken += wrote.expect("written");
+    while let Some(result) = near.write_vectored(&slices).now_or_never() {
+        accepted_len += result.expect("written");
         tokio::task::yield_now().await;
     }
-    assert!((65_536..=2 * 65_536).contains(&taken), "{taken} bytes");
+    assert!(
+        (65_536..=2 * 65_536).contains(&accepted_len),
+        "{accepted_len} bytes"
+    );
 }
 
 #[tokio::test]
@@ -170,9 +174,9 @@ async fn a_unidirectional_stream_is_read_and_not_answered() {
     let incoming = accept.next().await.expect("a stream");
     assert!(incoming.is_unidirectional());
     let mut far = incoming.accept_raw(&HeaderBlock::new()).expect("a stream");
-    let mut got = String::new();
-    far.read_to_string(&mut got).await.expect("read");
-    assert_eq!(got, "line");
+    let mut received = String::new();
+    far.read_to_string(&mut received).await.expect("read");
+    assert_eq!(received, "line");
     assert!(far.write_all(b"x").await.is_err());
     drop((near, far));
     assert_eq!(session.active_streams(), 0);
@@ -201,14 +205,14 @@ async fn a_dropped_stream_is_cancelled_and_a_dropped_offer_refused() {
 #[tokio::test]
 async fn data_written_before_finish_survives_the_drop() {
     let (session, mut accept) = pair();
-    let sent = pattern(60_000);
+    let payload = pattern(60_000);
     let (mut near, mut far) = open(&session, &mut accept).await;
-    near.write_all(&sent).await.expect("room");
+    near.write_all(&payload).await.expect("room");
     near.shutdown().await.expect("an end");
     drop(near);
-    let mut got = Vec::new();
-    far.read_to_end(&mut got).await.expect("no reset");
-    assert!(got == sent);
+    let mut received = Vec::new();
+    far.read_to_end(&mut received).await.expect("no reset");
+    assert!(received == payload);
     // The other way round, the answer included.
     let mut near = session
         .open(block(&[("x", "y")]), OpenOptions::default())
@@ -216,13 +220,13 @@ async fn data_written_before_finish_survives_the_drop() {
         .expect("a stream");
     let incoming = accept.next().await.expect("a stream");
     let mut far = incoming.accept_raw(&block(&[])).expect("a stream");
-    far.write_all(&sent).await.expect("room");
+    far.write_all(&payload).await.expect("room");
     far.shutdown().await.expect("an end");
     drop(far);
     near.reply().await.expect("a reply");
-    let mut got = Vec::new();
-    near.read_to_end(&mut got).await.expect("no reset");
-    assert!(got == sent);
+    let mut received = Vec::new();
+    near.read_to_end(&mut received).await.expect("no reset");
+    assert!(received == payload);
 }
 
 #[tokio::test]
@@ -248,35 +252,36 @@ async fn headers_that_cannot_be_written_are_refused_before_they_reach_the_sessio
     for version in Version::ALL {
         let (near, far) = pipe();
         let runtime = runtime();
-        let (mut accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
-        serving.spawn();
+        let (mut accept, server_connection) =
+            server::Builder::new(version).handshake(far, runtime.clone());
+        server_connection.spawn();
         let (session, connection) = client::Builder::new(version).handshake(near, runtime);
         connection.spawn();
         let long: HeaderBlock = [("x", vec![b'v'; 1024 * 1024 + 1])].into_iter().collect();
-        let bad = [
+        let invalid_blocks = [
             long,
             block(&[("x", "a\r\nset-cookie: b")]),
             block(&[("x", "a\0\0b")]),
             block(&[("X", "upper")]),
             block(&[("", "empty")]),
         ];
-        let refused = |result: Result<(), Error>| matches!(result, Err(Error::Headers(_)));
-        for headers in bad {
-            let opened = session.open(headers.clone(), OpenOptions::default()).await;
-            assert!(refused(opened.map(|_| ())), "{version}");
+        let is_refused = |result: Result<(), Error>| matches!(result, Err(Error::Headers(_)));
+        for headers in invalid_blocks {
+            let result = session.open(headers.clone(), OpenOptions::default()).await;
+            assert!(is_refused(result.map(|_| ())), "{version}");
             let near = session
                 .open(block(&[("x", "y")]), OpenOptions::default())
                 .await
                 .expect("a stream");
             let incoming = accept.next().await.expect("a stream");
             assert!(
-                refused(incoming.accept_raw(&headers).map(|_| ())),
+                is_refused(incoming.accept_raw(&headers).map(|_| ())),
                 "{version}"
             );
             drop(near);
             let near = session.open(block(&[("x", "y")]), OpenOptions::default());
             let mut near = near.await.expect("a stream");
-            assert!(refused(near.send_headers(&headers, false)), "{version}");
+            assert!(is_refused(near.send_headers(&headers, false)), "{version}");
             drop(accept.next().await);
         }
         session.ping().await.expect("the session is alive");
@@ -288,23 +293,23 @@ async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
     let value = "v".repeat(65_536);
     let (near, far) = pipe();
     let runtime = runtime();
-    let answer = value.clone();
-    let serving = server::Builder::new(Version::V2).serve(far, runtime.clone(), move |_| {
-        let response = http::Response::builder().header("x", &answer);
+    let header_value = value.clone();
+    let server = server::Builder::new(Version::V2).serve(far, runtime.clone(), move |_| {
+        let response = http::Response::builder().header("x", &header_value);
         std::future::ready(response.body(spdy::Body::empty()).expect("valid"))
     });
-    tokio::spawn(serving);
+    tokio::spawn(server);
     let (session, connection) = client::Builder::new(Version::V2).handshake(near, runtime);
     connection.spawn();
     let request = http::Request::get("http://example.org/").header("x", &value);
     let request = request.body(spdy::Body::empty()).expect("valid");
-    let asked = session.request(request, spdy::Priority::HIGHEST).await;
-    assert!(matches!(asked, Err(Error::Headers(_))), "{asked:?}");
+    let result = session.request(request, spdy::Priority::HIGHEST).await;
+    assert!(matches!(result, Err(Error::Headers(_))), "{result:?}");
     let request = http::Request::get("http://example.org/").body(spdy::Body::empty());
-    let asked = session
+    let result = session
         .request(request.expect("valid"), spdy::Priority::HIGHEST)
         .await;
-    let error = asked.expect_err("the response was rejected");
+    let error = result.expect_err("the response was rejected");
     assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
 }
 
@@ -315,8 +320,8 @@ fn offered(
 ) -> (client::Session, client::IncomingStreams, server::Accept) {
     let (near, far) = pipe();
     let runtime = runtime();
-    let (accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
-    serving.spawn();
+    let (accept, server_connection) = server::Builder::new(version).handshake(far, runtime.clone());
+    server_connection.spawn();
     let (session, offers, connection) = client.handshake_with_streams(near, runtime);
     connection.spawn();
     (session, offers, accept)
@@ -327,10 +332,10 @@ async fn a_server_opens_streams_as_a_client_does() {
     for version in Version::ALL {
         let (session, mut offers, accept) = offered(client::Builder::new(version), version);
         let headers = block(&[("streamtype", "event")]);
-        let opened = accept
+        let result = accept
             .handle()
             .open(headers.clone(), OpenOptions::default());
-        let mut far = opened.expect("a stream");
+        let mut far = result.expect("a stream");
         assert_eq!(far.id().value(), 2, "{version}");
         let offer = offers.next().await.expect("a stream");
         assert_eq!((offer.headers(), offer.id()), (&headers, far.id()));
@@ -338,7 +343,7 @@ async fn a_server_opens_streams_as_a_client_does() {
         let mut near = offer.accept(&block(&[("x", "y")])).expect("a stream");
         assert_eq!(far.reply().await.expect("a reply"), block(&[("x", "y")]));
         // More than any window, there and back.
-        let sent = pattern(300_000);
+        let payload = pattern(300_000);
         let echo = tokio::spawn(async move {
             let (mut from, mut to) = tokio::io::split(&mut near);
             tokio::io::copy(&mut from, &mut to).await.expect("an echo");
@@ -346,13 +351,13 @@ async fn a_server_opens_streams_as_a_client_does() {
         });
         let (mut from, mut to) = tokio::io::split(far);
         let write = async {
-            to.write_all(&sent).await.expect("written");
+            to.write_all(&payload).await.expect("written");
             to.shutdown().await.expect("an end");
         };
         let mut back = Vec::new();
-        let (_, read) = tokio::join!(write, from.read_to_end(&mut back));
-        read.expect("read");
-        assert!(back == sent, "{version}");
+        let (_, read_result) = tokio::join!(write, from.read_to_end(&mut back));
+        read_result.expect("read");
+        assert!(back == payload, "{version}");
         echo.await.expect("no panic");
         drop((from, to));
         assert_eq!(session.active_streams(), 0, "{version}");
@@ -375,16 +380,16 @@ async fn a_client_accepts_or_rejects_server_streams() {
     let offer = offers.next().await.expect("a stream");
     assert!(offer.is_unidirectional());
     let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
-    let mut got = String::new();
-    near.read_to_string(&mut got).await.expect("read");
-    assert_eq!(got, "line");
+    let mut received = String::new();
+    near.read_to_string(&mut received).await.expect("read");
+    assert_eq!(received, "line");
     assert!(near.write_all(b"x").await.is_err());
     let mut far = open().expect("a stream");
     drop(offers.next().await.expect("a stream"));
-    let refused = Some(RstStatus::REFUSED_STREAM);
+    let refused_stream = Some(RstStatus::REFUSED_STREAM);
     assert_eq!(
         far.failed().await.and_then(|error| error.reset_status()),
-        refused
+        refused_stream
     );
     // Streams are no longer taken, so waiting ones are refused too.
     let mut waits = open().expect("a stream");
@@ -392,12 +397,15 @@ async fn a_client_accepts_or_rejects_server_streams() {
     drop(offers);
     assert_eq!(
         waits.failed().await.and_then(|error| error.reset_status()),
-        refused
+        refused_stream
     );
-    let mut late = open().expect("a stream");
+    let mut late_stream = open().expect("a stream");
     assert_eq!(
-        late.failed().await.and_then(|error| error.reset_status()),
-        refused
+        late_stream
+            .failed()
+            .await
+            .and_then(|error| error.reset_status()),
+        refused_stream
     );
 }
 
@@ -409,8 +417,8 @@ async fn incoming_streams_keep_the_session_open() {
     let handle = accept.handle();
     for _ in 0..2 {
         handle.ping().await.expect("the session is alive");
-        let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
-        let mut far = opened.expect("a stream");
+        let result = handle.open(block(&[("x", "y")]), OpenOptions::default());
+        let mut far = result.expect("a stream");
         let offer = offers.next().await.expect("a stream");
         let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
         near.finish().expect("an end");
@@ -428,13 +436,13 @@ async fn open_client_streams_do_not_count_against_server_streams() {
     let mut client = client::Builder::new(Version::V31);
     client.config_mut().ended_streams_in_work = 1;
     let (session, mut offers, mut accept) = offered(client, Version::V31);
-    let mut kept = Vec::new();
+    let mut streams = Vec::new();
     for _ in 0..3 {
         let (mut near, mut far) = open(&session, &mut accept).await;
         near.finish().expect("an end");
         far.finish().expect("an end");
         assert!(far.receive().await.is_none());
-        kept.push(near);
+        streams.push(near);
     }
     // The last of them stood open until its FIN came.
     session.ping().await.expect("all frames have arrived");
@@ -451,15 +459,15 @@ async fn open_client_streams_do_not_count_against_server_streams() {
         let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
         near.finish().expect("an end");
         assert!(far.receive().await.is_none());
-        kept.push(near);
+        streams.push(near);
     }
     // Those that the server opened do count: two, and the limit is one.
-    let refused = open()
+    let status = open()
         .expect("a stream")
         .failed()
         .await
         .and_then(|error| error.reset_status());
-    assert_eq!(refused, Some(RstStatus::REFUSED_STREAM));
+    assert_eq!(status, Some(RstStatus::REFUSED_STREAM));
 }
 
 #[tokio::test]
@@ -472,7 +480,7 @@ async fn a_server_opens_no_more_streams_than_the_client_allows() {
         .await
         .expect("the client's SETTINGS have arrived");
     let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
-    let _held = [open().expect("a stream"), open().expect("a stream")];
+    let _open_streams = [open().expect("a stream"), open().expect("a stream")];
     assert!(matches!(open(), Err(Error::TooManyStreams { limit: 2 })));
 }
 
@@ -484,6 +492,6 @@ async fn a_client_without_incoming_streams_allows_none() {
         .ping()
         .await
         .expect("the client's SETTINGS have arrived");
-    let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
-    assert!(matches!(opened, Err(Error::TooManyStreams { limit: 0 })));
+    let result = handle.open(block(&[("x", "y")]), OpenOptions::default());
+    assert!(matches!(result, Err(Error::TooManyStreams { limit: 0 })));
 }

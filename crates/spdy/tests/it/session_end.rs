@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use spdy::{Body, Error, Priority, Version, client, server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{bytes_of, get, pattern, pipe, runtime, served};
+use crate::support::{bytes_of, connect_to_service, get, pattern, pipe, runtime};
 
 #[tokio::test]
 async fn a_server_that_shuts_down_finishes_what_it_began() {
@@ -13,7 +13,7 @@ async fn a_server_that_shuts_down_finishes_what_it_began() {
     let runtime = runtime();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let service = |_| async { Response::new(Body::full(pattern(1_000_000))) };
-    let serving = tokio::spawn(server::Builder::new(Version::V31).serve_until(
+    let server_task = tokio::spawn(server::Builder::new(Version::V31).serve_until(
         far,
         runtime.clone(),
         service,
@@ -38,14 +38,17 @@ async fn a_server_that_shuts_down_finishes_what_it_began() {
     assert!(error.is_retry_safe(), "{error}");
     assert!(bytes_of(response).await == pattern(1_000_000));
     driver.await.expect("no panic").expect("an orderly end");
-    serving.await.expect("no panic").expect("an orderly end");
+    server_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
     session.closed().await;
     assert!(session.error().is_none());
 }
 
 #[tokio::test]
-async fn a_client_that_shuts_down_waits_for_its_answers() {
-    let (session, serving) = served(Version::V31, |_| async {
+async fn a_client_that_shuts_down_waits_for_its_responses() {
+    let (session, server_task) = connect_to_service(Version::V31, |_| async {
         Response::new(Body::full("late"))
     });
     let request = session.request(get("/"), Priority::HIGHEST);
@@ -61,16 +64,23 @@ async fn a_client_that_shuts_down_waits_for_its_answers() {
     assert_eq!(bytes_of(request.await.expect("a response")).await, "late");
     session.closed().await;
     assert!(session.error().is_none());
-    serving.await.expect("no panic").expect("an orderly end");
+    server_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
 }
 
 #[tokio::test]
 async fn when_the_last_handle_goes_the_session_ends_in_order() {
-    let (session, serving) = served(Version::V31, |_| async { Response::new(Body::full("ok")) });
+    let (session, server_task) =
+        connect_to_service(Version::V31, |_| async { Response::new(Body::full("ok")) });
     let request = session.request(get("/"), Priority::HIGHEST);
     drop(session);
     assert_eq!(bytes_of(request.await.expect("a response")).await, "ok");
-    serving.await.expect("no panic").expect("an orderly end");
+    server_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
 }
 
 #[tokio::test]
@@ -120,8 +130,8 @@ async fn a_body_cut_off_is_an_error_and_not_an_end() {
         let up =
             tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
         let mut to_client = to_client;
-        let mut taken = (&mut from_server).take(100_000);
-        tokio::io::copy(&mut taken, &mut to_client)
+        let mut part = (&mut from_server).take(100_000);
+        tokio::io::copy(&mut part, &mut to_client)
             .await
             .expect("a pipe");
         to_client.shutdown().await.expect("a pipe");
@@ -153,14 +163,15 @@ async fn a_driver_that_is_dropped_takes_the_session_with_it() {
 
 #[tokio::test]
 async fn an_abort_sends_goaway() {
-    let (session, serving) = served(Version::V31, |_: Request<Body>| std::future::pending());
+    let (session, server_task) =
+        connect_to_service(Version::V31, |_: Request<Body>| std::future::pending());
     let request = session.request(get("/"), Priority::HIGHEST);
     session.abort();
     assert!(matches!(
         request.await,
         Err(Error::SessionLost(spdy::SessionError::Aborted))
     ));
-    serving.await.expect("no panic").expect_or_truncated();
+    server_task.await.expect("no panic").expect_or_truncated();
 }
 
 /// GOAWAY may overtake the request or not: in order, or with a stream cut off.
@@ -183,7 +194,7 @@ impl ExpectOrTruncated for Result<(), Error> {
 #[tokio::test]
 async fn nonsense_on_the_wire_ends_the_session_with_a_goaway() {
     let (mut near, far) = pipe();
-    let serving = tokio::spawn(server::Builder::new(Version::V31).serve(
+    let server_task = tokio::spawn(server::Builder::new(Version::V31).serve(
         far,
         runtime(),
         |_| async { Response::new(Body::empty()) },
@@ -191,20 +202,21 @@ async fn nonsense_on_the_wire_ends_the_session_with_a_goaway() {
     near.write_all(b"GET / HTTP/1.1\r\nhost: example.org\r\n\r\n")
         .await
         .expect("a pipe");
-    let mut answer = Vec::new();
-    near.read_to_end(&mut answer).await.expect("a pipe");
+    let mut received = Vec::new();
+    near.read_to_end(&mut received).await.expect("a pipe");
     let goaway = [0x80, 3, 0, 7, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 1];
-    assert!(answer.ends_with(&goaway), "{answer:02x?}");
+    assert!(received.ends_with(&goaway), "{received:02x?}");
     drop(near);
     assert!(matches!(
-        serving.await.expect("no panic"),
+        server_task.await.expect("no panic"),
         Err(Error::SessionLost(_))
     ));
 }
 
 #[tokio::test]
 async fn a_ping_comes_back_and_fails_with_the_session() {
-    let (session, _serving) = served(Version::V31, |_| async { Response::new(Body::empty()) });
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |_| async { Response::new(Body::empty()) });
     session.ping().await.expect("a response");
     let (first, second) = tokio::join!(session.ping(), session.ping());
     first.expect("a response");

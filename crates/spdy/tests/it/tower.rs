@@ -34,7 +34,7 @@ where
     session
 }
 
-fn asking(path: &str) -> Request<Body> {
+fn request_for(path: &str) -> Request<Body> {
     Request::get(format!("http://example.org{path}"))
         .body(Body::empty())
         .expect("a valid URL")
@@ -60,7 +60,7 @@ async fn an_axum_app_answers_over_spdy() {
     let names = (0..100).map(|number| {
         let mut session = session.clone();
         async move {
-            let response = session.call(asking(&format!("/hello/{number}"))).await;
+            let response = session.call(request_for(&format!("/hello/{number}"))).await;
             assert_eq!(
                 text(response.expect("a response")).await,
                 format!("hello {number}")
@@ -72,34 +72,37 @@ async fn an_axum_app_answers_over_spdy() {
     let upload = upload.expect("a valid URL");
     let response = session.clone().oneshot(upload).await.expect("a response");
     assert_eq!(text(response).await, "300000");
-    let missing = session.clone().oneshot(asking("/nothing")).await;
+    let missing = session.clone().oneshot(request_for("/nothing")).await;
     assert_eq!(missing.expect("a response").status(), StatusCode::NOT_FOUND);
 }
 
 /// A `ConcurrencyLimit` that is called before it is ready panics, so this shows that `poll_ready` is heeded.
 #[tokio::test]
 async fn a_limit_of_tower_holds_over_all_streams_of_a_session() {
-    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (counted, highest) = (now.clone(), most.clone());
+    let (active, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (active_counter, peak_counter) = (active.clone(), peak.clone());
     let service = ServiceBuilder::new()
         .concurrency_limit(3)
         .service(service_fn(move |_: Request<Body>| {
-            let (now, most) = (counted.clone(), highest.clone());
+            let (active, peak) = (active_counter.clone(), peak_counter.clone());
             async move {
-                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                peak.fetch_max(
+                    active.fetch_add(1, Ordering::Relaxed) + 1,
+                    Ordering::Relaxed,
+                );
                 for _ in 0..5 {
                     tokio::task::yield_now().await;
                 }
-                now.fetch_sub(1, Ordering::Relaxed);
+                active.fetch_sub(1, Ordering::Relaxed);
                 Ok::<_, Infallible>(Response::new(Body::empty()))
             }
         }));
     let session = session_with(service);
-    let all = (0..50).map(|_| session.clone().oneshot(asking("/")));
-    for answer in futures_util::future::join_all(all).await {
-        assert_eq!(answer.expect("a response").status(), StatusCode::OK);
+    let all = (0..50).map(|_| session.clone().oneshot(request_for("/")));
+    for response in futures_util::future::join_all(all).await {
+        assert_eq!(response.expect("a response").status(), StatusCode::OK);
     }
-    assert_eq!(most.load(Ordering::Relaxed), 3);
+    assert_eq!(peak.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test]
@@ -112,49 +115,52 @@ async fn a_service_that_fails_or_panics_loses_its_own_stream_only() {
         }
     }));
     for path in ["/fails", "/panics"] {
-        let lost = session.clone().oneshot(asking(path)).await;
+        let lost = session.clone().oneshot(request_for(path)).await;
         let status = lost.expect_err(path).reset_status();
         assert_eq!(status, Some(RstStatus::INTERNAL_ERROR), "{path}");
-        let fine = session.clone().oneshot(asking("/")).await;
-        assert_eq!(text(fine.expect("a response")).await, "fine");
+        let response = session.clone().oneshot(request_for("/")).await;
+        assert_eq!(text(response.expect("a response")).await, "fine");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_timeout_of_tower_over_the_client_gives_the_request_up() {
-    /// Notes that the request it belongs to was given up.
-    struct Given(Arc<Notify>);
-    impl Drop for Given {
+    /// Notifies the test when the request that it belongs to is dropped.
+    struct DropNotice(Arc<Notify>);
+    impl Drop for DropNotice {
         fn drop(&mut self) {
             self.0.notify_one();
         }
     }
     let given_up = Arc::new(Notify::new());
-    let note = given_up.clone();
+    let notify = given_up.clone();
     let session = session_with(service_fn(move |_: Request<Body>| {
-        let given = Given(note.clone());
+        let guard = DropNotice(notify.clone());
         async move {
             std::future::pending::<()>().await;
-            drop(given);
+            drop(guard);
             Ok::<_, Infallible>(Response::new(Body::empty()))
         }
     }));
     let client = ServiceBuilder::new()
         .timeout(Duration::from_secs(3))
         .service(session.clone());
-    let error = client.oneshot(asking("/")).await.expect_err("no response");
+    let error = client
+        .oneshot(request_for("/"))
+        .await
+        .expect_err("no response");
     assert!(error.is::<tower::timeout::error::Elapsed>(), "{error}");
     given_up.notified().await;
     assert_eq!(session.active_streams(), 0);
 }
 
-/// Sends again what the peer did not look at.
+/// Retries requests that the peer did not process.
 #[derive(Clone)]
-struct Again {
-    left: usize,
+struct RetryPolicy {
+    retries_left: usize,
 }
 
-impl Policy<Request<Body>, Response<Body>, Error> for Again {
+impl Policy<Request<Body>, Response<Body>, Error> for RetryPolicy {
     type Future = std::future::Ready<()>;
 
     fn retry(
@@ -162,18 +168,19 @@ impl Policy<Request<Body>, Response<Body>, Error> for Again {
         _: &mut Request<Body>,
         result: &mut Result<Response<Body>, Error>,
     ) -> Option<Self::Future> {
-        let again = matches!(result, Err(error) if error.is_retry_safe()) && self.left > 0;
-        self.left -= usize::from(again);
-        again.then(|| std::future::ready(()))
+        let is_retried =
+            matches!(result, Err(error) if error.is_retry_safe()) && self.retries_left > 0;
+        self.retries_left -= usize::from(is_retried);
+        is_retried.then(|| std::future::ready(()))
     }
 
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
         let body = request.body().try_clone()?;
-        let mut again = Request::new(body);
-        *again.method_mut() = request.method().clone();
-        *again.uri_mut() = request.uri().clone();
-        *again.headers_mut() = request.headers().clone();
-        Some(again)
+        let mut copy = Request::new(body);
+        *copy.method_mut() = request.method().clone();
+        *copy.uri_mut() = request.uri().clone();
+        *copy.headers_mut() = request.headers().clone();
+        Some(copy)
     }
 }
 
@@ -186,19 +193,19 @@ async fn a_retry_of_tower_over_the_client_sends_a_refused_request_again() {
     connection.spawn();
     let refusing = tokio::spawn(async move {
         for _ in 0..2 {
-            let refused = accept.next().await.expect("a request");
-            refused.reject(RstStatus::REFUSED_STREAM);
+            let incoming = accept.next().await.expect("a request");
+            incoming.reject(RstStatus::REFUSED_STREAM);
         }
-        let taken = accept.next().await.expect("the third time");
-        let (_, responder) = taken.into_request().expect("a request");
-        let answer = Response::new(Body::from("at last"));
-        responder.respond(answer).await.expect("a client");
+        let third_attempt = accept.next().await.expect("the third time");
+        let (_, responder) = third_attempt.into_request().expect("a request");
+        let response = Response::new(Body::from("at last"));
+        responder.respond(response).await.expect("a client");
         accept
     });
     let client = ServiceBuilder::new()
-        .retry(Again { left: 2 })
+        .retry(RetryPolicy { retries_left: 2 })
         .service(session);
-    let response = client.oneshot(asking("/")).await.expect("a response");
+    let response = client.oneshot(request_for("/")).await.expect("a response");
     assert_eq!(text(response).await, "at last");
     refusing.await.expect("no panic");
 }

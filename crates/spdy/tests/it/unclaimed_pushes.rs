@@ -22,25 +22,25 @@ type Push = (&'static str, &'static [(&'static str, &'static str)], usize);
 struct Wire(Arc<Mutex<Vec<(Instant, String)>>>);
 
 impl Observe for Wire {
-    fn seen(&self, seen: &ObservedFrame<'_>) {
-        let arrow = match seen.direction {
+    fn seen(&self, observed: &ObservedFrame<'_>) {
+        let arrow = match observed.direction {
             Direction::Sent => '>',
             Direction::Received => '<',
         };
-        let text = match seen.frame {
+        let text = match observed.frame {
             Frame::SynStream(syn) => format!("{arrow} SYN {}", syn.stream_id),
             Frame::RstStream(rst) => format!("{arrow} RST {} {}", rst.stream_id, rst.status),
             Frame::GoAway(_) => format!("{arrow} GOAWAY"),
             _ => return,
         };
-        self.0.lock().unwrap().push((seen.at, text));
+        self.0.lock().unwrap().push((observed.at, text));
     }
 }
 
 impl Wire {
     fn frames(&self) -> Vec<String> {
-        let seen = self.0.lock().unwrap();
-        seen.iter().map(|(_, text)| text.clone()).collect()
+        let log = self.0.lock().unwrap();
+        log.iter().map(|(_, text)| text.clone()).collect()
     }
 }
 
@@ -79,11 +79,11 @@ impl Setting {
             async move { Response::new(Body::from(path.into_bytes())) }
         };
         let builder = server::Builder::new(self.version).push_form(self.form);
-        let serving = builder.serve(far, runtime.clone(), service);
-        runtime.spawn(Box::pin(async move { serving.await.unwrap() }));
-        let seen = Wire::default();
+        let server = builder.serve(far, runtime.clone(), service);
+        runtime.spawn(Box::pin(async move { server.await.unwrap() }));
+        let wire = Wire::default();
         let builder = client::Builder::new(self.version)
-            .observer(Arc::new(seen.clone()))
+            .observer(Arc::new(wire.clone()))
             .claim_pushes(self.limits);
         let (session, connection) = builder.handshake(near, runtime.clone());
         runtime.spawn(Box::pin(async move { connection.run().await.unwrap() }));
@@ -97,27 +97,27 @@ impl Setting {
         assert!(
             *done.lock().unwrap(),
             "the client finished: {:?}",
-            seen.frames()
+            wire.frames()
         );
-        seen
+        wire
     }
 }
 
 fn push_all(request: &Request<Body>, pushes: &'static [Push], runtime: &SharedRuntime) {
     let pusher = request.extensions().get::<Pusher>().unwrap();
     for (path, headers, bytes) in pushes {
-        let mut answer = Response::builder();
+        let mut builder = Response::builder();
         for (name, value) in *headers {
-            answer = answer.header(*name, *value);
+            builder = builder.header(*name, *value);
         }
-        let answer = answer.body(Body::full(vec![b'x'; *bytes])).unwrap();
+        let response = builder.body(Body::full(vec![b'x'; *bytes])).unwrap();
         let query = request.uri().query();
         let query = query.map_or(String::new(), |query| format!("?{query}"));
         let request = Request::get(format!("http://a.test{path}{query}"))
             .body(())
             .unwrap();
         let sending = pusher
-            .push_response(&request, Priority::LOWEST, answer)
+            .push_response(&request, Priority::LOWEST, response)
             .unwrap();
         runtime.spawn(Box::pin(async move { drop(sending.await) }));
     }
@@ -132,7 +132,7 @@ fn get(path: &str, headers: &[(&'static str, &'static str)]) -> Request<Body> {
 }
 
 /// Status, bytes, and whether it was pushed.
-async fn fetched(session: &Session, request: Request<Body>) -> (u16, usize, bool) {
+async fn fetch(session: &Session, request: Request<Body>) -> (u16, usize, bool) {
     read(session.request(request, Priority::HIGHEST).await.unwrap()).await
 }
 
@@ -159,22 +159,22 @@ fn a_request_for_a_pushed_url_uses_the_push() {
                 ..Setting::of(&[("/style.css", &[], 300_000), ("/empty", &[], 0)])
             };
             let wire = setting.run(async |session, _| {
-                assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+                assert_eq!(fetch(&session, get("/page", &[])).await, PAGE);
                 for (path, bytes) in [("/style.css", 300_000), ("/empty", 0)] {
-                    let claimed = fetched(&session, get(path, &[])).await;
-                    assert_eq!(claimed, (200, bytes, true), "{path}");
+                    let result = fetch(&session, get(path, &[])).await;
+                    assert_eq!(result, (200, bytes, true), "{path}");
                 }
                 // A push answers once.
-                assert_eq!(fetched(&session, get("/empty", &[])).await, (200, 6, false));
-                let want = PushStats {
+                assert_eq!(fetch(&session, get("/empty", &[])).await, (200, 6, false));
+                let expected = PushStats {
                     accepted: 2,
                     claimed: 2,
                     ..PushStats::default()
                 };
-                assert_eq!(session.push_stats(), want);
+                assert_eq!(session.push_stats(), expected);
             });
-            let want = ["> SYN 1", "< SYN 2", "< SYN 4", "> SYN 3"];
-            assert_eq!(wire.frames()[..4], want, "{version} {form:?}");
+            let expected = ["> SYN 1", "< SYN 2", "< SYN 4", "> SYN 3"];
+            assert_eq!(wire.frames()[..4], expected, "{version} {form:?}");
         }
     }
 }
@@ -184,7 +184,7 @@ fn a_request_with_other_selecting_headers_is_sent() {
     let pushes: &[Push] = &[("/a", &[], 10), ("/b", &[("vary", "accept")], 10)];
     let wire = Setting::of(pushes).run(async |session, _| {
         let page = get("/page", &[("cookie", "id=1"), ("accept", "text/html")]);
-        assert_eq!(fetched(&session, page).await, PAGE);
+        assert_eq!(fetch(&session, page).await, PAGE);
         for (path, headers) in [
             ("/a", &[("cookie", "id=1"), ("range", "bytes=0-1")][..]),
             ("/a", &[("cookie", "id=1"), ("if-none-match", "\"x\"")]),
@@ -192,23 +192,23 @@ fn a_request_with_other_selecting_headers_is_sent() {
             ("/a?", &[("cookie", "id=1")]),
             ("/b", &[("cookie", "id=1"), ("accept", "text/css")]),
         ] {
-            let (_, _, pushed) = fetched(&session, get(path, headers)).await;
+            let (_, _, pushed) = fetch(&session, get(path, headers)).await;
             assert!(!pushed, "{path} {headers:?}");
         }
         let head = Request::head("http://a.test/a").header("cookie", "id=1");
         let head = head.body(Body::empty()).unwrap();
-        assert_eq!(fetched(&session, head).await, (200, 0, false));
+        assert_eq!(fetch(&session, head).await, (200, 0, false));
         for (path, accept) in [("/a", "image/png"), ("/b", "text/html")] {
             let request = get(path, &[("cookie", "id=1"), ("accept", accept)]);
-            assert_eq!(fetched(&session, request).await, (200, 10, true), "{path}");
+            assert_eq!(fetch(&session, request).await, (200, 10, true), "{path}");
         }
     });
-    let asked = wire
+    let request_count = wire
         .frames()
         .iter()
         .filter(|text| text.starts_with("> SYN"))
         .count();
-    assert_eq!(asked, 7, "the page, five others, and HEAD");
+    assert_eq!(request_count, 7, "the page, five others, and HEAD");
 }
 
 #[test]
@@ -226,24 +226,24 @@ fn an_unclaimed_push_is_cancelled_after_the_timeout() {
         ..Setting::of(pushes)
     };
     let wire = setting.run(async |session, runtime| {
-        assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+        assert_eq!(fetch(&session, get("/page", &[])).await, PAGE);
         runtime
             .sleep_until(runtime.now() + Duration::from_secs(2))
             .await;
         assert_eq!(
-            fetched(&session, get("/soon", &[])).await,
+            fetch(&session, get("/soon", &[])).await,
             (200, 1_000_000, true)
         );
         runtime
             .sleep_until(runtime.now() + Duration::from_secs(2))
             .await;
-        assert_eq!(fetched(&session, get("/never", &[])).await, (200, 6, false));
+        assert_eq!(fetch(&session, get("/never", &[])).await, (200, 6, false));
         let stats = session.push_stats();
         assert_eq!((stats.accepted, stats.claimed, stats.cancelled), (3, 1, 2));
         assert_eq!(session.stats().limits.of(Limit::UnclaimedTimeout), 2);
     });
-    let seen = wire.0.lock().unwrap();
-    let resets: Vec<_> = seen
+    let log = wire.0.lock().unwrap();
+    let resets: Vec<_> = log
         .iter()
         .filter(|(_, text)| text.contains("RST"))
         .collect();
@@ -268,16 +268,16 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
         ..Setting::of(&[("/a", &[], 1), ("/b", &[], 1)])
     };
     setting.run(async |session, _| {
-        assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+        assert_eq!(fetch(&session, get("/page", &[])).await, PAGE);
         assert_eq!(session.take_pushes().len(), 2);
-        assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+        assert_eq!(fetch(&session, get("/page", &[])).await, PAGE);
         assert_eq!(
             session.push_stats().accepted,
             4,
             "the claimed pushes have made room"
         );
         // Two wait, all of their bytes there: no open stream, and yet no more room for two others.
-        assert_eq!(fetched(&session, get("/page?2", &[])).await, PAGE);
+        assert_eq!(fetch(&session, get("/page?2", &[])).await, PAGE);
         assert_eq!(session.push_stats().refused, 2);
         assert_eq!(session.stats().limits.of(Limit::UnclaimedPushes), 2);
     });
@@ -295,7 +295,7 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
             ])
         };
         setting.run(async move |session, runtime| {
-            assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+            assert_eq!(fetch(&session, get("/page", &[])).await, PAGE);
             runtime
                 .sleep_until(runtime.now() + Duration::from_secs(1))
                 .await;
@@ -320,7 +320,7 @@ fn pushes_wait_up_to_the_limit() {
     setting.run(async |session, _| {
         for nth in 0..150 {
             let page = get(&format!("/page?{nth}"), &[]);
-            assert_eq!(fetched(&session, page).await, PAGE);
+            assert_eq!(fetch(&session, page).await, PAGE);
         }
         assert_eq!(session.push_stats().accepted, 150);
     });
@@ -338,12 +338,12 @@ fn a_later_stream_limit_overrides_that_of_the_push_limits() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, _far) = wire(&world, Duration::ZERO);
-    let told = Arc::<Mutex<Vec<_>>>::default();
-    let builder = builder.observer(Arc::new(SettingsLog(told.clone())));
+    let entries_sent = Arc::<Mutex<Vec<_>>>::default();
+    let builder = builder.observer(Arc::new(SettingsLog(entries_sent.clone())));
     let (session, connection) = builder.handshake(near, runtime.clone());
     runtime.spawn(Box::pin(async move { drop(connection.run().await) }));
     world.run();
-    assert_eq!(*told.lock().unwrap(), [(4, 7), (7, 70_000)]);
+    assert_eq!(*entries_sent.lock().unwrap(), [(4, 7), (7, 70_000)]);
     drop(session);
 }
 
@@ -351,11 +351,11 @@ fn a_later_stream_limit_overrides_that_of_the_push_limits() {
 struct SettingsLog(Arc<Mutex<Vec<(u32, u32)>>>);
 
 impl Observe for SettingsLog {
-    fn seen(&self, seen: &ObservedFrame<'_>) {
-        if let (Direction::Sent, Frame::Settings(settings)) = (seen.direction, seen.frame) {
+    fn seen(&self, observed: &ObservedFrame<'_>) {
+        if let (Direction::Sent, Frame::Settings(settings)) = (observed.direction, observed.frame) {
             let entries = settings.entries.iter();
-            let told = entries.map(|entry| (entry.id.0, entry.value));
-            self.0.lock().unwrap().extend(told);
+            let entries = entries.map(|entry| (entry.id.0, entry.value));
+            self.0.lock().unwrap().extend(entries);
         }
     }
 }
@@ -370,29 +370,29 @@ fn a_push_of_a_requested_or_pushed_url_is_refused() {
     ];
     let wire = Setting::of(pushes).run(async |session, _| {
         let page = session.request(get("/page", &[]), Priority::HIGHEST);
-        let asked = session.request(get("/asked", &[]), Priority::HIGHEST);
+        let exchange = session.request(get("/asked", &[]), Priority::HIGHEST);
         assert_eq!(read(page.await.unwrap()).await, PAGE);
-        assert_eq!(read(asked.await.unwrap()).await, (200, 6, false));
+        assert_eq!(read(exchange.await.unwrap()).await, (200, 6, false));
         assert_eq!(session.push_stats().refused, 3);
     });
     let frames = wire.frames();
-    let refused: Vec<_> = frames
+    let refusals: Vec<_> = frames
         .iter()
         .filter(|text| text.contains("REFUSED"))
         .collect();
-    let want = [2, 6, 8].map(|id| format!("> RST {id} REFUSED_STREAM"));
-    assert_eq!(refused, want.iter().collect::<Vec<_>>());
+    let expected = [2, 6, 8].map(|id| format!("> RST {id} REFUSED_STREAM"));
+    assert_eq!(refusals, expected.iter().collect::<Vec<_>>());
 }
 
 #[test]
 fn a_session_without_handles_does_not_wait_for_claims() {
     let wire = Setting::of(&[("/big", &[], 1_000_000)]).run(async |session, _| {
-        assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+        assert_eq!(fetch(&session, get("/page", &[])).await, PAGE);
     });
-    let seen = wire.0.lock().unwrap();
-    let (at, last) = seen.last().unwrap();
-    assert!(last.ends_with("GOAWAY"), "{seen:?}");
-    assert!(at.as_nanos() < 200_000_000, "{seen:?}");
+    let log = wire.0.lock().unwrap();
+    let (at, last) = log.last().unwrap();
+    assert!(last.ends_with("GOAWAY"), "{log:?}");
+    assert!(at.as_nanos() < 200_000_000, "{log:?}");
 }
 
 /// It was cancelled by the server before its head came: the request that claimed it is sent after all.
@@ -401,8 +401,11 @@ fn a_claimed_push_that_fails_is_requested() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, far) = wire(&world, Duration::from_millis(20));
-    let (mut accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
-    runtime.spawn(Box::pin(async move { serving.run().await.unwrap() }));
+    let (mut accept, server_connection) =
+        server::Builder::new(Version::V31).handshake(far, runtime.clone());
+    runtime.spawn(Box::pin(
+        async move { server_connection.run().await.unwrap() },
+    ));
     let clock = runtime.clone();
     runtime.spawn(Box::pin(async move {
         let (_, page) = accept.next().await.unwrap().into_request().unwrap();
@@ -415,9 +418,9 @@ fn a_claimed_push_that_fails_is_requested() {
             .sleep_until(clock.now() + Duration::from_secs(1))
             .await;
         drop(push); // INTERNAL_ERROR
-        let (request, again) = accept.next().await.unwrap().into_request().unwrap();
+        let (request, responder) = accept.next().await.unwrap().into_request().unwrap();
         assert_eq!(request.uri().path(), "/a");
-        again
+        responder
             .respond(Response::new(Body::full("asked")))
             .await
             .unwrap();
@@ -426,22 +429,22 @@ fn a_claimed_push_that_fails_is_requested() {
     let builder = client::Builder::new(Version::V31).claim_pushes(PushLimits::default());
     let (session, connection) = builder.handshake(near, runtime.clone());
     runtime.spawn(Box::pin(async move { connection.run().await.unwrap() }));
-    let got = Arc::<Mutex<Vec<_>>>::default();
-    let log = got.clone();
+    let results = Arc::<Mutex<Vec<_>>>::default();
+    let log = results.clone();
     runtime.spawn(Box::pin(async move {
         for path in ["/page", "/a"] {
-            let came = fetched(&session, get(path, &[])).await;
-            log.lock().unwrap().push(came);
+            let result = fetch(&session, get(path, &[])).await;
+            log.lock().unwrap().push(result);
         }
     }));
     world.run();
-    assert_eq!(*got.lock().unwrap(), [PAGE, (200, 5, false)]);
+    assert_eq!(*results.lock().unwrap(), [PAGE, (200, 5, false)]);
 }
 
 /// A claim is made when only the URL is known; a head that contradicts it counts even if it comes later.
 #[test]
-fn a_head_that_comes_after_the_claim_must_answer_the_request_too() {
-    for (status, vary, taken) in [
+fn a_head_that_comes_after_the_claim_must_match_the_request_too() {
+    for (status, vary, uses_push) in [
         (200, "cookie", true),
         (200, "accept", false),
         (200, "*", false),
@@ -452,44 +455,50 @@ fn a_head_that_comes_after_the_claim_must_answer_the_request_too() {
         let runtime = SharedRuntime::new(VirtualTime(world.clone()));
         let (near, far) = wire(&world, Duration::from_millis(20));
         let builder = server::Builder::new(Version::V31).push_form(PushForm::TwoBlocks);
-        let (mut accept, serving) = builder.handshake(far, runtime.clone());
-        runtime.spawn(Box::pin(async move { serving.run().await.unwrap() }));
+        let (mut accept, server_connection) = builder.handshake(far, runtime.clone());
+        runtime.spawn(Box::pin(
+            async move { server_connection.run().await.unwrap() },
+        ));
         let clock = runtime.clone();
         runtime.spawn(Box::pin(async move {
             let (_, page) = accept.next().await.unwrap().into_request().unwrap();
             let request = Request::get("http://a.test/a").body(()).unwrap();
             let push = page.push(&request, Priority::LOWEST).unwrap();
-            let answer = Response::new(Body::full("/page"));
-            page.respond(answer).await.unwrap();
+            let response = Response::new(Body::full("/page"));
+            page.respond(response).await.unwrap();
             let later = clock.now() + Duration::from_secs(1);
             clock.sleep_until(later).await;
-            let answer = Response::builder().status(status).header("vary", vary);
+            let response = Response::builder().status(status).header("vary", vary);
             let body = if status == 304 { "" } else { "pushed" };
             // It may be cancelled on its way.
-            let _ = push.respond(answer.body(Body::full(body)).unwrap()).await;
+            let _ = push.respond(response.body(Body::full(body)).unwrap()).await;
             while let Some(stream) = accept.next().await {
-                let (_, again) = stream.into_request().unwrap();
-                let answer = Response::new(Body::full("asked"));
-                again.respond(answer).await.unwrap();
+                let (_, responder) = stream.into_request().unwrap();
+                let response = Response::new(Body::full("asked"));
+                responder.respond(response).await.unwrap();
             }
         }));
         let builder = client::Builder::new(Version::V31).claim_pushes(PushLimits::default());
         let (session, connection) = builder.handshake(near, runtime.clone());
         runtime.spawn(Box::pin(async move { connection.run().await.unwrap() }));
-        let got = Arc::<Mutex<Vec<_>>>::default();
-        let log = got.clone();
+        let results = Arc::<Mutex<Vec<_>>>::default();
+        let log = results.clone();
         runtime.spawn(Box::pin(async move {
             for (path, accept) in [("/page", "text/html"), ("/a", "text/css")] {
-                let came = fetched(&session, get(path, &[("accept", accept)])).await;
-                log.lock().unwrap().push(came);
+                let result = fetch(&session, get(path, &[("accept", accept)])).await;
+                log.lock().unwrap().push(result);
             }
         }));
         world.run();
-        let want = if taken {
+        let expected = if uses_push {
             (200, 6, true)
         } else {
             (200, 5, false)
         };
-        assert_eq!(*got.lock().unwrap(), [PAGE, want], "{status} {vary}");
+        assert_eq!(
+            *results.lock().unwrap(),
+            [PAGE, expected],
+            "{status} {vary}"
+        );
     }
 }

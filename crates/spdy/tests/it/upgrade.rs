@@ -21,7 +21,7 @@ use crate::support::{pattern, pipe, runtime};
 
 const EXEC: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io"];
 
-fn ask() -> Request<()> {
+fn exec_request() -> Request<()> {
     Request::post("http://kubelet:10250/exec/token?x=1")
         .header("authorization", "Bearer abc")
         .body(())
@@ -32,33 +32,40 @@ async fn connect(
     io: DuplexStream,
     protocols: &[&str],
 ) -> Result<Upgraded<DuplexStream>, UpgradeError> {
-    upgrade::connect(io, &ask(), protocols, Limits::default(), &runtime()).await
+    upgrade::connect(
+        io,
+        &exec_request(),
+        protocols,
+        Limits::default(),
+        &runtime(),
+    )
+    .await
 }
 
-/// What a client makes of `answer`, written in pieces of `size` bytes, and what it had sent.
-async fn answered(
-    answer: &[u8],
+/// A client's result for `response`, which is written in pieces of `size` bytes, and the request that the client sent.
+async fn connect_with_response(
+    response: &[u8],
     size: usize,
 ) -> (Result<Upgraded<DuplexStream>, UpgradeError>, String) {
     let (near, mut far) = pipe();
-    let asking = tokio::spawn(async move { connect(near, EXEC).await });
-    let mut asked = Vec::new();
-    while !asked.ends_with(b"\r\n\r\n") {
-        asked.push(far.read_u8().await.expect("a request"));
+    let client_task = tokio::spawn(async move { connect(near, EXEC).await });
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        request.push(far.read_u8().await.expect("a request"));
     }
-    for piece in answer.chunks(size) {
+    for piece in response.chunks(size) {
         if far.write_all(piece).await.is_err() {
             break; // it has seen enough
         }
         tokio::task::yield_now().await;
     }
     drop(far);
-    let got = asking.await.expect("no panic");
-    (got, String::from_utf8(asked).expect("ascii"))
+    let result = client_task.await.expect("no panic");
+    (result, String::from_utf8(request).expect("ascii"))
 }
 
-/// What a server answers to `request`, which offers it `protocols`.
-async fn served(
+/// A server's result and response for `request`, where the server offers `protocols`.
+async fn response_to(
     request: &[u8],
     protocols: &[&str],
 ) -> (Result<Upgraded<DuplexStream>, UpgradeError>, String) {
@@ -68,16 +75,16 @@ async fn served(
         let offer = upgrade::read_request(far, Limits::default(), &runtime()).await?;
         offer.accept(protocols).await
     };
-    let got = serve.await;
-    let mut answer = Vec::new();
-    if got.is_ok() {
-        while !answer.ends_with(b"\r\n\r\n") {
-            answer.push(near.read_u8().await.expect("a response"));
+    let result = serve.await;
+    let mut response = Vec::new();
+    if result.is_ok() {
+        while !response.ends_with(b"\r\n\r\n") {
+            response.push(near.read_u8().await.expect("a response"));
         }
     } else {
-        near.read_to_end(&mut answer).await.expect("a response");
+        near.read_to_end(&mut response).await.expect("a response");
     }
-    (got, String::from_utf8(answer).expect("ascii"))
+    (result, String::from_utf8(response).expect("ascii"))
 }
 
 fn request(lines: &[&str]) -> Vec<u8> {
@@ -95,10 +102,10 @@ const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: keep-alive
 #[tokio::test]
 async fn upgrade_request_matches_kubernetes_and_keeps_later_bytes() {
     let frames = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 2];
-    let answer = [SWITCH.as_bytes(), &frames].concat();
-    for size in [1, 2, 7, answer.len()] {
-        let (got, asked) = answered(&answer, size).await;
-        let upgraded = got.expect("a switch");
+    let response = [SWITCH.as_bytes(), &frames].concat();
+    for size in [1, 2, 7, response.len()] {
+        let (result, request) = connect_with_response(&response, size).await;
+        let upgraded = result.expect("a switch");
         assert_eq!(upgraded.protocol(), Some("v3.channel.k8s.io"));
         let mut rest = Vec::new();
         upgraded
@@ -108,7 +115,7 @@ async fn upgrade_request_matches_kubernetes_and_keeps_later_bytes() {
             .expect("read");
         assert_eq!(rest, frames, "in pieces of {size}");
         assert_eq!(
-            asked,
+            request,
             "POST /exec/token?x=1 HTTP/1.1\r\nhost: kubelet:10250\r\nconnection: Upgrade\r\n\
              upgrade: SPDY/3.1\r\ncontent-length: 0\r\nauthorization: Bearer abc\r\n\
              x-stream-protocol-version: v4.channel.k8s.io\r\nx-stream-protocol-version: v3.channel.k8s.io\r\n\r\n"
@@ -117,11 +124,14 @@ async fn upgrade_request_matches_kubernetes_and_keeps_later_bytes() {
 }
 
 #[tokio::test]
-async fn answers_before_the_final_one_are_passed_over() {
-    let answer =
+async fn interim_responses_are_skipped() {
+    let response =
         format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{SWITCH}");
-    let (got, _) = answered(answer.as_bytes(), 5).await;
-    assert_eq!(got.expect("a switch").protocol(), Some("v3.channel.k8s.io"));
+    let (result, _) = connect_with_response(response.as_bytes(), 5).await;
+    assert_eq!(
+        result.expect("a switch").protocol(),
+        Some("v3.channel.k8s.io")
+    );
 }
 
 #[tokio::test]
@@ -153,9 +163,9 @@ async fn a_refusal_has_status_headers_and_body() {
             "no",
         ),
     ];
-    for (answer, code, text) in cases {
-        for size in [1, answer.len()] {
-            match answered(answer.as_bytes(), size).await.0 {
+    for (response, code, text) in cases {
+        for size in [1, response.len()] {
+            match connect_with_response(response.as_bytes(), size).await.0 {
                 Err(UpgradeError::Refused {
                     status,
                     body,
@@ -164,22 +174,27 @@ async fn a_refusal_has_status_headers_and_body() {
                     assert_eq!(
                         (status.as_u16(), &body[..]),
                         (code, text.as_bytes()),
-                        "{answer}"
+                        "{response}"
                     );
-                    let known = ["content-length", "transfer-encoding", "location"];
-                    assert!(code == 404 || known.iter().any(|name| headers.contains_key(*name)));
+                    let expected_headers = ["content-length", "transfer-encoding", "location"];
+                    assert!(
+                        code == 404
+                            || expected_headers
+                                .iter()
+                                .any(|name| headers.contains_key(*name))
+                    );
                 }
-                other => panic!("{answer}: {other:?}"),
+                other => panic!("{response}: {other:?}"),
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_refusal_of_any_length_is_kept_to_the_limit() {
+async fn a_refusal_of_any_length_is_cut_at_the_limit() {
     let limit = Limits::default().refusal_bytes;
-    let answer = format!("HTTP/1.1 500 Oops\r\n\r\n{}", "x".repeat(limit + 1));
-    match answered(answer.as_bytes(), 1000).await.0 {
+    let response = format!("HTTP/1.1 500 Oops\r\n\r\n{}", "x".repeat(limit + 1));
+    match connect_with_response(response.as_bytes(), 1000).await.0 {
         Err(UpgradeError::Refused { body, .. }) => assert_eq!(body.len(), limit),
         other => panic!("{other:?}"),
     }
@@ -191,9 +206,9 @@ async fn a_refusal_of_any_length_is_kept_to_the_limit() {
 async fn a_chunked_refusal_is_the_same_with_any_read_size() {
     let limit = Limits::default().refusal_bytes;
     let chunk = format!("3\r\nabc\r\n{limit:x}\r\n{}", "x".repeat(limit));
-    let answer = format!("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
-    for size in [1, 1000, answer.len()] {
-        match answered(answer.as_bytes(), size).await.0 {
+    let response = format!("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
+    for size in [1, 1000, response.len()] {
+        match connect_with_response(response.as_bytes(), size).await.0 {
             // 8 bytes for the first chunk, 7 for the length of the second
             Err(UpgradeError::Refused { body, .. }) => assert_eq!(body.len(), limit - 15 + 3),
             other => panic!("{other:?}"),
@@ -209,33 +224,39 @@ async fn a_101_to_anything_else_is_no_switch() {
         "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v9\r\n\r\n",
         "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nX-Stream-Protocol-Version: v3.channel.k8s.io\r\n\r\n",
     ];
-    for answer in cases {
-        let got = answered(answer.as_bytes(), answer.len()).await.0;
+    for response in cases {
+        let result = connect_with_response(response.as_bytes(), response.len())
+            .await
+            .0;
         assert!(
-            matches!(got, Err(UpgradeError::UnexpectedSwitch { .. })),
-            "{answer}: {got:?}"
+            matches!(result, Err(UpgradeError::UnexpectedSwitch { .. })),
+            "{response}: {result:?}"
         );
     }
     let unnamed = "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
-    let got = answered(unnamed.as_bytes(), 9).await.0.expect("a switch");
-    assert_eq!(got.protocol(), None);
+    let result = connect_with_response(unnamed.as_bytes(), 9)
+        .await
+        .0
+        .expect("a switch");
+    assert_eq!(result.protocol(), None);
 }
 
 #[tokio::test]
 async fn invalid_short_and_long_heads_are_distinct_errors() {
-    let (got, _) = answered(b"\x80\x03\x00\x06\n\n", 100).await;
-    assert!(matches!(got, Err(UpgradeError::Head(_))), "{got:?}");
-    let (got, _) = answered(b"HTTP/1.1 101 x\r\n", 100).await;
+    let (result, _) = connect_with_response(b"\x80\x03\x00\x06\n\n", 100).await;
+    assert!(matches!(result, Err(UpgradeError::Head(_))), "{result:?}");
+    let (result, _) = connect_with_response(b"HTTP/1.1 101 x\r\n", 100).await;
     assert!(
-        matches!(got, Err(UpgradeError::Closed { received_bytes: 16 })),
-        "{got:?}"
+        matches!(result, Err(UpgradeError::Closed { received_bytes: 16 })),
+        "{result:?}"
     );
     let limit = Limits::default().head_bytes;
     let line = "HTTP/1.1 101 x\r\na: ";
     for (extra, fits) in [(0, true), (1, false)] {
         let filler = "y".repeat(limit - line.len() - 4 + extra);
-        let (got, _) = answered(format!("{line}{filler}\r\n\r\n").as_bytes(), 4096).await;
-        match got {
+        let (result, _) =
+            connect_with_response(format!("{line}{filler}\r\n\r\n").as_bytes(), 4096).await;
+        match result {
             Err(UpgradeError::UnexpectedSwitch { .. }) => assert!(fits),
             Err(UpgradeError::HeadTooLong { .. }) => assert!(!fits),
             other => panic!("{other:?}"),
@@ -246,17 +267,23 @@ async fn invalid_short_and_long_heads_are_distinct_errors() {
 #[tokio::test]
 async fn a_request_that_cannot_be_written_is_not_sent() {
     let (near, mut far) = pipe();
-    let got = connect(near, &["v4, v3"]).await;
-    assert!(matches!(got, Err(UpgradeError::Request { .. })), "{got:?}");
+    let result = connect(near, &["v4, v3"]).await;
+    assert!(
+        matches!(result, Err(UpgradeError::Request { .. })),
+        "{result:?}"
+    );
     assert_eq!(far.read(&mut [0; 1]).await.expect("an end"), 0);
     let (near, _far) = pipe();
     let nameless = Request::get("/exec").body(()).expect("a request");
-    let got = upgrade::connect(near, &nameless, EXEC, Limits::default(), &runtime()).await;
-    assert!(matches!(got, Err(UpgradeError::Request { .. })), "{got:?}");
+    let result = upgrade::connect(near, &nameless, EXEC, Limits::default(), &runtime()).await;
+    assert!(
+        matches!(result, Err(UpgradeError::Request { .. })),
+        "{result:?}"
+    );
 }
 
 #[tokio::test]
-async fn the_first_known_offer_is_chosen_in_any_case() {
+async fn the_first_supported_offer_is_chosen_in_any_case() {
     let head = request(&[
         "connection: keep-alive, upgrade",
         "UPGRADE: h2c, spdy/3.1",
@@ -265,15 +292,15 @@ async fn the_first_known_offer_is_chosen_in_any_case() {
         "Content-Length: 0",
     ]);
     let with_frames = [&head[..], b"\x80\x03"].concat();
-    let (got, answer) = served(&with_frames, EXEC).await;
-    let upgraded = got.expect("a switch");
+    let (result, response) = response_to(&with_frames, EXEC).await;
+    let upgraded = result.expect("a switch");
     assert_eq!(
         upgraded.protocol(),
         Some("v3.channel.k8s.io"),
         "the client's order decides"
     );
     assert_eq!(
-        answer,
+        response,
         "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\
          x-stream-protocol-version: v3.channel.k8s.io\r\n\r\n"
     );
@@ -300,34 +327,35 @@ async fn a_server_refuses_with_400_and_403_as_apimachinery_does() {
         (&[up[0], up[1], "X-Stream-Protocol-Version: v9"], "403"),
     ];
     for (lines, code) in cases {
-        let (got, answer) = served(&request(lines), EXEC).await;
+        let (result, response) = response_to(&request(lines), EXEC).await;
         assert!(
-            matches!(got, Err(UpgradeError::Offer(_))),
-            "{lines:?}: {got:?}"
+            matches!(result, Err(UpgradeError::Offer(_))),
+            "{lines:?}: {result:?}"
         );
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {code} ")),
-            "{lines:?}: {answer}"
+            response.starts_with(&format!("HTTP/1.1 {code} ")),
+            "{lines:?}: {response}"
         );
         let accepted = EXEC.iter().all(|name| {
-            answer.contains(&format!("x-accepted-stream-protocol-versions: {name}\r\n"))
+            response.contains(&format!("x-accepted-stream-protocol-versions: {name}\r\n"))
         });
-        assert_eq!(accepted, *code == "403", "{answer}");
+        assert_eq!(accepted, *code == "403", "{response}");
     }
-    let (_, answer) = served(b"PUT / HTTP/1.1\r\n\r\n", EXEC).await;
-    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
-    assert!(answer.contains("\r\nallow: GET, POST\r\n"), "{answer}");
-    let (_, answer) = served(
+    let (_, response) = response_to(b"PUT / HTTP/1.1\r\n\r\n", EXEC).await;
+    assert!(response.starts_with("HTTP/1.1 405 "), "{response}");
+    assert!(response.contains("\r\nallow: GET, POST\r\n"), "{response}");
+    let (_, response) = response_to(
         b"GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
         &[],
     )
     .await;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    let (_, answer) = served(b"\x80\x03\x00\x01\r\n\r\n", EXEC).await;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    let (got, _) = served(&request(&up), &[]).await;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    let (_, response) = response_to(b"\x80\x03\x00\x01\r\n\r\n", EXEC).await;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    let (result, _) = response_to(&request(&up), &[]).await;
     assert_eq!(
-        got.expect("no sub-protocol is offered or required")
+        result
+            .expect("no sub-protocol is offered or required")
             .protocol(),
         None
     );
@@ -339,13 +367,13 @@ async fn a_request_head_over_a_limit_gets_431() {
     let over_bytes = request(&[&format!("a: {}", "y".repeat(limits.head_bytes))]);
     let over_lines = request(&vec!["a: b"; limits.header_lines]);
     for head in [over_bytes, over_lines] {
-        let (got, answer) = served(&head, EXEC).await;
-        assert!(got.is_err());
-        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+        let (result, response) = response_to(&head, EXEC).await;
+        assert!(result.is_err());
+        assert!(response.starts_with("HTTP/1.1 431 "), "{response}");
     }
     let fits = request(&vec!["a: b"; limits.header_lines - 1]);
-    let (_, answer) = served(&fits, EXEC).await;
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let (_, response) = response_to(&fits, EXEC).await;
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
 }
 
 #[tokio::test]
@@ -360,10 +388,15 @@ async fn the_callers_refusal_is_written_as_given() {
         .refuse(&Refusal::new(StatusCode::NOT_FOUND, "no such token"))
         .await
         .expect("written");
-    let mut answer = String::new();
-    near.read_to_string(&mut answer).await.expect("a response");
-    assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
-    assert!(answer.ends_with("\r\n\r\nno such token\n"), "{answer}");
+    let mut response = String::new();
+    near.read_to_string(&mut response)
+        .await
+        .expect("a response");
+    assert!(
+        response.starts_with("HTTP/1.1 404 Not Found\r\n"),
+        "{response}"
+    );
+    assert!(response.ends_with("\r\n\r\nno such token\n"), "{response}");
 }
 
 #[test]
@@ -376,26 +409,35 @@ fn a_slow_upgrade_head_times_out() {
         *slot.lock().expect("one thread") = Some(error);
     };
     // The server waits for a blank line that never comes, the client for an answer.
-    let (slot, beside) = (Arc::clone(&far_error), runtime.clone());
+    let (slot, task_runtime) = (Arc::clone(&far_error), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let got = upgrade::read_request(
+        let result = upgrade::read_request(
             Rewind::new(Bytes::from_static(b"GET"), far),
             Limits {
                 timeout: Duration::from_secs(60),
                 ..Limits::default()
             },
-            &beside,
+            &task_runtime,
         )
         .await;
         store(
             &slot,
-            got.map(|_| ()).expect_err("the request is never complete"),
+            result
+                .map(|_| ())
+                .expect_err("the request is never complete"),
         );
     }));
-    let (slot, beside) = (Arc::clone(&near_error), runtime.clone());
+    let (slot, task_runtime) = (Arc::clone(&near_error), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let got = upgrade::connect(Mute(near), &ask(), EXEC, Limits::default(), &beside).await;
-        store(&slot, got.map(|_| ()).expect_err("no response"));
+        let result = upgrade::connect(
+            Mute(near),
+            &exec_request(),
+            EXEC,
+            Limits::default(),
+            &task_runtime,
+        )
+        .await;
+        store(&slot, result.map(|_| ()).expect_err("no response"));
     }));
     world.run();
     let near_error = near_error
@@ -432,25 +474,32 @@ fn a_refusal_without_body_is_reported_at_once() {
         ),
         ("404 Not Found\r\n\r\nno such", 404, "no such", 30),
     ];
-    for (answer, code, text, seconds) in cases {
+    for (response, code, text, seconds) in cases {
         let world = Arc::<World>::default();
         let runtime = SharedRuntime::new(VirtualTime(world.clone()));
         let (near, mut far) = wire(&world, Duration::from_millis(1));
-        let answer = format!("HTTP/1.1 {answer}");
+        let response = format!("HTTP/1.1 {response}");
         runtime.spawn(Box::pin(async move {
-            far.write_all(answer.as_bytes()).await.expect("room");
-            while far.read(&mut [0; 512]).await.is_ok_and(|read| read > 0) {}
+            far.write_all(response.as_bytes()).await.expect("room");
+            while far.read(&mut [0; 512]).await.is_ok_and(|len| len > 0) {}
         }));
-        let told = Arc::<std::sync::Mutex<Option<_>>>::default();
-        let (slot, beside) = (Arc::clone(&told), runtime.clone());
+        let outcome = Arc::<std::sync::Mutex<Option<_>>>::default();
+        let (slot, task_runtime) = (Arc::clone(&outcome), runtime.clone());
         runtime.spawn(Box::pin(async move {
-            let got = upgrade::connect(near, &ask(), EXEC, Limits::default(), &beside).await;
-            let error = got.map(|_| ()).expect_err("no switch");
-            *slot.lock().expect("one thread") = Some((error, beside.now()));
+            let result = upgrade::connect(
+                near,
+                &exec_request(),
+                EXEC,
+                Limits::default(),
+                &task_runtime,
+            )
+            .await;
+            let error = result.map(|_| ()).expect_err("no switch");
+            *slot.lock().expect("one thread") = Some((error, task_runtime.now()));
         }));
         world.run();
-        let told = told.lock().expect("one thread").take();
-        let (error, at) = told.expect("an end");
+        let outcome = outcome.lock().expect("one thread").take();
+        let (error, at) = outcome.expect("an end");
         assert_eq!(at.as_nanos() / 1_000_000_000, seconds, "{code}");
         match error {
             UpgradeError::Refused { status, body, .. } => {
@@ -501,7 +550,7 @@ impl<T: Unpin> tokio::io::AsyncWrite for Mute<T> {
 /// Two sessions behind an upgrade, the client's and what the server accepts.
 async fn pair() -> (client::Session, server::Accept) {
     let (near, far) = pipe();
-    let serving = tokio::spawn(async move {
+    let server_task = tokio::spawn(async move {
         let offer = upgrade::read_request(far, Limits::default(), &runtime())
             .await
             .expect("a request");
@@ -514,7 +563,7 @@ async fn pair() -> (client::Session, server::Accept) {
     let upgraded = connect(near, EXEC).await.expect("a switch");
     let (session, connection) = upgrade::client_builder().handshake(upgraded.into_io(), runtime());
     connection.spawn();
-    (session, serving.await.expect("no panic"))
+    (session, server_task.await.expect("no panic"))
 }
 
 async fn open(session: &client::Session, accept: &mut server::Accept) -> (Channel, Channel) {
@@ -534,18 +583,18 @@ async fn open(session: &client::Session, accept: &mut server::Accept) -> (Channe
 async fn no_window_stops_a_transfer_either_way() {
     let (session, mut accept) = pair().await;
     let (mut near, mut far) = open(&session, &mut accept).await;
-    let sent = pattern(3_000_000);
+    let payload = pattern(3_000_000);
     for _ in 0..2 {
         let writer = tokio::spawn({
-            let sent = sent.clone();
+            let payload = payload.clone();
             async move {
-                far.write_all(&sent).await.expect("written");
+                far.write_all(&payload).await.expect("written");
                 far
             }
         });
-        let mut got = vec![0; sent.len()];
-        near.read_exact(&mut got).await.expect("read");
-        assert!(got == sent);
+        let mut received = vec![0; payload.len()];
+        near.read_exact(&mut received).await.expect("read");
+        assert!(received == payload);
         (near, far) = (writer.await.expect("no panic"), near);
     }
 }
@@ -554,17 +603,22 @@ async fn no_window_stops_a_transfer_either_way() {
 async fn a_channel_that_is_dropped_loses_nothing_and_leaves_nothing() {
     let (session, mut accept) = pair().await;
     let (mut near, mut far) = open(&session, &mut accept).await;
-    let sent = pattern(1_000_000);
+    let payload = pattern(1_000_000);
     let writer = tokio::spawn({
-        let sent = sent.clone();
+        let payload = payload.clone();
         async move {
-            far.send(sent).await.expect("sent");
+            far.send(payload).await.expect("sent");
             far.end(); // with what the session holds still unsent
         }
     });
-    let mut got = Vec::new();
-    near.read_to_end(&mut got).await.expect("an end");
-    assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+    let mut received = Vec::new();
+    near.read_to_end(&mut received).await.expect("an end");
+    assert!(
+        received == payload,
+        "{} bytes of {}",
+        received.len(),
+        payload.len()
+    );
     writer.await.expect("no panic");
     drop(near);
     let handle = accept.handle();
@@ -579,7 +633,7 @@ async fn cancel_reads_as_the_end_and_any_other_reset_as_a_fault() {
     for status in [RstStatus::CANCEL, RstStatus::INTERNAL_ERROR] {
         let (session, mut accept) = pair().await;
         let (mut near, mut far) = open(&session, &mut accept).await;
-        let (mut beside, other) = open(&session, &mut accept).await;
+        let (mut other_near, other_far) = open(&session, &mut accept).await;
         far.send(Bytes::from_static(b"all there is"))
             .await
             .expect("sent");
@@ -588,15 +642,15 @@ async fn cancel_reads_as_the_end_and_any_other_reset_as_a_fault() {
             "all there is"
         );
         far.reset(status);
-        other.reset(status);
+        other_far.reset(status);
         let mut rest = Vec::new();
-        let read = near.read_to_end(&mut rest).await;
-        let received = beside.receive().await;
+        let read_result = near.read_to_end(&mut rest).await;
+        let received = other_near.receive().await;
         if status == RstStatus::CANCEL {
-            assert_eq!(read.expect("an end"), 0);
+            assert_eq!(read_result.expect("an end"), 0);
             assert!(received.is_none());
         } else {
-            assert!(read.is_err());
+            assert!(read_result.is_err());
             let error = received.expect("an error").expect_err("reset");
             assert!(matches!(error, Error::ResetByPeer { .. }), "{error}");
         }
@@ -613,20 +667,23 @@ async fn a_server_sends_nothing_before_the_first_client_frame() {
         .expect("a request");
     let upgraded = offer.accept(&[]).await.expect("a switch");
     let (accept, connection) = upgrade::server_builder().handshake(upgraded.into_io(), runtime());
-    let running = tokio::spawn(connection.run());
+    let connection_task = tokio::spawn(connection.run());
     // A PING of ours makes it speak: its echo must then be the first thing behind the 101.
     near.write_all(&[0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])
         .await
         .expect("room");
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\n") {
-        answer.push(near.read_u8().await.expect("a head"));
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\n") {
+        response.push(near.read_u8().await.expect("a head"));
     }
     let mut echo = [0; 12];
     near.read_exact(&mut echo).await.expect("an echo");
     assert_eq!(echo, [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1]);
     drop((near, accept));
-    running.await.expect("no panic").expect("an orderly end");
+    connection_task
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
 }
 
 /// `kubectl port-forward` resets a stream for each connection that it closes: the session outlives as many as are

@@ -19,14 +19,14 @@ use crate::support::virtual_world::{VirtualTime, World};
 
 /// When the connection takes its first byte, and how much it took at each instant.
 const TAKES_FROM: Duration = Duration::from_secs(30);
-type Taken = Arc<Mutex<Vec<(Duration, usize)>>>;
+type WriteLog = Arc<Mutex<Vec<(Duration, usize)>>>;
 
 /// A connection that brings two requests, takes nothing for half a minute and then everything.
 struct TakesLate {
     input: BytesMut,
     runtime: SharedRuntime,
     opens: Option<BoxFuture<()>>,
-    taken: Taken,
+    writes: WriteLog,
 }
 
 impl AsyncRead for TakesLate {
@@ -56,11 +56,11 @@ impl AsyncWrite for TakesLate {
             }
             self.opens = None;
         }
-        let after = self.runtime.now() - Instant::ZERO;
-        self.taken
+        let elapsed = self.runtime.now() - Instant::ZERO;
+        self.writes
             .lock()
             .expect("one thread")
-            .push((after, buf.len()));
+            .push((elapsed, buf.len()));
         Poll::Ready(Ok(buf.len()))
     }
 
@@ -98,27 +98,27 @@ fn two_requests() -> BytesMut {
 fn the_version_probe_times_out_ten_seconds_after_transmission() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
-    let taken = Taken::default();
+    let writes = WriteLog::default();
     let io = TakesLate {
         input: two_requests(),
         opens: Some(runtime.sleep_until(Instant::ZERO + TAKES_FROM)),
         runtime: runtime.clone(),
-        taken: taken.clone(),
+        writes: writes.clone(),
     };
     let mut builder = server::Builder::new(Version::V3);
     builder.config_mut().detect_session_window = true;
-    let serving = builder.serve(io, runtime.clone(), |_| async {
+    let server = builder.serve(io, runtime.clone(), |_| async {
         Response::new(Body::full(vec![7; 50_000]))
     });
-    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    runtime.spawn(Box::pin(async move { drop(server.await) }));
     world.run();
-    let taken = taken.lock().expect("one thread");
+    let writes = writes.lock().expect("one thread");
     let by = |end: Duration| -> usize {
-        let before = taken.iter().filter(|(at, _)| *at <= end);
-        before.map(|(_, bytes)| bytes).sum()
+        let earlier = writes.iter().filter(|(at, _)| *at <= end);
+        earlier.map(|(_, bytes)| bytes).sum()
     };
-    let asked = by(TAKES_FROM + Duration::from_millis(9_999));
-    assert!((65_536..67_000).contains(&asked), "{taken:?}");
-    let answered = by(TAKES_FROM + Duration::from_secs(10));
-    assert!(answered > 100_000, "{taken:?}");
+    let bytes_before = by(TAKES_FROM + Duration::from_millis(9_999));
+    assert!((65_536..67_000).contains(&bytes_before), "{writes:?}");
+    let bytes_after = by(TAKES_FROM + Duration::from_secs(10));
+    assert!(bytes_after > 100_000, "{writes:?}");
 }

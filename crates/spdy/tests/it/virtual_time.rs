@@ -16,7 +16,7 @@ fn load() -> Vec<(String, Instant)> {
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, far) = wire(&world, Duration::from_millis(40));
     let log = Arc::<Mutex<Vec<(String, Instant)>>>::default();
-    let note = {
+    let record = {
         let (log, world) = (log.clone(), world.clone());
         move |what: &str| {
             log.lock()
@@ -36,18 +36,18 @@ fn load() -> Vec<(String, Instant)> {
             Response::new(Body::full(vec![b'x'; 100_000]))
         }
     };
-    let serving = server::Builder::new(Version::V31).serve(far, runtime.clone(), service);
-    let server_note = note.clone();
+    let server = server::Builder::new(Version::V31).serve(far, runtime.clone(), service);
+    let record_server = record.clone();
     runtime.spawn(Box::pin(async move {
-        serving.await.expect("an orderly end");
-        server_note("server ended");
+        server.await.expect("an orderly end");
+        record_server("server ended");
     }));
     let builder = client::Builder::new(Version::V31);
     let (session, connection) = builder.handshake(near, runtime.clone());
-    let client_note = note.clone();
+    let record_client = record.clone();
     runtime.spawn(Box::pin(async move {
         connection.run().await.expect("an orderly end");
-        client_note("client ended");
+        record_client("client ended");
     }));
     runtime.spawn(Box::pin(async move {
         let get = |path: &str| {
@@ -57,7 +57,7 @@ fn load() -> Vec<(String, Instant)> {
             session.request(request, Priority::HIGHEST)
         };
         let page = get("/").await.expect("a response");
-        note("page head");
+        record("page head");
         assert_eq!(
             page.into_body()
                 .collect()
@@ -67,7 +67,7 @@ fn load() -> Vec<(String, Instant)> {
                 .len(),
             100_000
         );
-        note("page");
+        record("page");
         let (slow, quick) = (get("/slow"), get("/quick"));
         let quick = quick
             .await
@@ -77,15 +77,15 @@ fn load() -> Vec<(String, Instant)> {
             .await
             .expect("a body");
         assert_eq!(quick.to_bytes().len(), 100_000);
-        note("quick");
+        record("quick");
         slow.await
             .expect("a response")
             .into_body()
             .collect()
             .await
             .expect("a body");
-        note("slow");
-        note(&format!(
+        record("slow");
+        record(&format!(
             "ping {:?}",
             session.ping().await.expect("a response")
         ));

@@ -234,9 +234,9 @@ impl Script {
 
     /// The frames that the machine has to write, a line each; the transport takes them at once.
     pub fn output(&mut self) -> Vec<String> {
-        let wrote = self.output_untransmitted();
+        let output = self.output_untransmitted();
         self.session.handle_transmitted(self.now);
-        wrote
+        output
     }
 
     /// The same, and the transport has not taken them yet.
@@ -303,7 +303,7 @@ impl Script {
                 let entries = settings
                     .entries
                     .iter()
-                    .map(|e| format!(" {}={}", e.id.0, e.value));
+                    .map(|entry| format!(" {}={}", entry.id.0, entry.value));
                 format!("SETTINGS{}", entries.collect::<String>())
             }
             Frame::Ping(ping) => format!("PING {}", ping.id),

@@ -71,9 +71,9 @@ impl Pair {
         exchange(self.now, self.one_way, &mut self.server, &mut self.client);
         let wakes = [&self.client, &self.server].map(End::next_wake);
         let next = wakes.into_iter().flatten().min().unwrap_or(end);
-        let more = next < end;
+        let has_more = next < end;
         self.now = self.now.max(next.min(end));
-        more
+        has_more
     }
 }
 

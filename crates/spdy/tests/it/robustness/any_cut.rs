@@ -112,9 +112,9 @@ enum Turn {
     Reader,
 }
 
-/// What the reader of a message saw.
+/// The parts of a message that its reader received.
 #[derive(Debug, Default, Eq, PartialEq)]
-struct Seen {
+struct MessageLog {
     head: Option<String>,
     body: Vec<u8>,
     trailers: Option<HeaderMap>,
@@ -122,7 +122,7 @@ struct Seen {
     end: Option<String>,
 }
 
-impl Seen {
+impl MessageLog {
     /// One frame of `body`; `false` while there is none.
     fn read(&mut self, body: &mut Body, cx: &mut Context<'_>) -> bool {
         if self.end.is_some() {
@@ -143,9 +143,19 @@ impl Seen {
 
 /// A few names, so that they meet: one of the first line, one that is skipped, one that counts.
 fn block(version: Version, first: &[(&str, &str)], names: &[usize]) -> HeaderBlock {
-    let own = Names::of(version);
-    let pool = ["a", "b", "c", "d", "e", "te", "content-length", own.status];
-    let mut pairs: BTreeMap<&str, &str> = names.iter().map(|n| (pool[n % 8], "5")).collect();
+    let field_names = Names::of(version);
+    let pool = [
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "te",
+        "content-length",
+        field_names.status,
+    ];
+    let mut pairs: BTreeMap<&str, &str> =
+        names.iter().map(|index| (pool[index % 8], "5")).collect();
     pairs.extend(first.iter().copied());
     pairs.into_iter().collect()
 }
@@ -248,66 +258,72 @@ fn take_turns(
 }
 
 /// What a client makes of `wire` in answer to its request.
-fn response_of(version: Version, method: &Method, bytes: &[u8], cut: bool, turns: &[Turn]) -> Seen {
+fn response_of(
+    version: Version,
+    method: &Method,
+    bytes: &[u8],
+    cut: bool,
+    turns: &[Turn],
+) -> MessageLog {
     let wire = Wire::default();
     let runtime = SharedRuntime::new(FrozenClock);
     let (session, connection) = client::Builder::new(version).handshake(wire.clone(), runtime);
     let request = Request::builder().method(method).uri("http://a.example/");
     let request = request.body(Body::empty()).expect("a request");
-    let mut asked = Some(session.request(request, Priority::HIGHEST));
-    let (mut seen, mut body) = (Seen::default(), None);
+    let mut exchange = Some(session.request(request, Priority::HIGHEST));
+    let (mut message_log, mut body) = (MessageLog::default(), None);
     let mut driving = connection.run().boxed().fuse();
     let driver = || {
         let _ = driving.poll_unpin(&mut Context::from_waker(Waker::noop()));
     };
     let reader = || {
         let cx = &mut Context::from_waker(Waker::noop());
-        match (&mut asked, &mut body) {
+        match (&mut exchange, &mut body) {
             (Some(future), _) => match future.poll_unpin(cx) {
                 Poll::Pending => return false,
                 Poll::Ready(Ok(response)) => {
-                    let (head, come) = response.into_parts();
-                    seen.head = Some(format!("{} {:?}", head.status, head.headers));
-                    body = Some(come);
+                    let (head, response_body) = response.into_parts();
+                    message_log.head = Some(format!("{} {:?}", head.status, head.headers));
+                    body = Some(response_body);
                 }
-                Poll::Ready(Err(error)) => seen.end = Some(error.to_string()),
+                Poll::Ready(Err(error)) => message_log.end = Some(error.to_string()),
             },
-            (None, Some(body)) => return seen.read(body, cx),
+            (None, Some(body)) => return message_log.read(body, cx),
             (None, None) => return false,
         }
-        asked = None;
+        exchange = None;
         true
     };
     take_turns(&wire, bytes, cut, turns, driver, reader);
-    seen
+    message_log
 }
 
 /// What a server makes of `wire`.
-fn request_of(version: Version, bytes: &[u8], turns: &[Turn]) -> Seen {
+fn request_of(version: Version, bytes: &[u8], turns: &[Turn]) -> MessageLog {
     let wire = Wire::default();
     let runtime = SharedRuntime::new(FrozenClock);
     let (mut accept, connection) = server::Builder::new(version).handshake(wire.clone(), runtime);
-    let (mut seen, mut taken) = (Seen::default(), None);
+    let (mut message_log, mut accepted) = (MessageLog::default(), None);
     let mut driving = connection.run().boxed().fuse();
     let driver = || {
         let _ = driving.poll_unpin(&mut Context::from_waker(Waker::noop()));
     };
     let reader = || {
         let cx = &mut Context::from_waker(Waker::noop());
-        if let Some((body, _)) = &mut taken {
-            return seen.read(body, cx);
+        if let Some((body, _)) = &mut accepted {
+            return message_log.read(body, cx);
         }
         let Poll::Ready(Some(incoming)) = accept.poll_next(cx) else {
             return false;
         };
         let (request, responder) = incoming.into_request().expect("a request");
         let (head, body) = request.into_parts();
-        seen.head = Some(format!("{} {} {:?}", head.method, head.uri, head.headers));
-        taken = Some((body, responder));
+        message_log.head = Some(format!("{} {} {:?}", head.method, head.uri, head.headers));
+        accepted = Some((body, responder));
         true
     };
     take_turns(&wire, bytes, false, turns, driver, reader);
-    seen
+    message_log
 }
 
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
@@ -343,8 +359,8 @@ proptest! {
         turns in turns(),
     ) {
         let mut hand = FrameWriter::new(version);
-        let own = Names::of(version);
-        let headers = block(version, &[(own.status, status), (own.version, "HTTP/1.1")], &names);
+        let field_names = Names::of(version);
+        let headers = block(version, &[(field_names.status, status), (field_names.version, "HTTP/1.1")], &names);
         let block = hand.deflated(&headers);
         hand.frame(&Frame::SynReply(SynReply {
             stream_id: StreamId::new(1),
@@ -352,9 +368,9 @@ proptest! {
             block,
         }));
         let (wire, cut) = (hand.rest(&pieces, end), end == End::Cut);
-        let at_once = response_of(version, &method, &wire, cut, &[]);
+        let in_one_piece = response_of(version, &method, &wire, cut, &[]);
         let in_pieces = response_of(version, &method, &wire, cut, &turns);
-        prop_assert_eq!(in_pieces, at_once);
+        prop_assert_eq!(in_pieces, in_one_piece);
     }
 
     #[test]
@@ -366,13 +382,13 @@ proptest! {
         turns in turns(),
     ) {
         let mut hand = FrameWriter::new(version);
-        let own = Names::of(version);
+        let field_names = Names::of(version);
         let first = [
-            (own.method, "POST"),
-            (own.path, "/"),
-            (own.version, "HTTP/1.1"),
-            (own.host, "a.example"),
-            (own.scheme, "http"),
+            (field_names.method, "POST"),
+            (field_names.path, "/"),
+            (field_names.version, "HTTP/1.1"),
+            (field_names.host, "a.example"),
+            (field_names.scheme, "http"),
         ];
         let block = hand.deflated(&block(version, &first, &names));
         hand.frame(&Frame::SynStream(SynStream {
@@ -384,8 +400,8 @@ proptest! {
             block,
         }));
         let wire = hand.rest(&pieces, end);
-        let at_once = request_of(version, &wire, &[]);
+        let in_one_piece = request_of(version, &wire, &[]);
         let in_pieces = request_of(version, &wire, &turns);
-        prop_assert_eq!(in_pieces, at_once);
+        prop_assert_eq!(in_pieces, in_one_piece);
     }
 }

@@ -33,26 +33,26 @@ impl TestRandom {
 /// Runs `future`, but for no longer than some milliseconds.
 async fn for_a_while<F: Future + Unpin>(
     runtime: &SharedRuntime,
-    chance: &mut TestRandom,
+    random: &mut TestRandom,
     future: F,
 ) -> Option<F::Output> {
-    let until = runtime.now() + Duration::from_millis(chance.below(80));
+    let until = runtime.now() + Duration::from_millis(random.below(80));
     match select(future, runtime.sleep_until(until)).await {
         Either::Left((output, _)) => Some(output),
         Either::Right(_) => None,
     }
 }
 
-fn body(chance: &mut TestRandom, runtime: &SharedRuntime) -> Body {
-    let length = chance.below(100_000) as usize;
-    if chance.below(2) == 0 {
+fn body(random: &mut TestRandom, runtime: &SharedRuntime) -> Body {
+    let length = random.below(100_000) as usize;
+    if random.below(2) == 0 {
         return Body::full(vec![b'x'; length]);
     }
     // In pieces, late, and now and then broken off.
-    let (mut chance, runtime) = (chance.fork(), runtime.clone());
-    Body::from_stream(futures_util::stream::unfold(length, move |left| {
-        let (piece, wait) = (chance.below(9_000) as usize, chance.below(10));
-        let breaks = chance.below(20) == 0;
+    let (mut random, runtime) = (random.fork(), runtime.clone());
+    Body::from_stream(futures_util::stream::unfold(length, move |remaining| {
+        let (piece, wait) = (random.below(9_000) as usize, random.below(10));
+        let breaks = random.below(20) == 0;
         let runtime = runtime.clone();
         async move {
             runtime
@@ -61,11 +61,11 @@ fn body(chance: &mut TestRandom, runtime: &SharedRuntime) -> Body {
             if breaks {
                 return Some((Err(std::io::Error::other("broken off")), 0));
             }
-            let piece = piece.min(left);
-            (left > 0).then(|| {
+            let piece = piece.min(remaining);
+            (remaining > 0).then(|| {
                 (
                     Ok(vec![b'y'; piece.max(1)].into()),
-                    left - piece.max(1).min(left),
+                    remaining - piece.max(1).min(remaining),
                 )
             })
         }
@@ -73,17 +73,17 @@ fn body(chance: &mut TestRandom, runtime: &SharedRuntime) -> Body {
 }
 
 /// One exchange, left at any point.
-async fn ask(session: client::Session, runtime: SharedRuntime, mut chance: TestRandom) {
-    let request = Request::post(format!("http://a.example/{}", chance.below(8)))
-        .body(body(&mut chance, &runtime))
+async fn run_request(session: client::Session, runtime: SharedRuntime, mut random: TestRandom) {
+    let request = Request::post(format!("http://a.example/{}", random.below(8)))
+        .body(body(&mut random, &runtime))
         .expect("valid");
-    let priority = Priority::new(chance.below(8) as u8);
-    let asked = session.request(request, priority);
-    let Some(Ok(mut response)) = for_a_while(&runtime, &mut chance, asked).await else {
+    let priority = Priority::new(random.below(8) as u8);
+    let exchange = session.request(request, priority);
+    let Some(Ok(mut response)) = for_a_while(&runtime, &mut random, exchange).await else {
         return;
     };
-    for _ in 0..chance.below(12) {
-        match for_a_while(&runtime, &mut chance, Box::pin(response.frame())).await {
+    for _ in 0..random.below(12) {
+        match for_a_while(&runtime, &mut random, Box::pin(response.frame())).await {
             Some(Some(Ok(_))) => {}
             _ => return,
         }
@@ -91,29 +91,29 @@ async fn ask(session: client::Session, runtime: SharedRuntime, mut chance: TestR
 }
 
 /// One raw stream, left at any point.
-async fn talk(session: client::Session, runtime: SharedRuntime, mut chance: TestRandom) {
+async fn run_stream(session: client::Session, runtime: SharedRuntime, mut random: TestRandom) {
     let headers: HeaderBlock = [("raw", "stream")].into_iter().collect();
     let options = client::OpenOptions {
-        unidirectional: chance.below(4) == 0,
-        fin: chance.below(8) == 0,
+        unidirectional: random.below(4) == 0,
+        fin: random.below(8) == 0,
         ..Default::default()
     };
-    let opened = Box::pin(session.open(headers, options));
-    let Some(Ok(mut stream)) = for_a_while(&runtime, &mut chance, opened).await else {
+    let opening = Box::pin(session.open(headers, options));
+    let Some(Ok(mut stream)) = for_a_while(&runtime, &mut random, opening).await else {
         return;
     };
     let mut piece = vec![b'z'; 20_000];
-    for _ in 0..chance.below(12) {
-        let step = chance.below(5);
+    for _ in 0..random.below(12) {
+        let step = random.below(5);
         let done = match step {
-            0 => for_a_while(&runtime, &mut chance, Box::pin(stream.read(&mut piece)))
+            0 => for_a_while(&runtime, &mut random, Box::pin(stream.read(&mut piece)))
                 .await
-                .is_some_and(|read| read.is_err()),
-            1 | 2 => for_a_while(&runtime, &mut chance, Box::pin(stream.write_all(&piece)))
+                .is_some_and(|result| result.is_err()),
+            1 | 2 => for_a_while(&runtime, &mut random, Box::pin(stream.write_all(&piece)))
                 .await
-                .is_some_and(|written| written.is_err()),
+                .is_some_and(|result| result.is_err()),
             3 => stream.finish().is_err(),
-            _ => for_a_while(&runtime, &mut chance, Box::pin(stream.reply()))
+            _ => for_a_while(&runtime, &mut random, Box::pin(stream.reply()))
                 .await
                 .is_some_and(|reply| reply.is_err()),
         };
@@ -121,13 +121,13 @@ async fn talk(session: client::Session, runtime: SharedRuntime, mut chance: Test
             return;
         }
     }
-    if chance.below(4) == 0 {
+    if random.below(4) == 0 {
         stream.reset(spdy::RstStatus::CANCEL);
     }
 }
 
-async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: TestRandom) {
-    if chance.below(10) == 0 {
+async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut random: TestRandom) {
+    if random.below(10) == 0 {
         return;
     }
     if incoming.headers().value("raw").is_some() {
@@ -135,9 +135,9 @@ async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: T
             return;
         };
         let mut piece = vec![b'z'; 20_000];
-        for _ in 0..chance.below(12) {
-            let _ = for_a_while(&runtime, &mut chance, Box::pin(stream.read(&mut piece))).await;
-            let _ = for_a_while(&runtime, &mut chance, Box::pin(stream.write_all(&piece))).await;
+        for _ in 0..random.below(12) {
+            let _ = for_a_while(&runtime, &mut random, Box::pin(stream.read(&mut piece))).await;
+            let _ = for_a_while(&runtime, &mut random, Box::pin(stream.write_all(&piece))).await;
         }
         return;
     }
@@ -146,27 +146,27 @@ async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: T
     };
     let last = request.uri().path() == "/last";
     let mut question = request.into_body();
-    for _ in 0..chance.below(12) {
-        let _ = for_a_while(&runtime, &mut chance, Box::pin(question.frame())).await;
+    for _ in 0..random.below(12) {
+        let _ = for_a_while(&runtime, &mut random, Box::pin(question.frame())).await;
     }
-    if chance.below(4) == 0 {
+    if random.below(4) == 0 {
         drop(question);
     }
     if last {
-        let answer = Body::full(vec![b'l'; 3_000_000]);
+        let large_body = Body::full(vec![b'l'; 3_000_000]);
         responder
-            .respond(Response::new(answer))
+            .respond(Response::new(large_body))
             .await
             .expect("a response");
         return;
     }
-    let answering = Box::pin(responder.respond(Response::new(body(&mut chance, &runtime))));
-    let _ = for_a_while(&runtime, &mut chance, answering).await;
+    let sending = Box::pin(responder.respond(Response::new(body(&mut random, &runtime))));
+    let _ = for_a_while(&runtime, &mut random, sending).await;
 }
 
 /// Two hundred streams that are given up at any point, then one long answer over the same session.
 fn run(version: Version, seed: u64) {
-    let mut chance = TestRandom(seed);
+    let mut random = TestRandom(seed);
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, far) = wire(&world, Duration::from_millis(5));
@@ -182,52 +182,53 @@ fn run(version: Version, seed: u64) {
         .initial_window_bytes(65_536);
     let (session, connection) = builder.handshake(near, runtime.clone());
     connection.spawn();
-    let (accepting, mut server_chance) = (runtime.clone(), chance.fork());
+    let (accepting, mut server_random) = (runtime.clone(), random.fork());
     runtime.spawn(Box::pin(async move {
         while let Some(incoming) = accept.next().await {
             accepting.spawn(Box::pin(serve(
                 incoming,
                 accepting.clone(),
-                server_chance.fork(),
+                server_random.fork(),
             )));
         }
     }));
     let outcome = Arc::<Mutex<Option<(usize, usize, usize)>>>::default();
-    let (note, asking) = (outcome.clone(), runtime.clone());
+    let (result_slot, task_runtime) = (outcome.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
         for _ in 0..200 {
-            let chance_of_one = chance.fork();
-            match chance.below(3) {
-                0 => asking.spawn(Box::pin(talk(
+            let exchange_random = random.fork();
+            match random.below(3) {
+                0 => task_runtime.spawn(Box::pin(run_stream(
                     session.clone(),
-                    asking.clone(),
-                    chance_of_one,
+                    task_runtime.clone(),
+                    exchange_random,
                 ))),
-                _ => asking.spawn(Box::pin(ask(
+                _ => task_runtime.spawn(Box::pin(run_request(
                     session.clone(),
-                    asking.clone(),
-                    chance_of_one,
+                    task_runtime.clone(),
+                    exchange_random,
                 ))),
             }
-            let pause = Duration::from_millis(chance.below(8));
-            asking.sleep_until(asking.now() + pause).await;
+            let pause = Duration::from_millis(random.below(8));
+            task_runtime.sleep_until(task_runtime.now() + pause).await;
         }
-        asking
-            .sleep_until(asking.now() + Duration::from_secs(20))
+        task_runtime
+            .sleep_until(task_runtime.now() + Duration::from_secs(20))
             .await;
-        let left = (session.active_streams(), server.active_streams());
+        let active_streams = (session.active_streams(), server.active_streams());
         // The server drops one in ten; all the others must come whole.
         let mut length = 0;
         for _ in 0..20 {
             let request = Request::get("http://a.example/last").body(Body::empty());
-            let asked = session.request(request.expect("valid"), Priority::HIGHEST);
-            if let Ok(response) = asked.await {
+            let exchange = session.request(request.expect("valid"), Priority::HIGHEST);
+            if let Ok(response) = exchange.await {
                 let body = response.into_body().collect_up_to(4_000_000).await;
                 length = body.expect("a whole body").len();
                 break;
             }
         }
-        *note.lock().expect("one thread") = Some((left.0, left.1, length));
+        *result_slot.lock().expect("one thread") =
+            Some((active_streams.0, active_streams.1, length));
     }));
     world.run();
     let outcome = outcome.lock().expect("one thread").take();

@@ -19,7 +19,7 @@ use crate::support::virtual_world::{VirtualTime, World, wire};
 const VERSION: Version = Version::V31;
 
 /// A request.
-const ASK: [(&str, &str); 5] = [
+const REQUEST_HEADERS: [(&str, &str); 5] = [
     (":method", "GET"),
     (":path", "/"),
     (":version", "HTTP/1.1"),
@@ -120,23 +120,23 @@ fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, serve
 fn a_peer_that_reads_nothing_hits_the_write_timeout() {
     let (world, runtime) = world();
     let mut hand = FrameWriter::new();
-    hand.syn(1, 0, false, &ASK);
+    hand.syn(1, 0, false, &REQUEST_HEADERS);
     hand.frame(&Frame::Ping(Ping { id: 1 }));
-    let serving = server::Builder::new(VERSION).serve(
+    let server = server::Builder::new(VERSION).serve(
         TakesNothing(hand.wire.freeze()),
         runtime.clone(),
         |_| std::future::pending::<Response<Body>>(),
     );
-    let ended = Arc::<Mutex<Option<(Duration, bool)>>>::default();
-    let (note, clock) = (ended.clone(), runtime.clone());
+    let result = Arc::<Mutex<Option<(Duration, bool)>>>::default();
+    let (result_slot, clock) = (result.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let how = serving.await;
-        let after = clock.now() - spdy::Instant::ZERO;
-        *note.lock().expect("one thread") = Some((after, how.is_err()));
+        let how = server.await;
+        let elapsed = clock.now() - spdy::Instant::ZERO;
+        *result_slot.lock().expect("one thread") = Some((elapsed, how.is_err()));
     }));
     world.run();
-    let ended = ended.lock().expect("one thread").take();
-    assert_eq!(ended, Some((Duration::from_secs(60), true)));
+    let result = result.lock().expect("one thread").take();
+    assert_eq!(result, Some((Duration::from_secs(60), true)));
 }
 
 /// What became of `work`, and how long after the start of the world.
@@ -147,12 +147,12 @@ fn outcome<T>(
     work: impl Future<Output = Result<T, spdy::Error>> + Send + 'static,
 ) -> Outcome {
     let (outcome, clock) = (Outcome::default(), runtime.clone());
-    let note = outcome.clone();
+    let result_slot = outcome.clone();
     runtime.spawn(Box::pin(async move {
         let how = work.await.err();
         let how = how.map_or_else(|| "done".to_owned(), |error| error.to_string());
-        let after = clock.now() - spdy::Instant::ZERO;
-        *note.lock().expect("one thread") = Some((after, how));
+        let elapsed = clock.now() - spdy::Instant::ZERO;
+        *result_slot.lock().expect("one thread") = Some((elapsed, how));
     }));
     outcome
 }
@@ -173,29 +173,32 @@ fn an_unread_upload_fails_after_a_minute_alone() {
     };
     let mut builder = server::Builder::new(VERSION);
     builder.config_mut().idle_timeout = None;
-    let serving = builder.serve(far, runtime.clone(), reads_none);
-    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    let server = builder.serve(far, runtime.clone(), reads_none);
+    runtime.spawn(Box::pin(async move { drop(server.await) }));
     let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
     connection.spawn();
-    let uploaded = outcome(
+    let blocked_outcome = outcome(
         &runtime,
         session.request(upload(1 << 20), Priority::HIGHEST),
     );
     // Windows hold all of it: what is not answered is not our limit's.
-    let answered = outcome(&runtime, session.request(upload(60_000), Priority::HIGHEST));
+    let small_outcome = outcome(&runtime, session.request(upload(60_000), Priority::HIGHEST));
     let (clock, stats) = (runtime.clone(), Arc::<Mutex<_>>::default());
-    let note = stats.clone();
+    let stats_slot = stats.clone();
     runtime.spawn(Box::pin(async move {
         clock.sleep_until(spdy::Instant::from_millis(61_000)).await;
-        *note.lock().expect("one thread") = Some(session.stats().limits.to_string());
+        *stats_slot.lock().expect("one thread") = Some(session.stats().limits.to_string());
         drop(session);
     }));
     world.run();
-    let said = "stream 1 was reset locally: the peer granted no window for its DATA for 60s";
-    let uploaded = uploaded.lock().expect("one thread").take();
-    assert_eq!(uploaded, Some((Duration::from_secs(60), said.to_owned())));
-    let answered = answered.lock().expect("one thread").take();
-    assert!(answered.is_none_or(|(after, _)| after > Duration::from_secs(60)));
+    let expected = "stream 1 was reset locally: the peer granted no window for its DATA for 60s";
+    let blocked_outcome = blocked_outcome.lock().expect("one thread").take();
+    assert_eq!(
+        blocked_outcome,
+        Some((Duration::from_secs(60), expected.to_owned()))
+    );
+    let small_outcome = small_outcome.lock().expect("one thread").take();
+    assert!(small_outcome.is_none_or(|(elapsed, _)| elapsed > Duration::from_secs(60)));
     let limits = stats.lock().expect("one thread").take();
     assert_eq!(limits.as_deref(), Some("stream_write_timeout 1"));
 }
@@ -203,7 +206,7 @@ fn an_unread_upload_fails_after_a_minute_alone() {
 /// Raw streams to Kubernetes' peers may be quiet for hours: a terminal that is held, a program that rests.
 #[test]
 fn an_unreading_server_times_out_later_over_an_upgrade() {
-    for (builder, patience, said, limit) in [
+    for (builder, write_timeout, expected, limit) in [
         (
             client::Builder::new(VERSION),
             Duration::from_secs(60),
@@ -220,13 +223,13 @@ fn an_unreading_server_times_out_later_over_an_upgrade() {
         let (world, runtime) = world();
         let (session, connection) = builder.handshake(TakesNothing(Bytes::new()), runtime.clone());
         connection.spawn();
-        let uploaded = outcome(
+        let blocked_outcome = outcome(
             &runtime,
             session.request(upload(1 << 20), Priority::HIGHEST),
         );
         world.run();
-        let uploaded = uploaded.lock().expect("one thread").take();
-        assert_eq!(uploaded, Some((patience, said.to_owned())));
+        let blocked_outcome = blocked_outcome.lock().expect("one thread").take();
+        assert_eq!(blocked_outcome, Some((write_timeout, expected.to_owned())));
         assert_eq!(session.stats().limits.to_string(), limit);
     }
 }
@@ -241,9 +244,9 @@ fn untaken_pushes_wait_up_to_the_limit() {
     let (session, mut pushes, connection) = builder.handshake_with_pushes(near, runtime.clone());
     connection.spawn();
     let request = Request::get("http://a.example/").body(Body::empty());
-    let asked = session.request(request.expect("valid"), Priority::HIGHEST);
-    let taken = Arc::<Mutex<Vec<u32>>>::default();
-    let (note, clock) = (taken.clone(), runtime.clone());
+    let exchange = session.request(request.expect("valid"), Priority::HIGHEST);
+    let push_ids = Arc::<Mutex<Vec<u32>>>::default();
+    let (id_log, clock) = (push_ids.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
         let mut hand = FrameWriter::new();
         for id in 1..=100 {
@@ -261,8 +264,8 @@ fn untaken_pushes_wait_up_to_the_limit() {
             );
         }
         // The request first: a push belongs to a stream that is open.
-        let mut heard = [0; 1024];
-        let _ = far.read(&mut heard).await.expect("a request");
+        let mut buffer = [0; 1024];
+        let _ = far.read(&mut buffer).await.expect("a request");
         far.write_all(&hand.wire).await.expect("a wire");
         clock
             .sleep_until(clock.now() + Duration::from_secs(1))
@@ -276,12 +279,12 @@ fn untaken_pushes_wait_up_to_the_limit() {
             .sleep_until(clock.now() + Duration::from_millis(500))
             .await;
         while let Some(push) = pushes.next().await {
-            note.lock().expect("one thread").push(push.id().value());
+            id_log.lock().expect("one thread").push(push.id().value());
         }
-        drop((asked, session));
+        drop((exchange, session));
     }));
     world.run();
-    assert_eq!(*taken.lock().expect("one thread"), [2, 4, 6]);
+    assert_eq!(*push_ids.lock().expect("one thread"), [2, 4, 6]);
 }
 
 #[test]
@@ -293,8 +296,8 @@ fn untaken_unidirectional_streams_wait_up_to_the_limit() {
     connection.spawn();
     let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
     connection.spawn();
-    let taken = Arc::<Mutex<Vec<u32>>>::default();
-    let note = taken.clone();
+    let stream_ids = Arc::<Mutex<Vec<u32>>>::default();
+    let id_log = stream_ids.clone();
     runtime.spawn(Box::pin(async move {
         for _ in 0..100 {
             let options = client::OpenOptions {
@@ -308,11 +311,14 @@ fn untaken_unidirectional_streams_wait_up_to_the_limit() {
         }
         drop(session);
         while let Some(incoming) = accept.next().await {
-            note.lock().expect("one thread").push(incoming.id().value());
+            id_log
+                .lock()
+                .expect("one thread")
+                .push(incoming.id().value());
         }
     }));
     world.run();
-    assert_eq!(*taken.lock().expect("one thread"), [1, 3, 5]);
+    assert_eq!(*stream_ids.lock().expect("one thread"), [1, 3, 5]);
 }
 
 /// The service ran, and its answer had nowhere to go.
@@ -320,25 +326,25 @@ fn untaken_unidirectional_streams_wait_up_to_the_limit() {
 fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
     let (world, runtime) = world();
     let (near, far) = wire(&world, Duration::ZERO);
-    let served = Arc::<Mutex<usize>>::default();
-    let count = served.clone();
-    let serving = server::Builder::new(VERSION).serve(far, runtime.clone(), move |_| {
+    let served_count = Arc::<Mutex<usize>>::default();
+    let count = served_count.clone();
+    let server = server::Builder::new(VERSION).serve(far, runtime.clone(), move |_| {
         *count.lock().expect("one thread") += 1;
         std::future::ready(Response::new(Body::empty()))
     });
-    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    runtime.spawn(Box::pin(async move { drop(server.await) }));
     let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
     connection.spawn();
     let failure = Arc::<Mutex<Option<spdy::Error>>>::default();
-    let note = failure.clone();
+    let failure_slot = failure.clone();
     runtime.spawn(Box::pin(async move {
         let options = client::OpenOptions {
             unidirectional: true,
             ..Default::default()
         };
-        let headers = ASK.iter().copied().collect();
+        let headers = REQUEST_HEADERS.iter().copied().collect();
         let mut stream = session.open(headers, options).await.expect("a stream");
-        *note.lock().expect("one thread") = stream.failed().await;
+        *failure_slot.lock().expect("one thread") = stream.failed().await;
     }));
     world.run();
     let status = failure
@@ -347,7 +353,7 @@ fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
         .as_ref()
         .and_then(spdy::Error::reset_status);
     assert_eq!(status, Some(spdy::RstStatus::PROTOCOL_ERROR));
-    assert_eq!(*served.lock().expect("one thread"), 0);
+    assert_eq!(*served_count.lock().expect("one thread"), 0);
 }
 
 /// The driver stopped reading for its queue, emptied the queue, and went to sleep without a waker on the
@@ -360,8 +366,8 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
     builder.config_mut().control_queue_frames = 10;
     let (accept, connection) = builder.handshake(far, runtime.clone());
     connection.spawn();
-    let heard = Arc::<Mutex<BytesMut>>::default();
-    let (note, clock) = (heard.clone(), runtime.clone());
+    let received = Arc::<Mutex<BytesMut>>::default();
+    let (byte_log, clock) = (received.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
         let mut hand = FrameWriter::new();
         for id in 1..=15 {
@@ -381,7 +387,8 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
             if clock.now() > spdy::Instant::from_millis(1000) {
                 return;
             }
-            note.lock()
+            byte_log
+                .lock()
                 .expect("one thread")
                 .extend_from_slice(&piece[..length]);
         }
@@ -390,8 +397,8 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
     drop(accept);
     let mut echo = BytesMut::new();
     Frame::Ping(Ping { id: 7 }).encode(VERSION, &mut echo);
-    let heard = heard.lock().expect("one thread");
-    assert!(heard.windows(echo.len()).any(|bytes| *bytes == echo[..]));
+    let received = received.lock().expect("one thread");
+    assert!(received.windows(echo.len()).any(|bytes| *bytes == echo[..]));
 }
 
 /// The session forgets a cancelled request at once, but its handler still runs: reset after reset, the
@@ -407,37 +414,37 @@ fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
     let server = accept.handle();
     let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
     connection.spawn();
-    let refused = Arc::<Mutex<Vec<bool>>>::default();
-    let note = refused.clone();
+    let refusals = Arc::<Mutex<Vec<bool>>>::default();
+    let refusal_log = refusals.clone();
     runtime.spawn(Box::pin(async move {
         // Work that ignores its cancellation: it holds its stream.
         let mut work = Vec::new();
-        let mut ask = async |work: &mut Vec<_>| {
+        let mut open_request = async |work: &mut Vec<_>| {
             let options = client::OpenOptions::default();
-            let headers = ASK.iter().copied().collect();
+            let headers = REQUEST_HEADERS.iter().copied().collect();
             let stream = session.open(headers, options).await.expect("a stream");
             session.ping().await.expect("the session is alive");
-            let taken = accept.next().now_or_never().flatten();
-            let refused = taken.is_none();
-            work.extend(taken.and_then(|incoming| incoming.into_request().ok()));
+            let incoming = accept.next().now_or_never().flatten();
+            let is_refused = incoming.is_none();
+            work.extend(incoming.and_then(|incoming| incoming.into_request().ok()));
             stream.reset(spdy::RstStatus::CANCEL);
             session.ping().await.expect("the session is alive");
-            refused
+            is_refused
         };
         for _ in 0..6 {
-            let refused = ask(&mut work).await;
-            note.lock().expect("one thread").push(refused);
+            let is_refused = open_request(&mut work).await;
+            refusal_log.lock().expect("one thread").push(is_refused);
         }
         work.clear();
-        let refused = ask(&mut work).await;
-        note.lock().expect("one thread").push(refused);
+        let is_refused = open_request(&mut work).await;
+        refusal_log.lock().expect("one thread").push(is_refused);
         let limits = server.stats().limits;
         assert_eq!(limits.of(spdy::Limit::EndedStreamsInWork), 2, "{limits}");
     }));
     world.run();
-    let refused = refused.lock().expect("one thread").clone();
+    let refusals = refusals.lock().expect("one thread").clone();
     // At three and one more that is work still; then no more until the work has stopped.
-    assert_eq!(refused, [false, false, false, false, true, true, false]);
+    assert_eq!(refusals, [false, false, false, false, true, true, false]);
 }
 
 /// The reset dropped what had come and left the FIN behind it, so that a reader found a whole body of
@@ -447,11 +454,11 @@ fn a_locally_reset_request_does_not_read_as_complete() {
     let (world, runtime) = world();
     let (session, mut accept) = peers(&world, &runtime);
     let clock = runtime.clone();
-    let asked = Request::post("http://a.example/").body(Body::from("a question"));
-    let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
-    runtime.spawn(Box::pin(async move { drop(asking.await) }));
-    let read = Arc::<Mutex<Option<bool>>>::default();
-    let note = read.clone();
+    let request = Request::post("http://a.example/").body(Body::from("a question"));
+    let exchange = session.request(request.expect("valid"), Priority::HIGHEST);
+    runtime.spawn(Box::pin(async move { drop(exchange.await) }));
+    let is_error = Arc::<Mutex<Option<bool>>>::default();
+    let result_slot = is_error.clone();
     runtime.spawn(Box::pin(async move {
         let incoming = accept.next().await.expect("a question");
         let (request, responder) = incoming.into_request().expect("a request");
@@ -461,11 +468,11 @@ fn a_locally_reset_request_does_not_read_as_complete() {
             .await;
         responder.reset(spdy::RstStatus::INTERNAL_ERROR);
         let body = request.into_body().collect_up_to(100).await;
-        *note.lock().expect("one thread") = Some(body.is_err());
+        *result_slot.lock().expect("one thread") = Some(body.is_err());
     }));
     world.run();
     drop(session);
-    assert_eq!(*read.lock().expect("one thread"), Some(true));
+    assert_eq!(*is_error.lock().expect("one thread"), Some(true));
 }
 
 /// The upload failed in a task of its own and reset the stream, and the reader of the answer was not
@@ -481,27 +488,27 @@ fn an_upload_failure_reaches_the_response_reader() {
             .await;
         Err::<Bytes, _>(io::Error::other("broken"))
     });
-    let asked = Request::post("http://a.example/").body(Body::from_stream(upload));
-    let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
+    let request = Request::post("http://a.example/").body(Body::from_stream(upload));
+    let exchange = session.request(request.expect("valid"), Priority::HIGHEST);
     runtime.spawn(Box::pin(async move {
         let incoming = accept.next().await.expect("a question");
         let (request, responder) = incoming.into_request().expect("a request");
         // The answer begins at once and never ends.
         let endless = futures_util::stream::pending::<Result<Bytes, io::Error>>();
-        let answer = Response::new(Body::from_stream(endless));
-        let _ = responder.respond(answer).await;
+        let response = Response::new(Body::from_stream(endless));
+        let _ = responder.respond(response).await;
         drop(request);
     }));
-    let heard = Arc::<Mutex<Option<(Duration, bool)>>>::default();
-    let (note, clock) = (heard.clone(), runtime.clone());
+    let outcome = Arc::<Mutex<Option<(Duration, bool)>>>::default();
+    let (outcome_slot, clock) = (outcome.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let response = asking.await.expect("a response head");
+        let response = exchange.await.expect("a response head");
         let body = response.into_body().collect_up_to(100).await;
-        let after = clock.now() - spdy::Instant::ZERO;
-        *note.lock().expect("one thread") = Some((after, body.is_err()));
+        let elapsed = clock.now() - spdy::Instant::ZERO;
+        *outcome_slot.lock().expect("one thread") = Some((elapsed, body.is_err()));
     }));
     world.run();
     drop(session);
-    let heard = *heard.lock().expect("one thread");
-    assert_eq!(heard, Some((Duration::from_secs(5), true)));
+    let outcome = *outcome.lock().expect("one thread");
+    assert_eq!(outcome, Some((Duration::from_secs(5), true)));
 }

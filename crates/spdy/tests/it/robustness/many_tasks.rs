@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use spdy::{Body, Priority, Version};
 
-use crate::support::{bytes_of, get, pattern, post, served};
+use crate::support::{bytes_of, connect_to_service, get, pattern, post};
 
 /// A step of a linear congruential generator: chance enough for what is dropped when.
 fn next(seed: &mut u64) -> u64 {
@@ -21,18 +21,19 @@ fn next(seed: &mut u64) -> u64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tasks_on_four_threads_share_a_session_and_leave_it_empty() {
     for version in Version::ALL {
-        let (session, serving) = served(version, |request: Request<Body>| async move {
-            Response::new(request.into_body())
-        });
+        let (session, server_task) =
+            connect_to_service(version, |request: Request<Body>| async move {
+                Response::new(request.into_body())
+            });
         let tasks = (0..32_u64).map(|task| {
             let session = session.clone();
             tokio::spawn(async move {
                 let mut seed = task;
                 for _ in 0..40 {
-                    let sent = pattern((next(&mut seed) % 100_000) as usize);
+                    let payload = pattern((next(&mut seed) % 100_000) as usize);
                     let priority = Priority::new((next(&mut seed) % 8) as u8);
                     let request =
-                        session.request(post("/echo", Body::full(sent.clone())), priority);
+                        session.request(post("/echo", Body::full(payload.clone())), priority);
                     match next(&mut seed) % 4 {
                         // Dropped before its answer, after its head, or read to its end.
                         0 => drop(request),
@@ -40,10 +41,10 @@ async fn tasks_on_four_threads_share_a_session_and_leave_it_empty() {
                         _ => {
                             let back = bytes_of(request.await.expect("a response")).await;
                             assert!(
-                                back == sent,
+                                back == payload,
                                 "task {task}: {} bytes for {}",
                                 back.len(),
-                                sent.len()
+                                payload.len()
                             );
                         }
                     }
@@ -55,7 +56,10 @@ async fn tasks_on_four_threads_share_a_session_and_leave_it_empty() {
         }
         assert_eq!(session.active_streams(), 0, "{version}");
         drop(session);
-        serving.await.expect("no panic").expect("an orderly end");
+        server_task
+            .await
+            .expect("no panic")
+            .expect("an orderly end");
     }
 }
 
@@ -72,21 +76,22 @@ impl Wake for Holder {
 /// a small executor whose tasks live in their wakers stood still.
 #[tokio::test]
 async fn dropping_a_waker_may_drop_a_stream() {
-    let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        if request.uri().path() == "/never" {
-            std::future::pending::<()>().await;
-        }
-        Response::new(Body::from_stream(futures_util::stream::pending::<
-            Result<Bytes, Infallible>,
-        >()))
-    });
-    let held = session
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: Request<Body>| async move {
+            if request.uri().path() == "/never" {
+                std::future::pending::<()>().await;
+            }
+            Response::new(Body::from_stream(futures_util::stream::pending::<
+                Result<Bytes, Infallible>,
+            >()))
+        });
+    let body = session
         .request(get("/held"), Priority::HIGHEST)
         .await
         .expect("a head")
         .into_body();
     let mut never = std::pin::pin!(session.request(get("/never"), Priority::HIGHEST));
-    let waker = Waker::from(Arc::new(Holder(Mutex::new(Some(held)))));
+    let waker = Waker::from(Arc::new(Holder(Mutex::new(Some(body)))));
     assert!(
         never
             .as_mut()

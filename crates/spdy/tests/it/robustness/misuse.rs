@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use spdy::client::OpenOptions;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
 
-use crate::support::{get, pipe, runtime, served};
+use crate::support::{connect_to_service, get, pipe, runtime};
 
 /// Virtual time advances while all tasks wait, so a task that is not ready after an hour never will be.
 async fn in_an_hour<F: Future>(future: F) -> F::Output {
@@ -132,12 +132,12 @@ async fn all_waits_on_a_connection_that_is_not_run_fail() {
         let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime());
         (session, (connection, far))
     };
-    let (ping, _kept) = session();
+    let (ping, _connection) = session();
     let error = in_an_hour(ping.ping()).await.expect_err("no driver");
     assert!(matches!(error, Error::ConnectionNotRun { .. }), "{error}");
-    let (closed, _kept) = session();
-    in_an_hour(closed.closed()).await;
-    let (opener, _kept) = session();
+    let (unrun_session, _connection) = session();
+    in_an_hour(unrun_session.closed()).await;
+    let (opener, _connection) = session();
     let stream = opener
         .open(HeaderBlock::new(), OpenOptions::default())
         .await;
@@ -174,16 +174,18 @@ async fn a_connection_that_runs_late_but_in_time_serves_what_waited() {
 
 #[tokio::test(start_paused = true)]
 async fn a_response_whose_body_fails_at_once_keeps_its_head() {
-    let (session, _serving) = served(Version::V31, |request: http::Request<Body>| async move {
-        let some = (request.uri().path() == "/some").then_some(Ok(bytes::Bytes::from("some")));
-        let fails = some.into_iter().chain([Err("the disk is gone")]);
-        let mut response = Response::new(Body::from_stream(futures_util::stream::iter(fails)));
-        response
-            .headers_mut()
-            .insert("x-job", http::HeaderValue::from_static("7"));
-        response
-    });
-    for (path, before) in [("/none", ""), ("/some", "some")] {
+    let (session, _server_task) =
+        connect_to_service(Version::V31, |request: http::Request<Body>| async move {
+            let first_piece =
+                (request.uri().path() == "/some").then_some(Ok(bytes::Bytes::from("some")));
+            let fails = first_piece.into_iter().chain([Err("the disk is gone")]);
+            let mut response = Response::new(Body::from_stream(futures_util::stream::iter(fails)));
+            response
+                .headers_mut()
+                .insert("x-job", http::HeaderValue::from_static("7"));
+            response
+        });
+    for (path, expected_body) in [("/none", ""), ("/some", "some")] {
         let response = in_an_hour(session.request(get(path), Priority::HIGHEST)).await;
         let response = response.expect("a head");
         assert_eq!(
@@ -191,20 +193,20 @@ async fn a_response_whose_body_fails_at_once_keeps_its_head() {
             (200, &http::HeaderValue::from_static("7"))
         );
         let mut body = response.into_body();
-        let mut read = Vec::new();
+        let mut received = Vec::new();
         let error = loop {
             match in_an_hour(body.frame())
                 .await
                 .expect("the body does not end normally")
             {
-                Ok(frame) => read.extend_from_slice(&frame.into_data().expect("DATA")),
+                Ok(frame) => received.extend_from_slice(&frame.into_data().expect("DATA")),
                 Err(error) => break error.downcast::<Error>().expect("our error"),
             }
         };
         assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
         assert_eq!(
-            read,
-            before.as_bytes(),
+            received,
+            expected_body.as_bytes(),
             "{path}: data received before the failure"
         );
     }

@@ -18,30 +18,31 @@ async fn until(mut is_so: impl FnMut() -> bool) {
             tokio::task::yield_now().await;
         }
     };
-    let waited = tokio::time::timeout(WAIT_LIMIT, wait).await;
-    waited.expect("the wait succeeds");
+    let result = tokio::time::timeout(WAIT_LIMIT, wait).await;
+    result.expect("the wait succeeds");
 }
 
 const OK: [(&str, &str); 2] = [(":status", "200"), (":version", "HTTP/1.1")];
 
 /// A client, and the server's end of the one request it will make.
-struct Odd {
+struct OddServer {
     session: client::Session,
     accept: server::Accept,
 }
 
-impl Odd {
+impl OddServer {
     fn new() -> Self {
         let (near, far) = pipe();
         let runtime = runtime();
-        let (accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
-        serving.spawn();
+        let (accept, server_connection) =
+            server::Builder::new(Version::V31).handshake(far, runtime.clone());
+        server_connection.spawn();
         let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
         connection.spawn();
         Self { session, accept }
     }
 
-    async fn ask(
+    async fn exchange(
         &mut self,
         request: http::Request<Body>,
         reply: &[(&'static str, &'static str)],
@@ -60,9 +61,9 @@ impl Odd {
 
 #[tokio::test]
 async fn a_100_is_followed_by_the_real_head() {
-    let mut odd = Odd::new();
-    let (response, mut stream) = odd
-        .ask(get("/"), &[(":status", "100"), (":version", "HTTP/1.1")])
+    let mut server = OddServer::new();
+    let (response, mut stream) = server
+        .exchange(get("/"), &[(":status", "100"), (":version", "HTTP/1.1")])
         .await;
     stream
         .send_headers(
@@ -82,9 +83,9 @@ async fn a_100_is_followed_by_the_real_head() {
 
 #[tokio::test]
 async fn several_interim_heads_may_come_before_the_real_one() {
-    let mut odd = Odd::new();
-    let (response, mut stream) = odd
-        .ask(get("/"), &[(":status", "103"), (":version", "HTTP/1.1")])
+    let mut server = OddServer::new();
+    let (response, mut stream) = server
+        .exchange(get("/"), &[(":status", "103"), (":version", "HTTP/1.1")])
         .await;
     for status in ["100", "200 OK"] {
         stream
@@ -100,9 +101,9 @@ async fn several_interim_heads_may_come_before_the_real_one() {
 
 #[tokio::test]
 async fn data_after_a_100_is_no_response() {
-    let mut odd = Odd::new();
-    let (response, mut stream) = odd
-        .ask(get("/"), &[(":status", "100"), (":version", "HTTP/1.1")])
+    let mut server = OddServer::new();
+    let (response, mut stream) = server
+        .exchange(get("/"), &[(":status", "100"), (":version", "HTTP/1.1")])
         .await;
     stream
         .send(Bytes::from_static(b"early"))
@@ -118,20 +119,20 @@ async fn data_after_a_100_is_no_response() {
 /// HEADERS before DATA joined the head if they had arrived before the first poll.
 #[tokio::test]
 async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_them() {
-    let mut odd = Odd::new();
-    let (response, mut stream) = odd.ask(get("/"), &OK).await;
-    let late = |stream: &mut Stream, name| {
-        let sent = stream.send_headers(&block(&[(name, "1")]), false);
-        sent.expect("open");
+    let mut server = OddServer::new();
+    let (response, mut stream) = server.exchange(get("/"), &OK).await;
+    let send_header = |stream: &mut Stream, name| {
+        let result = stream.send_headers(&block(&[(name, "1")]), false);
+        result.expect("open");
     };
-    late(&mut stream, "x-early");
+    send_header(&mut stream, "x-early");
     let response = response.await.expect("a response, before any data");
     assert!(response.headers().is_empty());
     stream
         .send(Bytes::from_static(b"body"))
         .await
         .expect("open");
-    late(&mut stream, "x-late");
+    send_header(&mut stream, "x-late");
     stream.finish().expect("open");
     let body = response.into_body().collect().await.expect("a body");
     let trailers = body.trailers().expect("trailers");
@@ -147,14 +148,14 @@ async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_the
 
 #[tokio::test]
 async fn repeated_names_in_headers_before_data_reset_the_stream() {
-    for (again, what) in [
+    for (name, what) in [
         ("x", "\"x\" occurs twice"),
         (":status", "not allowed in trailers"),
     ] {
-        let mut odd = Odd::new();
-        let (response, mut stream) = odd.ask(get("/"), &[OK[0], OK[1], ("x", "1")]).await;
-        let sent = stream.send_headers(&block(&[(again, "2")]), false);
-        sent.expect("open");
+        let mut server = OddServer::new();
+        let (response, mut stream) = server.exchange(get("/"), &[OK[0], OK[1], ("x", "1")]).await;
+        let result = stream.send_headers(&block(&[(name, "2")]), false);
+        result.expect("open");
         stream
             .send(Bytes::from_static(b"body"))
             .await
@@ -172,30 +173,33 @@ async fn repeated_names_in_headers_before_data_reset_the_stream() {
 /// It was a body of four bytes if its end had arrived before the first poll.
 #[tokio::test]
 async fn data_with_fin_after_a_204_is_an_error_even_if_early() {
-    let mut odd = Odd::new();
-    let (response, mut stream) = odd
-        .ask(get("/"), &[(":status", "204"), (":version", "HTTP/1.1")])
+    let mut server = OddServer::new();
+    let (response, mut stream) = server
+        .exchange(get("/"), &[(":status", "204"), (":version", "HTTP/1.1")])
         .await;
     stream
         .send(Bytes::from_static(b"body"))
         .await
         .expect("open");
     stream.finish().expect("open");
-    until(|| odd.session.active_streams() == 0).await;
+    until(|| server.session.active_streams() == 0).await;
     let response = response.await.expect("a response");
     assert!(response.into_body().collect().await.is_err());
 }
 
 #[tokio::test]
 async fn a_reply_that_is_no_response_is_reset() {
-    for bad in [
+    for reply in [
         &[][..],
         &[(":version", "HTTP/1.1")],
         &[(":status", "yes"), (":version", "HTTP/1.1")],
     ] {
-        let mut odd = Odd::new();
-        let (response, mut stream) = odd.ask(get("/"), bad).await;
-        assert!(matches!(response.await, Err(Error::Response(_))), "{bad:?}");
+        let mut server = OddServer::new();
+        let (response, mut stream) = server.exchange(get("/"), reply).await;
+        assert!(
+            matches!(response.await, Err(Error::Response(_))),
+            "{reply:?}"
+        );
         assert_eq!(
             stream.failed().await.and_then(|error| error.reset_status()),
             Some(RstStatus::PROTOCOL_ERROR)
@@ -204,12 +208,12 @@ async fn a_reply_that_is_no_response_is_reset() {
 }
 
 #[tokio::test]
-async fn data_in_answer_to_head_is_a_fault() {
-    let mut odd = Odd::new();
+async fn data_in_response_to_head_is_a_fault() {
+    let mut server = OddServer::new();
     let head = http::Request::head("http://example.org/")
         .body(Body::empty())
         .expect("valid");
-    let (response, mut stream) = odd.ask(head, &OK).await;
+    let (response, mut stream) = server.exchange(head, &OK).await;
     let response = response.await.expect("a response");
     stream
         .send(Bytes::from_static(b"body"))
@@ -223,12 +227,12 @@ async fn data_in_answer_to_head_is_a_fault() {
 }
 
 #[tokio::test]
-async fn an_empty_data_in_answer_to_head_is_its_end() {
-    let mut odd = Odd::new();
+async fn an_empty_data_in_response_to_head_is_its_end() {
+    let mut server = OddServer::new();
     let head = http::Request::head("http://example.org/")
         .body(Body::empty())
         .expect("valid");
-    let (response, mut stream) = odd.ask(head, &OK).await;
+    let (response, mut stream) = server.exchange(head, &OK).await;
     let response = response.await.expect("a response");
     stream.finish().expect("open");
     assert_eq!(bytes_of(response).await, "");
@@ -236,10 +240,10 @@ async fn an_empty_data_in_answer_to_head_is_its_end() {
 
 #[tokio::test]
 async fn a_complete_response_survives_a_reset_of_the_request() {
-    let mut odd = Odd::new();
+    let mut server = OddServer::new();
     let upload =
         Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-    let (response, mut stream) = odd.ask(support::post("/", upload), &OK).await;
+    let (response, mut stream) = server.exchange(support::post("/", upload), &OK).await;
     stream
         .send(Bytes::from_static(b"enough"))
         .await
@@ -248,20 +252,20 @@ async fn a_complete_response_survives_a_reset_of_the_request() {
     let response = response.await.expect("a response");
     assert_eq!(bytes_of(response).await, "enough");
     stream.reset(RstStatus::CANCEL);
-    until(|| odd.session.active_streams() == 0).await;
+    until(|| server.session.active_streams() == 0).await;
 }
 
 #[tokio::test]
-async fn data_in_answer_to_a_304_is_dropped() {
-    let mut odd = Odd::new();
-    let (response, mut stream) = odd
-        .ask(get("/"), &[(":status", "304"), (":version", "HTTP/1.1")])
+async fn data_in_a_304_response_is_dropped() {
+    let mut server = OddServer::new();
+    let (response, mut stream) = server
+        .exchange(get("/"), &[(":status", "304"), (":version", "HTTP/1.1")])
         .await;
     stream
         .send(Bytes::from_static(b"body"))
         .await
         .expect("open");
-    until(|| odd.session.stats().received_data_bytes >= 4).await;
+    until(|| server.session.stats().received_data_bytes >= 4).await;
     let response = response.await.expect("a response");
     assert!(response.into_body().collect().await.is_err());
     assert_eq!(

@@ -23,8 +23,8 @@ pub(crate) fn pipe() -> (DuplexStream, DuplexStream) {
     tokio::io::duplex(PIPE)
 }
 
-/// A client of a server that answers by `service`; the task ends with the server's session.
-pub(crate) fn served<S, F>(
+/// A client session with a server that runs `service`. The task ends with the server's session.
+pub(crate) fn connect_to_service<S, F>(
     version: Version,
     service: S,
 ) -> (
@@ -35,15 +35,15 @@ where
     S: FnMut(Request<Body>) -> F + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    served_with(
+    connect_to_service_with(
         client::Builder::new(version),
         server::Builder::new(version),
         service,
     )
 }
 
-/// As `served`, with builders of the caller.
-pub(crate) fn served_with<S, F>(
+/// As [`connect_to_service`], with builders of the caller.
+pub(crate) fn connect_to_service_with<S, F>(
     client: client::Builder,
     server: server::Builder,
     service: S,
@@ -57,10 +57,10 @@ where
 {
     let (near, far) = pipe();
     let runtime = runtime();
-    let serving = tokio::spawn(server.serve(far, runtime.clone(), service));
+    let server_task = tokio::spawn(server.serve(far, runtime.clone(), service));
     let (session, connection) = client.handshake(near, runtime);
     connection.spawn();
-    (session, serving)
+    (session, server_task)
 }
 
 /// A GET of `path`.
