@@ -64,18 +64,18 @@ async fn a_megabyte_crosses_cat_in_every_version() {
             .await
             .expect("a process");
         assert_eq!(process.version(), version);
-        let sent = pattern(1_000_000, 0);
+        let input = pattern(1_000_000, 0);
         let mut stdin = process.stdin.take().expect("the stream was requested");
-        let feeding = sent.clone();
+        let feeding = input.clone();
         let feed = tokio::spawn(async move {
             stdin.write_all(&feeding).await.expect("written");
             stdin.shutdown().await.expect("an end");
             stdin
         });
-        let mut got = Vec::new();
+        let mut output = Vec::new();
         let mut stdout = process.stdout.take().expect("the stream was requested");
-        stdout.read_to_end(&mut got).await.expect("an end");
-        assert!(got == sent, "{version:?}: {} bytes", got.len());
+        stdout.read_to_end(&mut output).await.expect("an end");
+        assert!(output == input, "{version:?}: {} bytes", output.len());
         assert_eq!(text(process.stderr.take()).await, "");
         assert!(process.wait().await.expect("a status").is_success());
         drop(feed.await.expect("no panic"));
@@ -177,15 +177,15 @@ async fn attach_joins_and_reports_what_fails() {
         let mut stdin = process.stdin.take().expect("the stream was requested");
         let _ = stdin.write_all(b"hello").await;
         drop(stdin);
-        let said = text(process.stdout.take()).await;
-        let ended = process.wait().await;
+        let stdout = text(process.stdout.take()).await;
+        let status = process.wait().await;
         if works {
             assert_eq!(
-                (said.as_str(), ended.expect("a status")),
+                (stdout.as_str(), status.expect("a status")),
                 ("hello", ExitCode::SUCCESS)
             );
         } else {
-            let error = ended.expect_err("no container");
+            let error = status.expect_err("no container");
             assert!(error.to_string().contains("no container \"c2\""), "{error}");
         }
     }
@@ -195,11 +195,11 @@ async fn attach_joins_and_reports_what_fails() {
 async fn a_token_is_good_once_and_for_its_verb_alone() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
-    let ask = |url: String| {
+    let connect = |url: String| {
         let io = dial(&server);
         async move { client::exec(io, &post(&url), PIPES, Options::default(), runtime()).await }
     };
-    ask(url.clone()).await.expect("the first time");
+    connect(url.clone()).await.expect("the first time");
     let fresh = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     let wrong_verb = fresh.replace("/exec/", "/attach/");
     for url in [
@@ -209,14 +209,14 @@ async fn a_token_is_good_once_and_for_its_verb_alone() {
         "http://runtime:1234/exec/guess".into(),
         "http://runtime:1234/".into(),
     ] {
-        match ask(url.clone()).await {
+        match connect(url.clone()).await {
             Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => {
                 assert_eq!(status, 404, "{url}");
             }
             other => panic!("{url}: {other:?}"),
         }
     }
-    assert_eq!(server.handler().begun.load(Ordering::SeqCst), 1);
+    assert_eq!(server.handler().started_count.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +224,7 @@ async fn a_token_expires() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     tokio::time::advance(Config::default().token_lifetime).await;
-    let got = client::exec(
+    let result = client::exec(
         dial(&server),
         &post(&url),
         PIPES,
@@ -233,8 +233,11 @@ async fn a_token_expires() {
     )
     .await;
     assert!(
-        matches!(got, Err(ClientError::Upgrade(UpgradeError::Refused { .. }))),
-        "{got:?}"
+        matches!(
+            result,
+            Err(ClientError::Upgrade(UpgradeError::Refused { .. }))
+        ),
+        "{result:?}"
     );
 }
 
@@ -276,8 +279,8 @@ async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
 #[tokio::test]
 async fn a_client_without_a_common_version_gets_the_list() {
     let server = fake_runtime(Config::default());
-    let got = start(&server, exec(&["cat"], PIPES), only(RemoteCommand::V5)).await;
-    match got {
+    let result = start(&server, exec(&["cat"], PIPES), only(RemoteCommand::V5)).await;
+    match result {
         Err(ClientError::Upgrade(UpgradeError::Refused {
             status, headers, ..
         })) => {
@@ -332,27 +335,27 @@ async fn missing_streams_are_reported_after_30_seconds() {
     for (missing, version) in [("stderr", RemoteCommand::V4), ("stdout", RemoteCommand::V1)] {
         let server = fake_runtime(all_versions());
         let session = raw(&server, exec(&["cat"], PIPES), version).await;
-        let begun = tokio::time::Instant::now();
+        let start_time = tokio::time::Instant::now();
         let mut error = open(&session, "error").await.expect("a stream");
-        let mut others = Vec::new();
+        let mut other_streams = Vec::new();
         for kind in ["stdin", "stdout", "stderr"] {
             if kind != missing {
-                others.push(open(&session, kind).await.expect("a stream"));
+                other_streams.push(open(&session, kind).await.expect("a stream"));
             }
         }
-        let mut said = String::new();
-        error.read_to_string(&mut said).await.expect("an end");
+        let mut message = String::new();
+        error.read_to_string(&mut message).await.expect("an end");
         assert!(
-            said.contains(&format!("no {missing} stream within 30s")),
-            "{said}"
+            message.contains(&format!("no {missing} stream within 30s")),
+            "{message}"
         );
-        let waited = begun.elapsed();
+        let elapsed = start_time.elapsed();
         assert!(
-            (Duration::from_secs(30)..Duration::from_secs(31)).contains(&waited),
-            "{waited:?}"
+            (Duration::from_secs(30)..Duration::from_secs(31)).contains(&elapsed),
+            "{elapsed:?}"
         );
         session.closed().await;
-        assert_eq!(server.handler().begun.load(Ordering::SeqCst), 0);
+        assert_eq!(server.handler().started_count.load(Ordering::SeqCst), 0);
     }
 }
 
@@ -366,7 +369,7 @@ async fn streams_come_in_any_order_and_strange_ones_are_reset() {
     let mut stderr = open(&session, "stderr").await.expect("a stream");
     let _stdin = open(&session, "stdin").await.expect("a stream");
     assert_eq!(
-        server.handler().begun.load(Ordering::SeqCst),
+        server.handler().started_count.load(Ordering::SeqCst),
         0,
         "the error stream is missing"
     );
@@ -386,14 +389,20 @@ async fn streams_come_in_any_order_and_strange_ones_are_reset() {
 #[tokio::test]
 async fn a_command_ends_when_its_client_is_gone() {
     let server = fake_runtime(Config::default());
-    let (begun, running) = (&server.handler().begun, &server.handler().running);
+    let (started_count, running_count) = (
+        &server.handler().started_count,
+        &server.handler().running_count,
+    );
     let process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
         .expect("a process");
-    until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
+    until("the command runs", || {
+        started_count.load(Ordering::SeqCst) == 1
+    })
+    .await;
     drop(process);
     until("the command was dropped", || {
-        running.load(Ordering::SeqCst) == 0
+        running_count.load(Ordering::SeqCst) == 0
     })
     .await;
 }
@@ -410,30 +419,31 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
     // A proxy that falls silent after some bytes and then hangs up.
     let up = tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut from_server).await });
     let down = tokio::spawn(async move {
-        let copied = tokio::io::copy(&mut (&mut to_server).take(300_000), &mut to_client).await;
-        assert_eq!(copied.expect("bytes"), 300_000);
+        let copy_result =
+            tokio::io::copy(&mut (&mut to_server).take(300_000), &mut to_client).await;
+        assert_eq!(copy_result.expect("bytes"), 300_000);
         (to_server, to_client)
     });
     let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
     let mut stdout = process.stdout.take().expect("the stream was requested");
-    let mut got = Vec::new();
+    let mut output = Vec::new();
     let reading = tokio::spawn(async move {
-        let end = stdout.read_to_end(&mut got).await;
-        (end, got)
+        let end = stdout.read_to_end(&mut output).await;
+        (end, output)
     });
     let ends = down.await.expect("no panic");
     up.abort();
     let _ = up.await;
     drop(ends);
-    let (end, got) = reading.await.expect("no panic");
+    let (end, output) = reading.await.expect("no panic");
     assert!(end.is_err(), "an end without close is an error");
-    assert_eq!(got, pattern(50_000_000, 0)[..got.len()]);
+    assert_eq!(output, pattern(50_000_000, 0)[..output.len()]);
     assert!(process.wait().await.is_err());
-    let running = &server.handler().running;
+    let running_count = &server.handler().running_count;
     until("the command was dropped", || {
-        running.load(Ordering::SeqCst) == 0
+        running_count.load(Ordering::SeqCst) == 0
     })
     .await;
 }
@@ -451,10 +461,10 @@ async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
         let up =
             tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut from_server).await });
         let down = tokio::spawn(async move {
-            let mut said = Vec::new();
-            while !said.ends_with(&END[..END.len() - missing]) {
+            let mut server_bytes = Vec::new();
+            while !server_bytes.ends_with(&END[..END.len() - missing]) {
                 let byte = to_server.read_u8().await.expect("the status arrives");
-                said.push(byte);
+                server_bytes.push(byte);
                 to_client
                     .write_u8(byte)
                     .await
@@ -469,8 +479,8 @@ async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
         up.abort();
         let _ = up.await;
         drop(ends);
-        let ended = process.wait().await;
-        assert_eq!(ended.ok(), (missing == 0).then_some(ExitCode(7)));
+        let status = process.wait().await;
+        assert_eq!(status.ok(), (missing == 0).then_some(ExitCode(7)));
     }
 }
 
@@ -511,15 +521,15 @@ async fn a_command_that_ends_before_stdin_does_is_over() {
     .expect("a process");
     let mut stdin = process.stdin.take().expect("the stream was requested");
     let feed = tokio::spawn(async move { stdin.write_all(&pattern(20_000_000, 0)).await });
-    let mut got = Vec::new();
+    let mut output = Vec::new();
     process
         .stdout
         .take()
         .expect("the stream was requested")
-        .read_to_end(&mut got)
+        .read_to_end(&mut output)
         .await
         .expect("an end");
-    assert_eq!(got, pattern(100_000, 0));
+    assert_eq!(output, pattern(100_000, 0));
     assert!(process.wait().await.expect("a status").is_success());
     assert!(
         feed.await.expect("no panic").is_err(),
@@ -538,11 +548,11 @@ async fn a_slow_reader_gets_all_of_it_after_the_command_has_ended() {
     .await
     .expect("a process");
     let mut stdout = process.stdout.take().expect("the stream was requested");
-    let mut got = Vec::new();
-    while stdout.read_buf(&mut got).await.expect("bytes") > 0 {
+    let mut output = Vec::new();
+    while stdout.read_buf(&mut output).await.expect("bytes") > 0 {
         tokio::task::yield_now().await;
     }
-    assert!(got == pattern(3_000_000, 0), "{} bytes", got.len());
+    assert!(output == pattern(3_000_000, 0), "{} bytes", output.len());
     assert!(process.wait().await.expect("a status").is_success());
 }
 
@@ -561,12 +571,18 @@ async fn stop_ends_listener_sessions_and_commands() {
     let process = client::exec(io, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
-    let (begun, running) = (&server.handler().begun, &server.handler().running);
-    until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
+    let (started_count, running_count) = (
+        &server.handler().started_count,
+        &server.handler().running_count,
+    );
+    until("the command runs", || {
+        started_count.load(Ordering::SeqCst) == 1
+    })
+    .await;
     server.stop();
     process.wait().await.expect_err("cut");
     until("the command was dropped", || {
-        running.load(Ordering::SeqCst) == 0
+        running_count.load(Ordering::SeqCst) == 0
     })
     .await;
 }
@@ -597,17 +613,17 @@ async fn one_more_connection_than_there_may_be_waits_its_turn() {
         .await
         .expect("a backlog");
     let request = post(&url);
-    let asking = client::exec(second, &request, PIPES, Options::default(), runtime());
-    let mut asking = std::pin::pin!(asking);
+    let second_exec = client::exec(second, &request, PIPES, Options::default(), runtime());
+    let mut second_exec = std::pin::pin!(second_exec);
     for _ in 0..10_000 {
         assert!(
-            futures_util::poll!(&mut asking).is_pending(),
+            futures_util::poll!(&mut second_exec).is_pending(),
             "no response yet"
         );
         tokio::task::yield_now().await;
     }
     drop(first);
-    asking.await.expect("the request is handled");
+    second_exec.await.expect("the request is handled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -617,12 +633,12 @@ async fn a_connection_that_sends_no_head_is_closed_in_time() {
     io.write_all(b"POST /exec/x HTTP/1.1\r\n")
         .await
         .expect("written");
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     io.read_to_end(&mut Vec::new()).await.expect("an end");
-    let waited = begun.elapsed();
+    let elapsed = start_time.elapsed();
     assert!(
-        (Duration::from_secs(29)..Duration::from_secs(32)).contains(&waited),
-        "{waited:?}"
+        (Duration::from_secs(29)..Duration::from_secs(32)).contains(&elapsed),
+        "{elapsed:?}"
     );
 }
 
@@ -635,9 +651,9 @@ async fn a_head_that_is_too_long_is_refused() {
         "y".repeat(Config::default().head_bytes)
     );
     let _ = io.write_all(head.as_bytes()).await;
-    let mut answer = String::new();
-    let _ = io.read_to_string(&mut answer).await;
-    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    let mut response = String::new();
+    let _ = io.read_to_string(&mut response).await;
+    assert!(response.starts_with("HTTP/1.1 431 "), "{response}");
 }
 
 /// The API server's proxy closes both sides once one is closed, and with that resets a client that has just
@@ -648,15 +664,15 @@ async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_secon
         let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
         let (near, far) = tokio::io::duplex(64 * 1024);
-        let ended = tokio::spawn(async move { server.serve_connection(far).await });
+        let server_task = tokio::spawn(async move { server.serve_connection(far).await });
         let offers = ["v4.channel.k8s.io"];
         let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
             .await
             .expect("a switch");
         // This side must end the connection, but does not, though its session is over.
-        let kept = upgrade::CloseLast::new(upgraded.into_io());
-        let (session, connection) = upgrade::client_builder().handshake(kept, runtime());
-        let running = tokio::spawn(connection.run());
+        let close_last = upgrade::CloseLast::new(upgraded.into_io());
+        let (session, connection) = upgrade::client_builder().handshake(close_last, runtime());
+        let client_task = tokio::spawn(connection.run());
         let mut streams = Vec::new();
         for kind in ["error", "stdin", "stdout", "stderr"] {
             streams.push(open(&session, kind).await.expect("a stream"));
@@ -667,18 +683,18 @@ async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_secon
             .await
             .expect("an end");
         session.closed().await;
-        let begun = tokio::time::Instant::now();
+        let start_time = tokio::time::Instant::now();
         if client_closes {
-            running.abort();
+            client_task.abort();
         }
-        ended.await.expect("no panic");
-        let waited = begun.elapsed();
+        server_task.await.expect("no panic");
+        let elapsed = start_time.elapsed();
         if client_closes {
-            assert!(waited < Duration::from_secs(2), "{waited:?}");
+            assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
         } else {
             assert!(
-                (Duration::from_secs(9)..Duration::from_secs(12)).contains(&waited),
-                "{waited:?}"
+                (Duration::from_secs(9)..Duration::from_secs(12)).contains(&elapsed),
+                "{elapsed:?}"
             );
         }
     }

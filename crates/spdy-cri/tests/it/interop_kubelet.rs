@@ -35,20 +35,20 @@ async fn dial(url: &str) -> TcpStream {
 async fn run(
     kubernetes: &Kubernetes,
     what: &str,
-    wanted: StreamOptions,
-    road: Route,
+    streams: StreamOptions,
+    route: Route,
     mut options: Options,
 ) -> Result<Process, ClientError> {
     let url = kubernetes.new_url(what).await;
-    let request = post(&road.exec(kubernetes, &url, wanted.tty));
+    let request = post(&route.exec(kubernetes, &url, streams.tty));
     let io = dial(&request.uri().to_string()).await;
-    if !road.is_websocket() {
-        return client::exec(io, &request, wanted, options, runtime()).await;
+    if !route.is_websocket() {
+        return client::exec(io, &request, streams, options, runtime()).await;
     }
-    if road != Route::Translated && options.channels == [ChannelProtocol::V5] {
+    if route != Route::Translated && options.channels == [ChannelProtocol::V5] {
         options.channels = vec![ChannelProtocol::V4];
     }
-    client::exec_in_websocket(io, &request, wanted, options, runtime()).await
+    client::exec_in_websocket(io, &request, streams, options, runtime()).await
 }
 
 async fn text(input: Option<spdy_cri::Input>) -> String {
@@ -61,14 +61,14 @@ async fn text(input: Option<spdy_cri::Input>) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
     let kubernetes = Kubernetes::start();
-    for (what, road) in ["exec?cmd=cat", "attach"]
+    for (what, route) in ["exec?cmd=cat", "attach"]
         .into_iter()
-        .flat_map(|what| ROUTES.map(|road| (what, road)))
+        .flat_map(|what| ROUTES.map(|route| (what, route)))
     {
-        let mut process = run(&kubernetes, what, PIPES, road, Options::default())
+        let mut process = run(&kubernetes, what, PIPES, route, Options::default())
             .await
             .expect("a process");
-        let best = match road {
+        let best = match route {
             Route::Translated => RemoteCommand::V5,
             _ => RemoteCommand::V4,
         };
@@ -82,26 +82,26 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
             stdin.shutdown().await.expect("an end");
             stdin
         });
-        let mut got = vec![0; MEGABYTE];
+        let mut output = vec![0; MEGABYTE];
         let mut stdout = process.stdout.take().expect("the stream was requested");
-        stdout.read_exact(&mut got).await.expect("all of it");
+        stdout.read_exact(&mut output).await.expect("all of it");
         assert_eq!(
-            sha256(&got),
+            sha256(&output),
             sha256(&pattern(MEGABYTE, 0)),
-            "{what}: {road:?}"
+            "{what}: {route:?}"
         );
         drop(feed.await.expect("no panic"));
-        if matches!(road, Route::WebSocket | Route::WebSocketByProxy) {
+        if matches!(route, Route::WebSocket | Route::WebSocketByProxy) {
             continue; // version 4 has no word for the end of stdin
         }
-        assert_eq!(stdout.read(&mut got).await.expect("an end"), 0);
+        assert_eq!(stdout.read(&mut output).await.expect("an end"), 0);
         assert_eq!(text(process.stderr.take()).await, "");
         assert!(process.wait().await.expect("a status").is_success());
     }
 }
 
 /// Exit code seven, as the kubelet reports it in a version of the protocol.
-async fn hears_seven(mut process: Process, version: RemoteCommand) {
+async fn assert_exit_code_seven(mut process: Process, version: RemoteCommand) {
     assert_eq!(process.version(), version);
     assert_eq!(text(process.stderr.take()).await, "failing as asked\n");
     match process.wait().await {
@@ -121,27 +121,27 @@ async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
     let kubernetes = Kubernetes::start();
     let what = "exec?cmd=fail&cmd=7";
     for version in [RemoteCommand::V4, RemoteCommand::V3, RemoteCommand::V2] {
-        for road in [Route::Direct, Route::Proxy] {
+        for route in [Route::Direct, Route::Proxy] {
             let options = Options {
                 remote_command: vec![version],
                 ..Options::default()
             };
-            let process = run(&kubernetes, what, PIPES, road, options).await;
-            hears_seven(process.expect("a process"), version).await;
+            let process = run(&kubernetes, what, PIPES, route, options).await;
+            assert_exit_code_seven(process.expect("a process"), version).await;
         }
     }
     // Of channels the kubelet has all but version 5, and the API server that alone.
     for protocol in ChannelProtocol::ALL {
-        for road in [Route::Translated, Route::WebSocket, Route::WebSocketByProxy] {
-            if protocol.has_close() != (road == Route::Translated) {
+        for route in [Route::Translated, Route::WebSocket, Route::WebSocketByProxy] {
+            if protocol.has_close() != (route == Route::Translated) {
                 continue;
             }
             let options = Options {
                 channels: vec![protocol],
                 ..Options::default()
             };
-            let process = run(&kubernetes, what, PIPES, road, options).await;
-            hears_seven(process.expect("a process"), protocol.version()).await;
+            let process = run(&kubernetes, what, PIPES, route, options).await;
+            assert_exit_code_seven(process.expect("a process"), protocol.version()).await;
         }
     }
 }
@@ -149,9 +149,9 @@ async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_client_sends_terminal_sizes_to_the_kubelet() {
     let kubernetes = Kubernetes::start();
-    for road in ROUTES {
+    for route in ROUTES {
         let what = "exec?cmd=size&tty=1";
-        let mut process = run(&kubernetes, what, TERMINAL, road, Options::default())
+        let mut process = run(&kubernetes, what, TERMINAL, route, Options::default())
             .await
             .expect("a process");
         let mut resizer = process.resize.take().expect("a terminal");
@@ -160,7 +160,7 @@ async fn our_client_sends_terminal_sizes_to_the_kubelet() {
             resizer.resize(size).await.expect("sent");
         }
         let out = text(process.stdout.take()).await;
-        assert_eq!(out, "80x24\n132x43\n", "{road:?}");
+        assert_eq!(out, "80x24\n132x43\n", "{route:?}");
         assert!(process.wait().await.expect("a status").is_success());
     }
 }
@@ -189,11 +189,11 @@ async fn our_client_falls_back_on_spdy_where_the_kubelet_refuses_version_5() {
 const WAYS: [Route; 3] = [Route::Direct, Route::Proxy, Route::Translated];
 
 /// Our port-forward to the kubelet.
-async fn forward(kubernetes: &Kubernetes, road: Route) -> PortForward {
+async fn forward(kubernetes: &Kubernetes, route: Route) -> PortForward {
     let url = kubernetes.new_url("portforward").await;
-    let request = post(&road.port_forward(kubernetes, &url));
+    let request = post(&route.port_forward(kubernetes, &url));
     let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
-    match road.is_websocket() {
+    match route.is_websocket() {
         true => client::port_forward_in_websocket(io, &request, options, runtime()).await,
         false => client::port_forward(io, &request, options, runtime()).await,
     }
@@ -205,10 +205,10 @@ async fn forward(kubernetes: &Kubernetes, road: Route) -> PortForward {
 async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
     let kubernetes = Kubernetes::start();
     let (alive, dead) = (echo_port().await, dead_port());
-    for road in [Route::WebSocket, Route::WebSocketByProxy] {
+    for route in [Route::WebSocket, Route::WebSocketByProxy] {
         let what = format!("portforward?port={alive}&port={dead}");
         let url = kubernetes.new_url(&what).await;
-        let request = post(&road.port_forward(&kubernetes, &url));
+        let request = post(&route.port_forward(&kubernetes, &url));
         let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
         let ports = [alive, dead];
         let mut forwarded =
@@ -216,13 +216,14 @@ async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
                 .await
                 .expect("a way");
         let mut works = forwarded.remove(0);
-        let sent = pattern(MEGABYTE, 5);
-        let mut got = vec![0; MEGABYTE];
+        let payload = pattern(MEGABYTE, 5);
+        let mut echo = vec![0; MEGABYTE];
         let (mut from, mut to) = tokio::io::split(&mut works.data);
-        let (read, written) = tokio::join!(from.read_exact(&mut got), to.write_all(&sent));
-        read.expect("an echo");
-        written.expect("written");
-        assert_eq!(sha256(&got), sha256(&sent), "{road:?}");
+        let (read_result, write_result) =
+            tokio::join!(from.read_exact(&mut echo), to.write_all(&payload));
+        read_result.expect("an echo");
+        write_result.expect("written");
+        assert_eq!(sha256(&echo), sha256(&payload), "{route:?}");
         drop(works);
         let error = forwarded
             .remove(0)
@@ -231,7 +232,7 @@ async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
             .expect_err("no listener on the port");
         assert!(
             error.to_string().contains("connection refused"),
-            "{road:?}: {error}"
+            "{route:?}: {error}"
         );
     }
 }
@@ -240,22 +241,27 @@ async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
 async fn our_client_forwards_three_megabytes_at_once() {
     let kubernetes = Kubernetes::start();
     let port = echo_port().await;
-    for road in WAYS {
-        let forward = forward(&kubernetes, road).await;
+    for route in WAYS {
+        let forward = forward(&kubernetes, route).await;
         let echo = |seed| {
             let forward = &forward;
             async move {
                 let mut forwarded = forward.connect(port).await.expect("a connection");
-                let sent = pattern(MEGABYTE, seed);
-                let mut got = Vec::new();
+                let payload = pattern(MEGABYTE, seed);
+                let mut echo = Vec::new();
                 let (mut from, mut to) = tokio::io::split(&mut forwarded.data);
                 let write = async {
-                    to.write_all(&sent).await.expect("written");
+                    to.write_all(&payload).await.expect("written");
                     to.shutdown().await.expect("an end");
                 };
-                let ((), read) = tokio::join!(write, from.read_to_end(&mut got));
-                read.expect("an end");
-                assert_eq!(sha256(&got), sha256(&sent), "{road:?}: {} bytes", got.len());
+                let ((), read_result) = tokio::join!(write, from.read_to_end(&mut echo));
+                read_result.expect("an end");
+                assert_eq!(
+                    sha256(&echo),
+                    sha256(&payload),
+                    "{route:?}: {} bytes",
+                    echo.len()
+                );
                 forwarded.wait().await.expect("no error");
             }
         };
@@ -267,15 +273,15 @@ async fn our_client_forwards_three_megabytes_at_once() {
 async fn our_client_gets_the_kubelets_error_of_a_dead_port() {
     let kubernetes = Kubernetes::start();
     let port = dead_port();
-    for road in WAYS {
-        let forward = forward(&kubernetes, road).await;
+    for route in WAYS {
+        let forward = forward(&kubernetes, route).await;
         let error = match forward.connect(port).await {
             Ok(forwarded) => forwarded.wait().await.expect_err("no listener on the port"),
             Err(error) => error,
         };
         assert!(
             error.to_string().contains("connection refused"),
-            "{road:?}: {error}"
+            "{route:?}: {error}"
         );
     }
 }

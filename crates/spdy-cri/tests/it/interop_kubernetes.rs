@@ -31,24 +31,24 @@ use crate::support::{
 async fn client_go_gets_back_a_megabyte_of_stdin() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROUTES {
+    for route in ROUTES {
         for joins in [false, true] {
             let url = match joins {
                 false => server.exec_url(exec(&["cat"], PIPES)),
                 true => server.attach_url(attach()),
             };
-            let url = road.exec(&kubernetes, &url.expect("a URL"), false);
-            let mode = road.mode("exec", "wsexec");
+            let url = route.exec(&kubernetes, &url.expect("a URL"), false);
+            let mode = route.mode("exec", "wsexec");
             let length = MEGABYTE.to_string();
-            let got = client_go(&["-mode", mode, "-url", &url, "-stdin", &length]).await;
-            assert_eq!(got["error"], Value::Null, "{road:?}: {got}");
+            let result = client_go(&["-mode", mode, "-url", &url, "-stdin", &length]).await;
+            assert_eq!(result["error"], Value::Null, "{route:?}: {result}");
             let digest = sha256(&pattern(MEGABYTE, 0));
             assert_eq!(
-                got["stdout"]["sha256"], digest,
-                "{road:?}: {}",
-                got["stdout"]["bytes"]
+                result["stdout"]["sha256"], digest,
+                "{route:?}: {}",
+                result["stdout"]["bytes"]
             );
-            assert_eq!(got["stderr"]["bytes"], 0);
+            assert_eq!(result["stderr"]["bytes"], 0);
         }
     }
     nothing_runs(&server).await;
@@ -58,22 +58,25 @@ async fn client_go_gets_back_a_megabyte_of_stdin() {
 async fn client_go_gets_exit_code_stderr_and_errors() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROUTES {
+    for route in ROUTES {
         let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
-        let url = road.exec(&kubernetes, &url, false);
-        let mode = road.mode("exec", "wsexec");
-        let got = client_go(&["-mode", mode, "-url", &url]).await;
-        assert_eq!(got["code"], 7, "{road:?}: {got}");
+        let url = route.exec(&kubernetes, &url, false);
+        let mode = route.mode("exec", "wsexec");
+        let result = client_go(&["-mode", mode, "-url", &url]).await;
+        assert_eq!(result["code"], 7, "{route:?}: {result}");
         assert_eq!(
-            got["stderr"]["text"], "failing as asked\n",
-            "{road:?}: {got}"
+            result["stderr"]["text"], "failing as asked\n",
+            "{route:?}: {result}"
         );
         let url = server.exec_url(exec(&["dance"], PIPES)).expect("a URL");
-        let url = road.exec(&kubernetes, &url, false);
-        let mode = road.mode("exec", "wsexec");
-        let got = client_go(&["-mode", mode, "-url", &url]).await;
-        let error = got["error"].as_str().unwrap_or_default();
-        assert!(error.contains("no command \"dance\""), "{road:?}: {got}");
+        let url = route.exec(&kubernetes, &url, false);
+        let mode = route.mode("exec", "wsexec");
+        let result = client_go(&["-mode", mode, "-url", &url]).await;
+        let error = result["error"].as_str().unwrap_or_default();
+        assert!(
+            error.contains("no command \"dance\""),
+            "{route:?}: {result}"
+        );
     }
     nothing_runs(&server).await;
 }
@@ -82,20 +85,20 @@ async fn client_go_gets_exit_code_stderr_and_errors() {
 async fn client_go_gets_output_that_is_larger_than_every_buffer() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROUTES {
+    for route in ROUTES {
         let length = 5 * MEGABYTE;
         let command = ["bytes", &length.to_string()];
         let url = server.exec_url(exec(&command, PIPES)).expect("a URL");
-        let url = road.exec(&kubernetes, &url, false);
-        let mode = road.mode("exec", "wsexec");
-        let got = client_go(&["-mode", mode, "-url", &url]).await;
-        assert_eq!(got["error"], Value::Null, "{road:?}: {got}");
+        let url = route.exec(&kubernetes, &url, false);
+        let mode = route.mode("exec", "wsexec");
+        let result = client_go(&["-mode", mode, "-url", &url]).await;
+        assert_eq!(result["error"], Value::Null, "{route:?}: {result}");
         assert_eq!(
-            got["stdout"]["sha256"],
+            result["stdout"]["sha256"],
             sha256(&pattern(length, 0)),
-            "{road:?}: {} bytes, {}",
-            got["stdout"]["bytes"],
-            got["noise"]
+            "{route:?}: {} bytes, {}",
+            result["stdout"]["bytes"],
+            result["noise"]
         );
     }
     nothing_runs(&server).await;
@@ -105,15 +108,18 @@ async fn client_go_gets_output_that_is_larger_than_every_buffer() {
 async fn client_go_sends_terminal_sizes() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROUTES {
+    for route in ROUTES {
         let url = server
             .exec_url(exec(&["size", "2"], TERMINAL))
             .expect("a URL");
-        let url = road.exec(&kubernetes, &url, true);
-        let mode = road.mode("exec", "wsexec");
-        let got = client_go(&["-mode", mode, "-url", &url, "-tty"]).await;
-        assert_eq!(got["error"], Value::Null, "{road:?}: {got}");
-        assert_eq!(got["stdout"]["text"], "80x24\n132x43\n", "{road:?}: {got}");
+        let url = route.exec(&kubernetes, &url, true);
+        let mode = route.mode("exec", "wsexec");
+        let result = client_go(&["-mode", mode, "-url", &url, "-tty"]).await;
+        assert_eq!(result["error"], Value::Null, "{route:?}: {result}");
+        assert_eq!(
+            result["stdout"]["text"], "80x24\n132x43\n",
+            "{route:?}: {result}"
+        );
     }
     nothing_runs(&server).await;
 }
@@ -121,13 +127,13 @@ async fn client_go_sends_terminal_sizes() {
 /// Three megabytes through a forwarded port, by client-go.
 async fn three_megabytes(mode: &str, url: &str) {
     let port = echo_port().await.to_string();
-    let got = client_go(&["-mode", mode, "-url", url, "-remote", &port]).await;
-    assert_eq!(got["error"], Value::Null, "{mode} {got}");
-    let connections = got["connections"].as_array().expect("connections");
+    let result = client_go(&["-mode", mode, "-url", url, "-remote", &port]).await;
+    assert_eq!(result["error"], Value::Null, "{mode} {result}");
+    let connections = result["connections"].as_array().expect("connections");
     assert_eq!(connections.len(), 3);
     for (seed, connection) in connections.iter().enumerate() {
         let digest = sha256(&pattern(MEGABYTE, seed));
-        assert_eq!(connection["sha256"], digest, "{mode} {got}");
+        assert_eq!(connection["sha256"], digest, "{mode} {result}");
     }
 }
 
@@ -135,10 +141,10 @@ async fn three_megabytes(mode: &str, url: &str) {
 async fn client_go_forwards_three_megabytes_at_once() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
-    for road in ROUTES {
+    for route in ROUTES {
         let url = server.port_forward_url(forward_to(&[])).expect("a URL");
-        let url = road.port_forward(&kubernetes, &url);
-        let mode = road.mode("portforward", "wsportforward");
+        let url = route.port_forward(&kubernetes, &url);
+        let mode = route.mode("portforward", "wsportforward");
         three_megabytes(mode, &url).await;
     }
     nothing_runs(&server).await;
@@ -149,10 +155,10 @@ async fn client_go_reports_our_error_of_a_dead_port() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
     let port = dead_port();
-    for road in ROUTES {
+    for route in ROUTES {
         let url = server.port_forward_url(forward_to(&[])).expect("a URL");
-        let url = road.port_forward(&kubernetes, &url);
-        let mode = road.mode("portforward", "wsportforward");
+        let url = route.port_forward(&kubernetes, &url);
+        let mode = route.mode("portforward", "wsportforward");
         let remote = port.to_string();
         let arguments = [
             "-mode",
@@ -164,10 +170,10 @@ async fn client_go_reports_our_error_of_a_dead_port() {
             "-connections",
             "1",
         ];
-        let got = client_go(&arguments).await;
-        let all = got.to_string();
-        let why = format!("error forwarding port {port} to pod p1: Connection refused");
-        assert!(all.contains(&why), "{road:?}: {all}");
+        let result = client_go(&arguments).await;
+        let all = result.to_string();
+        let message = format!("error forwarding port {port} to pod p1: Connection refused");
+        assert!(all.contains(&message), "{route:?}: {all}");
     }
     nothing_runs(&server).await;
 }
@@ -193,29 +199,29 @@ async fn client_go_falls_back_on_our_spdy_where_our_websocket_is_off() {
     // As an API server: each request is given a token of its own.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/exec", listener.local_addr().expect("an address"));
-    let refused = Arc::new(AtomicUsize::new(0));
-    let (streaming, counted) = (server.clone(), refused.clone());
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let (streaming, refusal_counter) = (server.clone(), refusals.clone());
     tokio::spawn(async move {
         loop {
             let (socket, _) = listener.accept().await.expect("a client");
-            let (server, counted) = (streaming.clone(), counted.clone());
+            let (server, refusal_counter) = (streaming.clone(), refusal_counter.clone());
             let service = hyper::service::service_fn(move |mut request: Request<_>| {
                 let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
                 *request.uri_mut() = url.parse().expect("a URI");
                 let response = server.respond(request);
                 let refusal = response.status() == StatusCode::FORBIDDEN;
-                counted.fetch_add(usize::from(refusal), Ordering::SeqCst);
+                refusal_counter.fetch_add(usize::from(refusal), Ordering::SeqCst);
                 async { Ok::<_, std::convert::Infallible>(response) }
             });
             let http = hyper::server::conn::http1::Builder::new();
-            let serving = http.serve_connection(TokioIo::new(socket), service);
-            tokio::spawn(serving.with_upgrades());
+            let connection = http.serve_connection(TokioIo::new(socket), service);
+            tokio::spawn(connection.with_upgrades());
         }
     });
-    let got = client_go(&["-mode", "anyexec", "-url", &url]).await;
-    assert_eq!(got["code"], 7, "{got}");
-    assert_eq!(got["stderr"]["text"], "failing as asked\n");
-    assert_eq!(refused.load(Ordering::SeqCst), 1, "the WebSocket");
+    let result = client_go(&["-mode", "anyexec", "-url", &url]).await;
+    assert_eq!(result["code"], 7, "{result}");
+    assert_eq!(result["stderr"]["text"], "failing as asked\n");
+    assert_eq!(refusals.load(Ordering::SeqCst), 1, "the WebSocket");
     nothing_runs(&server).await;
 }
 
@@ -226,9 +232,9 @@ async fn client_go_gets_the_exit_code_in_each_sub_protocol() {
     for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
         let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
         let arguments = ["-mode", "wsexec", "-protocol", protocol, "-url", &url];
-        let got = client_go(&arguments).await;
-        assert_eq!(got["code"], 7, "{protocol}: {got}");
-        assert_eq!(got["stderr"]["text"], "failing as asked\n");
+        let result = client_go(&arguments).await;
+        assert_eq!(result["code"], 7, "{protocol}: {result}");
+        assert_eq!(result["stderr"]["text"], "failing as asked\n");
     }
     nothing_runs(&server).await;
 }

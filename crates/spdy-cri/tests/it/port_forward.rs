@@ -37,23 +37,23 @@ async fn three_connections_at_once_get_back_what_they_sent() {
             let forward = &forward;
             async move {
                 let mut forwarded = forward.connect(port).await.expect("a connection");
-                let sent = pattern(1_000_000, seed);
-                let mut got = Vec::new();
+                let payload = pattern(1_000_000, seed);
+                let mut echo = Vec::new();
                 let (mut from, mut to) = tokio::io::split(&mut forwarded.data);
                 let write = async {
-                    to.write_all(&sent).await.expect("written");
+                    to.write_all(&payload).await.expect("written");
                     to.shutdown().await.expect("an end");
                 };
-                let (_, read) = tokio::join!(write, from.read_to_end(&mut got));
-                read.expect("an end");
-                assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+                let (_, read_result) = tokio::join!(write, from.read_to_end(&mut echo));
+                read_result.expect("an end");
+                assert!(echo == payload, "{} bytes of {}", echo.len(), payload.len());
                 forwarded.wait().await.expect("no error");
             }
         };
         tokio::join!(echo(0), echo(1), echo(2));
-        let running = &server.handler().running;
+        let running_count = &server.handler().running_count;
         until("all connections have ended", || {
-            running.load(std::sync::atomic::Ordering::SeqCst) == 0
+            running_count.load(std::sync::atomic::Ordering::SeqCst) == 0
         })
         .await;
     }
@@ -66,36 +66,41 @@ async fn a_dead_port_is_reported_and_others_go_on() {
     let forward = forward(&server, false).await;
     let mut works = forward.connect(alive).await.expect("a connection");
     let mut fails = forward.connect(dead).await.expect("streams");
-    let mut got = Vec::new();
-    fails.data.read_to_end(&mut got).await.expect("an end");
+    let mut data = Vec::new();
+    fails.data.read_to_end(&mut data).await.expect("an end");
     let error = fails.wait().await.expect_err("no listener on the port");
     let text = error.to_string();
     let start = format!("error forwarding port {dead} to pod p1: Connection refused");
     assert!(text.starts_with(&start), "{text}");
     works.data.write_all(b"still here").await.expect("written");
     works.data.shutdown().await.expect("an end");
-    works.data.read_to_end(&mut got).await.expect("an end");
-    assert_eq!(got, b"still here");
+    works.data.read_to_end(&mut data).await.expect("an end");
+    assert_eq!(data, b"still here");
 }
 
 #[tokio::test]
-async fn ports_that_were_not_asked_for_are_refused() {
-    let (asked, other) = (echo_port().await, echo_port().await);
+async fn unlisted_ports_are_refused() {
+    let (listed, unlisted) = (echo_port().await, echo_port().await);
     let server = fake_runtime(Config::default());
     let request = PortForwardRequest {
-        ports: vec![asked],
+        ports: vec![listed],
         ..forward_to(&[])
     };
     let url = server.port_forward_url(request).expect("a URL");
     let forward = client::port_forward(dial(&server), &post(&url), Options::default(), runtime())
         .await
         .expect("a way");
-    let error = forward.connect(other).await.expect("streams").wait().await;
+    let error = forward
+        .connect(unlisted)
+        .await
+        .expect("streams")
+        .wait()
+        .await;
     assert!(
         matches!(error, Err(ClientError::Remote { .. })),
         "{error:?}"
     );
-    let works = forward.connect(asked).await.expect("streams");
+    let works = forward.connect(listed).await.expect("streams");
     drop(works);
 }
 
@@ -154,9 +159,9 @@ async fn pairs_of_several_connections_may_mix_and_data_may_come_first() {
         let data = &mut streams[at];
         data.write_all(text.as_bytes()).await.expect("written");
         data.shutdown().await.expect("an end");
-        let mut got = String::new();
-        data.read_to_string(&mut got).await.expect("an end");
-        assert_eq!(got, text);
+        let mut echo = String::new();
+        data.read_to_string(&mut echo).await.expect("an end");
+        assert_eq!(echo, text);
     }
 }
 
@@ -172,9 +177,9 @@ async fn a_client_without_request_ids_is_served_by_the_numbers_of_its_streams() 
         let mut data = open(&session, &data).await.expect("a stream");
         data.write_all(b"old").await.expect("written");
         data.shutdown().await.expect("an end");
-        let mut got = String::new();
-        data.read_to_string(&mut got).await.expect("an end");
-        assert_eq!(got, "old");
+        let mut echo = String::new();
+        data.read_to_string(&mut echo).await.expect("an end");
+        assert_eq!(echo, "old");
     }
 }
 
@@ -207,12 +212,12 @@ async fn streams_without_sense_are_cancelled() {
     let _error = open(&session, &label).await.expect("a stream");
     let error = open(&session, &label).await.expect_err("a second one");
     assert_eq!(error.reset_status(), Some(RstStatus::CANCEL));
-    let moved = [
+    let other_port = [
         ("streamtype", "data"),
         ("port", "81"),
         ("requestid", fits.as_str()),
     ];
-    let error = open(&session, &moved).await.expect_err("another port");
+    let error = open(&session, &other_port).await.expect_err("another port");
     assert_eq!(error.reset_status(), Some(RstStatus::CANCEL));
 }
 
@@ -237,16 +242,16 @@ async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
 async fn a_half_pair_is_reset_after_30_seconds_with_an_error() {
     let server = fake_runtime(Config::default());
     let session = raw(&server).await;
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     let label = [("streamtype", "error"), ("port", "80"), ("requestid", "5")];
     let mut error = open(&session, &label).await.expect("a stream");
-    let mut said = String::new();
-    error.read_to_string(&mut said).await.expect("an end");
-    assert_eq!(said, "no data stream for request 5 within 30s");
-    let waited = begun.elapsed();
+    let mut message = String::new();
+    error.read_to_string(&mut message).await.expect("an end");
+    assert_eq!(message, "no data stream for request 5 within 30s");
+    let elapsed = start_time.elapsed();
     assert!(
-        (Duration::from_secs(30)..Duration::from_secs(31)).contains(&waited),
-        "{waited:?}"
+        (Duration::from_secs(30)..Duration::from_secs(31)).contains(&elapsed),
+        "{elapsed:?}"
     );
     let label = [("streamtype", "error"), ("port", "80"), ("requestid", "5")];
     open(&session, &label).await.expect("the session goes on");
@@ -257,15 +262,15 @@ async fn forwarded_connections_end_with_their_client() {
     let port = echo_port().await;
     for tunnel in [false, true] {
         let server = fake_runtime(Config::default());
-        let running = &server.handler().running;
+        let running_count = &server.handler().running_count;
         let forward = forward(&server, tunnel).await;
         let mut forwarded = forward.connect(port).await.expect("a connection");
         forwarded.data.write_all(b"x").await.expect("written");
-        let mut one = [0];
-        forwarded.data.read_exact(&mut one).await.expect("an echo");
+        let mut byte = [0];
+        forwarded.data.read_exact(&mut byte).await.expect("an echo");
         drop((forwarded, forward));
         until("the connection was dropped", || {
-            running.load(std::sync::atomic::Ordering::SeqCst) == 0
+            running_count.load(std::sync::atomic::Ordering::SeqCst) == 0
         })
         .await;
     }
@@ -281,8 +286,8 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
     let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
     let options = Options::default();
-    let got = client::port_forward_in_websocket(dial(&server), &get, options, runtime()).await;
-    match got {
+    let result = client::port_forward_in_websocket(dial(&server), &get, options, runtime()).await;
+    match result {
         Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 403),
         other => panic!("{other:?}"),
     }
@@ -290,7 +295,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
     let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
     let limits = Limits::default();
-    let got = spdy_cri::tunnel::Tunnel::connect(
+    let result = spdy_cri::tunnel::Tunnel::connect(
         dial(&server),
         &get,
         "v4.channel.k8s.io",
@@ -298,7 +303,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
         &runtime(),
     )
     .await;
-    match got {
+    match result {
         Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 403),
         other => panic!("{other:?}"),
     }
@@ -343,14 +348,14 @@ async fn a_message_of_a_tunnel_that_is_too_long_ends_it() {
         let mut tunnel = Tunnel::server(far).await;
         let sending = tokio::spawn(async move {
             let message = Message::Binary(vec![7; length].into());
-            let sent = futures_util::SinkExt::send(&mut peer, message).await;
+            let send_result = futures_util::SinkExt::send(&mut peer, message).await;
             let close = futures_util::SinkExt::close(&mut peer).await;
-            sent.and(close)
+            send_result.and(close)
         });
-        let mut got = Vec::new();
-        let read = tunnel.read_to_end(&mut got).await;
-        assert_eq!(read.is_ok(), fits, "{read:?}");
-        assert_eq!(got.len() == length, fits);
+        let mut output = Vec::new();
+        let read_result = tunnel.read_to_end(&mut output).await;
+        assert_eq!(read_result.is_ok(), fits, "{read_result:?}");
+        assert_eq!(output.len() == length, fits);
         drop(tunnel);
         let _ = sending.await.expect("no panic");
     }
@@ -378,11 +383,11 @@ async fn text_in_a_tunnel_is_an_error_and_a_close_with_a_fault_is_no_end() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let mut peer = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
         let mut tunnel = Tunnel::server(far).await;
-        let shown = format!("{message:?}");
+        let case = format!("{message:?}");
         futures_util::SinkExt::send(&mut peer, message)
             .await
             .expect("sent");
-        let read = tunnel.read_to_end(&mut Vec::new()).await;
-        assert_eq!(read.is_ok(), ends, "{shown}: {read:?}");
+        let read_result = tunnel.read_to_end(&mut Vec::new()).await;
+        assert_eq!(read_result.is_ok(), ends, "{case}: {read_result:?}");
     }
 }

@@ -37,11 +37,11 @@ fn block(kind: &str) -> &'static str {
 
 /// A shell that runs `script`, with `cargo` as above.
 fn shell(script: &str) -> Command {
-    let beside = std::env::current_exe().expect("this test is a file");
-    let folder = beside.parent().and_then(|deps| deps.parent());
+    let test_binary = std::env::current_exe().expect("this test is a file");
+    let folder = test_binary.parent().and_then(|deps| deps.parent());
     let examples: PathBuf = folder.expect("target/PROFILE/deps").join("examples");
-    let built = ["cri-exec-server", "exec-client"].map(|name| examples.join(name).is_file());
-    let cargo = if built == [true; 2] { CARGO } else { "" };
+    let are_built = ["cri-exec-server", "exec-client"].map(|name| examples.join(name).is_file());
+    let cargo = if are_built == [true; 2] { CARGO } else { "" };
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{cargo}{script}")]);
     shell.env("EXAMPLES", examples);
@@ -65,13 +65,13 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()
             .expect("a shell");
-        let mut told = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let address = told.find_map(|line| {
+        let mut stderr_lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let address = stderr_lines.find_map(|line| {
             let line = line.expect("text");
             Some(line.strip_prefix("listening on http://")?.to_owned())
         });
         // What it logs later must have somewhere to go.
-        std::thread::spawn(move || told.for_each(drop));
+        std::thread::spawn(move || stderr_lines.for_each(drop));
         Self {
             child,
             address: address.expect("a server that listens"),
@@ -109,7 +109,7 @@ fn the_commands_of_the_readme_work() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let output = output_within(LONGEST, command.spawn().expect("a shell"));
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said, promised, "of\n{script}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout, promised, "of\n{script}");
     assert!(promised.contains("\n7\n"), "the output has an exit code");
 }

@@ -26,14 +26,14 @@ struct CuttableLink {
     /// Cuts it, by being dropped.
     uncut: oneshot::Sender<()>,
     /// The server's side of the connection.
-    serving: JoinHandle<()>,
+    server_task: JoinHandle<()>,
 }
 
 fn cuttable_link(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
     let (near, mut middle) = tokio::io::duplex(64 * 1024);
     let (mut beyond, far) = tokio::io::duplex(64 * 1024);
     let server = server.clone();
-    let serving = tokio::spawn(async move { server.serve_connection(far).await });
+    let server_task = tokio::spawn(async move { server.serve_connection(far).await });
     let (uncut, cut) = oneshot::channel::<()>();
     tokio::spawn(async move {
         tokio::select! {
@@ -44,13 +44,16 @@ fn cuttable_link(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
     CuttableLink {
         near,
         uncut,
-        serving,
+        server_task,
     }
 }
 
 /// The first PING goes after 5 s, and its answer has a minute.
-fn in_time(waited: Duration) {
-    assert!((60 * SECOND..130 * SECOND).contains(&waited), "{waited:?}");
+fn in_time(elapsed: Duration) {
+    assert!(
+        (60 * SECOND..130 * SECOND).contains(&elapsed),
+        "{elapsed:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,11 +64,11 @@ async fn a_lost_server_is_detected() {
     let process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     drop(uncut);
     let waiting = tokio::time::timeout(600 * SECOND, process.wait()).await;
     waiting.expect("an end").expect_err("the peer is gone");
-    in_time(begun.elapsed());
+    in_time(start_time.elapsed());
 }
 
 /// A road that holds megabytes, as the buffers of TCP do: stdin has left, and the PING lies behind it.
@@ -74,21 +77,21 @@ async fn unread_stdin_does_not_end_a_paused_command() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["pause", "7200"], PIPES));
     let (near, far) = tokio::io::duplex(8 * 1024 * 1024);
-    let serving = server.clone();
-    tokio::spawn(async move { serving.serve_connection(far).await });
+    let task_server = server.clone();
+    tokio::spawn(async move { task_server.serve_connection(far).await });
     let request = post(&url.expect("a URL"));
     let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
         .await
         .expect("a process");
-    let sent = support::pattern(4_000_000, 0);
+    let input = support::pattern(4_000_000, 0);
     let mut stdin = process.stdin.take().expect("the stream was requested");
     let mut stdout = process.stdout.take().expect("the stream was requested");
-    stdin.write_all(&sent).await.expect("written");
+    stdin.write_all(&input).await.expect("written");
     stdin.shutdown().await.expect("an end");
-    let mut got = Vec::new();
-    let reading = tokio::time::timeout(3 * 3600 * SECOND, stdout.read_to_end(&mut got));
+    let mut output = Vec::new();
+    let reading = tokio::time::timeout(3 * 3600 * SECOND, stdout.read_to_end(&mut output));
     reading.await.expect("in time").expect("all of it");
-    assert!(got == sent, "{} bytes", got.len());
+    assert!(output == input, "{} bytes", output.len());
     assert!(process.wait().await.expect("a status").is_success());
 }
 
@@ -99,8 +102,8 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
         let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["clock", "720"], PIPES));
         let (near, far) = tokio::io::duplex(64 * 1024);
-        let serving = server.clone();
-        tokio::spawn(async move { serving.serve_connection(far).await });
+        let task_server = server.clone();
+        tokio::spawn(async move { task_server.serve_connection(far).await });
         let request = post(&url.expect("a URL"));
         let options = Options {
             ping_interval,
@@ -113,13 +116,13 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
         let feeding =
             tokio::spawn(async move { stdin.write_all(&support::pattern(10_000_000, 0)).await });
         let mut stdout = process.stdout.take().expect("the stream was requested");
-        let mut got = Vec::new();
-        let reading = tokio::time::timeout(7 * 3600 * SECOND, stdout.read_to_end(&mut got));
+        let mut output = Vec::new();
+        let reading = tokio::time::timeout(7 * 3600 * SECOND, stdout.read_to_end(&mut output));
         reading.await.expect("in time").expect("all of it");
-        assert_eq!(got.len(), 72_000, "{ping_interval:?}");
+        assert_eq!(output.len(), 72_000, "{ping_interval:?}");
         assert!(process.wait().await.expect("a status").is_success());
-        let fed = feeding.await.expect("no panic");
-        fed.expect_err("the data exceeds the buffers");
+        let write_result = feeding.await.expect("no panic");
+        write_result.expect_err("the data exceeds the buffers");
     }
 }
 
@@ -129,8 +132,8 @@ async fn a_sending_client_may_leave_output_unread() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["spill", "12000000"], PIPES));
     let (near, far) = tokio::io::duplex(64 * 1024);
-    let serving = server.clone();
-    tokio::spawn(async move { serving.serve_connection(far).await });
+    let task_server = server.clone();
+    tokio::spawn(async move { task_server.serve_connection(far).await });
     let request = post(&url.expect("a URL"));
     let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
         .await
@@ -142,13 +145,13 @@ async fn a_sending_client_may_leave_output_unread() {
     }
     stdin.shutdown().await.expect("an end");
     let mut stdout = process.stdout.take().expect("the stream was requested");
-    let mut got = Vec::new();
-    let reading = tokio::time::timeout(600 * SECOND, stdout.read_to_end(&mut got));
+    let mut output = Vec::new();
+    let reading = tokio::time::timeout(600 * SECOND, stdout.read_to_end(&mut output));
     reading.await.expect("in time").expect("all of it");
     assert!(
-        got == support::pattern(12_000_000, 0),
+        output == support::pattern(12_000_000, 0),
         "{} bytes",
-        got.len()
+        output.len()
     );
     assert!(process.wait().await.expect("a status").is_success());
 }
@@ -163,17 +166,17 @@ async fn a_lost_server_with_unread_stdin_times_out() {
         .expect("a process");
     let mut stdin = process.stdin.take().expect("the stream was requested");
     let feeding = tokio::spawn(async move {
-        let fed = stdin.write_all(&support::pattern(4_000_000, 0)).await;
-        fed.expect_err("the peer does not read all data")
+        let write_result = stdin.write_all(&support::pattern(4_000_000, 0)).await;
+        write_result.expect_err("the peer does not read all data")
     });
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     drop(uncut);
     let waiting = tokio::time::timeout(2 * IDLE_TIMEOUT, process.wait()).await;
     waiting.expect("an end").expect_err("the peer is gone");
     feeding.await.expect("no panic");
-    let waited = begun.elapsed();
-    let late = IDLE_TIMEOUT + 70 * SECOND;
-    assert!((IDLE_TIMEOUT..=late).contains(&waited), "{waited:?}");
+    let elapsed = start_time.elapsed();
+    let deadline = IDLE_TIMEOUT + 70 * SECOND;
+    assert!((IDLE_TIMEOUT..=deadline).contains(&elapsed), "{elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,12 +190,12 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
         .await
         .expect("a session");
     let mut forwarded = forward.connect(port).await.expect("a connection");
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     drop(uncut);
     let mut byte = [0];
     let reading = tokio::time::timeout(600 * SECOND, forwarded.data.read(&mut byte)).await;
     reading.expect("an end").expect_err("the peer is gone");
-    in_time(begun.elapsed());
+    in_time(start_time.elapsed());
 }
 
 /// Without PINGs of the client, as `crictl` is: a shell stayed for ever after its client lost the network.
@@ -203,7 +206,7 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
     let CuttableLink {
         near,
         uncut,
-        serving,
+        server_task,
     } = cuttable_link(&server);
     let offers = ["v4.channel.k8s.io"];
     let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
@@ -221,10 +224,10 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
     }
     drop(uncut);
     tokio::time::sleep(IDLE_TIMEOUT - 10 * SECOND).await;
-    let running = &server.handler().running;
-    assert_eq!(running.load(Ordering::SeqCst), 1);
-    let ended = tokio::time::timeout(60 * SECOND, serving).await;
-    ended.expect("an end").expect("no panic");
+    let running_count = &server.handler().running_count;
+    assert_eq!(running_count.load(Ordering::SeqCst), 1);
+    let result = tokio::time::timeout(60 * SECOND, server_task).await;
+    result.expect("an end").expect("no panic");
     nothing_runs(&server).await;
     drop((streams, session));
 }

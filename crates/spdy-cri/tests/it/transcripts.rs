@@ -50,7 +50,7 @@ struct SideLog {
 
 impl SideLog {
     fn of(frames: &[Expected]) -> Self {
-        let mut said = Self::default();
+        let mut log = Self::default();
         for frame in frames {
             let Expected {
                 stream,
@@ -65,20 +65,20 @@ impl SideLog {
                 .collect();
             match frame.r#type.as_str() {
                 "Data" => {
-                    let (bytes, fin) = said.data.entry(*stream).or_default();
+                    let (bytes, fin) = log.data.entry(*stream).or_default();
                     *bytes += frame.bytes;
                     *fin |= frame.flags & 1 != 0;
                 }
-                "SynStream" | "SynReply" => said
+                "SynStream" | "SynReply" => log
                     .control
                     .push(format!("{} {stream} {headers:?}", frame.r#type)),
-                "RstStream" => said.control.push(format!("RstStream {stream} {status}")),
-                "GoAway" => said.control.push(format!("GoAway {last_good} {status}")),
+                "RstStream" => log.control.push(format!("RstStream {stream} {status}")),
+                "GoAway" => log.control.push(format!("GoAway {last_good} {status}")),
                 "" => {} // cut short by the client
                 other => panic!("{other}"),
             }
         }
-        said
+        log
     }
 }
 
@@ -87,38 +87,38 @@ impl SideLog {
 struct Listener(Mutex<SideLog>);
 
 impl Observe for Listener {
-    fn seen(&self, seen: &ObservedFrame<'_>) {
-        if seen.direction != Direction::Received {
+    fn seen(&self, frame: &ObservedFrame<'_>) {
+        if frame.direction != Direction::Received {
             return;
         }
-        let mut said = self.0.lock().expect("one thread");
+        let mut log = self.0.lock().expect("one thread");
         let mut headers: Vec<(String, String)> = Vec::new();
-        for (name, value) in seen.headers.into_iter().flat_map(HeaderBlock::iter) {
+        for (name, value) in frame.headers.into_iter().flat_map(HeaderBlock::iter) {
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
             headers.push((text(name), text(value)));
         }
         headers.sort();
-        match seen.frame {
+        match frame.frame {
             Frame::Data(data) => {
-                let (bytes, fin) = said.data.entry(data.stream_id.value()).or_default();
+                let (bytes, fin) = log.data.entry(data.stream_id.value()).or_default();
                 *bytes += data.payload.len();
                 *fin |= data.fin;
             }
             Frame::SynStream(syn) => {
                 let id = syn.stream_id.value();
-                said.control.push(format!("SynStream {id} {headers:?}"));
+                log.control.push(format!("SynStream {id} {headers:?}"));
             }
             Frame::SynReply(reply) => {
                 let id = reply.stream_id.value();
-                said.control.push(format!("SynReply {id} {headers:?}"));
+                log.control.push(format!("SynReply {id} {headers:?}"));
             }
             Frame::RstStream(reset) => {
                 let (id, status) = (reset.stream_id.value(), reset.status.0);
-                said.control.push(format!("RstStream {id} {status}"));
+                log.control.push(format!("RstStream {id} {status}"));
             }
             Frame::GoAway(goaway) => {
                 let status = goaway.status.map_or(0, |status| status.0);
-                said.control
+                log.control
                     .push(format!("GoAway {} {status}", goaway.last_good.value()));
             }
             other => panic!("{other:?}"),
@@ -171,7 +171,7 @@ async fn our_server_reads_what_client_go_wrote_however_it_is_cut() {
         let recorded = read(&format!("{name}.c2s.bin"));
         for size in [1, 5, recorded.len()] {
             let (mut near, far) = tokio::io::duplex(64 * 1024);
-            let serving = tokio::spawn(async move {
+            let server_task = tokio::spawn(async move {
                 let offer = upgrade::read_request(far, Limits::default(), &runtime())
                     .await
                     .expect("a request");
@@ -185,11 +185,11 @@ async fn our_server_reads_what_client_go_wrote_however_it_is_cut() {
                 }
                 to.shutdown().await.expect("an end");
             };
-            let mut answer = Vec::new();
-            let ((), read) = tokio::join!(write, from.read_to_end(&mut answer));
-            read.expect("an end");
-            let said = serving.await.expect("no panic");
-            assert_eq!(said, SideLog::of(&frames.c2s), "{name} in pieces of {size}");
+            let mut response = Vec::new();
+            let ((), read_result) = tokio::join!(write, from.read_to_end(&mut response));
+            read_result.expect("an end");
+            let log = server_task.await.expect("no panic");
+            assert_eq!(log, SideLog::of(&frames.c2s), "{name} in pieces of {size}");
         }
     }
 }
@@ -225,27 +225,27 @@ async fn our_client_reads_what_the_kubelet_wrote() {
             channels.push(Channel::new(stream));
         }
         // The request, and then the first of our frames: now the kubelet may answer.
-        let (mut asked, mut request_bytes) = ([0; 1024], Vec::new());
+        let (mut buffer, mut request_bytes) = ([0; 1024], Vec::new());
         while without_head_len(&request_bytes) == 0 {
-            let read = far.read(&mut asked).await.expect("a request");
-            request_bytes.extend_from_slice(&asked[..read]);
+            let len = far.read(&mut buffer).await.expect("a request");
+            request_bytes.extend_from_slice(&buffer[..len]);
         }
         far.write_all(bytes).await.expect("room");
         for (channel, frame) in channels.iter_mut().zip(1..) {
             let stream = 2 * frame - 1;
-            let mut got = Vec::new();
+            let mut data = Vec::new();
             channel
-                .read_to_end(&mut got)
+                .read_to_end(&mut data)
                 .await
                 .expect("an end, by FIN or CANCEL");
-            let said = SideLog::of(&frames.s2c);
-            let wanted = said.data.get(&stream).map_or(0, |data| data.0);
-            assert_eq!(got.len(), wanted, "{name} stream {stream}");
+            let expected_log = SideLog::of(&frames.s2c);
+            let expected_len = expected_log.data.get(&stream).map_or(0, |data| data.0);
+            assert_eq!(data.len(), expected_len, "{name} stream {stream}");
         }
         far.shutdown().await.expect("an end");
         session.closed().await;
-        let said = std::mem::take(&mut *listener.0.lock().expect("one thread"));
-        assert_eq!(said, SideLog::of(&frames.s2c), "{name}");
+        let log = std::mem::take(&mut *listener.0.lock().expect("one thread"));
+        assert_eq!(log, SideLog::of(&frames.s2c), "{name}");
     }
 }
 
@@ -264,35 +264,35 @@ async fn our_tunnel_reads_what_client_go_wrote_through_websocket() {
     assert!(String::from_utf8_lossy(head).contains("SPDY/3.1+portforward.k8s.io"));
     for size in [1, bytes.len()] {
         let (mut near, far) = tokio::io::duplex(64 * 1024);
-        let serving = tokio::spawn(async move { serve(Tunnel::server(far).await).await });
+        let server_task = tokio::spawn(async move { serve(Tunnel::server(far).await).await });
         for piece in bytes.chunks(size) {
             near.write_all(piece).await.expect("written");
         }
         near.shutdown().await.expect("an end");
-        let said = serving.await.expect("no panic");
+        let log = server_task.await.expect("no panic");
         let kinds: Vec<_> = ["error", "data"]
             .iter()
             .map(|kind| {
-                said.control
+                log.control
                     .iter()
                     .any(|frame| frame.contains(&format!("\"streamtype\", \"{kind}\"")))
             })
             .collect();
-        assert_eq!(kinds, [true, true], "{said:?}");
+        assert_eq!(kinds, [true, true], "{log:?}");
         assert!(
-            said.data.values().any(|data| *data == (2000, true)),
-            "{said:?}"
+            log.data.values().any(|data| *data == (2000, true)),
+            "{log:?}"
         );
     }
 }
 
 /// What client-go sent through `cat`, by WebSocket to the API server's translator.
-const SAID: &[u8] = b"hello over SPDY\n";
+const HELLO: &[u8] = b"hello over SPDY\n";
 
 #[tokio::test]
-async fn our_server_answers_client_go_over_websocket_with_the_bytes_of_the_api_server() {
-    let (asked, answered) = (read("ws_exec.c2s.bin"), read("ws_exec.s2c.bin"));
-    let (head, messages) = without_head(&asked);
+async fn our_server_sends_client_go_the_bytes_of_the_api_server_over_websocket() {
+    let (client_bytes, server_bytes) = (read("ws_exec.c2s.bin"), read("ws_exec.s2c.bin"));
+    let (head, messages) = without_head(&client_bytes);
     let head = String::from_utf8_lossy(head);
     // Its own close answers the server's.
     let (messages, close) = messages.split_at(messages.len() - 8);
@@ -306,40 +306,44 @@ async fn our_server_answers_client_go_over_websocket_with_the_bytes_of_the_api_s
         for piece in messages.chunks(size) {
             io.write_all(piece).await.expect("written");
         }
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\x88\x02\x03\xe8") {
-            answer.push(io.read_u8().await.expect("a close"));
+        let mut response = Vec::new();
+        while !response.ends_with(b"\x88\x02\x03\xe8") {
+            response.push(io.read_u8().await.expect("a close"));
         }
         io.write_all(close).await.expect("written");
-        io.read_to_end(&mut answer).await.expect("an end");
-        let (head, messages) = without_head(&answer);
+        io.read_to_end(&mut response).await.expect("an end");
+        let (head, messages) = without_head(&response);
         let head = String::from_utf8_lossy(head).to_lowercase();
-        for line in String::from_utf8_lossy(without_head(&answered).0).lines() {
+        for line in String::from_utf8_lossy(without_head(&server_bytes).0).lines() {
             // The key of the answer is in the letters of base64.
             assert!(head.contains(&line.to_lowercase()), "{line:?} in {head:?}");
         }
-        assert_eq!(messages, without_head(&answered).1, "in pieces of {size}");
+        assert_eq!(
+            messages,
+            without_head(&server_bytes).1,
+            "in pieces of {size}"
+        );
     }
 }
 
 #[tokio::test]
 async fn our_client_reads_what_the_api_server_wrote_over_websocket() {
-    let answered = read("ws_exec.s2c.bin");
-    let (head, messages) = without_head(&answered);
+    let server_bytes = read("ws_exec.s2c.bin");
+    let (head, messages) = without_head(&server_bytes);
     for size in [1, messages.len()] {
         let (near, mut far) = tokio::io::duplex(64 * 1024);
         let head = String::from_utf8_lossy(head).into_owned();
         let messages = messages.to_vec();
-        let serving = tokio::spawn(async move {
-            let mut asked = Vec::new();
-            while !asked.ends_with(b"\r\n\r\n") {
-                asked.push(far.read_u8().await.expect("a head"));
+        let server_task = tokio::spawn(async move {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(far.read_u8().await.expect("a head"));
             }
-            let asked = String::from_utf8(asked).expect("text");
-            let mut lines = asked.lines().filter_map(|line| line.split_once(": "));
+            let request = String::from_utf8(request).expect("text");
+            let mut lines = request.lines().filter_map(|line| line.split_once(": "));
             let key = lines.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
-            let ours = derive_accept_key(key.expect("a key").1.as_bytes());
-            let head = head.replace("l2av7rxFoP5KO43NSdYrIW7+yP0=", &ours);
+            let accept_key = derive_accept_key(key.expect("a key").1.as_bytes());
+            let head = head.replace("l2av7rxFoP5KO43NSdYrIW7+yP0=", &accept_key);
             far.write_all(head.as_bytes()).await.expect("written");
             for piece in messages.chunks(size) {
                 far.write_all(piece).await.expect("written");
@@ -351,11 +355,11 @@ async fn our_client_reads_what_the_api_server_wrote_over_websocket() {
         let mut process = client::exec_in_websocket(near, &request, PIPES, options, runtime())
             .await
             .expect("a process");
-        let far = serving.await.expect("no panic");
-        let mut said = Vec::new();
+        let far = server_task.await.expect("no panic");
+        let mut output = Vec::new();
         let mut stdout = process.stdout.take().expect("the stream was requested");
-        stdout.read_to_end(&mut said).await.expect("an end");
-        assert_eq!(said, SAID);
+        stdout.read_to_end(&mut output).await.expect("an end");
+        assert_eq!(output, HELLO);
         assert!(process.wait().await.expect("a status").is_success());
         drop(far);
     }

@@ -57,21 +57,21 @@ async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
             .await
             .expect("a process");
         assert_eq!(process.version(), protocol.version());
-        let sent = pattern(1_000_000, 0);
+        let input = pattern(1_000_000, 0);
         let mut stdin = process.stdin.take().expect("the stream was requested");
-        let feeding = sent.clone();
+        let feeding = input.clone();
         let feed = tokio::spawn(async move {
             stdin.write_all(&feeding).await.expect("written");
             stdin.shutdown().await.expect("an end");
             stdin.write_all(b"more").await.expect_err("after the end");
         });
-        let mut got = vec![0; sent.len()];
+        let mut output = vec![0; input.len()];
         let mut stdout = process.stdout.take().expect("the stream was requested");
-        stdout.read_exact(&mut got).await.expect("all of it");
-        assert!(got == sent, "{protocol:?}");
+        stdout.read_exact(&mut output).await.expect("all of it");
+        assert!(output == input, "{protocol:?}");
         feed.await.expect("no panic");
         if protocol.has_close() {
-            assert_eq!(stdout.read(&mut got).await.expect("an end"), 0);
+            assert_eq!(stdout.read(&mut output).await.expect("an end"), 0);
             assert_eq!(text(process.stderr.take()).await, "");
             assert!(process.wait().await.expect("a status").is_success());
         }
@@ -89,8 +89,8 @@ async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
             .expect("a process");
         assert_eq!(text(process.stderr.take()).await, "failing as asked\n");
         match process.wait().await {
-            Ok(code) => assert!(code == ExitCode(7) && process_tells(protocol)),
-            Err(ClientError::Remote { message }) if !process_tells(protocol) => {
+            Ok(code) => assert!(code == ExitCode(7) && has_exit_codes(protocol)),
+            Err(ClientError::Remote { message }) if !has_exit_codes(protocol) => {
                 assert_eq!(message, "command terminated with non-zero exit code: 7");
             }
             other => panic!("{protocol:?}: {other:?}"),
@@ -110,7 +110,7 @@ async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
     }
 }
 
-fn process_tells(protocol: ChannelProtocol) -> bool {
+fn has_exit_codes(protocol: ChannelProtocol) -> bool {
     protocol.version() >= RemoteCommand::V4
 }
 
@@ -140,13 +140,16 @@ async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
     for (config, first) in [(Config::default(), None), (no_version_5, Some(403))] {
         let server = fake_runtime(config);
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
-        let ask = async || {
-            let (io, ask, options) = (dial(&server), post(&url), Options::default());
-            let asked = client::exec_in_websocket(io, &ask, PIPES, options, runtime());
-            asked.await.err().map(|error| refused(error).as_u16())
+        let connect = async || {
+            let (io, request, options) = (dial(&server), post(&url), Options::default());
+            let execution = client::exec_in_websocket(io, &request, PIPES, options, runtime());
+            execution
+                .await
+                .err()
+                .map(|error| refusal_status(error).as_u16())
         };
-        assert_eq!(ask().await, first);
-        assert_eq!(ask().await, Some(404));
+        assert_eq!(connect().await, first);
+        assert_eq!(connect().await, Some(404));
     }
 }
 
@@ -174,13 +177,16 @@ async fn a_command_that_ends_before_stdin_does_loses_no_output() {
         .expect("a process");
     let mut stdin = process.stdin.take().expect("the stream was requested");
     let feed = tokio::spawn(async move { stdin.write_all(&pattern(20_000_000, 0)).await });
-    let mut got = Vec::new();
+    let mut output = Vec::new();
     let mut stdout = process.stdout.take().expect("the stream was requested");
-    stdout.read_to_end(&mut got).await.expect("an end");
-    assert_eq!(got, pattern(100_000, 0));
+    stdout.read_to_end(&mut output).await.expect("an end");
+    assert_eq!(output, pattern(100_000, 0));
     assert!(process.wait().await.expect("a status").is_success());
-    let written = feed.await.expect("no panic");
-    assert!(written.is_err(), "writing fails after the command ended");
+    let feed_result = feed.await.expect("no panic");
+    assert!(
+        feed_result.is_err(),
+        "writing fails after the command ended"
+    );
 }
 
 #[tokio::test]
@@ -208,11 +214,14 @@ async fn dropping_stdin_keeps_resize_events() {
 #[tokio::test]
 async fn a_command_ends_when_its_client_is_gone() {
     let server = fake_runtime(Config::default());
-    let begun = &server.handler().begun;
+    let started_count = &server.handler().started_count;
     let process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
         .expect("a process");
-    until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
+    until("the command runs", || {
+        started_count.load(Ordering::SeqCst) == 1
+    })
+    .await;
     drop(process);
     nothing_runs(&server).await;
 }
@@ -220,11 +229,14 @@ async fn a_command_ends_when_its_client_is_gone() {
 #[tokio::test]
 async fn stop_closes_connections_with_an_error() {
     let server = fake_runtime(Config::default());
-    let begun = &server.handler().begun;
+    let started_count = &server.handler().started_count;
     let mut process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
         .expect("a process");
-    until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
+    until("the command runs", || {
+        started_count.load(Ordering::SeqCst) == 1
+    })
+    .await;
     server.stop();
     let mut stdout = process.stdout.take().expect("the stream was requested");
     let cut = stdout.read_to_end(&mut Vec::new()).await;
@@ -233,7 +245,7 @@ async fn stop_closes_connections_with_an_error() {
     nothing_runs(&server).await;
 }
 
-fn refused(error: ClientError) -> StatusCode {
+fn refusal_status(error: ClientError) -> StatusCode {
     match error {
         ClientError::Upgrade(UpgradeError::Refused { status, .. }) => status,
         other => panic!("{other:?}"),
@@ -255,7 +267,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
         let started = start(&server, exec(&["both"], PIPES), only(protocol)).await;
         assert_eq!(started.is_ok(), works, "{started:?}");
         if let Err(error) = started {
-            assert_eq!(refused(error), StatusCode::FORBIDDEN);
+            assert_eq!(refusal_status(error), StatusCode::FORBIDDEN);
         }
     }
     // Port-forward has but version 4.
@@ -298,7 +310,7 @@ async fn upgrade_lists_may_span_several_lines() {
 }
 
 /// What `server` answers to an Upgrade to `lines`, with sub-protocols for SPDY and for WebSocket.
-async fn answer_to(
+async fn response_head(
     server: &StreamingServer<FakeRuntime>,
     lines: &str,
     spdy: &str,
@@ -315,18 +327,18 @@ async fn answer_to(
     );
     let mut io = dial(server);
     io.write_all(head.as_bytes()).await.expect("written");
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\n") {
-        answer.push(io.read_u8().await.expect("a response"));
+    let mut response = Vec::new();
+    while !response.ends_with(b"\r\n\r\n") {
+        response.push(io.read_u8().await.expect("a response"));
     }
-    String::from_utf8(answer).expect("text").to_lowercase()
+    String::from_utf8(response).expect("text").to_lowercase()
 }
 
 /// WebSocket was chosen at any place in the list.
 #[tokio::test]
 async fn the_first_upgrade_of_the_client_is_chosen() {
     let server = fake_runtime(Config::default());
-    for (lines, want) in [
+    for (lines, expected) in [
         ("Upgrade: SPDY/3.1, websocket", "spdy/3.1"),
         (
             "Upgrade: x\r\nUpgrade: spdy/3.1\r\nUpgrade: websocket",
@@ -335,10 +347,10 @@ async fn the_first_upgrade_of_the_client_is_chosen() {
         ("Upgrade: WebSocket, SPDY/3.1", "websocket"),
     ] {
         let (spdy, socket) = ("v4.channel.k8s.io", "v5.channel.k8s.io");
-        let answer = answer_to(&server, lines, spdy, socket).await;
-        assert!(answer.starts_with("http/1.1 101 "), "{lines}: {answer}");
-        let upgrade = format!("\r\nupgrade: {want}\r\n");
-        assert!(answer.contains(&upgrade), "{lines}: {answer}");
+        let response = response_head(&server, lines, spdy, socket).await;
+        assert!(response.starts_with("http/1.1 101 "), "{lines}: {response}");
+        let upgrade = format!("\r\nupgrade: {expected}\r\n");
+        assert!(response.contains(&upgrade), "{lines}: {response}");
     }
 }
 
@@ -346,31 +358,31 @@ async fn the_first_upgrade_of_the_client_is_chosen() {
 #[tokio::test]
 async fn the_second_upgrade_is_chosen_if_the_first_fails() {
     let server = fake_runtime(Config::default());
-    let (known, strange) = ("v4.channel.k8s.io", "v9.example");
+    let (supported, unsupported) = ("v4.channel.k8s.io", "v9.example");
     let (spdy_first, socket_first) = (
         "Upgrade: SPDY/3.1, websocket",
         "Upgrade: websocket, SPDY/3.1",
     );
-    for (lines, spdy, socket, want) in [
-        (spdy_first, strange, known, "websocket"),
-        (socket_first, known, strange, "spdy/3.1"),
+    for (lines, spdy, socket, expected) in [
+        (spdy_first, unsupported, supported, "websocket"),
+        (socket_first, supported, unsupported, "spdy/3.1"),
     ] {
-        let answer = answer_to(&server, lines, spdy, socket).await;
-        assert!(answer.starts_with("http/1.1 101 "), "{lines}: {answer}");
-        let upgrade = format!("\r\nupgrade: {want}\r\n");
-        assert!(answer.contains(&upgrade), "{lines}: {answer}");
+        let response = response_head(&server, lines, spdy, socket).await;
+        assert!(response.starts_with("http/1.1 101 "), "{lines}: {response}");
+        let upgrade = format!("\r\nupgrade: {expected}\r\n");
+        assert!(response.contains(&upgrade), "{lines}: {response}");
     }
     // If neither can, or the second is not named, the client gets the error of the first alone.
     for (lines, spdy, socket, of_spdy) in [
-        (spdy_first, strange, strange, true),
-        (socket_first, strange, strange, false),
-        ("Upgrade: SPDY/3.1", strange, known, true),
-        ("Upgrade: websocket", known, strange, false),
+        (spdy_first, unsupported, unsupported, true),
+        (socket_first, unsupported, unsupported, false),
+        ("Upgrade: SPDY/3.1", unsupported, supported, true),
+        ("Upgrade: websocket", supported, unsupported, false),
     ] {
-        let answer = answer_to(&server, lines, spdy, socket).await;
-        assert!(answer.starts_with("http/1.1 403 "), "{lines}: {answer}");
-        let says = answer.contains("\r\nx-accepted-stream-protocol-versions: ");
-        assert_eq!(says, of_spdy, "{lines}: {answer}");
+        let response = response_head(&server, lines, spdy, socket).await;
+        assert!(response.starts_with("http/1.1 403 "), "{lines}: {response}");
+        let lists_versions = response.contains("\r\nx-accepted-stream-protocol-versions: ");
+        assert_eq!(lists_versions, of_spdy, "{lines}: {response}");
     }
 }
 
@@ -388,10 +400,10 @@ fn front(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
         async { Ok::<_, std::convert::Infallible>(response) }
     });
     let http = hyper::server::conn::http1::Builder::new();
-    let serving = http
+    let connection = http
         .serve_connection(TokioIo::new(far), service)
         .with_upgrades();
-    tokio::spawn(serving);
+    tokio::spawn(connection);
     near
 }
 
@@ -419,7 +431,7 @@ async fn a_client_falls_back_on_spdy_where_websocket_is_refused_as_kubectl_does(
         ),
         (off, no_fallback, None),
     ];
-    for (config, options, wanted) in cases {
+    for (config, options, expected) in cases {
         let server = fake_runtime(config);
         let dials = AtomicUsize::new(0);
         let dial = async || {
@@ -429,25 +441,25 @@ async fn a_client_falls_back_on_spdy_where_websocket_is_refused_as_kubectl_does(
         let exec = post("http://api/exec");
         let started =
             client::exec_with_fallback(dial, &exec, PIPES, options.clone(), runtime()).await;
-        match (started, wanted) {
+        match (started, expected) {
             (Ok(process), Some((version, tries))) => {
                 assert_eq!(process.version(), version);
                 assert_eq!(dials.load(Ordering::SeqCst), tries);
                 assert_eq!(process.wait().await.expect("a status"), ExitCode(7));
             }
-            (Err(error), None) => assert_eq!(refused(error), StatusCode::FORBIDDEN),
+            (Err(error), None) => assert_eq!(refusal_status(error), StatusCode::FORBIDDEN),
             other => panic!("{other:?}"),
         }
         let port = echo_port().await;
-        let ask = post("http://api/portforward");
-        let forward = client::port_forward_with_fallback(dial, &ask, options, runtime()).await;
-        match (forward, wanted) {
+        let request = post("http://api/portforward");
+        let forward = client::port_forward_with_fallback(dial, &request, options, runtime()).await;
+        match (forward, expected) {
             (Ok(forward), Some(_)) => {
                 let mut forwarded = forward.connect(port).await.expect("a connection");
                 forwarded.data.write_all(b"x").await.expect("written");
                 assert_eq!(forwarded.data.read_u8().await.expect("an echo"), b'x');
             }
-            (Err(error), None) => assert_eq!(refused(error), StatusCode::FORBIDDEN),
+            (Err(error), None) => assert_eq!(refusal_status(error), StatusCode::FORBIDDEN),
             other => panic!("{other:?}"),
         }
     }

@@ -11,15 +11,18 @@ use crate::support::{
 
 #[tokio::test]
 async fn ports_are_forwarded_by_channels_two_at_once() {
-    let (one, two) = (echo_port().await, echo_port().await);
+    let (first_port, second_port) = (echo_port().await, echo_port().await);
     let server = fake_runtime(Config::default());
-    let query = format!("?port={one}%2C{two}");
-    for (asked, query) in [(vec![one, two], ""), (Vec::new(), query.as_str())] {
-        let url = server.port_forward_url(forward_to(&asked)).expect("a URL") + query;
+    let query = format!("?port={first_port}%2C{second_port}");
+    for (ports, query) in [
+        (vec![first_port, second_port], ""),
+        (Vec::new(), query.as_str()),
+    ] {
+        let url = server.port_forward_url(forward_to(&ports)).expect("a URL") + query;
         let forwarded = client::port_forward_in_channels(
             dial(&server),
             &post(&url),
-            &[one, two],
+            &[first_port, second_port],
             Options::default(),
             runtime(),
         )
@@ -31,20 +34,21 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
             .zip(1..)
             .map(async |(forwarded, seed)| {
                 let mut forwarded = forwarded;
-                let sent = pattern(300_000, seed);
-                let mut got = vec![0; sent.len()];
+                let payload = pattern(300_000, seed);
+                let mut echo = vec![0; payload.len()];
                 let (mut from, mut to) = tokio::io::split(&mut forwarded.data);
-                let (read, written) = tokio::join!(from.read_exact(&mut got), to.write_all(&sent));
-                read.expect("an echo");
-                written.expect("written");
-                assert!(got == sent);
+                let (read_result, write_result) =
+                    tokio::join!(from.read_exact(&mut echo), to.write_all(&payload));
+                read_result.expect("an echo");
+                write_result.expect("written");
+                assert!(echo == payload);
                 forwarded
             });
         let forwarded = futures_util::future::join_all(both).await;
         // Together: while the data of one is held, the other does not end.
         let waits = forwarded.into_iter().map(client::ForwardedConnection::wait);
-        for waited in futures_util::future::join_all(waits).await {
-            waited.expect("no error");
+        for result in futures_util::future::join_all(waits).await {
+            result.expect("no error");
         }
         nothing_runs(&server).await;
     }
@@ -86,10 +90,10 @@ async fn a_port_that_closes_ends_its_connection() {
         client::port_forward_in_channels(io, &post(&url), &[port], options, runtime())
             .await
             .expect("a way");
-    let mut got = String::new();
+    let mut text = String::new();
     let data = &mut forwarded[0].data;
-    data.read_to_string(&mut got).await.expect("an end");
-    assert_eq!(got, "bye");
+    data.read_to_string(&mut text).await.expect("an end");
+    assert_eq!(text, "bye");
     nothing_runs(&server).await;
 }
 
@@ -110,12 +114,12 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
         (count(40), "", "v4.base64.channel.k8s.io", true),
         (count(41), "", "v4.base64.channel.k8s.io", false),
     ];
-    for (asked, query, protocol, works) in cases {
-        let url = server.port_forward_url(forward_to(&asked)).expect("a URL") + query;
+    for (ports, query, protocol, works) in cases {
+        let url = server.port_forward_url(forward_to(&ports)).expect("a URL") + query;
         let url = url.replacen("http", "ws", 1).parse().expect("a URL");
         let request = ClientRequestBuilder::new(url).with_sub_protocol(protocol);
-        let got = tokio_tungstenite::client_async(request, dial(&server)).await;
-        assert_eq!(got.is_ok(), works, "{} ports, {query}", asked.len());
+        let result = tokio_tungstenite::client_async(request, dial(&server)).await;
+        assert_eq!(result.is_ok(), works, "{} ports, {query}", ports.len());
     }
 }
 
@@ -128,7 +132,7 @@ async fn a_client_forwards_no_more_ports_than_channels() {
     let options = Options::default();
     let io = dial(&server);
     let request = post(&url);
-    let asked = client::port_forward_in_channels(io, &request, &ports, options, runtime()).await;
-    let error = asked.expect_err("one too many");
+    let result = client::port_forward_in_channels(io, &request, &ports, options, runtime()).await;
+    let error = result.expect_err("one too many");
     assert_eq!(error.to_string(), "128 ports requested, limit 127");
 }

@@ -65,9 +65,9 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
         ..StreamOptions::default()
     };
     // On the lowest channel that the client reads.
-    for (wanted, first) in [(PIPES, 1), (stderr, 2), (stdin, 3)] {
+    for (streams, first) in [(PIPES, 1), (stderr, 2), (stdin, 3)] {
         let url = server
-            .exec_url(exec(&["bytes", "0"], wanted))
+            .exec_url(exec(&["bytes", "0"], streams))
             .expect("a URL");
         let (mut socket, chosen) =
             raw(&server, &url, &["v6.channel.k8s.io", "v5.channel.k8s.io"]).await;
@@ -76,7 +76,7 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
         assert_eq!(messages[0], [first][..]);
         assert_eq!(code, CloseCode::Normal);
         let last = messages.last().expect("a status");
-        let works = wanted.stdout; // the command wants it
+        let works = streams.stdout; // the command wants it
         assert_eq!(last == SUCCESS, works, "{last:?}");
     }
 }
@@ -131,9 +131,9 @@ async fn a_protocol_error_has_its_close_code() {
     for (protocol, message, code) in cases {
         let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
         let (mut socket, _) = raw(&server, &url, &[protocol]).await;
-        let shown = format!("{protocol}: {message:.20?}");
+        let case = format!("{protocol}: {message:.20?}");
         socket.send(message).await.expect("sent");
-        assert_eq!(to_the_end(&mut socket).await.1, code, "{shown}");
+        assert_eq!(to_the_end(&mut socket).await.1, code, "{case}");
         nothing_runs(&server).await;
     }
     // One byte less is taken.
@@ -151,30 +151,30 @@ async fn a_protocol_error_has_its_close_code() {
 }
 
 /// How much a client can send without a reader, in messages of `len` bytes and their channel.
-async fn taken_unread(server: &StreamingServer<FakeRuntime>, len: usize) -> usize {
+async fn messages_accepted_unread(server: &StreamingServer<FakeRuntime>, len: usize) -> usize {
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let (mut socket, _) = raw(server, &url, &["v5.channel.k8s.io"]).await;
-    let sent = AtomicUsize::new(0);
+    let sent_count = AtomicUsize::new(0);
     let sending = async {
         loop {
             socket
                 .send(Message::binary(vec![0; 1 + len]))
                 .await
                 .expect("a server");
-            sent.fetch_add(1, Ordering::SeqCst);
+            sent_count.fetch_add(1, Ordering::SeqCst);
         }
     };
     let mut sending = std::pin::pin!(sending);
     // Until it has not moved for long.
-    let (mut before, mut still) = (0, 0);
+    let (mut previous, mut still) = (0, 0);
     while still < 200 {
         assert!(futures_util::poll!(&mut sending).is_pending());
         tokio::task::yield_now().await;
-        let now = sent.load(Ordering::SeqCst);
-        still = if now == before { still + 1 } else { 0 };
-        before = now;
+        let now = sent_count.load(Ordering::SeqCst);
+        still = if now == previous { still + 1 } else { 0 };
+        previous = now;
     }
-    before
+    previous
 }
 
 #[tokio::test]
@@ -186,10 +186,10 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
         message_bytes: LIMIT,
         ..Config::default()
     });
-    let large = taken_unread(&server, 4000).await * 4000;
+    let large = messages_accepted_unread(&server, 4000).await * 4000;
     assert!((LIMIT - 8000..LIMIT + BELOW).contains(&large), "{large}");
     // Each costs 64 bytes more than it holds, and on the wire 7.
-    let small = taken_unread(&server, 1).await;
+    let small = messages_accepted_unread(&server, 1).await;
     assert!(
         (LIMIT / 66..LIMIT / 64 + BELOW / 7).contains(&small),
         "{small}"
@@ -198,24 +198,24 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_waits_ten_seconds_for_the_answer_to_its_close() {
-    for answers in [true, false] {
+    for confirms_close in [true, false] {
         let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
         let (near, far) = tokio::io::duplex(64 * 1024);
-        let ended = tokio::spawn(async move { server.serve_connection(far).await });
+        let server_task = tokio::spawn(async move { server.serve_connection(far).await });
         let url = url.replacen("http", "ws", 1);
         let (mut socket, _) = tokio_tungstenite::client_async(&url, near)
             .await
             .expect("a websocket");
-        let begun = tokio::time::Instant::now();
-        if answers {
+        let start_time = tokio::time::Instant::now();
+        if confirms_close {
             to_the_end_of(&mut socket).await;
         }
-        ended.await.expect("no panic");
-        let (waited, limit) = (begun.elapsed(), Duration::from_secs(10));
-        match answers {
-            true => assert!(waited < Duration::from_secs(1), "{waited:?}"),
-            false => assert!((limit..limit * 2).contains(&waited), "{waited:?}"),
+        server_task.await.expect("no panic");
+        let (elapsed, limit) = (start_time.elapsed(), Duration::from_secs(10));
+        match confirms_close {
+            true => assert!(elapsed < Duration::from_secs(1), "{elapsed:?}"),
+            false => assert!((limit..limit * 2).contains(&elapsed), "{elapsed:?}"),
         }
         drop(socket);
     }
@@ -230,7 +230,7 @@ async fn an_idle_connection_ends_after_four_hours() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     socket.next().await.expect("a message").expect("no fault");
     let hours = |hours: u64| Duration::from_secs(hours * 3600);
     // A sign of life counts, and its answer is no message.
@@ -241,10 +241,10 @@ async fn an_idle_connection_ends_after_four_hours() {
         .expect("sent");
     let (_, code) = to_the_end(&mut socket).await;
     assert_eq!(code, CloseCode::Away);
-    let waited = begun.elapsed();
+    let elapsed = start_time.elapsed();
     assert!(
-        (hours(7)..hours(7) + Duration::from_secs(60)).contains(&waited),
-        "{waited:?}"
+        (hours(7)..hours(7) + Duration::from_secs(60)).contains(&elapsed),
+        "{elapsed:?}"
     );
     drop(socket);
     nothing_runs(&server).await;
@@ -258,7 +258,7 @@ async fn scripted(
     tokio::task::JoinHandle<WebSocketStream<DuplexStream>>,
 ) {
     let (near, mut far) = tokio::io::duplex(64 * 1024);
-    let serving = tokio::spawn(async move {
+    let server_task = tokio::spawn(async move {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(far.read_u8().await.expect("a head"));
@@ -268,11 +268,11 @@ async fn scripted(
         let key = lines.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
         let (_, key) = key.expect("a key");
         let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
              sec-websocket-accept: {accept}\r\nsec-websocket-protocol: v5.channel.k8s.io\r\n\r\n"
         );
-        far.write_all(answer.as_bytes()).await.expect("written");
+        far.write_all(response.as_bytes()).await.expect("written");
         let mut socket = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
         for message in script {
             socket.send(message).await.expect("sent");
@@ -284,20 +284,20 @@ async fn scripted(
     let process = client::exec_in_websocket(near, &request, PIPES, options, runtime())
         .await
         .expect("a process");
-    (process, serving)
+    (process, server_task)
 }
 
 /// A client waited for ever for one that had gone without a word, as a machine does that loses its power.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
-    let (process, serving) = scripted(Vec::new()).await;
-    let socket = serving.await.expect("no panic");
-    let begun = tokio::time::Instant::now();
+    let (process, server_task) = scripted(Vec::new()).await;
+    let socket = server_task.await.expect("no panic");
+    let start_time = tokio::time::Instant::now();
     process.wait().await.expect_err("the peer is gone");
-    let waited = begun.elapsed();
+    let elapsed = start_time.elapsed();
     // The first PING goes after 5 s.
-    let want = Duration::from_secs(65);
-    assert!((want..want * 2).contains(&waited), "{waited:?}");
+    let expected = Duration::from_secs(65);
+    assert!((expected..expected * 2).contains(&elapsed), "{elapsed:?}");
     drop(socket);
 }
 
@@ -306,19 +306,19 @@ async fn a_server_that_answers_pings_stays_for_hours() {
     // More than waits for its reader: the client stops reading, and answers lie behind what it does not read.
     let piece = Message::binary([&b"\x01"[..], &[b'x'; 30_000]].concat());
     for pieces in [0, 50] {
-        let (mut process, serving) = scripted(Vec::new()).await;
-        let mut socket = serving.await.expect("no panic");
-        let (sent, piece) = (vec![piece.clone(); pieces], piece.clone());
-        let (end, ended) = tokio::sync::oneshot::channel::<()>();
-        let saying = tokio::spawn(async move {
-            for message in sent {
+        let (mut process, server_task) = scripted(Vec::new()).await;
+        let mut socket = server_task.await.expect("no panic");
+        let (messages, piece) = (vec![piece.clone(); pieces], piece.clone());
+        let (end, end_receiver) = tokio::sync::oneshot::channel::<()>();
+        let sender_task = tokio::spawn(async move {
+            for message in messages {
                 socket.send(message).await.expect("sent");
             }
-            let mut ended = ended;
+            let mut end_receiver = end_receiver;
             loop {
                 tokio::select! {
                     message = socket.next() => drop(message.expect("an end").expect("a message")),
-                    _ = &mut ended => break,
+                    _ = &mut end_receiver => break,
                 }
             }
             let last = [piece, Message::binary(SUCCESS), close(CloseCode::Normal)];
@@ -330,15 +330,15 @@ async fn a_server_that_answers_pings_stays_for_hours() {
         tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
         let mut stdout = process.stdout.take().expect("the stream was requested");
         for _ in 0..pieces {
-            let came = stdout.receive().await.expect("more").expect("no fault");
-            assert_eq!(came.len(), 30_000);
+            let message = stdout.receive().await.expect("more").expect("no fault");
+            assert_eq!(message.len(), 30_000);
         }
         tokio::time::sleep(Duration::from_secs(3600)).await;
         end.send(()).expect("it is there");
-        let came = stdout.receive().await.expect("more").expect("no fault");
-        assert_eq!(came.len(), 30_000);
+        let message = stdout.receive().await.expect("more").expect("no fault");
+        assert_eq!(message.len(), 30_000);
         process.wait().await.expect("a status");
-        saying.await.expect("no panic");
+        sender_task.await.expect("no panic");
     }
 }
 
@@ -397,12 +397,12 @@ async fn a_half_broken_connection_fails_soon() {
         .await
         .expect("a process");
     is_broken.store(true, Ordering::SeqCst);
-    let begun = tokio::time::Instant::now();
+    let start_time = tokio::time::Instant::now();
     let mut stdin = process.stdin.take().expect("the stream was requested");
     stdin.send(Bytes::from_static(b"x")).await.expect("room");
     process.wait().await.expect_err("the connection is lost");
-    let waited = begun.elapsed();
-    assert!(waited < Duration::from_secs(60), "{waited:?}");
+    let elapsed = start_time.elapsed();
+    assert!(elapsed < Duration::from_secs(60), "{elapsed:?}");
 }
 
 fn close(code: CloseCode) -> Message {
@@ -414,27 +414,27 @@ fn close(code: CloseCode) -> Message {
 
 #[tokio::test]
 async fn a_client_takes_a_normal_close_for_the_end_and_nothing_else() {
-    let said = || vec![Message::binary(&b"\x01so"[..]), Message::binary(SUCCESS)];
-    let mut cut = said();
+    let messages = || vec![Message::binary(&b"\x01so"[..]), Message::binary(SUCCESS)];
+    let mut cut = messages();
     cut.truncate(1);
     let cases = [
-        ([said(), vec![close(CloseCode::Normal)]].concat(), true),
-        ([said(), vec![Message::Close(None)]].concat(), true),
-        ([said(), vec![close(CloseCode::Error)]].concat(), false),
+        ([messages(), vec![close(CloseCode::Normal)]].concat(), true),
+        ([messages(), vec![Message::Close(None)]].concat(), true),
+        ([messages(), vec![close(CloseCode::Error)]].concat(), false),
         (cut, false),
     ];
     for (script, ends) in cases {
-        let shown = format!("{script:?}");
-        let (mut process, serving) = scripted(script).await;
-        drop(serving.await.expect("no panic"));
+        let case = format!("{script:?}");
+        let (mut process, server_task) = scripted(script).await;
+        drop(server_task.await.expect("no panic"));
         let mut stdout = process.stdout.take().expect("the stream was requested");
-        let mut got = Vec::new();
-        let read = stdout.read_to_end(&mut got).await;
+        let mut output = Vec::new();
+        let read_result = stdout.read_to_end(&mut output).await;
         assert_eq!(
-            (got.as_slice(), read.is_ok()),
+            (output.as_slice(), read_result.is_ok()),
             (&b"so"[..], ends),
-            "{shown}"
+            "{case}"
         );
-        assert_eq!(process.wait().await.is_ok(), ends, "{shown}");
+        assert_eq!(process.wait().await.is_ok(), ends, "{case}");
     }
 }

@@ -17,7 +17,7 @@ fn connection() -> live::Connection {
         .expect("the vector is there")
 }
 
-fn whole(half: &live::Direction) -> Vec<u8> {
+fn with_head(half: &live::Direction) -> Vec<u8> {
     [&half.http_head[..], &half.bytes].concat()
 }
 
@@ -26,42 +26,47 @@ fn wire(link: u32, v6: bool, mss: usize) -> Wire {
     let connection = connection();
     let mut wire = Wire::new(link, v6);
     wire.connect();
-    wire.send(ToServer, &whole(&connection.client), mss);
-    wire.send(ToClient, &whole(&connection.server), mss);
+    wire.send(ToServer, &with_head(&connection.client), mss);
+    wire.send(ToClient, &with_head(&connection.server), mss);
     wire.close();
     wire
 }
 
 fn outline() -> Vec<String> {
     let wire = wire(101, false, 1000);
-    let told = Inspection::of_file(
+    let inspection = Inspection::of_file(
         &pcap(&wire.packets, 101, false, true),
         Options::default(),
         1 << 20,
     );
-    let outline = told.outline();
+    let outline = inspection.outline();
     assert_eq!(outline.len(), 15, "{outline:#?}");
     outline
 }
 
 #[test]
 fn every_form_of_file_reads_the_same_in_any_pieces() {
-    let want = outline();
+    let expected = outline();
     let wire = wire(1, false, 100);
     for piece in [1, 7, 4096] {
         for (big_endian, nanos) in [(false, false), (false, true), (true, false), (true, true)] {
             let file = pcap(&wire.packets, 1, big_endian, nanos);
-            let told = Inspection::of_file(&file, Options::default(), piece);
-            assert_eq!(told.outline(), want, "{big_endian} {nanos} {piece}");
+            let inspection = Inspection::of_file(&file, Options::default(), piece);
+            assert_eq!(
+                inspection.outline(),
+                expected,
+                "{big_endian} {nanos} {piece}"
+            );
         }
-        let told = Inspection::of_file(&pcapng(&wire.packets, 1, None), Options::default(), piece);
-        assert_eq!(told.outline(), want, "pcapng {piece}");
+        let inspection =
+            Inspection::of_file(&pcapng(&wire.packets, 1, None), Options::default(), piece);
+        assert_eq!(inspection.outline(), expected, "pcapng {piece}");
     }
 }
 
 #[test]
 fn every_link_and_both_versions_of_ip_are_read() {
-    let want = outline();
+    let expected = outline();
     for link in LINKS {
         for v6 in [false, true] {
             if (link, v6) == (228, true) {
@@ -69,15 +74,15 @@ fn every_link_and_both_versions_of_ip_are_read() {
             }
             let wire = wire(link, v6, 50);
             let file = pcap(&wire.packets, link, false, true);
-            let told = Inspection::of_file(&file, Options::default(), 4096);
-            assert_eq!(told.outline(), want, "link {link}, v6 {v6}");
+            let inspection = Inspection::of_file(&file, Options::default(), 4096);
+            assert_eq!(inspection.outline(), expected, "link {link}, v6 {v6}");
         }
     }
 }
 
 #[test]
 fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
-    let want = outline();
+    let expected = outline();
     let mut wire = wire(101, true, 40);
     // Behind the handshake and before the FINs: swap neighbours, and send every third again.
     let data = 3..wire.packets.len() - 2;
@@ -87,9 +92,10 @@ fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
         packets.push(pair[0].clone());
     }
     packets.extend(wire.packets.split_off(wire.packets.len() - 2));
-    let told = Inspection::of_file(&pcap(&packets, 101, false, true), Options::default(), 4096);
-    assert_eq!(told.outline(), want);
-    let [to_server, to_client] = told.summary().segments;
+    let inspection =
+        Inspection::of_file(&pcap(&packets, 101, false, true), Options::default(), 4096);
+    assert_eq!(inspection.outline(), expected);
+    let [to_server, to_client] = inspection.summary().segments;
     assert!(
         to_server.out_of_order > 0 && to_server.retransmitted > 0,
         "{to_server:?}"
@@ -99,32 +105,36 @@ fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
 
 #[test]
 fn the_client_is_found_without_a_syn() {
-    let want = outline();
+    let expected = outline();
     let wire = wire(101, false, 10_000);
-    let told = Inspection::of_file(
+    let inspection = Inspection::of_file(
         &pcap(&wire.packets[3..], 101, false, true),
         Options::default(),
         4096,
     );
-    assert_eq!(told.outline(), want);
-    let client = told.summary().info.client.expect("a capture has addresses");
+    assert_eq!(inspection.outline(), expected);
+    let client = inspection
+        .summary()
+        .info
+        .client
+        .expect("a capture has addresses");
     assert_eq!(client.port(), 40_000);
 }
 
 #[test]
 fn late_retransmissions_are_ignored_and_ports_are_reusable() {
-    let want = outline();
+    let expected = outline();
     let mut first = wire(101, false, 10_000);
-    let again = first.packets[3].clone();
-    first.packets.push(again);
-    let once = Inspection::of_file(
+    let duplicate = first.packets[3].clone();
+    first.packets.push(duplicate);
+    let one_connection = Inspection::of_file(
         &pcap(&first.packets, 101, false, true),
         Options::default(),
         4096,
     );
-    assert_eq!(once.outline(), want);
+    assert_eq!(one_connection.outline(), expected);
     assert_eq!(
-        once.summary().segments[0].retransmitted,
+        one_connection.summary().segments[0].retransmitted,
         0,
         "the connection had ended"
     );
@@ -137,13 +147,13 @@ fn late_retransmissions_are_ignored_and_ports_are_reusable() {
     }
     first.packets.extend(second.packets);
     let file = pcap(&first.packets, 101, false, true);
-    let twice = Inspection::of_file(&file, Options::default(), 4096);
-    assert_eq!(twice.frames().len(), 2 * want.len());
+    let two_connections = Inspection::of_file(&file, Options::default(), 4096);
+    assert_eq!(two_connections.frames().len(), 2 * expected.len());
 }
 
 #[test]
 fn damaged_files_report_the_offset() {
-    let read = |file: &[u8]| {
+    let read_file = |file: &[u8]| {
         let mut reader = Reader::new(Limits::default());
         reader.push(file);
         loop {
@@ -155,25 +165,25 @@ fn damaged_files_report_the_offset() {
         }
     };
     assert_eq!(
-        read(b"GIF89a"),
+        read_file(b"GIF89a"),
         Err(CaptureError::Magic { found: *b"GIF8" })
     );
 
-    let good = pcap(&[(0, vec![1; 30])], 1, false, true);
-    assert_eq!(read(&good), Ok(()));
+    let valid_file = pcap(&[(0, vec![1; 30])], 1, false, true);
+    assert_eq!(read_file(&valid_file), Ok(()));
     let cut = CaptureError::Truncated { at: 24, found: 45 };
-    assert_eq!(read(&good[..good.len() - 1]), Err(cut));
+    assert_eq!(read_file(&valid_file[..valid_file.len() - 1]), Err(cut));
     assert!(matches!(
-        read(&good[..3]),
+        read_file(&valid_file[..3]),
         Err(CaptureError::Truncated { at: 0, found: 3 })
     ));
 
     let limit = Limits::default().record_bytes as u64;
-    let mut long = good.clone();
+    let mut long = valid_file.clone();
     long[32..36].copy_from_slice(&(limit as u32 + 1).to_le_bytes());
     let found = limit + 1;
     assert_eq!(
-        read(&long),
+        read_file(&long),
         Err(CaptureError::RecordLength {
             at: 24,
             found,
@@ -189,7 +199,7 @@ fn damaged_files_report_the_offset() {
     ));
     let at = section.len() as u64;
     assert_eq!(
-        read(&stray),
+        read_file(&stray),
         Err(CaptureError::Interface {
             at,
             found: 9,
@@ -201,7 +211,7 @@ fn damaged_files_report_the_offset() {
     let last = uneven.len() - 1;
     uneven[last] = 1;
     assert!(
-        matches!(read(&uneven), Err(CaptureError::Block { at: place, kind: 77, .. }) if place == at)
+        matches!(read_file(&uneven), Err(CaptureError::Block { at: place, kind: 77, .. }) if place == at)
     );
 }
 
@@ -211,7 +221,7 @@ fn a_record_past_its_limit_is_refused_in_either_format() {
         record_bytes: 100,
         ..Limits::default()
     };
-    let read = |file: &[u8]| {
+    let read_file = |file: &[u8]| {
         let mut reader = Reader::new(limits.clone());
         reader.push(file);
         loop {
@@ -228,17 +238,20 @@ fn a_record_past_its_limit_is_refused_in_either_format() {
         limit: 100,
     };
     // pcap counts what it kept of the packet, pcapng the whole block, in fours.
-    assert_eq!(read(&pcap(&[(0, vec![1; 100])], 1, false, true)), Ok(()));
+    assert_eq!(
+        read_file(&pcap(&[(0, vec![1; 100])], 1, false, true)),
+        Ok(())
+    );
     let file = pcap(&[(0, vec![1; 101])], 1, false, true);
-    assert_eq!(read(&file), Err(past(24, 101)));
+    assert_eq!(read_file(&file), Err(past(24, 101)));
     let section = pcapng(&[], 1, None);
     assert_eq!(
-        read(&[section.clone(), block(77, &[0; 88])].concat()),
+        read_file(&[section.clone(), block(77, &[0; 88])].concat()),
         Ok(())
     );
     let at = section.len() as u64;
     let file = [section, block(77, &[0; 89])].concat();
-    assert_eq!(read(&file), Err(past(at, 104)));
+    assert_eq!(read_file(&file), Err(past(at, 104)));
 }
 
 #[test]

@@ -82,7 +82,7 @@ proptest! {
     #[test]
     fn segments_of_any_size_and_order_give_the_same_frames(mss in 1..200_usize, order in any::<u64>()) {
         let exec = live::all().swap_remove(0);
-        let want = {
+        let expected = {
             let mut wire = Wire::new(101, false);
             wire.connect();
             wire.send(ToServer, &exec.client.bytes, 10_000);
@@ -101,7 +101,7 @@ proptest! {
                 group.swap(at, (state >> 33) as usize % (at + 1));
             }
         }
-        let told = Inspection::of_file(&pcap(&wire.packets, 101, false, true), Options::default(), 1 << 20);
-        prop_assert_eq!(told.outline(), want);
+        let inspection = Inspection::of_file(&pcap(&wire.packets, 101, false, true), Options::default(), 1 << 20);
+        prop_assert_eq!(inspection.outline(), expected);
     }
 }

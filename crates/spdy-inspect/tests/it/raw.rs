@@ -17,7 +17,7 @@ use crate::support::tcp::Wire;
 /// Type (of a SYN_STREAM with its priority), stream, headers, length of the payload.
 type Meaning = (String, u32, Vec<Header>, usize);
 
-fn wanted(fields: &Fields) -> Meaning {
+fn expected_meaning(fields: &Fields) -> Meaning {
     let mut shown_priority = String::new();
     let (name, stream, headers, len) = match fields {
         Fields::Data {
@@ -59,12 +59,12 @@ fn wanted(fields: &Fields) -> Meaning {
     (name.to_owned() + &shown_priority, stream, headers, len)
 }
 
-fn got(seen: &FrameRecord) -> Meaning {
-    let mut name = seen.frame.kind().to_string();
-    let (stream, len) = match &seen.frame {
-        Frame::Data(frame) => (frame.stream_id.value(), seen.len_bytes),
+fn actual_meaning(record: &FrameRecord) -> Meaning {
+    let mut name = record.frame.kind().to_string();
+    let (stream, len) = match &record.frame {
+        Frame::Data(frame) => (frame.stream_id.value(), record.len_bytes),
         Frame::SynStream(frame) => {
-            let priority = frame.priority.field(seen.version);
+            let priority = frame.priority.field(record.version);
             name = format!("{name} priority {priority}");
             (frame.stream_id.value(), 0)
         }
@@ -81,7 +81,7 @@ fn got(seen: &FrameRecord) -> Meaning {
     };
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("vectors are text");
     let mut headers = Vec::new();
-    if let Some(block) = &seen.headers {
+    if let Some(block) = &record.headers {
         for (name, values) in block.as_ref().expect("vectors have valid headers").iter() {
             let values = values.split(|byte| *byte == 0).map(text).collect();
             headers.push((text(name), values));
@@ -99,27 +99,30 @@ fn streams(client: &[u8], server: &[u8], options: Options) -> Inspection {
 #[test]
 fn every_recorded_connection_matches_its_frames() {
     for connection in live::all() {
-        let whole = |half: &live::Direction| [&half.http_head[..], &half.bytes].concat();
-        let (client, server) = (whole(&connection.client), whole(&connection.server));
-        let told = streams(&client, &server, Options::default());
+        let stream_bytes = |half: &live::Direction| [&half.http_head[..], &half.bytes].concat();
+        let (client, server) = (
+            stream_bytes(&connection.client),
+            stream_bytes(&connection.server),
+        );
+        let inspection = streams(&client, &server, Options::default());
         for (direction, half) in [
             (Direction::ToServer, &connection.client),
             (Direction::ToClient, &connection.server),
         ] {
-            let seen = told.frames().into_iter();
-            let seen: Vec<_> = seen
-                .filter(|seen| seen.direction == direction)
-                .map(got)
+            let records = inspection.frames().into_iter();
+            let actual: Vec<_> = records
+                .filter(|record| record.direction == direction)
+                .map(actual_meaning)
                 .collect();
-            let want: Vec<_> = half.frames.iter().map(wanted).collect();
-            assert_eq!(seen, want, "{} {direction}", connection.id);
+            let expected: Vec<_> = half.frames.iter().map(expected_meaning).collect();
+            assert_eq!(actual, expected, "{} {direction}", connection.id);
         }
         let wire = if connection.version.starts_with('2') {
             2
         } else {
             3
         };
-        let version = told
+        let version = inspection
             .summary()
             .info
             .version
@@ -139,15 +142,19 @@ fn one_way_sessions_are_read_as_far_as_they_are_sound() {
             version,
             ..Options::default()
         };
-        let told = streams(&sequence.bytes, &[], options);
-        let seen: Vec<_> = told.frames().into_iter().map(got).collect();
-        let want: Vec<_> = sequence
+        let inspection = streams(&sequence.bytes, &[], options);
+        let actual: Vec<_> = inspection
+            .frames()
+            .into_iter()
+            .map(actual_meaning)
+            .collect();
+        let expected: Vec<_> = sequence
             .frames
             .iter()
-            .map(|frame| wanted(&frame.fields))
+            .map(|frame| expected_meaning(&frame.fields))
             .collect();
-        assert_eq!(seen, want, "{}", sequence.id);
-        checked += seen.len();
+        assert_eq!(actual, expected, "{}", sequence.id);
+        checked += actual.len();
     }
     assert!(checked > 100, "only {checked} frames");
 }
@@ -160,33 +167,36 @@ fn a_kubernetes_exec_is_followed_through_its_upgrade() {
         .expect("the vector is there");
     let client = [&exec.client.http_head[..], &exec.client.bytes].concat();
     let server = [&exec.server.http_head[..], &exec.server.bytes].concat();
-    let told = streams(&client, &server, Options::default());
-    let begun = &told.summary().info;
+    let inspection = streams(&client, &server, Options::default());
+    let info = &inspection.summary().info;
     assert_eq!(
-        (begun.found, begun.version),
+        (info.found, info.version),
         (DetectionMethod::Upgrade, Some(Version::V31))
     );
-    let asked: Vec<_> = told
+    let stream_types: Vec<_> = inspection
         .summary()
         .streams
         .values()
         .map(|line| &line.request[..])
         .collect();
     assert_eq!(
-        asked,
+        stream_types,
         ["streamtype=error", "streamtype=stdin", "streamtype=stdout"]
     );
 }
 
 #[test]
 fn a_refused_upgrade_is_reported_with_its_status() {
-    let ask = b"POST /exec HTTP/1.1\r\nHost: h\r\nUpgrade: SPDY/3.1\r\n\r\n";
+    let request = b"POST /exec HTTP/1.1\r\nHost: h\r\nUpgrade: SPDY/3.1\r\n\r\n";
     let refuse = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
-    let told = streams(ask, refuse, Options::default());
-    match &told.events[..] {
+    let inspection = streams(request, refuse, Options::default());
+    match &inspection.events[..] {
         [event] => match &event.what {
-            EventKind::Unreadable(why) => {
-                assert!(why.contains("POST /exec") && why.contains("403"), "{why}");
+            EventKind::Unreadable(reason) => {
+                assert!(
+                    reason.contains("POST /exec") && reason.contains("403"),
+                    "{reason}"
+                );
             }
             other => panic!("expected a failure, found {other:?}"),
         },
@@ -209,9 +219,9 @@ fn a_second_upgrade_after_a_refusal_is_followed() {
     .concat();
     // Both answers arrive together, after everything that the client has to say.
     let server = [&refuse[..], &exec.server.http_head, &exec.server.bytes].concat();
-    let told = streams(&client, &server, Options::default());
+    let inspection = streams(&client, &server, Options::default());
     assert_eq!(
-        told.frames().len(),
+        inspection.frames().len(),
         exec.client.frames.len() + exec.server.frames.len()
     );
 }
@@ -237,9 +247,9 @@ fn an_upgrade_behind_connect_and_other_requests_is_found() {
     .concat();
     let mut inspector = Inspector::new(Options::default());
     inspector.streams(&client, &server);
-    let told = Inspection::of(inspector);
+    let inspection = Inspection::of(inspector);
     assert_eq!(
-        told.frames().len(),
+        inspection.frames().len(),
         exec.client.frames.len() + exec.server.frames.len()
     );
 }
@@ -252,11 +262,11 @@ fn bytes_that_are_no_frame_report_their_offset() {
         .expect("a recorded SPDY/3.1")
         .client
         .bytes;
-    let whole = bytes.len();
+    let length = bytes.len();
     bytes.extend([0x80, 9, 0, 1, 0, 0, 0, 0]);
-    let told = streams(&bytes, &[], Options::default());
-    let findings = told.findings();
-    let place = format!("at byte {whole} of the session");
+    let inspection = streams(&bytes, &[], Options::default());
+    let findings = inspection.findings();
+    let place = format!("at byte {length} of the session");
     assert!(
         findings
             .iter()
@@ -271,7 +281,7 @@ fn a_head_before_an_upgrade_is_limited() {
         http_head_bytes: 200,
         ..Limits::default()
     };
-    let answered = |padding: usize| {
+    let event_count = |padding: usize| {
         let head = format!(
             "GET /exec HTTP/1.1\r\nUpgrade: SPDY/3.1\r\nX: {}",
             "x".repeat(padding)
@@ -289,16 +299,20 @@ fn a_head_before_an_upgrade_is_limited() {
             limits: limits.clone(),
             ..Options::default()
         };
-        let told = Inspection::of_file(&pcap(&wire.packets, 101, false, true), options, 4096);
-        told.events.len()
+        let inspection = Inspection::of_file(&pcap(&wire.packets, 101, false, true), options, 4096);
+        inspection.events.len()
     };
     let fixed = "GET /exec HTTP/1.1\r\nUpgrade: SPDY/3.1\r\nX: ".len();
-    assert_eq!(answered(200 - fixed), 1, "the refusal is reported");
-    assert_eq!(answered(201 - fixed), 0, "the start of the head is missing");
+    assert_eq!(event_count(200 - fixed), 1, "the refusal is reported");
+    assert_eq!(
+        event_count(201 - fixed),
+        0,
+        "the start of the head is missing"
+    );
 }
 
 #[test]
-fn payload_bytes_are_kept_up_to_the_limit() {
+fn payload_bytes_are_stored_up_to_the_limit() {
     let mut writer = Writer::new(Version::V31);
     let client = [
         writer.open(1, false),
@@ -306,23 +320,27 @@ fn payload_bytes_are_kept_up_to_the_limit() {
         writer.data(1, 17, true),
     ]
     .concat();
-    for (asked, shown) in [(0, [0, 0]), (16, [16, 16]), (17, [16, 17])] {
+    for (limit, expected_lengths) in [(0, [0, 0]), (16, [16, 16]), (17, [16, 17])] {
         let options = Options {
             limits: Limits {
-                payload_shown_bytes: asked,
+                payload_shown_bytes: limit,
                 ..Limits::default()
             },
             ..Options::default()
         };
-        let told = streams(&client, &[], options);
-        let held = told.frames().into_iter().filter_map(|seen| {
-            let Frame::Data(data) = &seen.frame else {
+        let inspection = streams(&client, &[], options);
+        let lengths = inspection.frames().into_iter().filter_map(|record| {
+            let Frame::Data(data) = &record.frame else {
                 return None;
             };
-            Some((data.payload.len(), seen.len_bytes))
+            Some((data.payload.len(), record.len_bytes))
         });
-        let held: Vec<_> = held.collect();
-        assert_eq!(held, [(shown[0], 16), (shown[1], 17)], "{asked} requested");
+        let lengths: Vec<_> = lengths.collect();
+        assert_eq!(
+            lengths,
+            [(expected_lengths[0], 16), (expected_lengths[1], 17)],
+            "{limit} requested"
+        );
     }
 }
 
@@ -332,15 +350,15 @@ fn payload_bytes_are_kept_up_to_the_limit() {
 fn a_frame_behind_one_of_an_unknown_type_is_read() {
     let unknown = [0x80, 3, 0, 0x63, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
     let ping = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
-    let told = streams(
+    let inspection = streams(
         &[&ping[..], &unknown, &ping, &ping].concat(),
         &[],
         Options::default(),
     );
-    let frames = told.frames();
+    let frames = inspection.frames();
     let kinds: Vec<_> = frames
         .iter()
-        .map(|seen| seen.frame.kind().to_string())
+        .map(|record| record.frame.kind().to_string())
         .collect();
-    assert_eq!(kinds[2..], ["PING", "PING"], "{:#?}", told.events);
+    assert_eq!(kinds[2..], ["PING", "PING"], "{:#?}", inspection.events);
 }

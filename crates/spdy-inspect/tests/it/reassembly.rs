@@ -30,20 +30,20 @@ fn a_gap_inside_a_data_payload_is_reported_and_skipped() {
     wire.send(ToServer, &client.open(3, true), 1000);
     wire.send(ToClient, &server.reply(3, true), 1000);
     wire.close();
-    let told = read(&wire, Options::default());
-    let missing: Vec<_> = told
+    let inspection = read(&wire, Options::default());
+    let missing: Vec<_> = inspection
         .frames()
         .iter()
-        .map(|seen| seen.missing_bytes)
+        .map(|record| record.missing_bytes)
         .collect();
     assert_eq!(missing, [0, 0, 2000, 0, 0]);
-    assert_eq!(told.summary().segments[1].missing_bytes, 2000);
-    let findings = told.findings();
+    assert_eq!(inspection.summary().segments[1].missing_bytes, 2000);
+    let findings = inspection.findings();
     assert!(
         findings[0].starts_with("2000 bytes from the server"),
         "{findings:?}"
     );
-    assert!(told.summary().streams[&3].replied.is_some());
+    assert!(inspection.summary().streams[&3].replied.is_some());
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_hole_over_a_head_ends_its_direction_alone() {
     wire.skip(ToClient, 30);
     wire.send(ToClient, &server.data(1, 100, true), 1000);
     wire.send(ToServer, &client.open(3, true), 1000);
-    let told = read(&wire, Options::default());
-    assert_eq!(told.frames().len(), 3);
-    let findings = told.findings();
+    let inspection = read(&wire, Options::default());
+    assert_eq!(inspection.frames().len(), 3);
+    let findings = inspection.findings();
     let place = format!("at byte {} of the session", reply.len());
     assert!(findings[0].contains(&place), "{findings:?}");
     assert!(
@@ -76,7 +76,7 @@ fn bytes_behind_a_gap_are_bounded() {
         ..Limits::default()
     };
     // The gap is told one byte past the limit, and not before.
-    for (bytes, told_early) in [(5000, false), (5001, true)] {
+    for (bytes, is_reported_early) in [(5000, false), (5001, true)] {
         let mut wire = Wire::new(101, false);
         let mut opener = Writer::new(Version::V3);
         wire.connect();
@@ -105,11 +105,11 @@ fn bytes_behind_a_gap_are_bounded() {
                     cut: false,
                 });
             }
-            let mut told = false;
+            let mut is_reported = false;
             while let Some(event) = inspector.poll_event() {
-                told |= format!("{:?}", event.what).contains("1000 bytes from the server");
+                is_reported |= format!("{:?}", event.what).contains("1000 bytes from the server");
             }
-            assert_eq!(told, told_early, "{bytes} bytes held");
+            assert_eq!(is_reported, is_reported_early, "{bytes} bytes held");
         }
     }
 }

@@ -15,14 +15,14 @@ use crate::support::tcp::Wire;
 
 const MS: u64 = 1_000_000;
 
-struct Talk {
+struct Conversation {
     wire: Wire,
     start: u64,
     client: Writer,
     server: Writer,
 }
 
-impl Talk {
+impl Conversation {
     fn new() -> Self {
         let mut wire = Wire::new(101, false);
         wire.connect();
@@ -48,7 +48,7 @@ impl Talk {
         self.wire.send(ToClient, bytes, 60_000);
     }
 
-    fn told(&self, options: Options) -> Inspection {
+    fn inspect(&self, options: Options) -> Inspection {
         Inspection::of_file(
             &pcap(&self.wire.packets, 101, false, true),
             options,
@@ -59,15 +59,18 @@ impl Talk {
 
 #[test]
 fn a_stream_has_its_times_and_bytes() {
-    let mut talk = Talk::new();
-    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
-    talk.at(10).up(&open);
-    talk.at(20).down(&reply);
-    let data = talk.server.data(1, 700, true);
-    talk.at(30).down(&data);
-    talk.wire.close();
-    let told = talk.told(Options::default());
-    let line = &told.summary().streams[&1];
+    let mut conversation = Conversation::new();
+    let (open, reply) = (
+        conversation.client.open(1, true),
+        conversation.server.reply(1, false),
+    );
+    conversation.at(10).up(&open);
+    conversation.at(20).down(&reply);
+    let data = conversation.server.data(1, 700, true);
+    conversation.at(30).down(&data);
+    conversation.wire.close();
+    let inspection = conversation.inspect(Options::default());
+    let line = &inspection.summary().streams[&1];
     let ms = |at: Option<spdy_clock::Instant>| at.map(|at| at.as_nanos() / MS);
     assert_eq!(
         (ms(line.opened), ms(line.replied), line.finished.map(ms)),
@@ -75,34 +78,41 @@ fn a_stream_has_its_times_and_bytes() {
     );
     assert_eq!((line.bytes, &line.answered[..]), ([0, 700], "200 OK"));
     assert_eq!(line.request, "GET site.test/index.html");
-    assert_eq!(told.findings(), Vec::<String>::new());
+    assert_eq!(inspection.findings(), Vec::<String>::new());
     // Neither side enlarged the session's window, so nothing indicates SPDY/3.1.
-    assert_eq!(told.summary().info.version, Some(Version::V3));
+    assert_eq!(inspection.summary().info.version, Some(Version::V3));
 }
 
 #[test]
 fn a_sender_without_credit_is_a_stall_if_data_follows() {
-    let mut talk = Talk::new();
-    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
-    talk.at(0).up(&open);
-    talk.at(10).down(&reply);
-    let (full, rest) = (
-        talk.server.data(1, 65_536, false),
-        talk.server.data(1, 10, true),
+    let mut conversation = Conversation::new();
+    let (open, reply) = (
+        conversation.client.open(1, true),
+        conversation.server.reply(1, false),
     );
-    talk.at(20).down(&full);
-    let updates = [talk.client.update(0, 65_536), talk.client.update(1, 65_536)].concat();
-    talk.at(120).up(&updates);
-    talk.at(130).down(&rest);
-    talk.wire.close();
-    let told = talk.told(Options::default());
-    let line = &told.summary().streams[&1];
+    conversation.at(0).up(&open);
+    conversation.at(10).down(&reply);
+    let (full, rest) = (
+        conversation.server.data(1, 65_536, false),
+        conversation.server.data(1, 10, true),
+    );
+    conversation.at(20).down(&full);
+    let updates = [
+        conversation.client.update(0, 65_536),
+        conversation.client.update(1, 65_536),
+    ]
+    .concat();
+    conversation.at(120).up(&updates);
+    conversation.at(130).down(&rest);
+    conversation.wire.close();
+    let inspection = conversation.inspect(Options::default());
+    let line = &inspection.summary().streams[&1];
     assert_eq!(line.stalls[1].count, 1);
     // The second of the two segments of the full window used it up.
     assert_eq!(line.stalls[1].nanos, 100 * MS - 1000);
-    assert_eq!(told.summary().info.version, Some(Version::V31));
-    assert_eq!(told.summary().session_stalls[1].count, 1);
-    let findings = told.findings();
+    assert_eq!(inspection.summary().info.version, Some(Version::V31));
+    assert_eq!(inspection.summary().session_stalls[1].count, 1);
+    let findings = inspection.findings();
     assert!(
         findings
             .iter()
@@ -119,30 +129,40 @@ fn a_sender_without_credit_is_a_stall_if_data_follows() {
 
 #[test]
 fn a_window_used_up_exactly_at_the_end_is_no_stall() {
-    let mut talk = Talk::new();
-    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
-    talk.up(&open);
-    talk.down(&reply);
-    let data = talk.server.data(1, 65_536, true);
-    talk.down(&data);
-    talk.wire.close();
+    let mut conversation = Conversation::new();
+    let (open, reply) = (
+        conversation.client.open(1, true),
+        conversation.server.reply(1, false),
+    );
+    conversation.up(&open);
+    conversation.down(&reply);
+    let data = conversation.server.data(1, 65_536, true);
+    conversation.down(&data);
+    conversation.wire.close();
     assert_eq!(
-        talk.told(Options::default()).findings(),
+        conversation.inspect(Options::default()).findings(),
         Vec::<String>::new()
     );
 }
 
 #[test]
 fn an_unended_stall_is_reported_as_open() {
-    let mut talk = Talk::new();
-    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
-    talk.up(&open);
-    talk.down(&reply);
-    let data = talk.server.data(1, 65_536, false);
-    talk.at(50).down(&data);
-    let told = talk.told(Options::default());
-    assert!(told.summary().streams[&1].stalls[1].open_since.is_some());
-    let findings = told.findings();
+    let mut conversation = Conversation::new();
+    let (open, reply) = (
+        conversation.client.open(1, true),
+        conversation.server.reply(1, false),
+    );
+    conversation.up(&open);
+    conversation.down(&reply);
+    let data = conversation.server.data(1, 65_536, false);
+    conversation.at(50).down(&data);
+    let inspection = conversation.inspect(Options::default());
+    assert!(
+        inspection.summary().streams[&1].stalls[1]
+            .open_since
+            .is_some()
+    );
+    let findings = inspection.findings();
     assert!(
         findings
             .iter()
@@ -153,14 +173,17 @@ fn an_unended_stall_is_reported_as_open() {
 
 #[test]
 fn a_peer_without_flow_control_is_reported() {
-    let mut talk = Talk::new();
-    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
-    talk.up(&open);
-    talk.down(&reply);
-    let data = talk.server.data(1, 65_537, true);
-    talk.down(&data);
-    talk.wire.close();
-    let findings = talk.told(Options::default()).findings();
+    let mut conversation = Conversation::new();
+    let (open, reply) = (
+        conversation.client.open(1, true),
+        conversation.server.reply(1, false),
+    );
+    conversation.up(&open);
+    conversation.down(&reply);
+    let data = conversation.server.data(1, 65_537, true);
+    conversation.down(&data);
+    conversation.wire.close();
+    let findings = conversation.inspect(Options::default()).findings();
     assert_eq!(findings.len(), 2, "{findings:?}");
     assert!(
         findings[0].starts_with("stream 1: the server sent 1 bytes beyond the window"),
@@ -174,23 +197,27 @@ fn a_peer_without_flow_control_is_reported() {
 
 #[test]
 fn resets_and_goaways_with_open_streams_are_reported() {
-    let mut talk = Talk::new();
-    let open = [talk.client.open(1, true), talk.client.open(3, true)].concat();
-    talk.up(&open);
+    let mut conversation = Conversation::new();
+    let open = [
+        conversation.client.open(1, true),
+        conversation.client.open(3, true),
+    ]
+    .concat();
+    conversation.up(&open);
     let end = [
-        talk.server.frame(&Frame::RstStream(RstStream {
+        conversation.server.frame(&Frame::RstStream(RstStream {
             stream_id: StreamId::new(1),
             status: RstStatus::REFUSED_STREAM,
         })),
-        talk.server.frame(&Frame::GoAway(GoAway {
+        conversation.server.frame(&Frame::GoAway(GoAway {
             last_good: StreamId::new(1),
             status: Some(GoAwayStatus::OK),
         })),
     ]
     .concat();
-    talk.down(&end);
-    talk.wire.close();
-    let findings = talk.told(Options::default()).findings();
+    conversation.down(&end);
+    conversation.wire.close();
+    let findings = conversation.inspect(Options::default()).findings();
     assert!(
         findings[0].contains("reset it with REFUSED_STREAM"),
         "{findings:?}"
@@ -211,18 +238,18 @@ fn resets_and_goaways_with_open_streams_are_reported() {
 
 #[test]
 fn streams_and_findings_past_their_limits_are_counted() {
-    let mut talk = Talk::new();
+    let mut conversation = Conversation::new();
     for id in [1, 3, 5] {
-        let open = talk.client.open(id, true);
-        talk.up(&open);
-        let reset = talk.server.frame(&Frame::RstStream(RstStream {
+        let open = conversation.client.open(id, true);
+        conversation.up(&open);
+        let reset = conversation.server.frame(&Frame::RstStream(RstStream {
             stream_id: StreamId::new(id),
             status: RstStatus::CANCEL,
         }));
-        talk.down(&reset);
+        conversation.down(&reset);
     }
-    talk.wire.close();
-    let told = talk.told(Options {
+    conversation.wire.close();
+    let inspection = conversation.inspect(Options {
         limits: Limits {
             streams: 2,
             findings: 2,
@@ -230,7 +257,7 @@ fn streams_and_findings_past_their_limits_are_counted() {
         },
         ..Options::default()
     });
-    let summary = told.summary();
+    let summary = inspection.summary();
     assert_eq!((summary.streams.len(), summary.omitted_streams), (2, 1));
     assert_eq!((summary.findings.len(), summary.omitted_findings), (2, 1));
 }

@@ -11,7 +11,7 @@ use crate::support::Inspection;
 use crate::support::file::{pcap, pcapng};
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
-use crate::support::tls::{Secrets, speak, suites, talk};
+use crate::support::tls::{Secrets, connect, speak, suites};
 
 fn options(secrets: &Secrets) -> Options {
     let mut keys = KeyLog::default();
@@ -26,64 +26,68 @@ fn options(secrets: &Secrets) -> Options {
 #[test]
 fn spdy_in_tls_is_read_by_a_key_log_in_every_suite() {
     for (version, suite) in suites() {
-        let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
-        speak(&mut talk);
-        let file = pcap(&talk.wire.packets, 1, false, true);
-        let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
-        let begun = &told.summary().info;
+        let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
+        speak(&mut pair);
+        let file = pcap(&pair.wire.packets, 1, false, true);
+        let inspection = Inspection::of_file(&file, options(&secrets), 1 << 20);
+        let info = &inspection.summary().info;
         assert_eq!(
-            (begun.found, begun.tls),
+            (info.found, info.tls),
             (DetectionMethod::Alpn, true),
             "{suite:?}"
         );
-        assert_eq!(begun.version, Some(Version::V31), "{suite:?}");
-        assert_eq!(told.summary().streams[&1].bytes, [0, 40_000], "{suite:?}");
-        assert_eq!(told.findings(), Vec::<String>::new(), "{suite:?}");
+        assert_eq!(info.version, Some(Version::V31), "{suite:?}");
+        assert_eq!(
+            inspection.summary().streams[&1].bytes,
+            [0, 40_000],
+            "{suite:?}"
+        );
+        assert_eq!(inspection.findings(), Vec::<String>::new(), "{suite:?}");
     }
 }
 
 #[test]
 fn secrets_in_the_pcapng_are_used() {
     let (version, suite) = suites()[0];
-    let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
-    speak(&mut talk);
+    let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
+    speak(&mut pair);
     let text = secrets.0.lock().expect("no thread panicked").clone();
-    let file = pcapng(&talk.wire.packets, 1, Some(text.as_bytes()));
-    let told = Inspection::of_file(&file, Options::default(), 999);
-    assert_eq!(told.frames().len(), 4);
+    let file = pcapng(&pair.wire.packets, 1, Some(text.as_bytes()));
+    let inspection = Inspection::of_file(&file, Options::default(), 999);
+    assert_eq!(inspection.frames().len(), 4);
 }
 
 #[test]
 fn spdy_that_no_alpn_names_is_found_inside_tls() {
     let (version, suite) = suites()[3];
-    let (mut talk, secrets) = talk(version, suite, None);
+    let (mut pair, secrets) = connect(version, suite, None);
     let upgrade = b"GET /exec HTTP/1.1\r\nHost: site.test\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\n";
-    talk.up(upgrade);
-    talk.down(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n");
-    speak(&mut talk);
-    let file = pcap(&talk.wire.packets, 1, false, true);
-    let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
-    let begun = &told.summary().info;
-    assert_eq!((begun.found, begun.tls), (DetectionMethod::Upgrade, true));
-    assert_eq!(told.frames().len(), 4);
+    pair.up(upgrade);
+    pair.down(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    speak(&mut pair);
+    let file = pcap(&pair.wire.packets, 1, false, true);
+    let inspection = Inspection::of_file(&file, options(&secrets), 1 << 20);
+    let info = &inspection.summary().info;
+    assert_eq!((info.found, info.tls), (DetectionMethod::Upgrade, true));
+    assert_eq!(inspection.frames().len(), 4);
 }
 
 #[test]
 fn keys_that_change_on_the_way_are_followed() {
     let (version, suite) = suites()[1];
-    let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+    let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
     let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
     for id in [1, 3, 5] {
-        talk.up(&client.open(id, true));
-        talk.down(&server.reply(id, true));
-        talk.client
+        pair.up(&client.open(id, true));
+        pair.down(&server.reply(id, true));
+        pair.client
             .refresh_traffic_keys()
             .expect("the handshake is done");
-        talk.turn();
+        pair.turn();
     }
-    let file = pcap(&talk.wire.packets, 1, false, true);
-    let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
-    assert_eq!(told.frames().len(), 6, "{:?}", told.findings());
+    let file = pcap(&pair.wire.packets, 1, false, true);
+    let inspection = Inspection::of_file(&file, options(&secrets), 1 << 20);
+    assert_eq!(inspection.frames().len(), 6, "{:?}", inspection.findings());
 }
 
 #[test]
@@ -96,8 +100,9 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
             limits,
             ..Options::default()
         };
-        let told = Inspection::of_file(&pcap(&wire.packets, 1, false, true), options, 4096);
-        told.events
+        let inspection = Inspection::of_file(&pcap(&wire.packets, 1, false, true), options, 4096);
+        inspection
+            .events
             .iter()
             .map(|event| format!("{:?}", event.what))
             .collect::<String>()
@@ -115,9 +120,9 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
     assert!(reason(limits, &message(501)).contains("message has 501 bytes, limit 500"));
 
     // Records of a client whose server says nothing.
-    let (mut talk, _) = talk(suites()[0].0, suites()[0].1, None);
+    let (mut pair, _) = connect(suites()[0].0, suites()[0].1, None);
     let mut hello = Vec::new();
-    let (_, first) = talk.wire.packets.swap_remove(3);
+    let (_, first) = pair.wire.packets.swap_remove(3);
     hello.extend_from_slice(&first[14 + 4 + 20 + 20..]);
     let limits = Limits {
         waiting_bytes: 105,
@@ -133,14 +138,14 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
 #[test]
 fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
     for (version, suite) in suites() {
-        let (mut talk, _) = talk(version, suite, Some("spdy/3.1"));
-        speak(&mut talk);
-        let told = Inspection::of_file(
-            &pcap(&talk.wire.packets, 1, false, true),
+        let (mut pair, _) = connect(version, suite, Some("spdy/3.1"));
+        speak(&mut pair);
+        let inspection = Inspection::of_file(
+            &pcap(&pair.wire.packets, 1, false, true),
             Options::default(),
             4096,
         );
-        match &told.events[..] {
+        match &inspection.events[..] {
             [event] => match &event.what {
                 EventKind::EncryptedTls {
                     server_name,
@@ -151,7 +156,7 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
                     assert_eq!(offered, &["spdy/3.1"]);
                     assert!(reason.contains("key log"), "{reason}");
                 }
-                other => panic!("expected a sealed connection, found {other:?}"),
+                other_line => panic!("expected a sealed connection, found {other_line:?}"),
             },
             // SPDY/3.1 by the ALPN of a ServerHello of TLS 1.2, which is in the open.
             events => {
@@ -168,15 +173,15 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
 #[test]
 fn a_segment_lost_inside_a_record_of_data_does_no_harm() {
     for (version, suite) in suites() {
-        let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+        let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
         // In the middle of the answer's second record: its head is needed, and the first has the reply.
-        talk.lose = Some(talk.sends + 20);
-        speak(&mut talk);
-        let file = pcap(&talk.wire.packets, 1, false, true);
-        let told = Inspection::of_file(&file, options(&secrets), 1 << 20);
-        let frames = told.frames();
-        assert_eq!(frames.len(), 4, "{suite:?} {:?}", told.findings());
-        let missing: usize = frames.iter().map(|seen| seen.missing_bytes).sum();
+        pair.lose = Some(pair.sends + 20);
+        speak(&mut pair);
+        let file = pcap(&pair.wire.packets, 1, false, true);
+        let inspection = Inspection::of_file(&file, options(&secrets), 1 << 20);
+        let frames = inspection.frames();
+        assert_eq!(frames.len(), 4, "{suite:?} {:?}", inspection.findings());
+        let missing: usize = frames.iter().map(|record| record.missing_bytes).sum();
         assert_eq!(missing, 16_000, "{suite:?}: the whole record is missing");
     }
 }
@@ -191,7 +196,7 @@ fn key_logs_are_read_past_what_is_damaged_and_up_to_the_limit() {
     );
     let mut keys = KeyLog::default();
     assert_eq!(keys.add(text.as_bytes(), Limits::default().secrets), 1);
-    let other = format!("CLIENT_RANDOM {} {secret}\n", "ef".repeat(32));
-    assert_eq!(keys.add(other.as_bytes(), 1), 0, "one past the limit");
+    let other_line = format!("CLIENT_RANDOM {} {secret}\n", "ef".repeat(32));
+    assert_eq!(keys.add(other_line.as_bytes(), 1), 0, "one past the limit");
     assert_eq!(keys.len(), 1);
 }

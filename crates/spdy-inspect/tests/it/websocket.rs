@@ -22,27 +22,30 @@ fn streams(client: &[u8], server: &[u8]) -> Inspection {
     Inspection::of(inspector)
 }
 
-fn troubles(told: &Inspection) -> Vec<&str> {
-    let trouble = told.events.iter().filter_map(|event| match &event.what {
-        EventKind::Unreadable(why) => Some(why.as_str()),
-        _ => None,
-    });
-    trouble.collect()
+fn troubles(inspection: &Inspection) -> Vec<&str> {
+    let reasons = inspection
+        .events
+        .iter()
+        .filter_map(|event| match &event.what {
+            EventKind::Unreadable(reason) => Some(reason.as_str()),
+            _ => None,
+        });
+    reasons.collect()
 }
 
 #[test]
 fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
     let (client, server) = recorded("ws_portforward");
-    let told = streams(&client, &server);
-    let summary = told.summary();
+    let inspection = streams(&client, &server);
+    let summary = inspection.summary();
     assert_eq!(summary.info.found, DetectionMethod::WebSocket);
     assert_eq!(summary.info.version, Some(Version::V31));
     assert_eq!(summary.data_bytes, [2000, 2000], "an echo");
-    assert_eq!(troubles(&told), [""; 0]);
-    let want = told.outline();
-    let text = want.join("\n");
-    for wanted in ["SYN_STREAM", "streamtype", "requestid", "error", "data"] {
-        assert!(text.contains(wanted), "expected {wanted:?} in {text}");
+    assert_eq!(troubles(&inspection), [""; 0]);
+    let expected = inspection.outline();
+    let text = expected.join("\n");
+    for word in ["SYN_STREAM", "streamtype", "requestid", "error", "data"] {
+        assert!(text.contains(word), "expected {word:?} in {text}");
     }
     for mss in [1, 3, 1000] {
         let mut wire = Wire::new(101, false);
@@ -51,16 +54,16 @@ fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
         wire.send(ToClient, &server, mss);
         wire.close();
         let file = pcap(&wire.packets, 101, false, true);
-        let told = Inspection::of_file(&file, Options::default(), 4096);
-        assert_eq!(told.outline(), want, "segments of {mss}");
+        let inspection = Inspection::of_file(&file, Options::default(), 4096);
+        assert_eq!(inspection.outline(), expected, "segments of {mss}");
     }
 }
 
 #[test]
 fn an_exec_by_a_plain_websocket_is_named() {
     let (client, server) = recorded("ws_exec");
-    let told = streams(&client, &server);
-    match &told.events[..] {
+    let inspection = streams(&client, &server);
+    match &inspection.events[..] {
         [event] => match &event.what {
             EventKind::Channels { target, protocol } => {
                 assert_eq!(target.as_deref(), Some("GET /ws/exec?cmd=cat"));
@@ -72,7 +75,7 @@ fn an_exec_by_a_plain_websocket_is_named() {
     }
 }
 
-const ASK: &str = "GET /pf HTTP/1.1\r\nUpgrade: websocket\r\n\
+const UPGRADE_REQUEST: &str = "GET /pf HTTP/1.1\r\nUpgrade: websocket\r\n\
                    Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io\r\n\r\n";
 const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
                       Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io\r\n\r\n";
@@ -102,7 +105,7 @@ fn messages_may_be_cut_anywhere_and_pings_stand_between() {
     let (head, rest) = spdy.split_at(5);
     let (middle, last) = rest.split_at(rest.len() - 200);
     let client = [
-        ASK.as_bytes().to_vec(),
+        UPGRADE_REQUEST.as_bytes().to_vec(),
         frame(0x02, mask, head),
         frame(0x89, mask, b"are you there?"),
         frame(0x00, mask, middle),
@@ -112,10 +115,10 @@ fn messages_may_be_cut_anywhere_and_pings_stand_between() {
         b"nobody reads this".to_vec(),
     ]
     .concat();
-    let told = streams(&client, SWITCH.as_bytes());
-    assert_eq!(troubles(&told), [""; 0]);
-    assert_eq!(told.frames().len(), 2);
-    assert_eq!(told.summary().data_bytes, [300, 0]);
+    let inspection = streams(&client, SWITCH.as_bytes());
+    assert_eq!(troubles(&inspection), [""; 0]);
+    assert_eq!(inspection.frames().len(), 2);
+    assert_eq!(inspection.summary().data_bytes, [300, 0]);
 }
 
 #[test]
@@ -123,30 +126,30 @@ fn bytes_that_are_missing_within_a_message_are_counted_and_reading_goes_on() {
     let mut writer = Writer::new(Version::V31);
     let open = writer.open(1, false);
     let data = writer.data(1, 3000, false);
-    let more = writer.data(1, 10, true);
+    let second = writer.data(1, 10, true);
     let mask = Some([9, 8, 7, 6]);
     let client = [
-        ASK.as_bytes().to_vec(),
+        UPGRADE_REQUEST.as_bytes().to_vec(),
         frame(0x82, mask, &open),
-        frame(0x82, mask, &[data, more].concat()),
+        frame(0x82, mask, &[data, second].concat()),
     ]
     .concat();
     // Within the payload of DATA; a number that leaves the mask at another of its bytes.
-    let (before, rest) = client.split_at(client.len() - 1500);
-    let (lost, after) = rest.split_at(501);
+    let (before_gap, rest) = client.split_at(client.len() - 1500);
+    let (lost, after_gap) = rest.split_at(501);
     let mut wire = Wire::new(101, false);
     wire.connect();
-    wire.send(ToServer, ASK.as_bytes(), 1000);
+    wire.send(ToServer, UPGRADE_REQUEST.as_bytes(), 1000);
     wire.send(ToClient, SWITCH.as_bytes(), 1000);
-    wire.send(ToServer, &before[ASK.len()..], 1000);
+    wire.send(ToServer, &before_gap[UPGRADE_REQUEST.len()..], 1000);
     wire.skip(ToServer, lost.len());
-    wire.send(ToServer, after, 1000);
+    wire.send(ToServer, after_gap, 1000);
     wire.close();
     let file = pcap(&wire.packets, 101, false, true);
-    let told = Inspection::of_file(&file, Options::default(), 4096);
-    let frames = told.frames();
-    let missing: Vec<_> = frames.iter().map(|seen| seen.missing_bytes).collect();
-    assert_eq!(missing, [0, 501, 0], "{:?}", troubles(&told));
+    let inspection = Inspection::of_file(&file, Options::default(), 4096);
+    let frames = inspection.frames();
+    let missing: Vec<_> = frames.iter().map(|record| record.missing_bytes).collect();
+    assert_eq!(missing, [0, 501, 0], "{:?}", troubles(&inspection));
 }
 
 #[test]
@@ -156,33 +159,33 @@ fn an_invalid_tunnel_is_reported() {
         (frame(0xc2, None, b"zip"), "WebSocket with an extension"),
         (vec![0x83, 0], "opcode"),
     ];
-    for (bytes, want) in cases {
+    for (bytes, expected) in cases {
         let server = [SWITCH.as_bytes(), &bytes].concat();
-        let told = streams(ASK.as_bytes(), &server);
-        let troubles = troubles(&told);
-        let found = troubles.iter().any(|why| {
-            let why = why.to_lowercase();
-            why.contains(&want.to_lowercase()) && why.contains("client")
+        let inspection = streams(UPGRADE_REQUEST.as_bytes(), &server);
+        let troubles = troubles(&inspection);
+        let is_reported = troubles.iter().any(|reason| {
+            let reason = reason.to_lowercase();
+            reason.contains(&expected.to_lowercase()) && reason.contains("client")
         });
-        assert!(found, "{want}: {troubles:?}");
+        assert!(is_reported, "{expected}: {troubles:?}");
     }
 }
 
 #[test]
 fn only_refused_websockets_of_kubernetes_are_reported() {
     let refusal = b"HTTP/1.1 403 Forbidden\r\n\r\n";
-    let told = streams(ASK.as_bytes(), refusal);
+    let inspection = streams(UPGRADE_REQUEST.as_bytes(), refusal);
     assert_eq!(
-        troubles(&told),
+        troubles(&inspection),
         [
             "GET /pf requested a WebSocket of SPDY/3.1+portforward.k8s.io, response: \
              HTTP/1.1 403 Forbidden"
         ]
     );
-    let chat = ASK.replace("SPDY/3.1+portforward.k8s.io", "chat");
-    let told = streams(chat.as_bytes(), refusal);
-    assert!(told.events.is_empty(), "{:?}", told.events);
-    let answer = SWITCH.replace("SPDY/3.1+portforward.k8s.io", "chat");
-    let told = streams(chat.as_bytes(), answer.as_bytes());
-    assert!(told.events.is_empty(), "{:?}", told.events);
+    let chat = UPGRADE_REQUEST.replace("SPDY/3.1+portforward.k8s.io", "chat");
+    let inspection = streams(chat.as_bytes(), refusal);
+    assert!(inspection.events.is_empty(), "{:?}", inspection.events);
+    let response = SWITCH.replace("SPDY/3.1+portforward.k8s.io", "chat");
+    let inspection = streams(chat.as_bytes(), response.as_bytes());
+    assert!(inspection.events.is_empty(), "{:?}", inspection.events);
 }

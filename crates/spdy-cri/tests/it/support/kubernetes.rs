@@ -84,13 +84,13 @@ impl Kubernetes {
             .expect("a front");
         let request = format!("GET /new/{what} HTTP/1.0\r\nHost: front\r\n\r\n");
         socket.write_all(request.as_bytes()).await.expect("written");
-        let mut answer = String::new();
+        let mut response = String::new();
         socket
-            .read_to_string(&mut answer)
+            .read_to_string(&mut response)
             .await
             .expect("a response");
-        let (head, url) = answer.split_once("\r\n\r\n").expect("a head");
-        assert!(head.contains(" 200 "), "{answer}");
+        let (head, url) = response.split_once("\r\n\r\n").expect("a head");
+        assert!(head.contains(" 200 "), "{response}");
         url.to_owned()
     }
 }

@@ -49,25 +49,25 @@ impl Runtime for TestTime {
 #[derive(Default)]
 pub(crate) struct FakeRuntime {
     /// Calls that have begun and neither returned nor were dropped.
-    pub(crate) running: Arc<AtomicUsize>,
+    pub(crate) running_count: Arc<AtomicUsize>,
     /// Calls that have begun.
-    pub(crate) begun: AtomicUsize,
+    pub(crate) started_count: AtomicUsize,
 }
 
 /// Counts a call while it lives.
-struct Running(Arc<AtomicUsize>);
+struct RunningGuard(Arc<AtomicUsize>);
 
-impl Drop for Running {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl FakeRuntime {
-    fn begin(&self) -> Running {
-        self.begun.fetch_add(1, Ordering::SeqCst);
-        self.running.fetch_add(1, Ordering::SeqCst);
-        Running(self.running.clone())
+    fn begin(&self) -> RunningGuard {
+        self.started_count.fetch_add(1, Ordering::SeqCst);
+        self.running_count.fetch_add(1, Ordering::SeqCst);
+        RunningGuard(self.running_count.clone())
     }
 }
 
@@ -84,7 +84,7 @@ async fn cat(streams: Streams) -> Result<(), HandlerError> {
     Ok(())
 }
 
-async fn say(output: &mut Option<Output>, text: String) -> Result<(), HandlerError> {
+async fn write_text(output: &mut Option<Output>, text: String) -> Result<(), HandlerError> {
     let output = output.as_mut().ok_or("no such stream")?;
     Ok(output.send(text.into()).await?)
 }
@@ -95,18 +95,18 @@ impl Handler for FakeRuntime {
         request: ExecRequest,
         mut streams: Streams,
     ) -> Result<ExitCode, HandlerError> {
-        let _running = self.begin();
+        let _guard = self.begin();
         let command = request.command;
         match command[0].as_str() {
             "cat" => cat(streams).await?,
             "fail" => {
-                say(&mut streams.stderr, "failing as asked\n".to_owned()).await?;
+                write_text(&mut streams.stderr, "failing as asked\n".to_owned()).await?;
                 return Ok(ExitCode(number(&command)?.try_into()?));
             }
             "both" => {
                 for line in 0..10 {
-                    say(&mut streams.stdout, format!("out {line}\n")).await?;
-                    say(&mut streams.stderr, format!("err {line}\n")).await?;
+                    write_text(&mut streams.stdout, format!("out {line}\n")).await?;
+                    write_text(&mut streams.stderr, format!("err {line}\n")).await?;
                 }
             }
             "size" => {
@@ -114,7 +114,7 @@ impl Handler for FakeRuntime {
                 for _ in 0..number(&command)? {
                     let size = resize.next().await.ok_or("no more sizes")?;
                     let text = format!("{}x{}\n", size.width, size.height);
-                    say(&mut streams.stdout, text).await?;
+                    write_text(&mut streams.stdout, text).await?;
                 }
             }
             "bytes" => {
@@ -129,7 +129,7 @@ impl Handler for FakeRuntime {
             "clock" => {
                 for minute in 0..number(&command)? {
                     tokio::time::sleep(Duration::from_secs(30)).await;
-                    say(&mut streams.stdout, format!("{minute:099}\n")).await?;
+                    write_text(&mut streams.stdout, format!("{minute:099}\n")).await?;
                 }
             }
             "spill" => {
@@ -148,7 +148,7 @@ impl Handler for FakeRuntime {
                 drop(streams.stdin.take());
                 let mut resize = streams.resize.take().ok_or("no resize stream")?;
                 resize.next().await.ok_or("no size")?;
-                say(&mut streams.stdout, "I heard the bell\n".to_owned()).await?;
+                write_text(&mut streams.stdout, "I heard the bell\n".to_owned()).await?;
             }
             "early" => {
                 // Reads a little of stdin and ends, as `head -c` does.
@@ -164,7 +164,7 @@ impl Handler for FakeRuntime {
     }
 
     async fn attach(&self, request: AttachRequest, streams: Streams) -> Result<(), HandlerError> {
-        let _running = self.begin();
+        let _guard = self.begin();
         if request.container != "c1" {
             return Err(format!("no container {:?}", request.container).into());
         }
@@ -177,7 +177,7 @@ impl Handler for FakeRuntime {
         port: u16,
         mut connection: Connection,
     ) -> Result<(), HandlerError> {
-        let _running = self.begin();
+        let _guard = self.begin();
         let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
         tokio::io::copy_bidirectional(&mut connection, &mut socket).await?;
         Ok(())
@@ -209,8 +209,8 @@ pub(crate) async fn listening(config: Config) -> StreamingServer<FakeRuntime> {
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let server =
         StreamingServer::new(FakeRuntime::default(), &base, config, runtime()).expect("a base URL");
-    let serving = server.clone();
-    tokio::spawn(async move { serving.serve(listener).await });
+    let task_server = server.clone();
+    tokio::spawn(async move { task_server.serve(listener).await });
     server
 }
 
@@ -279,18 +279,18 @@ pub(crate) fn post(url: &str) -> Request<()> {
 /// Waits until `done`, for a while that is long where real time passes.
 pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let limit = Duration::from_secs(20);
-    let begun = std::time::Instant::now();
+    let start_time = std::time::Instant::now();
     while !done() {
-        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
+        assert!(start_time.elapsed() < limit, "not within {limit:?}: {what}");
         tokio::task::yield_now().await;
     }
 }
 
 /// Waits until every call of the toy has ended.
 pub(crate) async fn nothing_runs(server: &StreamingServer<FakeRuntime>) {
-    let running = &server.handler().running;
+    let running_count = &server.handler().running_count;
     until("every call has ended", || {
-        running.load(Ordering::SeqCst) == 0
+        running_count.load(Ordering::SeqCst) == 0
     })
     .await;
 }

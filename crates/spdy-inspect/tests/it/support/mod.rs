@@ -45,7 +45,7 @@ impl Inspection {
         let frames = self.events.iter().filter(|event| frame(event));
         frames
             .map(|event| match &event.what {
-                EventKind::Frame(seen) => &**seen,
+                EventKind::Frame(record) => &**record,
                 _ => unreachable!("expected a frame"),
             })
             .collect()
@@ -81,14 +81,14 @@ impl Inspection {
         let mut lines: Vec<_> = self
             .frames()
             .iter()
-            .map(|seen| {
+            .map(|record| {
                 format!(
                     "{} {:08} {} {} {:?}",
-                    seen.direction,
-                    seen.offset,
-                    seen.frame.kind(),
-                    seen.len_bytes,
-                    seen.headers
+                    record.direction,
+                    record.offset,
+                    record.frame.kind(),
+                    record.len_bytes,
+                    record.headers
                 )
             })
             .collect();

@@ -29,7 +29,7 @@ impl rustls::KeyLog for Secrets {
 }
 
 /// Two peers, and what passes between them.
-pub(crate) struct Talk {
+pub(crate) struct TlsPair {
     pub(crate) client: ClientConnection,
     pub(crate) server: ServerConnection,
     pub(crate) wire: Wire,
@@ -38,7 +38,7 @@ pub(crate) struct Talk {
     pub(crate) sends: usize,
 }
 
-impl Talk {
+impl TlsPair {
     /// Moves records until neither side has any.
     pub(crate) fn turn(&mut self) {
         loop {
@@ -92,10 +92,10 @@ impl Talk {
             .write_all(bytes)
             .expect("the data is buffered");
         self.turn();
-        let mut got = vec![0; bytes.len()];
+        let mut received = vec![0; bytes.len()];
         self.server
             .reader()
-            .read_exact(&mut got)
+            .read_exact(&mut received)
             .expect("the data arrived");
     }
 
@@ -106,24 +106,25 @@ impl Talk {
                 .write_all(bytes)
                 .expect("the data is buffered");
             self.turn();
-            let mut got = vec![0; bytes.len()];
+            let mut received = vec![0; bytes.len()];
             self.client
                 .reader()
-                .read_exact(&mut got)
+                .read_exact(&mut received)
                 .expect("the data arrived");
         }
     }
 }
 
 /// Two peers of one version and suite, the client offering `alpn`.
-pub(crate) fn talk(
+pub(crate) fn connect(
     version: &'static rustls::SupportedProtocolVersion,
     suite: rustls::SupportedCipherSuite,
     alpn: Option<&str>,
-) -> (Talk, Arc<Secrets>) {
-    let made = rcgen::generate_simple_self_signed(["site.test".to_owned()]).expect("a certificate");
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+) -> (TlsPair, Arc<Secrets>) {
+    let self_signed =
+        rcgen::generate_simple_self_signed(["site.test".to_owned()]).expect("a certificate");
+    let certificate = self_signed.cert.der().clone();
+    let key = PrivateKeyDer::try_from(self_signed.signing_key.serialize_der()).expect("a key");
     let mut provider = rustls::crypto::aws_lc_rs::default_provider();
     provider.cipher_suites = vec![suite];
     let provider = Arc::new(provider);
@@ -150,25 +151,25 @@ pub(crate) fn talk(
     let name = ServerName::try_from("site.test").expect("a name");
     let mut wire = Wire::new(1, false);
     wire.connect();
-    let mut talk = Talk {
+    let mut pair = TlsPair {
         client: ClientConnection::new(Arc::new(client), name).expect("a client"),
         server: ServerConnection::new(Arc::new(server)).expect("a server"),
         wire,
         lose: None,
         sends: 0,
     };
-    talk.turn();
-    assert!(!talk.client.is_handshaking() && !talk.server.is_handshaking());
-    (talk, secrets)
+    pair.turn();
+    assert!(!pair.client.is_handshaking() && !pair.server.is_handshaking());
+    (pair, secrets)
 }
 
 /// A request and an answer of 40,000 bytes.
-pub(crate) fn speak(talk: &mut Talk) {
+pub(crate) fn speak(pair: &mut TlsPair) {
     let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
-    talk.up(&client.open(1, true));
-    talk.down(&[server.reply(1, false), server.data(1, 40_000, true)].concat());
-    talk.up(&client.update(0, 40_000));
-    talk.wire.close();
+    pair.up(&client.open(1, true));
+    pair.down(&[server.reply(1, false), server.data(1, 40_000, true)].concat());
+    pair.up(&client.update(0, 40_000));
+    pair.wire.close();
 }
 
 pub(crate) fn suites() -> Vec<(
