@@ -8,19 +8,19 @@ use spdy_cache::storable::{Uncacheable, may_store};
 
 use crate::support::{answer, now, request};
 
-fn gone(method: &str, status: u16, fields: &str) -> Vec<String> {
+fn invalidated_uris(method: &str, status: u16, fields: &str) -> Vec<String> {
     let method: Method = method.parse().unwrap();
     let uri: Uri = "https://site.test/a/b?c".parse().unwrap();
     let status = StatusCode::from_u16(status).unwrap();
-    let gone = invalidated_by(&method, &uri, status, &answer(200, fields).headers);
-    gone.iter().map(ToString::to_string).collect()
+    let uris = invalidated_by(&method, &uri, status, &answer(200, fields).headers);
+    uris.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn successful_unsafe_request_invalidates_target_and_references() {
     let target = "https://site.test/a/b?c";
     for method in ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "MADE-UP"] {
-        assert_eq!(gone(method, 200, ""), [target], "{method}");
+        assert_eq!(invalidated_uris(method, 200, ""), [target], "{method}");
     }
     for (method, status) in [
         ("GET", 200),
@@ -30,11 +30,11 @@ fn successful_unsafe_request_invalidates_target_and_references() {
         ("POST", 500),
     ] {
         assert!(
-            gone(method, status, "location: /x").is_empty(),
+            invalidated_uris(method, status, "location: /x").is_empty(),
             "{method} {status}"
         );
     }
-    for (fields, want) in [
+    for (fields, expected) in [
         ("location: x", &["https://site.test/a/x"][..]),
         ("location: /x#part", &["https://site.test/x"]),
         (
@@ -52,8 +52,8 @@ fn successful_unsafe_request_invalidates_target_and_references() {
         ("location: https://[", &[]),
     ] {
         assert_eq!(
-            gone("POST", 303, fields),
-            [&[target], want].concat(),
+            invalidated_uris("POST", 303, fields),
+            [&[target], expected].concat(),
             "{fields}"
         );
     }
@@ -61,7 +61,7 @@ fn successful_unsafe_request_invalidates_target_and_references() {
 
 #[test]
 fn post_response_is_stored_if_content_location_is_target() {
-    for (fields, want) in [
+    for (fields, expected) in [
         ("cache-control: max-age=60\ncontent-location: /a?b", Ok(())),
         (
             "cache-control: max-age=60\ncontent-location: https://site.test/a?b",
@@ -83,7 +83,7 @@ fn post_response_is_stored_if_content_location_is_target() {
             &answer(200, fields),
             Times::at(now()),
         );
-        assert_eq!(stored.map(drop), want, "{fields}");
+        assert_eq!(stored.map(drop), expected, "{fields}");
     }
     for method in ["HEAD", "PUT", "OPTIONS"] {
         let fields = answer(200, "cache-control: max-age=60\ncontent-location: /a?b");

@@ -20,7 +20,7 @@ use crate::support::{self, at, get, now};
 
 /// An answer of known meaning: what is meant, and what is written.
 #[derive(Clone, Debug)]
-struct Said {
+struct ResponseDirectives {
     max_age: Option<u32>,
     s_maxage: Option<u32>,
     expires_in: Option<i32>,
@@ -33,7 +33,7 @@ struct Said {
     targeted: bool,
 }
 
-impl Said {
+impl ResponseDirectives {
     fn any() -> impl Strategy<Value = Self> {
         let seconds = || prop::option::of(0..100u32);
         let times = (
@@ -74,7 +74,7 @@ impl Said {
             )
     }
 
-    fn written(&self) -> String {
+    fn header_text(&self) -> String {
         let mut directives = vec![String::from("x=1")];
         let mut seconds = |name: &str, value: Option<u32>| {
             directives.extend(value.map(|value| format!("{name}={value}")));
@@ -88,10 +88,10 @@ impl Said {
                 .then(|| String::from("must-revalidate")),
         );
         directives.extend(self.no_cache.then(|| String::from("no-cache")));
-        let said = directives.join(", ");
+        let text = directives.join(", ");
         let field = match self.targeted {
-            true => format!("cache-control: max-age=9999\ncdn-cache-control: {said}"),
-            false => format!("cache-control: {said}"),
+            true => format!("cache-control: max-age=9999\ncdn-cache-control: {text}"),
+            false => format!("cache-control: {text}"),
         };
         let date = i64::from(self.date_ago);
         let mut head = format!(
@@ -122,10 +122,10 @@ impl Said {
         i64::from(self.age.max(self.date_ago)) + seconds
     }
 
-    fn window(&self, said: Option<u32>) -> i64 {
+    fn window(&self, seconds: Option<u32>) -> i64 {
         match self.must_revalidate || self.no_cache {
             true => 0,
-            false => said.unwrap_or(0).into(),
+            false => seconds.unwrap_or(0).into(),
         }
     }
 }
@@ -228,47 +228,47 @@ proptest! {
 
     /// What is done at any moment is what the answer's own words come to, to the second.
     #[test]
-    fn nothing_is_served_past_its_limits(said in Said::any(), seconds in 0..250i64) {
+    fn nothing_is_served_past_its_limits(directives in ResponseDirectives::any(), seconds in 0..250i64) {
         let policy = Policy { heuristic: None, ..Policy::site() };
-        let stored = may_store(&policy, &get(""), &support::answer(200, &said.written()), Times::at(now())).unwrap();
-        let stale = said.age_at(seconds) - said.lifetime();
-        let found = lookup(&policy, &get(""), &[&stored], at(seconds));
-        let told = match &found {
+        let stored = may_store(&policy, &get(""), &support::answer(200, &directives.header_text()), Times::at(now())).unwrap();
+        let stale = directives.age_at(seconds) - directives.lifetime();
+        let result = lookup(&policy, &get(""), &[&stored], at(seconds));
+        let actual = match &result {
             Lookup::Fresh { .. } => "fresh",
             Lookup::Stale { .. } => "stale",
             Lookup::Revalidate { .. } => "validate",
             other => panic!("{other:?}"),
         };
-        let want = if said.no_cache {
+        let expected = if directives.no_cache {
             "validate"
         } else if stale < 0 {
             "fresh"
-        } else if said.window(said.swr) > 0 && stale <= said.window(said.swr) {
+        } else if directives.window(directives.swr) > 0 && stale <= directives.window(directives.swr) {
             "stale"
         } else {
             "validate"
         };
-        prop_assert_eq!(told, want, "{} s: {:?}", seconds, stored);
+        prop_assert_eq!(actual, expected, "{} s: {:?}", seconds, stored);
         let serves = may_serve_on_error(&policy, &get(""), &stored, Failure::Unreachable, at(seconds));
-        let allowed = said.window(said.sie) > 0 && stale <= said.window(said.sie);
+        let allowed = directives.window(directives.sie) > 0 && stale <= directives.window(directives.sie);
         prop_assert_eq!(serves, allowed, "{} s: {:?}", seconds, stored);
         // A waiting request gets nothing that it would not get from a lookup now.
         let shares = may_share_with(&policy, &stored, &get(""), at(seconds), at(seconds));
-        prop_assert_eq!(shares, want == "fresh");
+        prop_assert_eq!(shares, expected == "fresh");
     }
 
     /// Time makes nothing younger, and the reported age is the age in calculations.
     #[test]
-    fn ages_are_monotonic(said in Said::any(), first in -100..500i64, more in 0..500i64) {
+    fn ages_are_monotonic(directives in ResponseDirectives::any(), first in -100..500i64, more in 0..500i64) {
         let policy = open();
-        let head = support::answer(200, &format!("{}\nlast-modified: {}", said.written(), support::date(-9999)));
+        let head = support::answer(200, &format!("{}\nlast-modified: {}", directives.header_text(), support::date(-9999)));
         let stored = may_store(&policy, &get(""), &head, Times::at(now())).unwrap();
-        let (early, late) = (at(first), at(first + more));
-        prop_assert!(stored.age(early) <= stored.age(late));
-        prop_assert!(stored.ttl(early) >= stored.ttl(late));
-        prop_assert!(stored.staleness(early) <= stored.staleness(late));
-        let told = answer(&policy, &stored, &get(""), 7, late).head.headers["age"].to_str().unwrap().parse::<u64>();
-        prop_assert_eq!(told, Ok(stored.age(late).as_secs()));
+        let (early, later) = (at(first), at(first + more));
+        prop_assert!(stored.age(early) <= stored.age(later));
+        prop_assert!(stored.ttl(early) >= stored.ttl(later));
+        prop_assert!(stored.staleness(early) <= stored.staleness(later));
+        let age = answer(&policy, &stored, &get(""), 7, later).head.headers["age"].to_str().unwrap().parse::<u64>();
+        prop_assert_eq!(age, Ok(stored.age(later).as_secs()));
     }
 
     /// A stored answer is for the same request only. In an unknown field, only spaces around commas and lines
@@ -298,27 +298,27 @@ proptest! {
             prop_assert_eq!(bare(&first), bare(&second));
             prop_assert_eq!(first.headers.contains_key("foo"), second.headers.contains_key("foo"));
         }
-        let other = may_store(&open(), &second, &head, Times::at(now())).unwrap();
-        prop_assert_eq!(stored.matches(&second.headers), other.matches(&first.headers));
+        let second_stored = may_store(&open(), &second, &head, Times::at(now())).unwrap();
+        prop_assert_eq!(stored.matches(&second.headers), second_stored.matches(&first.headers));
     }
 
     /// A date is read as it was written, in all three forms, and any other text is none or is one.
     #[test]
     fn dates_round_trip(seconds in 0..4_102_444_800u64, text in "[A-Za-z0-9,: -]{0,40}") {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let written = httpdate::fmt_http_date(time);
-        prop_assert_eq!(date::parse(written.as_bytes(), now()), Some(time));
-        prop_assert_eq!(date::to_value(time), &*written);
-        let (day, month, year, hour) = (&written[5..7], &written[8..11], &written[12..16], &written[17..25]);
-        let asctime = format!("{} {month} {} {hour} {year}", &written[..3], day.replacen('0', " ", usize::from(day.starts_with('0'))));
+        let http_date = httpdate::fmt_http_date(time);
+        prop_assert_eq!(date::parse(http_date.as_bytes(), now()), Some(time));
+        prop_assert_eq!(date::to_value(time), &*http_date);
+        let (day, month, year, hour) = (&http_date[5..7], &http_date[8..11], &http_date[12..16], &http_date[17..25]);
+        let asctime = format!("{} {month} {} {hour} {year}", &http_date[..3], day.replacen('0', " ", usize::from(day.starts_with('0'))));
         prop_assert_eq!(date::parse(asctime.as_bytes(), now()), Some(time), "{}", asctime);
         let near = time <= now() + Duration::from_secs(49 * 31_556_952) && time >= now() - Duration::from_secs(48 * 31_556_952);
         if near {
             let rfc850 = format!("Monday, {day}-{month}-{} {hour} GMT", &year[2..]);
             prop_assert_eq!(date::parse(rfc850.as_bytes(), now()), Some(time), "{}", rfc850);
         }
-        if let (Some(ours), Ok(theirs)) = (date::parse(text.as_bytes(), now()), httpdate::parse_http_date(&text)) {
-            prop_assert_eq!(ours, theirs);
+        if let (Some(parsed), Ok(reference)) = (date::parse(text.as_bytes(), now()), httpdate::parse_http_date(&text)) {
+            prop_assert_eq!(parsed, reference);
         }
     }
 
@@ -330,26 +330,26 @@ proptest! {
         len in 0..200u64,
     ) {
         let stored = may_store(&open(), &get(""), &support::answer(200, "cache-control: max-age=60"), Times::at(now())).unwrap();
-        let mut asked = get("");
-        asked.headers.insert("range", value);
+        let mut request = get("");
+        request.headers.insert("range", value);
         let typed = get(&format!("range: bytes={}", specs.join(",")));
-        for asked in [asked, typed] {
-            let answer = answer(&open(), &stored, &asked, len, now());
-            let ranges = match answer.body {
+        for request in [request, typed] {
+            let response = answer(&open(), &stored, &request, len, now());
+            let ranges = match response.body {
                 Payload::None | Payload::Whole => Vec::new(),
                 Payload::Range(range) => vec![range],
                 Payload::Multipart { parts, .. } => parts.into_iter().map(|(_, range)| range).collect(),
             };
             prop_assert!(ranges.iter().all(|range| range.start < range.end && range.end <= len));
             prop_assert!(ranges.len() < 2 || ranges.iter().map(|range| range.end - range.start).sum::<u64>() <= len);
-            prop_assert_eq!(answer.head.status == 206, !ranges.is_empty());
+            prop_assert_eq!(response.head.status == 206, !ranges.is_empty());
         }
     }
 
     /// Any fields at all: every door takes them, and what follows from them agrees with itself.
     #[test]
     fn any_headers_are_accepted(
-        asked in any_fields(),
+        request_headers in any_fields(),
         answered in any_fields(),
         later in any_fields(),
         status in prop::sample::select(vec![200u16, 204, 206, 301, 304, 404, 500, 599]),
@@ -357,7 +357,7 @@ proptest! {
     ) {
         let policy = open();
         let mut request = get("");
-        request.headers = asked;
+        request.headers = request_headers;
         let mut head = support::answer(status, "");
         head.headers = answered;
         let mut fresh = support::answer(304, "");
@@ -375,13 +375,13 @@ proptest! {
         Conditional::of(&stored).apply(&mut conditional);
         prop_assert_eq!(conditional.contains_key("if-none-match") || conditional.contains_key("if-modified-since"),
             stored.has_validator());
-        let found = lookup(&policy, &request, &[&stored], at(seconds));
-        if matches!(found, Lookup::Fresh { stale: false, .. }) {
+        let result = lookup(&policy, &request, &[&stored], at(seconds));
+        if matches!(result, Lookup::Fresh { stale: false, .. }) {
             prop_assert!(stored.staleness(at(seconds)).is_none(), "{:?}", stored);
         }
-        prop_assert_eq!(&found, &lookup(&policy, &request, &[&stored, &stored][..1], at(seconds)));
-        let told = answer(&policy, &stored, &request, 100, at(seconds));
-        prop_assert!(told.head.headers.contains_key("age"));
+        prop_assert_eq!(&result, &lookup(&policy, &request, &[&stored, &stored][..1], at(seconds)));
+        let response = answer(&policy, &stored, &request, 100, at(seconds));
+        prop_assert!(response.head.headers.contains_key("age"));
         let times = Times::at(at(seconds));
         if let Ok(merged) = merge(&policy, &stored, &request, &fresh, times) {
             prop_assert_eq!(merged.stored().headers().get("etag"), stored.headers().get("etag"));

@@ -103,11 +103,14 @@ fn variants_per_key_are_limited() {
         store.insert(&key("/a"), stored, Body::default()).unwrap();
     }
     let variants = store.get(&key("/a")).unwrap();
-    let found = |language: &str| {
+    let is_found = |language: &str| {
         let request = get(&format!("accept-language: {language}"));
         lookup(&Policy::site(), &request, &variants, at(4)) != Lookup::Miss(MissReason::Vary)
     };
-    assert_eq!(["a", "b", "c", "d"].map(found), [false, true, true, true]);
+    assert_eq!(
+        ["a", "b", "c", "d"].map(is_found),
+        [false, true, true, true]
+    );
     assert_eq!(store.counters().variant_limit, 1);
 }
 
@@ -130,10 +133,10 @@ fn used_objects_outlive_one_hit_objects() {
     let mut store = small(100 * 4096);
     put(&mut store, &key("/used"), "", 2000);
     for round in 0..1000 {
-        let used = store
+        let objects = store
             .get(&key("/used"))
             .unwrap_or_else(|| panic!("gone in round {round}"));
-        used[0].count_use();
+        objects[0].count_use();
         put(&mut store, &key(&format!("/once/{round}")), "", 2000);
     }
     assert!(store.counters().evicted > 800);
@@ -162,10 +165,10 @@ fn single_use_or_ghost_hit_survives_a_scan() {
 fn zipf(names: usize, requests: usize, seed: u64) -> Vec<usize> {
     let mut sums: Vec<f64> = (1..=names).map(|rank| 1.0 / rank as f64).collect();
     (1..names).for_each(|at| sums[at] += sums[at - 1]);
-    let mut chance = ChaCha8Rng::seed_from_u64(seed);
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
     let all = sums[names - 1];
     (0..requests)
-        .map(|_| sums.partition_point(|sum| *sum < chance.random::<f64>() * all))
+        .map(|_| sums.partition_point(|sum| *sum < random.random::<f64>() * all))
         .collect()
 }
 
@@ -199,10 +202,10 @@ fn s3_fifo_beats_lru_on_skewed_requests() {
     }
     assert_eq!(store.len(), room);
     let percent = |hits: usize| 100.0 * hits as f64 / requests as f64;
-    let (ours, lru) = (percent(hits), percent(lru_hits));
+    let (s3_fifo, lru) = (percent(hits), percent(lru_hits));
     assert!(
-        ours > lru + 6.0,
-        "{ours:.1} % and {lru:.1} % of {requests}, seed {seed}"
+        s3_fifo > lru + 6.0,
+        "{s3_fifo:.1} % and {lru:.1} % of {requests}, seed {seed}"
     );
 }
 
@@ -228,10 +231,10 @@ fn body_in_use_counts_until_last_reader() {
         Ok(4)
     );
     assert_eq!(store.bytes(), 0);
-    let held = store.bytes_in_use();
+    let bytes_in_use = store.bytes_in_use();
     assert!(
-        (40_000..41_000).contains(&held),
-        "{held} bytes are read yet"
+        (40_000..41_000).contains(&bytes_in_use),
+        "{bytes_in_use} bytes are read yet"
     );
     for nth in 0..100 {
         put(&mut store, &key(&format!("/{nth}")), "", 2000);
@@ -239,10 +242,10 @@ fn body_in_use_counts_until_last_reader() {
         assert!(store.bytes() <= 60_000, "{}", store.bytes());
     }
     drop(readers);
-    let one = first.weight();
+    let object_bytes = first.weight();
     assert_eq!(
         store.bytes_in_use(),
-        store.bytes() + one,
+        store.bytes() + object_bytes,
         "one has a reader yet"
     );
     drop(first);
@@ -253,8 +256,8 @@ fn body_in_use_counts_until_last_reader() {
 fn objects_in_use_are_evicted_last_and_new_ones_refused() {
     let mut probe = small(1 << 20);
     put(&mut probe, &key("/read/0"), "", READ);
-    let most = probe.bytes() * 19 / 2;
-    let mut store = small(most);
+    let limit = probe.bytes() * 19 / 2;
+    let mut store = small(limit);
     let targets = (0..9).map(|nth| format!("/read/{nth}"));
     let mut readers: Vec<Body> = targets
         .clone()
@@ -267,19 +270,19 @@ fn objects_in_use_are_evicted_last_and_new_ones_refused() {
         assert!(is_in(&store, &target), "{target} has a reader");
     }
     let body = || Body::copy_of(&[7; READ]);
-    let others = store.len();
-    let refused = store.insert(&key("/new"), stored_for("", ""), body());
-    let refused = refused.expect_err("all that could go is less than that");
-    assert!(refused.room < refused.weight, "{refused}");
-    assert!(store.bytes_in_use() <= most);
-    assert_eq!(store.len(), others, "nothing went in vain");
+    let count_before = store.len();
+    let result = store.insert(&key("/new"), stored_for("", ""), body());
+    let error = result.expect_err("all that could go is less than that");
+    assert!(error.room < error.weight, "{error}");
+    assert!(store.bytes_in_use() <= limit);
+    assert_eq!(store.len(), count_before, "nothing went in vain");
 
     readers.pop();
     store
         .insert(&key("/new"), stored_for("", ""), body())
         .expect("a body has no reader");
     assert!(is_in(&store, "/new") && !is_in(&store, "/read/8"));
-    assert!(store.bytes_in_use() <= most);
+    assert!(store.bytes_in_use() <= limit);
 }
 
 #[test]
@@ -290,8 +293,8 @@ fn reinserted_body_is_counted_once() {
     drop(object);
     for round in 2..20 {
         let fields = format!("x: {round}");
-        let again = store.insert(&key("/a"), stored_for("", &fields), reader.clone());
-        again.expect("the object is already stored");
+        let result = store.insert(&key("/a"), stored_for("", &fields), reader.clone());
+        result.expect("the object is already stored");
         assert_eq!(store.bytes_in_use(), store.bytes());
     }
 }
@@ -328,11 +331,11 @@ fn lowered_quota_evicts_at_once() {
             put(&mut store, &key, "", 2000);
         }
     }
-    let before = store.site_bytes("other.test");
-    let quotas = BTreeMap::from([(String::from("greedy.test"), before / 2)]);
+    let bytes_before = store.site_bytes("other.test");
+    let quotas = BTreeMap::from([(String::from("greedy.test"), bytes_before / 2)]);
     store.set_site_bytes(quotas);
-    assert!((1..=before / 2).contains(&store.site_bytes("greedy.test")));
-    assert_eq!(store.site_bytes("other.test"), before);
+    assert!((1..=bytes_before / 2).contains(&store.site_bytes("greedy.test")));
+    assert_eq!(store.site_bytes("other.test"), bytes_before);
     // None any more: as much as before, and more.
     store.set_site_bytes(BTreeMap::new());
     for count in 10..30 {
@@ -340,7 +343,7 @@ fn lowered_quota_evicts_at_once() {
         let key = Key::new(&parts("greedy.test", &target)).unwrap();
         put(&mut store, &key, "", 2000);
     }
-    assert!(store.site_bytes("greedy.test") > before);
+    assert!(store.site_bytes("greedy.test") > bytes_before);
 }
 
 #[test]
@@ -391,7 +394,7 @@ fn purge_scope_covers_all_rules() {
         );
         store
     };
-    for (scope, want) in [
+    for (scope, expected) in [
         (Scope::Url(parts("site.test", "/a")), 2),
         (Scope::Prefix(parts("site.test", "/a/")), 2),
         (Scope::Prefix(parts("site.test", "/a")), 8),
@@ -401,8 +404,12 @@ fn purge_scope_covers_all_rules() {
     ] {
         let mut store = filled();
         let all = store.len();
-        assert_eq!(store.purge(&scope, PurgeMode::Hard), Ok(want), "{scope:?}");
-        assert_eq!(store.len(), all - want, "{scope:?}");
+        assert_eq!(
+            store.purge(&scope, PurgeMode::Hard),
+            Ok(expected),
+            "{scope:?}"
+        );
+        assert_eq!(store.len(), all - expected, "{scope:?}");
     }
 }
 
@@ -420,18 +427,22 @@ fn soft_purge_expires_and_revalidation_refreshes() {
         Ok(1)
     );
     let variants = store.get(&key("/a")).unwrap();
-    let found = |seconds| lookup(&Policy::site(), &get(""), &variants, at(seconds));
-    assert!(matches!(found(12), Lookup::Stale { .. }), "{:?}", found(12));
+    let lookup_at = |seconds| lookup(&Policy::site(), &get(""), &variants, at(seconds));
     assert!(
-        matches!(found(16), Lookup::Revalidate { .. }),
+        matches!(lookup_at(12), Lookup::Stale { .. }),
         "{:?}",
-        found(16)
+        lookup_at(12)
+    );
+    assert!(
+        matches!(lookup_at(16), Lookup::Revalidate { .. }),
+        "{:?}",
+        lookup_at(16)
     );
     store
         .purge(&Scope::Site("site.test"), PurgeMode::Soft(at(14)))
         .unwrap();
     assert!(
-        matches!(found(16), Lookup::Revalidate { .. }),
+        matches!(lookup_at(16), Lookup::Revalidate { .. }),
         "a second purge makes nothing younger"
     );
 }
@@ -451,12 +462,12 @@ fn tags_are_per_site_and_groups_per_origin() {
         "cache-tag: two, three\ncache-groups: \"g\"",
         10,
     );
-    let other = Key::new(&KeyParts {
+    let other_key = Key::new(&KeyParts {
         host: "other.test",
         ..parts("site.test", "/c")
     })
     .unwrap();
-    put(&mut store, &other, "cache-groups: \"g\"", 10);
+    put(&mut store, &other_key, "cache-groups: \"g\"", 10);
     assert_eq!(
         store.purge_tag(&PurgeTag::of_site("elsewhere.test", "two"), PurgeMode::Hard),
         0
@@ -497,7 +508,7 @@ fn tags_are_per_site_and_groups_per_origin() {
         1
     );
     assert!(
-        store.get(&other).is_some(),
+        store.get(&other_key).is_some(),
         "another origin's group of that name"
     );
 }
@@ -532,7 +543,7 @@ fn body_is_chunked_and_any_range_is_sliced() {
 
 #[test]
 fn different_parts_make_different_keys() {
-    let a = KeyParts {
+    let base = KeyParts {
         target: "/a",
         rules: "",
         ..parts("s", "")
@@ -540,11 +551,11 @@ fn different_parts_make_different_keys() {
     assert!(
         Key::new(&KeyParts {
             target: "/a\0b",
-            ..a
+            ..base
         })
         .is_err()
     );
-    let key = Key::new(&a).unwrap();
+    let key = Key::new(&base).unwrap();
     assert_eq!(
         (key.site(), key.origin()),
         (&b"s"[..], &b"s\0https\0origin.test\x00443"[..])
@@ -615,8 +626,8 @@ fn run(steps: &[Step]) -> Store {
                 );
             }
             Step::Use { target } => {
-                let found = store.get(&name(target, &0));
-                found
+                let objects = store.get(&name(target, &0));
+                objects
                     .iter()
                     .flat_map(|variants| variants.iter())
                     .for_each(Object::count_use);
@@ -624,11 +635,11 @@ fn run(steps: &[Step]) -> Store {
             Step::Purge { target } => {
                 let target = format!("/{target}");
                 let scope = Scope::Url(parts("s0", &target));
-                let meant = store.purge(&scope, PurgeMode::Hard).unwrap();
+                let purged_count = store.purge(&scope, PurgeMode::Hard).unwrap();
                 assert_eq!(
                     store.purge(&scope, PurgeMode::Hard),
                     Ok(0),
-                    "{meant} went before"
+                    "{purged_count} went before"
                 );
             }
             Step::PurgeTag { tag } => {
@@ -654,9 +665,9 @@ proptest! {
     /// Whatever is done, its bytes stay within every limit, sums agree, and the same is done twice alike.
     #[test]
     fn store_never_exceeds_its_limit(steps in prop::collection::vec(step(), 0..200)) {
-        let (mut store, again) = (run(&steps), run(&steps));
-        prop_assert_eq!(store.counters(), again.counters());
-        prop_assert_eq!((store.bytes(), store.len()), (again.bytes(), again.len()));
+        let (mut store, second_store) = (run(&steps), run(&steps));
+        prop_assert_eq!(store.counters(), second_store.counters());
+        prop_assert_eq!((store.bytes(), store.len()), (second_store.bytes(), second_store.len()));
         for site in ["s0", "s1", "s2"] {
             store.purge(&Scope::Site(site), PurgeMode::Hard).unwrap();
         }

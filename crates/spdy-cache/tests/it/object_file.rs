@@ -28,8 +28,8 @@ fn key() -> Key {
 
 fn stored() -> Stored {
     let fields = "cache-control: max-age=60\nvary: accept-language, x\nx: 1\nx: \u{fc}\nset: ";
-    let mut served = HeaderMap::new();
-    served.insert("etag", "\"rewritten\"".parse().unwrap());
+    let mut client_headers = HeaderMap::new();
+    client_headers.insert("etag", "\"rewritten\"".parse().unwrap());
     let request = get("accept-language: en, de\nother: 1");
     let times = Times {
         requested: at(-3),
@@ -37,7 +37,7 @@ fn stored() -> Stored {
     };
     may_store(&Policy::site(), &request, &answer(200, fields), times)
         .unwrap()
-        .with_client_headers(served)
+        .with_client_headers(client_headers)
         .with_note(*b"of the body")
 }
 
@@ -109,10 +109,10 @@ fn chunk_verifies_only_at_its_index() {
         object.check_chunk(1, chunk(2)),
         Err(FileError::Chunk { index: 1 })
     );
-    let other = self::file(3 * CHUNK_BYTES - 1);
-    let other = OpenObject::decode(&Policy::site(), &other).unwrap();
+    let shorter_file = self::file(3 * CHUNK_BYTES - 1);
+    let shorter_object = OpenObject::decode(&Policy::site(), &shorter_file).unwrap();
     assert_eq!(
-        other.check_chunk(1, chunk(1)),
+        shorter_object.check_chunk(1, chunk(1)),
         Err(FileError::Chunk { index: 1 })
     );
 }

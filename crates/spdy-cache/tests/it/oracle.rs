@@ -84,7 +84,7 @@ proptest! {
     fn freshness_matches_the_reference_implementation(
         head in any_answer(),
         first in prop::sample::select(vec!["", "", "authorization: x"]),
-        asked in any_request(),
+        request_text in any_request(),
         status in prop::sample::select(vec![200u16, 203, 204, 301, 302, 307, 404, 410, 501]),
         seconds in 0..400i64,
     ) {
@@ -95,21 +95,21 @@ proptest! {
         };
         let (request, response) = (get(first), answer(status, &head));
         let options = CacheOptions { shared: true, ..CacheOptions::default() };
-        let theirs = CachePolicy::new_options(&request, &response, now(), options);
-        let ours = may_store(&policy, &request, &response, Times::at(now()));
+        let reference = CachePolicy::new_options(&request, &response, now(), options);
+        let result = may_store(&policy, &request, &response, Times::at(now()));
 
-        let again = get(&asked);
-        let they_serve = theirs.is_storable() && theirs.before_request(&again, at(seconds)).satisfies_without_revalidation();
-        let stored = ours.as_ref().ok();
+        let second_request = get(&request_text);
+        let they_serve = reference.is_storable() && reference.before_request(&second_request, at(seconds)).satisfies_without_revalidation();
+        let stored = result.as_ref().ok();
         let we_serve = stored.is_some_and(|stored| {
-            matches!(lookup(&policy, &again, &[stored], at(seconds)), Lookup::Fresh { .. })
+            matches!(lookup(&policy, &second_request, &[stored], at(seconds)), Lookup::Fresh { .. })
         });
         // A request with credentials is answered by what is called shared; they do not look at it.
-        let strict = asked.starts_with("authorization") && they_serve && !we_serve;
-        prop_assert!(strict || we_serve == they_serve, "{} at {} s, {:?}: {:?}", head, seconds, status, ours);
+        let strict = request_text.starts_with("authorization") && they_serve && !we_serve;
+        prop_assert!(strict || we_serve == they_serve, "{} at {} s, {:?}: {:?}", head, seconds, status, result);
         if let Some(stored) = stored.filter(|stored| !stored.control().no_cache.is_all()) {
-            let left = u64::try_from(stored.ttl(at(seconds))).unwrap_or(0);
-            prop_assert_eq!(left, theirs.time_to_live(at(seconds)).as_secs(), "{} at {} s", head, seconds);
+            let ttl = u64::try_from(stored.ttl(at(seconds))).unwrap_or(0);
+            prop_assert_eq!(ttl, reference.time_to_live(at(seconds)).as_secs(), "{} at {} s", head, seconds);
         }
     }
 }

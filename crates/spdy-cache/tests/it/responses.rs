@@ -15,7 +15,7 @@ use crate::support::{self, at, date, get, now, request};
 const MODIFIED: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
 const LEN: u64 = 10;
 
-fn kept(status: u16, fields: &str) -> Stored {
+fn store(status: u16, fields: &str) -> Stored {
     let fields = format!("cache-control: max-age=60\n{fields}");
     let stored = may_store(
         &Policy::site(),
@@ -23,64 +23,66 @@ fn kept(status: u16, fields: &str) -> Stored {
         &support::answer(status, &fields),
         Times::at(now()),
     );
-    stored.unwrap_or_else(|why| panic!("{fields}: {why}"))
+    stored.unwrap_or_else(|error| panic!("{fields}: {error}"))
 }
 
-fn given(stored: &Stored, fields: &str) -> CachedResponse {
+fn respond(stored: &Stored, fields: &str) -> CachedResponse {
     answer(&Policy::site(), stored, &get(fields), LEN, at(5))
 }
 
 /// Status, and what is sent of the body.
-fn told(stored: &Stored, fields: &str) -> String {
-    let answer = given(stored, fields);
-    let mut told = answer.head.status.as_u16().to_string();
-    match answer.body {
+fn describe_response(stored: &Stored, fields: &str) -> String {
+    let response = respond(stored, fields);
+    let mut text = response.head.status.as_u16().to_string();
+    match response.body {
         Payload::None => {}
-        Payload::Whole => told.push_str(" whole"),
-        Payload::Range(range) => write!(told, " {range:?}").unwrap(),
+        Payload::Whole => text.push_str(" whole"),
+        Payload::Range(range) => write!(text, " {range:?}").unwrap(),
         Payload::Multipart { parts, .. } => parts
             .iter()
-            .for_each(|(_, range)| write!(told, " {range:?}").unwrap()),
+            .for_each(|(_, range)| write!(text, " {range:?}").unwrap()),
     }
-    told
+    text
 }
 
 #[test]
 fn full_response_has_age_and_length() {
-    let stored = kept(200, &format!("date: {}\nx: 1\nage: 3", date(-1)));
-    let answer = given(&stored, "");
-    let want = format!(
+    let stored = store(200, &format!("date: {}\nx: 1\nage: 3", date(-1)));
+    let response = respond(&stored, "");
+    let expected = format!(
         "cache-control: max-age=60\ndate: {}\nx: 1\nage: 8\ncontent-length: 10",
         date(-1)
     );
-    assert_eq!(answer.head.headers, support::answer(200, &want).headers);
-    assert_eq!(answer.body, Payload::Whole);
-    let head =
-        spdy_cache::response::answer(&Policy::site(), &stored, &request("HEAD", ""), LEN, at(5));
+    assert_eq!(
+        response.head.headers,
+        support::answer(200, &expected).headers
+    );
+    assert_eq!(response.body, Payload::Whole);
+    let head = answer(&Policy::site(), &stored, &request("HEAD", ""), LEN, at(5));
     assert_eq!(
         (head.head.headers, head.body),
-        (answer.head.headers, Payload::None)
+        (response.head.headers, Payload::None)
     );
-    let empty = given(&kept(204, ""), "");
+    let empty = respond(&store(204, ""), "");
     assert!(empty.body == Payload::None && !empty.head.headers.contains_key("content-length"));
 }
 
 #[test]
 fn matching_validator_gives_304() {
-    let tagged = kept(
+    let tagged = store(
         200,
         &format!("etag: \"a\"\nlast-modified: {MODIFIED}\ncontent-type: text/a"),
     );
-    let weak = kept(200, "etag: W/\"a\"");
-    let bare = kept(200, "etag: a");
-    let dated = kept(
+    let weak = store(200, "etag: W/\"a\"");
+    let bare = store(200, "etag: a");
+    let dated = store(
         200,
         &format!("last-modified: {MODIFIED}\ndate: {}", date(0)),
     );
-    let undated = kept(200, &format!("date: {}", date(0)));
-    let missing = kept(404, "etag: \"a\"");
+    let undated = store(200, &format!("date: {}", date(0)));
+    let missing = store(404, "etag: \"a\"");
     let future = date(9);
-    for (stored, fields, want) in [
+    for (stored, fields, expected) in [
         (&tagged, "if-none-match: \"a\"", "304"),
         (&tagged, "if-none-match: W/\"a\"", "304"),
         (&tagged, "if-none-match: *", "304"),
@@ -123,13 +125,13 @@ fn matching_validator_gives_304() {
         (&missing, "if-none-match: \"a\"", "404 whole"),
     ] {
         assert_eq!(
-            told(stored, fields),
-            want,
+            describe_response(stored, fields),
+            expected,
             "{:?} | {fields}",
             stored.headers()
         );
     }
-    let headers = given(&tagged, "if-none-match: \"a\"").head.headers;
+    let headers = respond(&tagged, "if-none-match: \"a\"").head.headers;
     assert_eq!(
         (&headers["etag"], &headers["age"]),
         (&"\"a\"".parse().unwrap(), &"5".parse().unwrap())
@@ -139,8 +141,8 @@ fn matching_validator_gives_304() {
 
 #[test]
 fn ranges_are_served_from_stored_whole() {
-    let stored = kept(200, "content-type: text/a");
-    for (range, want) in [
+    let stored = store(200, "content-type: text/a");
+    for (range, expected) in [
         ("bytes=0-1", "206 0..2"),
         ("Bytes=0-1", "206 0..2"),
         ("bytes=1-", "206 1..10"),
@@ -162,18 +164,25 @@ fn ranges_are_served_from_stored_whole() {
         ("lines=0-1", "200 whole"),
         ("byte", "200 whole"),
     ] {
-        assert_eq!(told(&stored, &format!("range: {range}")), want, "{range}");
+        assert_eq!(
+            describe_response(&stored, &format!("range: {range}")),
+            expected,
+            "{range}"
+        );
     }
     let many: Vec<String> = (0..17).map(|_| String::from("0-0")).collect();
-    let long = kept(200, "");
-    for (count, want) in [(16, 206), (17, 200)] {
+    let long = store(200, "");
+    for (count, expected) in [(16, 206), (17, 200)] {
         let range = get(&format!("range: bytes={}", many[..count].join(",")));
-        let answer = answer(&Policy::site(), &long, &range, 1000, at(5));
-        assert_eq!(answer.head.status, want, "{count} ranges");
+        let response = answer(&Policy::site(), &long, &range, 1000, at(5));
+        assert_eq!(response.head.status, expected, "{count} ranges");
     }
-    assert_eq!(told(&kept(404, ""), "range: bytes=0-1"), "404 whole");
     assert_eq!(
-        told(&kept(200, "accept-ranges: none"), "range: bytes=0-1"),
+        describe_response(&store(404, ""), "range: bytes=0-1"),
+        "404 whole"
+    );
+    assert_eq!(
+        describe_response(&store(200, "accept-ranges: none"), "range: bytes=0-1"),
         "200 whole"
     );
     let head = answer(
@@ -188,14 +197,14 @@ fn ranges_are_served_from_stored_whole() {
 
 #[test]
 fn if_range_must_hold() {
-    let tagged = kept(200, "etag: \"a\"");
-    let weak = kept(200, "etag: W/\"a\"");
-    let dated = kept(
+    let tagged = store(200, "etag: \"a\"");
+    let weak = store(200, "etag: W/\"a\"");
+    let dated = store(
         200,
         &format!("last-modified: {MODIFIED}\ndate: {}", date(0)),
     );
-    let just_now = kept(200, &format!("last-modified: {0}\ndate: {0}", date(0)));
-    for (stored, condition, want) in [
+    let just_now = store(200, &format!("last-modified: {0}\ndate: {0}", date(0)));
+    for (stored, condition, expected) in [
         (&tagged, "\"a\"", "206 0..2"),
         (&tagged, "\"b\"", "200 whole"),
         (&tagged, "W/\"a\"", "200 whole"),
@@ -205,63 +214,69 @@ fn if_range_must_hold() {
         (&just_now, &date(0), "200 whole"),
     ] {
         let fields = format!("range: bytes=0-1\nif-range: {condition}");
-        assert_eq!(told(stored, &fields), want, "{fields}");
+        assert_eq!(describe_response(stored, &fields), expected, "{fields}");
     }
     assert_eq!(
-        told(&tagged, "range: bytes=0-1\nif-none-match: \"a\""),
+        describe_response(&tagged, "range: bytes=0-1\nif-none-match: \"a\""),
         "304"
     );
 }
 
 #[test]
 fn multiple_ranges_are_multipart_with_exact_length() {
-    let stored = kept(200, "content-type: text/a");
-    let answer = given(&stored, "range: bytes=0-1,4-5");
-    let Payload::Multipart { parts, end } = answer.body else {
-        panic!("{:?}", answer.body);
+    let stored = store(200, "content-type: text/a");
+    let response = respond(&stored, "range: bytes=0-1,4-5");
+    let Payload::Multipart { parts, end } = response.body else {
+        panic!("{:?}", response.body);
     };
-    let mut whole = Vec::new();
+    let mut body = Vec::new();
     for (head, range) in &parts {
-        whole.extend_from_slice(head);
-        whole.extend_from_slice(&b"0123456789"[range.start as usize..range.end as usize]);
+        body.extend_from_slice(head);
+        body.extend_from_slice(&b"0123456789"[range.start as usize..range.end as usize]);
     }
-    whole.extend_from_slice(&end);
-    let headers = &answer.head.headers;
-    assert_eq!(headers["content-length"], whole.len().to_string());
+    body.extend_from_slice(&end);
+    let headers = &response.head.headers;
+    assert_eq!(headers["content-length"], body.len().to_string());
     let boundary = headers["content-type"]
         .to_str()
         .unwrap()
         .strip_prefix("multipart/byteranges; boundary=")
         .unwrap();
-    let want = format!(
+    let expected = format!(
         "\r\n--{boundary}\r\nContent-Type: text/a\r\nContent-Range: bytes 0-1/10\r\n\r\n01\
          \r\n--{boundary}\r\nContent-Type: text/a\r\nContent-Range: bytes 4-5/10\r\n\r\n45\r\n--{boundary}--\r\n"
     );
-    assert_eq!(String::from_utf8(whole).unwrap(), want);
-    let one = given(&stored, "range: bytes=4-5").head.headers;
+    assert_eq!(String::from_utf8(body).unwrap(), expected);
+    let headers = respond(&stored, "range: bytes=4-5").head.headers;
     assert_eq!(
-        (&one["content-range"], &one["content-length"]),
+        (&headers["content-range"], &headers["content-length"]),
         (&"bytes 4-5/10".parse().unwrap(), &"2".parse().unwrap())
     );
     assert_eq!(
-        given(&stored, "range: bytes=10-").head.headers["content-range"],
+        respond(&stored, "range: bytes=10-").head.headers["content-range"],
         "bytes */10"
     );
 }
 
 #[test]
 fn rewritten_response_uses_its_own_etag() {
-    let mut served = HeaderMap::new();
-    served.insert("etag", "\"rewritten\"".parse().unwrap());
-    let stored = kept(200, "etag: \"a\"").with_client_headers(served);
-    assert_eq!(told(&stored, "if-none-match: \"a\""), "200 whole");
-    assert_eq!(told(&stored, "if-none-match: \"rewritten\""), "304");
-    assert_eq!(given(&stored, "").head.headers["etag"], "\"rewritten\"");
+    let mut client_headers = HeaderMap::new();
+    client_headers.insert("etag", "\"rewritten\"".parse().unwrap());
+    let stored = store(200, "etag: \"a\"").with_client_headers(client_headers);
+    assert_eq!(
+        describe_response(&stored, "if-none-match: \"a\""),
+        "200 whole"
+    );
+    assert_eq!(
+        describe_response(&stored, "if-none-match: \"rewritten\""),
+        "304"
+    );
+    assert_eq!(respond(&stored, "").head.headers["etag"], "\"rewritten\"");
 }
 
 #[test]
 fn memoized_check_runs_once_per_client_headers() {
-    let stored = kept(200, "etag: \"a\"");
+    let stored = store(200, "etag: \"a\"");
     assert!(stored.memoized_check(|| true));
     assert!(stored.memoized_check(|| unreachable!("it was judged")));
     let instead = stored.clone().with_client_headers(HeaderMap::new());
@@ -271,8 +286,8 @@ fn memoized_check_runs_once_per_client_headers() {
 #[test]
 fn cache_status_is_one_header() {
     let status = |member: CacheStatus| member.value().to_str().unwrap().to_owned();
-    let forwarded = |why| CacheStatus::forwarded("spdy", why);
-    for (member, want) in [
+    let forwarded = |reason| CacheStatus::forwarded("spdy", reason);
+    for (member, expected) in [
         (CacheStatus::hit("spdy").ttl(376), "spdy; hit; ttl=376"),
         (
             CacheStatus::hit("spdy").ttl(-5).stored(true),
@@ -298,10 +313,10 @@ fn cache_status_is_one_header() {
         (CacheStatus::hit(""), "\"\"; hit"),
     ] {
         let value = status(member);
-        assert_eq!(value, want);
+        assert_eq!(value, expected);
         sfv::Parser::new(&value)
             .parse::<sfv::List>()
-            .unwrap_or_else(|why| panic!("{value}: {why}"));
+            .unwrap_or_else(|error| panic!("{value}: {error}"));
     }
     let mut headers = HeaderMap::new();
     headers.insert("cache-status", "origin; hit".parse().unwrap());

@@ -15,18 +15,18 @@ use spdy_cache::stored::Stored;
 use crate::support::{answer, at, date, get, now, request};
 
 /// Stored at [`now`], of a 200 to a GET with the fields of `request`.
-fn kept_for(request: &str, fields: &str) -> Stored {
+fn store_for(request: &str, fields: &str) -> Stored {
     let stored = may_store(
         &Policy::site(),
         &get(request),
         &answer(200, fields),
         Times::at(now()),
     );
-    stored.unwrap_or_else(|why| panic!("{fields}: {why}"))
+    stored.unwrap_or_else(|error| panic!("{fields}: {error}"))
 }
 
-fn kept(fields: &str) -> Stored {
-    kept_for("", fields)
+fn store(fields: &str) -> Stored {
+    store_for("", fields)
 }
 
 fn obedient() -> Policy {
@@ -66,8 +66,8 @@ fn done(policy: &Policy, request: &str, stored: &[Stored], seconds: i64) -> &'st
 
 #[test]
 fn response_is_fresh_until_lifetime_ends() {
-    let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
-    for (seconds, want) in [
+    let stored = [store("cache-control: max-age=60\netag: \"a\"")];
+    for (seconds, expected) in [
         (0, "fresh"),
         (59, "fresh"),
         (60, "validate: stale"),
@@ -75,7 +75,7 @@ fn response_is_fresh_until_lifetime_ends() {
     ] {
         assert_eq!(
             done(&Policy::site(), "", &stored, seconds),
-            want,
+            expected,
             "{seconds}"
         );
     }
@@ -83,7 +83,7 @@ fn response_is_fresh_until_lifetime_ends() {
 
 #[test]
 fn stale_response_is_served_only_if_allowed() {
-    for (fields, seconds, want) in [
+    for (fields, seconds, expected) in [
         ("max-age=60, stale-while-revalidate=30", 90, "stale"),
         (
             "max-age=60, stale-while-revalidate=30",
@@ -115,10 +115,10 @@ fn stale_response_is_served_only_if_allowed() {
         ("max-age=60, No-Cache", 1, "validate: no-cache"),
         ("max-age=60, no-cache=\"x\"", 1, "fresh"),
     ] {
-        let stored = [kept(&format!("etag: \"a\"\ncache-control: {fields}"))];
+        let stored = [store(&format!("etag: \"a\"\ncache-control: {fields}"))];
         assert_eq!(
             done(&Policy::site(), "", &stored, seconds),
-            want,
+            expected,
             "{fields} after {seconds} s"
         );
     }
@@ -126,20 +126,20 @@ fn stale_response_is_served_only_if_allowed() {
         stale_while_revalidate: Duration::from_secs(30),
         ..Policy::site()
     };
-    for (fields, want) in [
+    for (fields, expected) in [
         ("max-age=60", "stale"),
         ("max-age=60, stale-while-revalidate=0", "validate: stale"),
         ("s-maxage=60", "validate: stale"),
         ("max-age=60, must-revalidate", "validate: stale"),
     ] {
-        let stored = [kept(&format!("etag: \"a\"\ncache-control: {fields}"))];
-        assert_eq!(done(&generous, "", &stored, 70), want, "{fields}");
+        let stored = [store(&format!("etag: \"a\"\ncache-control: {fields}"))];
+        assert_eq!(done(&generous, "", &stored, 70), expected, "{fields}");
     }
 }
 
 #[test]
 fn request_directives_apply_only_if_policy_allows() {
-    for (request, fields, seconds, want) in [
+    for (request, fields, seconds, expected) in [
         (
             "cache-control: no-cache",
             "max-age=60",
@@ -234,30 +234,34 @@ fn request_directives_apply_only_if_policy_allows() {
             "bypass: no-store",
         ),
     ] {
-        let stored = [kept(&format!("etag: \"a\"\ncache-control: {fields}"))];
-        let told = format!("{request} | {fields} after {seconds} s");
-        assert_eq!(done(&obedient(), request, &stored, seconds), want, "{told}");
-        let deaf = if seconds < 60 {
+        let stored = [store(&format!("etag: \"a\"\ncache-control: {fields}"))];
+        let case = format!("{request} | {fields} after {seconds} s");
+        assert_eq!(
+            done(&obedient(), request, &stored, seconds),
+            expected,
+            "{case}"
+        );
+        let without_directives = if seconds < 60 {
             "fresh"
         } else {
             "validate: stale"
         };
         assert_eq!(
             done(&Policy::site(), request, &stored, seconds),
-            deaf,
-            "{told}"
+            without_directives,
+            "{case}"
         );
     }
 }
 
 #[test]
 fn only_if_cached_never_contacts_origin() {
-    let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
+    let stored = [store("cache-control: max-age=60\netag: \"a\"")];
     let only = "cache-control: only-if-cached";
     assert_eq!(done(&Policy::site(), only, &stored, 1), "fresh");
     assert_eq!(done(&Policy::site(), only, &stored, 61), "504");
     assert_eq!(done(&Policy::site(), only, &[], 0), "504");
-    let stored = [kept("cache-control: max-age=60, stale-while-revalidate=9")];
+    let stored = [store("cache-control: max-age=60, stale-while-revalidate=9")];
     assert_eq!(
         done(&Policy::site(), only, &stored, 61),
         "stale",
@@ -267,21 +271,25 @@ fn only_if_cached_never_contacts_origin() {
 
 #[test]
 fn origin_only_preconditions_bypass() {
-    let stored = [kept("cache-control: max-age=60\netag: \"a\"")];
+    let stored = [store("cache-control: max-age=60\netag: \"a\"")];
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "M-SEARCH"] {
-        let found = lookup(&Policy::site(), &request(method, ""), &stored, at(1));
-        assert_eq!(found, Lookup::Bypass(BypassReason::Method), "{method}");
+        let result = lookup(&Policy::site(), &request(method, ""), &stored, at(1));
+        assert_eq!(result, Lookup::Bypass(BypassReason::Method), "{method}");
     }
-    for (fields, want) in [
+    for (fields, expected) in [
         ("if-match: \"a\"", "bypass: precondition"),
         ("if-unmodified-since: x", "bypass: precondition"),
         ("authorization: x", "bypass: authorization"),
         ("cookie: a=b", "fresh"),
         ("range: bytes=0-1", "fresh"),
     ] {
-        assert_eq!(done(&Policy::site(), fields, &stored, 1), want, "{fields}");
+        assert_eq!(
+            done(&Policy::site(), fields, &stored, 1),
+            expected,
+            "{fields}"
+        );
     }
-    let shared = [kept("cache-control: max-age=60, public")];
+    let shared = [store("cache-control: max-age=60, public")];
     assert_eq!(
         done(&Policy::site(), "authorization: x", &shared, 1),
         "fresh"
@@ -342,14 +350,14 @@ fn variant_matches_equal_selecting_fields() {
             true,
         ),
     ] {
-        let stored = [kept_for(
+        let stored = [store_for(
             first,
             &format!("cache-control: max-age=60\nvary: {vary}"),
         )];
-        let want = if same { "fresh" } else { "vary miss" };
+        let expected = if same { "fresh" } else { "vary miss" };
         assert_eq!(
             done(&Policy::site(), second, &stored, 1),
-            want,
+            expected,
             "{vary} | {first} | {second}"
         );
     }
@@ -358,23 +366,23 @@ fn variant_matches_equal_selecting_fields() {
 #[test]
 fn newest_matching_variant_wins() {
     let named = |name: &str, seconds| {
-        kept(&format!(
+        store(&format!(
             "x: {name}\ncache-control: max-age=60\ndate: {}",
             date(seconds)
         ))
     };
     let stored = [named("old", -20), named("new", -5), named("older", -30)];
-    let found = lookup(&Policy::site(), &get(""), &stored, at(1));
+    let result = lookup(&Policy::site(), &get(""), &stored, at(1));
     assert!(
-        matches!(found, Lookup::Fresh { index: 1, age, .. } if age.as_secs() == 6),
-        "{found:?}"
+        matches!(result, Lookup::Fresh { index: 1, age, .. } if age.as_secs() == 6),
+        "{result:?}"
     );
 }
 
 #[test]
 fn stale_on_error_respects_its_window() {
     let broken = Failure::Status(StatusCode::SERVICE_UNAVAILABLE);
-    for (request, fields, seconds, failure, want) in [
+    for (request, fields, seconds, failure, expected) in [
         ("", "max-age=60, stale-if-error=30", 90, broken, true),
         (
             "",
@@ -428,34 +436,34 @@ fn stale_on_error_respects_its_window() {
             false,
         ),
     ] {
-        let stored = kept(&format!("etag: \"a\"\ncache-control: {fields}"));
-        let told = format!("{request} | {fields} after {seconds} s");
+        let stored = store(&format!("etag: \"a\"\ncache-control: {fields}"));
+        let case = format!("{request} | {fields} after {seconds} s");
         assert_eq!(
             may_serve_on_error(&obedient(), &get(request), &stored, failure, at(seconds)),
-            want,
-            "{told}"
+            expected,
+            "{case}"
         );
         let Lookup::Revalidate { stale_if_error, .. } =
             lookup(&obedient(), &get(request), &[&stored], at(seconds))
         else {
-            panic!("{told}");
+            panic!("{case}");
         };
         let lasts = stale_if_error.is_some_and(|until| at(seconds) <= until);
-        assert!(lasts || !want, "{told}");
+        assert!(lasts || !expected, "{case}");
     }
     let generous = Policy {
         stale_if_error: Duration::from_secs(30),
         ..Policy::site()
     };
-    for (fields, want) in [
+    for (fields, expected) in [
         ("max-age=60", true),
         ("s-maxage=60", false),
         ("max-age=60, stale-if-error=0", false),
     ] {
-        let stored = kept(&format!("etag: \"a\"\ncache-control: {fields}"));
+        let stored = store(&format!("etag: \"a\"\ncache-control: {fields}"));
         assert_eq!(
             may_serve_on_error(&generous, &get(""), &stored, broken, at(61)),
-            want,
+            expected,
             "{fields}"
         );
     }
@@ -464,7 +472,7 @@ fn stale_on_error_respects_its_window() {
 #[test]
 fn waiter_shares_only_a_matching_response() {
     let policy = obedient();
-    for (leader, fields, waiter, want) in [
+    for (leader, fields, waiter, expected) in [
         ("", "cache-control: max-age=60", "", true),
         ("", "cache-control: max-age=0\netag: \"a\"", "", false),
         ("", "cache-control: no-cache\netag: \"a\"", "", false),
@@ -495,14 +503,14 @@ fn waiter_shares_only_a_matching_response() {
         ),
         ("", "cache-control: max-age=60", "if-match: \"a\"", false),
     ] {
-        let stored = kept_for(leader, fields);
+        let stored = store_for(leader, fields);
         assert_eq!(
             may_share_with(&policy, &stored, &get(waiter), now(), now()),
-            want,
+            expected,
             "{leader} | {fields} | {waiter}"
         );
     }
-    for (fields, want) in [
+    for (fields, expected) in [
         ("", true),
         ("if-none-match: \"a\"", true),
         ("range: bytes=0-1", false),
@@ -510,7 +518,7 @@ fn waiter_shares_only_a_matching_response() {
         ("cache-control: no-cache", false),
         ("cache-control: only-if-cached", false),
     ] {
-        assert_eq!(may_join_fetch(&policy, &get(fields)), want, "{fields}");
+        assert_eq!(may_join_fetch(&policy, &get(fields)), expected, "{fields}");
     }
     assert!(
         !may_join_fetch(&policy, &request("HEAD", ""))
@@ -543,9 +551,9 @@ fn response_stale_on_arrival_serves_earlier_requests() {
         ("cache-control: max-age=2, no-cache\netag: \"a\"", 1, false),
         ("cache-control: max-age=0\netag: \"a\"", 0, false),
     ] {
-        let stored = shared(fields).unwrap_or_else(|why| panic!("{fields}: {why}"));
-        let got = may_share_with(&policy, &stored, &get(""), at(seconds), at(3));
-        assert_eq!(got, expected, "{fields}, requested at {seconds} s");
+        let stored = shared(fields).unwrap_or_else(|error| panic!("{fields}: {error}"));
+        let actual = may_share_with(&policy, &stored, &get(""), at(seconds), at(3));
+        assert_eq!(actual, expected, "{fields}, requested at {seconds} s");
         assert_eq!(
             stored.is_reusable(&policy),
             fields.contains("etag"),
@@ -553,7 +561,7 @@ fn response_stale_on_arrival_serves_earlier_requests() {
         );
     }
     // These are not even shared with requests that wait.
-    for (fields, why) in [
+    for (fields, reason) in [
         (
             "cache-control: max-age=2\nage: 2",
             Uncacheable::NeverReusable,
@@ -566,7 +574,7 @@ fn response_stale_on_arrival_serves_earlier_requests() {
         ("cache-control: private, max-age=2", Uncacheable::Private),
         ("cache-control: no-store, max-age=2", Uncacheable::NoStore),
     ] {
-        assert_eq!(shared(fields).unwrap_err(), why, "{fields}");
+        assert_eq!(shared(fields).unwrap_err(), reason, "{fields}");
     }
     let stored = shared("cache-control: max-age=2").unwrap();
     stored.expire(at(3));

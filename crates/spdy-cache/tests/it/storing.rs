@@ -10,11 +10,16 @@ use crate::support::{answer, date, get, now};
 
 /// How long the answer with `fields` to a plain GET is fresh when it comes, or why it is not
 /// stored.
-fn kept(fields: &str) -> Result<u64, Uncacheable> {
-    kept_as(&Policy::site(), 200, "", fields)
+fn stored_ttl(fields: &str) -> Result<u64, Uncacheable> {
+    stored_ttl_for(&Policy::site(), 200, "", fields)
 }
 
-fn kept_as(policy: &Policy, status: u16, request: &str, fields: &str) -> Result<u64, Uncacheable> {
+fn stored_ttl_for(
+    policy: &Policy,
+    status: u16,
+    request: &str,
+    fields: &str,
+) -> Result<u64, Uncacheable> {
     let stored = may_store(
         policy,
         &get(request),
@@ -27,7 +32,7 @@ fn kept_as(policy: &Policy, status: u16, request: &str, fields: &str) -> Result<
 #[test]
 fn first_lifetime_source_wins() {
     let long = date(3600);
-    for (fields, want) in [
+    for (fields, expected) in [
         ("cache-control: max-age=60", Ok(60)),
         ("cache-control: MaX-aGe=60", Ok(60)),
         ("cache-control: max-age=\"60\"", Ok(60)),
@@ -55,7 +60,7 @@ fn first_lifetime_source_wins() {
             Ok(9),
         ),
     ] {
-        assert_eq!(kept(fields), want, "{fields}");
+        assert_eq!(stored_ttl(fields), expected, "{fields}");
     }
 }
 
@@ -84,8 +89,16 @@ fn unparsable_lifetime_is_stale() {
         &format!("cache-control: max-age=0\nexpires: {long}"),
         &format!("cdn-cache-control: max-age=0\nexpires: {long}"),
     ] {
-        assert_eq!(kept(&format!("etag: \"a\"\n{fields}")), Ok(0), "{fields}");
-        assert_eq!(kept(fields), Err(Uncacheable::NeverReusable), "{fields}");
+        assert_eq!(
+            stored_ttl(&format!("etag: \"a\"\n{fields}")),
+            Ok(0),
+            "{fields}"
+        );
+        assert_eq!(
+            stored_ttl(fields),
+            Err(Uncacheable::NeverReusable),
+            "{fields}"
+        );
     }
 }
 
@@ -101,7 +114,7 @@ fn all_http_date_forms_parse() {
         "Thu, 18 Aug 2050 02:01:18 gMT",
     ] {
         assert!(
-            kept(&format!("expires: {expires}")) > Ok(300_000_000),
+            stored_ttl(&format!("expires: {expires}")) > Ok(300_000_000),
             "{expires}"
         );
     }
@@ -110,7 +123,7 @@ fn all_http_date_forms_parse() {
 #[test]
 fn private_responses_are_not_stored() {
     use Uncacheable::{Authorization, Cookie, NoStore, Private, RequestNoStore, SetCookie, Vary};
-    for (request, fields, why) in [
+    for (request, fields, reason) in [
         ("", "cache-control: max-age=60, no-store", NoStore),
         ("", "cache-control: max-age=60, No-StOrE", NoStore),
         ("", "cache-control: private, max-age=60", Private),
@@ -141,8 +154,8 @@ fn private_responses_are_not_stored() {
         ("", "cache-control: max-age=60\nvary:\nvary: *", Vary),
     ] {
         assert_eq!(
-            kept_as(&Policy::site(), 200, request, fields),
-            Err(why),
+            stored_ttl_for(&Policy::site(), 200, request, fields),
+            Err(reason),
             "{request} | {fields}"
         );
     }
@@ -161,7 +174,7 @@ fn private_responses_are_not_stored() {
         ),
     ] {
         assert_eq!(
-            kept_as(&Policy::site(), 200, request, fields),
+            stored_ttl_for(&Policy::site(), 200, request, fields),
             Ok(60),
             "{request} | {fields}"
         );
@@ -180,26 +193,26 @@ fn heuristics_need_status_and_policy() {
     let modified = format!("last-modified: {}", date(-86_400));
     for status in [200, 203, 204, 404, 405, 410, 414, 501] {
         assert_eq!(
-            kept_as(&Policy::site(), status, "", &modified),
+            stored_ttl_for(&Policy::site(), status, "", &modified),
             Ok(8640),
             "{status}"
         );
         assert_eq!(
-            kept_as(&Policy::third_party(), status, "", &modified),
+            stored_ttl_for(&Policy::third_party(), status, "", &modified),
             Ok(0),
             "{status}"
         );
     }
     for status in [201, 202, 403, 502, 503, 504, 599] {
-        let refused = Err(Uncacheable::NoFreshness);
+        let not_fresh = Err(Uncacheable::NoFreshness);
         assert_eq!(
-            kept_as(&Policy::site(), status, "", &modified),
-            refused,
+            stored_ttl_for(&Policy::site(), status, "", &modified),
+            not_fresh,
             "{status}"
         );
         let public = format!("{modified}\ncache-control: public");
         assert_eq!(
-            kept_as(&Policy::site(), status, "", &public),
+            stored_ttl_for(&Policy::site(), status, "", &public),
             Ok(8640),
             "{status}"
         );
@@ -220,7 +233,7 @@ fn age_includes_delay_and_apparent_age() {
         requested: now() - Duration::from_secs(4),
         received: now(),
     };
-    for (fields, want) in [
+    for (fields, expected) in [
         (String::from("age: 10"), 14),
         (format!("date: {}", date(-100)), 100),
         (format!("date: {}\nage: 200", date(-100)), 204),
@@ -229,15 +242,15 @@ fn age_includes_delay_and_apparent_age() {
     ] {
         let head = answer(200, &format!("cache-control: max-age=1000\n{fields}"));
         let stored = may_store(&Policy::site(), &get(""), &head, times).unwrap();
-        assert_eq!(stored.age(now()).as_secs(), want, "{fields}");
+        assert_eq!(stored.age(now()).as_secs(), expected, "{fields}");
         assert_eq!(
             stored.age(now() + Duration::from_secs(7)).as_secs(),
-            want + 7,
+            expected + 7,
             "{fields}"
         );
         assert_eq!(
             stored.age(now() - Duration::from_secs(7)).as_secs(),
-            want,
+            expected,
             "{fields}"
         );
     }
@@ -255,8 +268,8 @@ fn hop_by_hop_fields_are_not_stored() {
         Times::at(now()),
     )
     .unwrap();
-    let want = format!("cache-control: max-age=60\nc: 3\ndate: {}", date(0));
-    assert_eq!(*stored.headers(), answer(200, &want).headers);
+    let expected = format!("cache-control: max-age=60\nc: 3\ndate: {}", date(0));
+    assert_eq!(*stored.headers(), answer(200, &expected).headers);
 }
 
 #[test]
@@ -276,8 +289,8 @@ fn private_fields_are_not_stored() {
         .map(http::HeaderName::as_str)
         .collect();
     assert_eq!(names, ["cache-control", "d", "date"]);
-    let served = stored.with_client_headers(answer(200, fields).headers);
-    let names: Vec<&str> = served
+    let client_stored = stored.with_client_headers(answer(200, fields).headers);
+    let names: Vec<&str> = client_stored
         .served()
         .keys()
         .map(http::HeaderName::as_str)
@@ -285,17 +298,21 @@ fn private_fields_are_not_stored() {
     assert_eq!(names, ["cache-control", "d"]);
     for needed in ["private=\"vary\"", "no-cache=\"a, Content-Encoding\""] {
         let fields = format!("cache-control: max-age=60, {needed}\nvary: a");
-        assert_eq!(kept(&fields), Err(Uncacheable::Private), "{needed}");
+        assert_eq!(stored_ttl(&fields), Err(Uncacheable::Private), "{needed}");
     }
-    for whole in ["private=\"\"", "private=\" , (\"", "private=\"a\", private"] {
-        let fields = format!("cache-control: max-age=60, {whole}");
-        assert_eq!(kept(&fields), Err(Uncacheable::Private), "{whole}");
+    for directive in ["private=\"\"", "private=\" , (\"", "private=\"a\", private"] {
+        let fields = format!("cache-control: max-age=60, {directive}");
+        assert_eq!(
+            stored_ttl(&fields),
+            Err(Uncacheable::Private),
+            "{directive}"
+        );
     }
 }
 
 #[test]
 fn must_understand_overrides_no_store_if_understood() {
-    for (status, fields, want) in [
+    for (status, fields, expected) in [
         (
             200,
             "cache-control: max-age=60, must-understand, no-store",
@@ -313,8 +330,8 @@ fn must_understand_overrides_no_store_if_understood() {
         (103, "cache-control: max-age=60", Err(Uncacheable::Status)),
     ] {
         assert_eq!(
-            kept_as(&Policy::site(), status, "", fields),
-            want,
+            stored_ttl_for(&Policy::site(), status, "", fields),
+            expected,
             "{status} {fields}"
         );
     }
@@ -322,7 +339,7 @@ fn must_understand_overrides_no_store_if_understood() {
 
 #[test]
 fn valid_targeted_field_replaces_cache_control() {
-    for (fields, want) in [
+    for (fields, expected) in [
         (
             "cdn-cache-control: max-age=9\ncache-control: max-age=60",
             Ok(9),
@@ -364,7 +381,7 @@ fn valid_targeted_field_replaces_cache_control() {
             Err(Uncacheable::NoStore),
         ),
     ] {
-        assert_eq!(kept(fields), want, "{fields}");
+        assert_eq!(stored_ttl(fields), expected, "{fields}");
     }
     let two = Policy {
         targets: vec![
@@ -374,12 +391,12 @@ fn valid_targeted_field_replaces_cache_control() {
         ..Policy::site()
     };
     let both = "cdn-cache-control: max-age=9\nspdy-cache-control: max-age=8";
-    assert_eq!(kept_as(&two, 200, "", both), Ok(8));
+    assert_eq!(stored_ttl_for(&two, 200, "", both), Ok(8));
     assert_eq!(
-        kept_as(&two, 200, "", "cdn-cache-control: max-age=9"),
+        stored_ttl_for(&two, 200, "", "cdn-cache-control: max-age=9"),
         Ok(9)
     );
-    assert_eq!(kept(both), Ok(9));
+    assert_eq!(stored_ttl(both), Ok(9));
 }
 
 #[test]
@@ -393,7 +410,7 @@ fn limits_plus_one_are_not_stored() {
     let fresh = "cache-control: max-age=60";
     // A field counts its name, its value and 32 bytes: 13 + 10 + 32, then 1 + n + 32.
     let long = |bytes: usize| format!("{fresh}\nx: {}", "y".repeat(bytes));
-    for (within, past, why) in [
+    for (within, past, reason) in [
         (
             format!("{fresh}\nvary: a, b, c, A"),
             format!("{fresh}\nvary: a, b, c, d"),
@@ -415,8 +432,16 @@ fn limits_plus_one_are_not_stored() {
             Uncacheable::Tags,
         ),
     ] {
-        assert_eq!(kept_as(&policy, 200, "", &within), Ok(60), "{within}");
-        assert_eq!(kept_as(&policy, 200, "", &past), Err(why), "{past}");
+        assert_eq!(
+            stored_ttl_for(&policy, 200, "", &within),
+            Ok(60),
+            "{within}"
+        );
+        assert_eq!(
+            stored_ttl_for(&policy, 200, "", &past),
+            Err(reason),
+            "{past}"
+        );
     }
 }
 
@@ -430,13 +455,13 @@ fn heuristic_lifetime_is_capped() {
         }),
         ..Policy::site()
     };
-    assert_eq!(kept_as(&bounded, 200, "", &modified), Ok(1000));
+    assert_eq!(stored_ttl_for(&bounded, 200, "", &modified), Ok(1000));
     assert_eq!(
-        kept_as(&bounded, 200, "", &format!("last-modified: {}", date(-100))),
+        stored_ttl_for(&bounded, 200, "", &format!("last-modified: {}", date(-100))),
         Ok(50)
     );
     assert_eq!(
-        kept_as(&bounded, 200, "", &format!("last-modified: {}", date(100))),
+        stored_ttl_for(&bounded, 200, "", &format!("last-modified: {}", date(100))),
         Ok(0)
     );
 }

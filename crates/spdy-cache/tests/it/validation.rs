@@ -14,7 +14,7 @@ use crate::support::{answer, at, date, get, now, request};
 
 const MODIFIED: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
 
-fn kept(fields: &str) -> Stored {
+fn store(fields: &str) -> Stored {
     let fields = format!("cache-control: max-age=60\n{fields}");
     may_store(
         &Policy::site(),
@@ -38,7 +38,7 @@ fn merged(stored: &Stored, fields: &str) -> Option<MergeResult> {
 
 #[test]
 fn revalidation_sends_all_origin_validators() {
-    for (fields, want) in [
+    for (fields, expected) in [
         ("etag: \"a\"", "if-none-match: \"a\""),
         ("etag: W/\"a\"", "if-none-match: W/\"a\""),
         ("etag: bare", "if-none-match: bare"),
@@ -53,24 +53,31 @@ fn revalidation_sends_all_origin_validators() {
         ("last-modified: yesterday", ""),
         ("etag: \"a\"\netag: \"b\"", ""),
     ] {
-        let mut served = HeaderMap::new();
-        served.insert("etag", "\"rewritten\"".parse().unwrap());
-        for stored in [kept(fields), kept(fields).with_client_headers(served)] {
-            let mut asked =
+        let mut client_headers = HeaderMap::new();
+        client_headers.insert("etag", "\"rewritten\"".parse().unwrap());
+        for stored in [
+            store(fields),
+            store(fields).with_client_headers(client_headers),
+        ] {
+            let mut headers =
                 get("x: 1\nrange: bytes=0-1\nif-none-match: \"mine\"\nif-range: \"mine\"").headers;
-            Conditional::of(&stored).apply(&mut asked);
-            assert_eq!(asked, get(&format!("x: 1\n{want}")).headers, "{fields}");
-            assert_eq!(Conditional::of(&stored).is_empty(), want.is_empty());
+            Conditional::of(&stored).apply(&mut headers);
+            assert_eq!(
+                headers,
+                get(&format!("x: 1\n{expected}")).headers,
+                "{fields}"
+            );
+            assert_eq!(Conditional::of(&stored).is_empty(), expected.is_empty());
         }
     }
-    let mut asked = get("x: 1\nrange: bytes=0-1\nif-modified-since: y").headers;
-    strip_conditions(&mut asked);
-    assert_eq!(asked, get("x: 1").headers);
+    let mut headers = get("x: 1\nrange: bytes=0-1\nif-modified-since: y").headers;
+    strip_conditions(&mut headers);
+    assert_eq!(headers, get("x: 1").headers);
 }
 
 #[test]
 fn merge_304_refreshes_and_updates_fields() {
-    let stored = kept(&format!(
+    let stored = store(&format!(
         "etag: \"a\"\nage: 50\ndate: {}\nx: 1\ny: 1\ny: 2\ncontent-type: text/a\ncontent-length: 7\ncontent-encoding: gzip",
         date(-50)
     ));
@@ -82,35 +89,35 @@ fn merge_304_refreshes_and_updates_fields() {
     let Some(MergeResult::Store(new)) = merged(&stored, &fields) else {
         panic!("not kept");
     };
-    let want = format!(
+    let expected = format!(
         "x: 1\ny: 3\nz: 4\netag: \"a\"\ndate: {}\ncontent-type: text/b\ncontent-length: 7\ncontent-encoding: gzip\n\
          cache-control: max-age=600",
         date(100)
     );
-    assert_eq!(*new.headers(), answer(200, &want).headers);
+    assert_eq!(*new.headers(), answer(200, &expected).headers);
     assert_eq!((new.age(at(100)).as_secs(), new.ttl(at(100))), (0, 600));
-    let found = lookup(&Policy::site(), &get(""), &[new], at(101));
-    assert!(matches!(found, Lookup::Fresh { .. }), "{found:?}");
+    let result = lookup(&Policy::site(), &get(""), &[new], at(101));
+    assert!(matches!(result, Lookup::Fresh { .. }), "{result:?}");
 }
 
 #[test]
 fn mismatched_304_is_an_error() {
-    let tagged = kept(&format!("etag: \"a\"\nlast-modified: {MODIFIED}"));
-    let weak = kept("etag: W/\"a\"");
-    let dated = kept(&format!("last-modified: {MODIFIED}"));
-    let other = "last-modified: Thu, 02 Jan 2020 00:00:00 GMT";
+    let tagged = store(&format!("etag: \"a\"\nlast-modified: {MODIFIED}"));
+    let weak = store("etag: W/\"a\"");
+    let dated = store(&format!("last-modified: {MODIFIED}"));
+    let last_modified = "last-modified: Thu, 02 Jan 2020 00:00:00 GMT";
     for (stored, fields, same) in [
         (&tagged, "etag: \"a\"", true),
         (&tagged, "etag: W/\"a\"", true),
         (&tagged, "etag: \"b\"", false),
         (&tagged, "etag: W/\"b\"", false),
         (&tagged, "", true),
-        (&tagged, other, false),
-        (&tagged, &*format!("etag: \"a\"\n{other}"), true),
+        (&tagged, last_modified, false),
+        (&tagged, &*format!("etag: \"a\"\n{last_modified}"), true),
         (&weak, "etag: W/\"a\"", true),
         (&weak, "etag: \"b\"", false),
         (&dated, &*format!("last-modified: {MODIFIED}"), true),
-        (&dated, other, false),
+        (&dated, last_modified, false),
         (&dated, "etag: \"a\"", false),
         (&dated, "", true),
     ] {
@@ -125,27 +132,27 @@ fn mismatched_304_is_an_error() {
 
 #[test]
 fn no_store_304_is_used_once() {
-    let stored = kept("etag: \"a\"");
+    let stored = store("etag: \"a\"");
     assert!(stored.memoized_check(|| true));
-    for (fields, why) in [
+    for (fields, reason) in [
         ("cache-control: no-store", Uncacheable::NoStore),
         ("cache-control: private", Uncacheable::Private),
         ("set-cookie: a=b", Uncacheable::SetCookie),
         ("vary: *", Uncacheable::Vary),
     ] {
-        let Some(MergeResult::UseOnce(once, told)) = merged(&stored, fields) else {
+        let Some(MergeResult::UseOnce(response, actual_reason)) = merged(&stored, fields) else {
             panic!("{fields} is kept");
         };
-        assert_eq!(told, why, "{fields}");
-        assert_eq!(once.headers()["etag"], "\"a\"");
-        assert!(!once.memoized_check(|| false), "it was of other fields");
+        assert_eq!(actual_reason, reason, "{fields}");
+        assert_eq!(response.headers()["etag"], "\"a\"");
+        assert!(!response.memoized_check(|| false), "it was of other fields");
     }
     // A visitor's own fields do not affect what was stored before the request.
-    let asked = get("cookie: a=b\ncache-control: no-store");
+    let request = get("cookie: a=b\ncache-control: no-store");
     let merged = merge(
         &Policy::site(),
         &stored,
-        &asked,
+        &request,
         &answer(304, ""),
         Times::at(at(100)),
     );
@@ -154,7 +161,7 @@ fn no_store_304_is_used_once() {
 
 #[test]
 fn merge_drops_client_headers() {
-    let stored = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
+    let stored = store("etag: \"a\"").with_client_headers(HeaderMap::new());
     assert!(stored.served().is_empty());
     let Some(MergeResult::Store(new)) = merged(&stored, "etag: \"a\"") else {
         panic!("not kept");
@@ -164,8 +171,8 @@ fn merge_drops_client_headers() {
 
 #[test]
 fn head_response_confirms_or_expires_stored_get() {
-    let stored = kept("etag: \"a\"\nx: 1");
-    let told = |status, fields: &str| {
+    let stored = store("etag: \"a\"\nx: 1");
+    let case = |status, fields: &str| {
         let head = answer(status, fields);
         head_update(
             &Policy::site(),
@@ -176,7 +183,7 @@ fn head_response_confirms_or_expires_stored_get() {
             Times::at(at(100)),
         )
     };
-    for (status, fields, want) in [
+    for (status, fields, expected) in [
         (200, "etag: \"a\"\ncache-control: max-age=9\nx: 2", "merged"),
         (200, "etag: \"a\"\ncontent-length: 7", "merged"),
         (200, "etag: \"a\"\ncontent-length: 8", "changed"),
@@ -190,7 +197,7 @@ fn head_response_confirms_or_expires_stored_get() {
         (410, "etag: \"a\"", "nothing"),
         (304, "etag: \"a\"", "nothing"),
     ] {
-        let word = match told(status, fields) {
+        let word = match case(status, fields) {
             HeadUpdate::Merged(merged) => {
                 assert!(matches!(*merged, MergeResult::Store(_)), "{fields}");
                 "merged"
@@ -198,12 +205,12 @@ fn head_response_confirms_or_expires_stored_get() {
             HeadUpdate::Changed => "changed",
             HeadUpdate::Nothing => "nothing",
         };
-        assert_eq!(word, want, "{status} {fields}");
+        assert_eq!(word, expected, "{status} {fields}");
     }
     // The length of the rewritten body is unrelated to the origin's.
-    let rewritten = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
+    let rewritten = store("etag: \"a\"").with_client_headers(HeaderMap::new());
     let head = answer(200, "etag: \"a\"\ncontent-length: 8");
-    let told = head_update(
+    let case = head_update(
         &Policy::site(),
         &rewritten,
         &request("HEAD", ""),
@@ -211,5 +218,5 @@ fn head_response_confirms_or_expires_stored_get() {
         7,
         Times::at(at(100)),
     );
-    assert!(matches!(told, HeadUpdate::Merged(_)), "{told:?}");
+    assert!(matches!(case, HeadUpdate::Merged(_)), "{case:?}");
 }

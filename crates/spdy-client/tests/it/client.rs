@@ -70,13 +70,13 @@ async fn every_protocol_is_fetched_plain_and_over_tls() {
                     ..config
                 },
             );
-            let fetched = (0..20).map(|at| {
+            let fetches = (0..20).map(|at| {
                 let uri = format!("{scheme}://a.test/{}", at * 5_000);
-                let sent = client.send(get(&uri), Priority::new(at as u8 % 8));
+                let response = client.send(get(&uri), Priority::new(at as u8 % 8));
                 async move {
-                    let response = sent
+                    let response = response
                         .await
-                        .unwrap_or_else(|e| panic!("{protocol} {scheme}: {e}"));
+                        .unwrap_or_else(|error| panic!("{protocol} {scheme}: {error}"));
                     let route = *response.extensions().get::<Route>().unwrap();
                     assert_eq!(route.protocol, protocol);
                     assert_eq!(route.tls.is_some(), scheme == "https");
@@ -87,7 +87,7 @@ async fn every_protocol_is_fetched_plain_and_over_tls() {
                     );
                 }
             });
-            join_all(fetched.collect::<Vec<_>>()).await;
+            join_all(fetches.collect::<Vec<_>>()).await;
             let stats = client.stats();
             assert_eq!(stats.requests, 20);
             assert_eq!(
@@ -105,29 +105,33 @@ async fn every_protocol_is_fetched_plain_and_over_tls() {
 async fn http_urls_are_fetched_by_http_1_1_unless_another_protocol_is_chosen() {
     let spdy = Protocol::Spdy(Version::V31);
     let (world, config) = world(&[Protocol::Http1, spdy]);
-    let known_hosts = [("a.test".to_owned(), spdy)].into();
+    let host_protocols = [("a.test".to_owned(), spdy)].into();
     let chosen = Config {
         plain_protocol: spdy,
         ..config.clone()
     };
-    let known = Config {
-        host_protocols: known_hosts,
+    let configured = Config {
+        host_protocols,
         ..config.clone()
     };
-    for (config, spoken) in [(config, Protocol::Http1), (chosen, spdy), (known, spdy)] {
+    for (config, protocol) in [
+        (config, Protocol::Http1),
+        (chosen, spdy),
+        (configured, spdy),
+    ] {
         let client = client(&world, config);
         let response = client
             .send(get("http://a.test/10"), Priority::HIGHEST)
             .await;
         let response = response.expect("a response");
         let route = *response.extensions().get::<Route>().expect("a route");
-        assert_eq!(route.protocol, spoken);
+        assert_eq!(route.protocol, protocol);
         assert_eq!(read(response).await.expect("a whole body").len(), 10);
     }
 }
 
 #[tokio::test]
-async fn an_http1_answer_to_spdy_fails_once_with_its_name() {
+async fn an_http1_response_to_spdy_fails_once_with_its_name() {
     let world = World::default();
     world
         .name("a.test", &["10.0.0.1"])
@@ -136,15 +140,15 @@ async fn an_http1_answer_to_spdy_fails_once_with_its_name() {
                 let mut bytes = [0; 1024];
                 let len = io.read(&mut bytes).await.expect("a request");
                 assert!(len > 0, "the client sends first");
-                let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
-                io.write_all(answer).await.expect("written");
+                let response = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
+                io.write_all(response).await.expect("written");
             });
         });
     let client = client(&world, only(Protocol::Spdy(Version::V31)));
     let error = client.send(get("http://a.test/"), Priority::HIGHEST).await;
     let error = error.expect_err("the port does not speak SPDY").to_string();
-    let says = "the peer sent an HTTP/1.1 response to SPDY: this port does not speak SPDY";
-    assert!(error.contains(says), "{error}");
+    let expected = "the peer sent an HTTP/1.1 response to SPDY: this port does not speak SPDY";
+    assert!(error.contains(expected), "{error}");
     assert_eq!(world.connects().len(), 1, "a retry would be useless");
 }
 
@@ -172,7 +176,7 @@ async fn bodies_that_are_not_read_hold_up_no_other_over_any_protocol() {
 
 #[tokio::test]
 async fn queued_requests_wait_for_the_alpn_result() {
-    for (spoken, connections) in [
+    for (protocol, connections) in [
         (Protocol::Spdy(Version::V31), 1),
         (Protocol::Http2, 1),
         (Protocol::Http1, 6),
@@ -186,7 +190,7 @@ async fn queued_requests_wait_for_the_alpn_result() {
             Latch::new(),
             numbers,
         );
-        let protocols = vec![spoken, Protocol::Http1];
+        let protocols = vec![protocol, Protocol::Http1];
         let client = client(
             &world,
             Config {
@@ -202,15 +206,15 @@ async fn queued_requests_wait_for_the_alpn_result() {
             .unwrap();
         read(page).await.unwrap();
         // The bodies do not fit the pipes: each connection stays busy until its body is read.
-        let sent: Vec<_> = (0..8)
+        let responses: Vec<_> = (0..8)
             .map(|_| client.send(get("https://a.test/200000"), Priority::HIGHEST))
             .collect();
-        let read_all = sent
+        let read_all = responses
             .into_iter()
-            .map(|sent| async { read(sent.await.unwrap()).await.unwrap().len() });
+            .map(|response| async { read(response.await.unwrap()).await.unwrap().len() });
         assert_eq!(join_all(read_all).await, [200_000; 8]);
-        assert_eq!(client.stats().connections, connections, "{spoken}");
-        if spoken == Protocol::Http1 {
+        assert_eq!(client.stats().connections, connections, "{protocol}");
+        if protocol == Protocol::Http1 {
             // A ticket of TLS 1.3 is good for one connection, and a server sends two.
             assert!(client.stats().resumed >= 2, "{:?}", client.stats());
         }
@@ -291,12 +295,12 @@ async fn layers_of_tower_go_over_the_pool() {
         .concurrency_limit(2)
         .timeout(Duration::from_secs(3600))
         .service(client.clone());
-    let asked = (0..10).map(|at| {
+    let responses = (0..10).map(|at| {
         service
             .clone()
             .oneshot(get(&format!("https://a.test/{at}")))
     });
-    for (at, response) in join_all(asked).await.into_iter().enumerate() {
+    for (at, response) in join_all(responses).await.into_iter().enumerate() {
         assert_eq!(read(response.unwrap()).await.unwrap().len(), at);
     }
     assert_eq!(client.stats().connections, 1);
@@ -317,24 +321,33 @@ async fn timings_belong_to_the_exchange_that_waited() {
         .send(get("https://a.test/10"), Priority::HIGHEST)
         .await
         .unwrap();
-    let t = timings(&first);
-    assert_eq!(t.connection, 0);
-    let (dns, connect, tls) = (t.dns.unwrap(), t.connect.unwrap(), t.tls.unwrap());
+    let first_timings = timings(&first);
+    assert_eq!(first_timings.connection, 0);
+    let (dns, connect, tls) = (
+        first_timings.dns.unwrap(),
+        first_timings.connect.unwrap(),
+        first_timings.tls.unwrap(),
+    );
     assert!(
         dns.0 <= dns.1
             && dns.1 <= connect.0
             && connect.1 <= tls.0
-            && tls.1 <= t.sent
-            && t.sent <= t.first_byte
+            && tls.1 <= first_timings.sent
+            && first_timings.sent <= first_timings.first_byte
     );
     read(first).await.unwrap();
     let second = client
         .send(get("https://a.test/10"), Priority::HIGHEST)
         .await
         .unwrap();
-    let t = timings(&second);
+    let second_timings = timings(&second);
     assert_eq!(
-        (t.connection, t.dns, t.connect, t.tls),
+        (
+            second_timings.connection,
+            second_timings.dns,
+            second_timings.connect,
+            second_timings.tls
+        ),
         (0, None, None, None)
     );
     // While it is busy a third needs a connection of its own, but no name.
@@ -342,9 +355,9 @@ async fn timings_belong_to_the_exchange_that_waited() {
         .send(get("https://a.test/10"), Priority::HIGHEST)
         .await
         .unwrap();
-    let t = timings(&third);
-    assert_eq!((t.connection, t.dns), (1, None));
-    assert!(t.connect.is_some() && t.tls.is_some());
+    let third_timings = timings(&third);
+    assert_eq!((third_timings.connection, third_timings.dns), (1, None));
+    assert!(third_timings.connect.is_some() && third_timings.tls.is_some());
 }
 
 #[tokio::test]
@@ -403,19 +416,19 @@ async fn a_server_restart_between_requests_is_transparent() {
         let response = response.unwrap_or_else(|error| panic!("{protocol}: {error}"));
         assert_eq!(read(response).await.unwrap().len(), 20, "{protocol}");
         // HTTP/2 says twice that it goes, and still answers what comes between.
-        let want = if protocol == Protocol::Http2 {
+        let expected = if protocol == Protocol::Http2 {
             1..=2
         } else {
             2..=2
         };
-        assert!(want.contains(&client.stats().connections), "{protocol}");
+        assert!(expected.contains(&client.stats().connections), "{protocol}");
     }
 }
 
 /// A plain server that answers each connection's first request with these bytes, and hangs up.
-fn says(world: &World, answers: &'static [&'static str]) -> Arc<AtomicUsize> {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+fn serve_responses(world: &World, responses: &'static [&'static str]) -> Arc<AtomicUsize> {
+    let request_count = Arc::new(AtomicUsize::new(0));
+    let count = request_count.clone();
     world
         .name("a.test", &["10.0.0.1"])
         .accept_at(HTTP, move |mut io| {
@@ -424,12 +437,12 @@ fn says(world: &World, answers: &'static [&'static str]) -> Arc<AtomicUsize> {
                 let mut request = vec![0; 4096];
                 let _ = io.read(&mut request).await;
                 let _ = io
-                    .write_all(answers[nth.min(answers.len() - 1)].as_bytes())
+                    .write_all(responses[nth.min(responses.len() - 1)].as_bytes())
                     .await;
                 let _ = io.shutdown().await;
             });
         });
-    asked
+    request_count
 }
 
 #[tokio::test]
@@ -437,12 +450,12 @@ async fn only_retry_safe_requests_are_retried() {
     const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     for (method, times) in [("GET", 2), ("PUT", 2), ("POST", 1)] {
         let world = World::default();
-        let asked = says(&world, &["", OK]);
+        let request_count = serve_responses(&world, &["", OK]);
         let client = client(&world, only(Protocol::Http1));
         let request = Request::builder().method(method).uri("http://a.test/");
         let request = request.body(Body::full("data")).unwrap();
         let outcome = client.send(request, Priority::HIGHEST).await;
-        assert_eq!(asked.load(Ordering::Relaxed), times, "{method}");
+        assert_eq!(request_count.load(Ordering::Relaxed), times, "{method}");
         assert_eq!(outcome.is_ok(), times == 2, "{method}");
     }
 }
@@ -450,7 +463,7 @@ async fn only_retry_safe_requests_are_retried() {
 #[tokio::test]
 async fn retries_end() {
     let world = World::default();
-    let asked = says(&world, &[""]);
+    let request_count = serve_responses(&world, &[""]);
     let client = client(
         &world,
         Config {
@@ -463,7 +476,7 @@ async fn retries_end() {
         .await
         .unwrap_err();
     assert!(matches!(error, Error::Exchange { .. }), "{error}");
-    assert_eq!(asked.load(Ordering::Relaxed), 4);
+    assert_eq!(request_count.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
@@ -513,7 +526,7 @@ async fn each_step_of_connecting_fails_with_its_own_type() {
 
 #[tokio::test]
 async fn a_failing_request_body_is_reported() {
-    for (answer, want) in [
+    for (response, expected) in [
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
             "Invalid chunk size line",
@@ -524,21 +537,21 @@ async fn a_failing_request_body_is_reported() {
         ),
     ] {
         let world = World::default();
-        says(&world, Box::leak(Box::new([answer])));
+        serve_responses(&world, Box::leak(Box::new([response])));
         let client = client(&world, only(Protocol::Http1));
         let response = client
             .send(get("http://a.test/"), Priority::HIGHEST)
             .await
             .unwrap();
         let error = read(response).await.unwrap_err().to_string();
-        assert!(error.contains(want), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
 async fn an_unrequested_101_is_an_error() {
     let world = World::default();
-    says(
+    serve_responses(
         &world,
         &["HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"],
     );
@@ -553,9 +566,9 @@ async fn an_unrequested_101_is_an_error() {
 #[tokio::test]
 async fn a_request_that_was_refused_waits_until_another_has_ended() {
     // Once it was sent again at once, on the same session, and used up its attempts there.
-    let (asked, held) = (Arc::new(AtomicUsize::new(0)), Latch::new());
+    let (request_count, release) = (Arc::new(AtomicUsize::new(0)), Latch::new());
     let world = World::default();
-    let (count, hold) = (asked.clone(), held.clone());
+    let (count, hold) = (request_count.clone(), release.clone());
     world
         .name("a.test", &["10.0.0.1"])
         .accept_at(HTTP, move |io| {
@@ -581,35 +594,35 @@ async fn a_request_that_was_refused_waits_until_another_has_ended() {
         .map(|_| client.send(get("http://a.test/"), Priority::HIGHEST))
         .collect();
     for _ in 0..1_000 {
-        for one in &mut all {
-            assert!(futures_util::FutureExt::now_or_never(one).is_none());
+        for response in &mut all {
+            assert!(futures_util::FutureExt::now_or_never(response).is_none());
         }
         tokio::task::yield_now().await;
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
-    held.set();
-    for one in all {
-        let body = read(one.await.unwrap()).await.unwrap();
+    assert_eq!(request_count.load(Ordering::Relaxed), 1);
+    release.set();
+    for response in all {
+        let body = read(response.await.unwrap()).await.unwrap();
         assert_eq!(body, "ok");
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 4);
+    assert_eq!(request_count.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
 async fn a_body_that_ends_short_is_an_error() {
-    for answer in [
+    for text in [
         "HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nshort",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n",
     ] {
         let world = World::default();
-        let answers: &'static [&'static str] = Box::leak(Box::new([answer]));
-        says(&world, answers);
+        let responses: &'static [&'static str] = Box::leak(Box::new([text]));
+        serve_responses(&world, responses);
         let client = client(&world, only(Protocol::Http1));
         let response = client
             .send(get("http://a.test/"), Priority::HIGHEST)
             .await
             .unwrap();
-        assert!(read(response).await.is_err(), "{answer:?}");
+        assert!(read(response).await.is_err(), "{text:?}");
     }
 }
 
@@ -618,8 +631,8 @@ async fn every_waiting_request_gets_the_connect_error() {
     let world = World::default();
     world.name("a.test", &["10.0.0.9"]);
     let client = client(&world, only(Protocol::Http1));
-    let sent = (0..8).map(|_| client.send(get("http://a.test/"), Priority::HIGHEST));
-    for outcome in join_all(sent.collect::<Vec<_>>()).await {
+    let responses = (0..8).map(|_| client.send(get("http://a.test/"), Priority::HIGHEST));
+    for outcome in join_all(responses.collect::<Vec<_>>()).await {
         let error = outcome.unwrap_err().to_string();
         assert_eq!(
             error,
@@ -700,11 +713,11 @@ async fn timeouts_name_their_phase() {
     let world = World::default();
     world.name("a.test", &["10.0.0.1"]);
     let _held = world.hold_look_ups();
-    let slow = Config {
+    let config = Config {
         connect_timeout: short,
         ..only(Protocol::Http1)
     };
-    let error = client(&world, slow)
+    let error = client(&world, config)
         .send(get("http://a.test/"), Priority::HIGHEST)
         .await
         .unwrap_err();
@@ -728,11 +741,11 @@ async fn timeouts_name_their_phase() {
         world
             .name("a.test", &["10.0.0.1"])
             .server(HTTP, &[protocol], None, Latch::new(), never);
-        let slow = Config {
+        let config = Config {
             head_timeout: short,
             ..only(protocol)
         };
-        let error = client(&world, slow)
+        let error = client(&world, config)
             .send(get("http://a.test/"), Priority::HIGHEST)
             .await
             .unwrap_err();
@@ -743,11 +756,11 @@ async fn timeouts_name_their_phase() {
         );
 
         world.server(HTTP, &[protocol], None, Latch::new(), stalls);
-        let slow = Config {
+        let config = Config {
             body_timeout: short,
             ..only(protocol)
         };
-        let client = client(&world, slow);
+        let client = client(&world, config);
         let response = client
             .send(get("http://a.test/"), Priority::HIGHEST)
             .await
@@ -777,10 +790,10 @@ async fn a_cancelled_queued_request_leaves_no_state() {
     let given_up: Vec<_> = (0..5)
         .map(|_| client.send(get("http://a.test/1"), Priority::HIGHEST))
         .collect();
-    let kept = client.send(get("http://a.test/7"), Priority::LOWEST);
+    let last_response = client.send(get("http://a.test/7"), Priority::LOWEST);
     drop(given_up);
     read(busy).await.unwrap();
-    assert_eq!(read(kept.await.unwrap()).await.unwrap().len(), 7);
+    assert_eq!(read(last_response.await.unwrap()).await.unwrap().len(), 7);
     assert_eq!(
         (client.stats().requests, client.stats().connections),
         (2, 1)

@@ -85,7 +85,7 @@ async fn names(request: Request<Body>) -> Response<Body> {
 }
 
 /// Asks for `uri`; gives the answer, and whether it came on another's connection.
-async fn ask(client: &Client, uri: &str) -> (String, bool) {
+async fn fetch(client: &Client, uri: &str) -> (String, bool) {
     let response = client.send(get(uri), Priority::HIGHEST).await;
     let response = response.unwrap_or_else(|error| panic!("{uri}: {error}"));
     let shared = response.extensions().get::<Route>().unwrap().shared;
@@ -95,9 +95,9 @@ async fn ask(client: &Client, uri: &str) -> (String, bool) {
 
 /// Connections it takes to ask `a.test`, and then `b.test`.
 async fn connections(client: &Client) -> u64 {
-    let own = ("a.test".to_owned(), false);
-    assert_eq!(ask(client, "https://a.test/").await, own);
-    let (name, shared) = ask(client, "https://b.test/").await;
+    let expected = ("a.test".to_owned(), false);
+    assert_eq!(fetch(client, "https://a.test/").await, expected);
+    let (name, shared) = fetch(client, "https://b.test/").await;
     assert_eq!(name, "b.test");
     let stats = client.stats();
     assert_eq!(shared, stats.connections == 1);
@@ -119,8 +119,8 @@ async fn a_second_origin_at_the_address_uses_the_session_if_the_certificate_cove
 #[tokio::test]
 async fn no_sharing_without_a_certificate_for_the_name() {
     let identities = Shared::with_certificate_for(&["a.test"]);
-    let other = identities.ca.issue(&["b.test".to_owned()], &[]).unwrap();
-    let hosts = [("b.test".to_owned(), other)];
+    let other_identity = identities.ca.issue(&["b.test".to_owned()], &[]).unwrap();
+    let hosts = [("b.test".to_owned(), other_identity)];
     let server = ServerTls::with_identities(&hosts, &identities.identity, &[SPDY], &options());
     let server = Some(server.unwrap());
     let world = &identities.world;
@@ -133,7 +133,7 @@ async fn no_sharing_without_a_certificate_for_the_name() {
 #[tokio::test]
 async fn pins_of_the_second_host_are_checked_as_well() {
     let shared = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
-    let stranger = shared.ca.issue(&["b.test".to_owned()], &[]).unwrap();
+    let other_identity = shared.ca.issue(&["b.test".to_owned()], &[]).unwrap();
     let pinned_to = |identity: &Identity| Trust {
         host_pins: vec![(
             "b.test".to_owned(),
@@ -148,12 +148,10 @@ async fn pins_of_the_second_host_are_checked_as_well() {
         "the server presents the pinned key"
     );
 
-    let client = shared.client(SPDY, &pinned_to(&stranger));
-    ask(&client, "https://a.test/").await;
-    let refused = client.send(get("https://b.test/"), Priority::HIGHEST).await;
-    let error = refused
-        .expect_err("the shown key is not pinned")
-        .to_string();
+    let client = shared.client(SPDY, &pinned_to(&other_identity));
+    fetch(&client, "https://a.test/").await;
+    let result = client.send(get("https://b.test/"), Priority::HIGHEST).await;
+    let error = result.expect_err("the shown key is not pinned").to_string();
     assert!(error.contains("not pinned"), "{error}");
     assert_eq!(client.stats().shared, 0);
 }
@@ -172,16 +170,16 @@ async fn other_addresses_http1_and_clients_without_pooling_do_not_share() {
     let client = Client::new(runtime(), Arc::new(shared.world.clone()), config);
     assert_eq!(connections(&client).await, 2, "off by default");
 
-    let apart = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
-    let tls = Some(apart.server.clone());
-    apart.world.name("b.test", &["10.0.0.2"]).server(
+    let other_addresses = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
+    let tls = Some(other_addresses.server.clone());
+    other_addresses.world.name("b.test", &["10.0.0.2"]).server(
         "10.0.0.2:443",
         &[SPDY],
         tls,
         Latch::new(),
         names,
     );
-    let client = apart.client(SPDY, &apart.trust());
+    let client = other_addresses.client(SPDY, &other_addresses.trust());
     assert_eq!(connections(&client).await, 2, "another address");
 }
 
@@ -208,7 +206,7 @@ async fn an_origin_that_gets_421_opens_its_own_connection() {
         serve(io, handler, tls);
     });
     let client = shared.client(SPDY, &shared.trust());
-    ask(&client, "https://a.test/").await;
+    fetch(&client, "https://a.test/").await;
     // A POST is sent again as well: a server that answers 421 has not processed it.
     let post = Request::post("https://b.test/").body(Body::from("once"));
     let response = client.send(post.unwrap(), Priority::HIGHEST).await.unwrap();
@@ -216,11 +214,11 @@ async fn an_origin_that_gets_421_opens_its_own_connection() {
     assert!(!response.extensions().get::<Route>().unwrap().shared);
     for _ in 0..2 {
         assert_eq!(
-            ask(&client, "https://b.test/").await,
+            fetch(&client, "https://b.test/").await,
             ("b.test".to_owned(), false)
         );
         assert_eq!(
-            ask(&client, "https://a.test/").await,
+            fetch(&client, "https://a.test/").await,
             ("a.test".to_owned(), false)
         );
     }
@@ -236,7 +234,7 @@ fn serve(io: BoxIo, handler: Arc<impl spdy_net::handler::Handler>, tls: ServerTl
     tokio::spawn(async move {
         let (options, runtime) = (spdy_net::serve::ServerOptions::default(), runtime());
         let (stop, protocols) = (Latch::new(), [SPDY]);
-        let serving = spdy_net::serve::serve_connection(
+        let connection = spdy_net::serve::serve_connection(
             io,
             handler,
             &protocols,
@@ -245,17 +243,17 @@ fn serve(io: BoxIo, handler: Arc<impl spdy_net::handler::Handler>, tls: ServerTl
             &runtime,
             &stop,
         );
-        let _ = serving.await;
+        let _ = connection.await;
     });
 }
 
 #[tokio::test]
 async fn an_origin_whose_stream_is_reset_gets_its_own_connection() {
     let shared = Shared::with_certificate_for(&["a.test", "b.test"]);
-    let (tls, doors) = (shared.server.clone(), Arc::new(AtomicUsize::new(0)));
-    let opened = doors.clone();
+    let (tls, connection_count) = (shared.server.clone(), Arc::new(AtomicUsize::new(0)));
+    let counter = connection_count.clone();
     shared.world.accept_at(AT, move |io| {
-        let (tls, door) = (tls.clone(), opened.fetch_add(1, Ordering::Relaxed));
+        let (tls, number) = (tls.clone(), counter.fetch_add(1, Ordering::Relaxed));
         tokio::spawn(async move {
             let (io, _) = tls.accept(io).await.unwrap();
             let (mut accept, connection) = spdy::server::handshake(io);
@@ -263,7 +261,7 @@ async fn an_origin_whose_stream_is_reset_gets_its_own_connection() {
             while let Some(incoming) = accept.next().await {
                 // The first connection is for a.test alone.
                 let is_stranger = incoming.headers().value(":host") == Some(b"b.test");
-                if door == 0 && is_stranger {
+                if number == 0 && is_stranger {
                     incoming.reject(RstStatus::REFUSED_STREAM);
                     continue;
                 }
@@ -274,12 +272,12 @@ async fn an_origin_whose_stream_is_reset_gets_its_own_connection() {
     });
     let client = shared.client(SPDY, &shared.trust());
     assert_eq!(
-        ask(&client, "https://a.test/").await,
+        fetch(&client, "https://a.test/").await,
         ("a.test".to_owned(), false)
     );
     assert_eq!(
-        ask(&client, "https://b.test/").await,
+        fetch(&client, "https://b.test/").await,
         ("b.test".to_owned(), false)
     );
-    assert_eq!(doors.load(Ordering::Relaxed), 2);
+    assert_eq!(connection_count.load(Ordering::Relaxed), 2);
 }

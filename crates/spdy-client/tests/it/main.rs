@@ -2,7 +2,7 @@
 
 mod client;
 mod ip_pooling;
-mod kept_connections;
 mod pool;
+mod reused_connections;
 mod support;
 mod uploads;

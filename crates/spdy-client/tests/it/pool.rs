@@ -89,7 +89,7 @@ fn an_origin_is_full_when_a_request_waits_on_open_connections() {
 
 #[test]
 fn tls_to_an_unknown_origin_opens_one_connection_first() {
-    for (spoken, then) in [
+    for (protocol, then) in [
         (SPDY, vec!["0>0", "1>0", "2>0"]),
         (Protocol::Http2, vec!["0>0", "1>0", "2>0"]),
         (Protocol::Http1, vec!["0>0", "+1", "+2"]),
@@ -97,8 +97,13 @@ fn tls_to_an_unknown_origin_opens_one_connection_first() {
         let mut pool = Pool::new(&[SPDY, Protocol::Http2, Protocol::Http1], 6, IDLE);
         enqueue(&mut pool, &secure(), 0..3);
         assert_eq!(actions(&mut pool), ["+0"]);
-        pool.connected(T0, 0, spoken, if spoken.is_multiplexed() { 100 } else { 1 });
-        assert_eq!(actions(&mut pool), then, "{spoken}");
+        pool.connected(
+            T0,
+            0,
+            protocol,
+            if protocol.is_multiplexed() { 100 } else { 1 },
+        );
+        assert_eq!(actions(&mut pool), then, "{protocol}");
     }
 }
 
@@ -165,7 +170,7 @@ fn a_connection_that_is_closing_is_replaced() {
 /// that ends.
 fn with_five_origins(pool: Pool) -> Pool {
     let mut pool = pool.with_http1_idle_timeout(Duration::from_secs(4));
-    for (number, spoken) in [
+    for (number, protocol) in [
         Some(Protocol::Http1),
         Some(Protocol::Http2),
         Some(Protocol::Http1),
@@ -178,12 +183,12 @@ fn with_five_origins(pool: Pool) -> Pool {
         let id = number as u64;
         let to = origin(&format!("https://{number}.test/"));
         enqueue(&mut pool, &to, id..id + 1);
-        if let Some(spoken) = spoken {
+        if let Some(protocol) = protocol {
             pool.connected(
                 T0,
                 id,
-                spoken,
-                if spoken.is_multiplexed() { 100 } else { 1 },
+                protocol,
+                if protocol.is_multiplexed() { 100 } else { 1 },
             );
         }
     }
@@ -198,30 +203,30 @@ fn with_five_origins(pool: Pool) -> Pool {
 #[test]
 fn the_sweep_closes_idle_connections_of_all_origins() {
     let pool = || Pool::new(&[Protocol::Http2, Protocol::Http1], 6, IDLE);
-    let ask = |pool: &mut Pool, after, request| {
-        let another = origin("https://another.test/");
-        pool.enqueue(T0 + after, &another, request, Priority::HIGHEST);
+    let enqueue_after = |pool: &mut Pool, after, request| {
+        let other_origin = origin("https://another.test/");
+        pool.enqueue(T0 + after, &other_origin, request, Priority::HIGHEST);
         actions(pool)
     };
     let mut sweeping = with_five_origins(pool().with_sweep_interval(IDLE));
     let moment = Duration::from_millis(1);
-    assert_eq!(ask(&mut sweeping, IDLE - moment, 5), ["+5"]);
+    assert_eq!(enqueue_after(&mut sweeping, IDLE - moment, 5), ["+5"]);
     // HTTP/2 may be idle for that long, HTTP/1.1 may not.
-    assert_eq!(ask(&mut sweeping, IDLE, 6), ["-0"]);
-    assert_eq!(ask(&mut sweeping, IDLE + moment, 7), [""; 0]);
-    assert_eq!(ask(&mut sweeping, 2 * IDLE, 8), ["-1"]);
+    assert_eq!(enqueue_after(&mut sweeping, IDLE, 6), ["-0"]);
+    assert_eq!(enqueue_after(&mut sweeping, IDLE + moment, 7), [""; 0]);
+    assert_eq!(enqueue_after(&mut sweeping, 2 * IDLE, 8), ["-1"]);
     for (number, is_left) in [false, false, true, true, true].into_iter().enumerate() {
         let at = origin(&format!("https://{number}.test/"));
-        let left = sweeping.connections_of(&at).count();
-        assert_eq!(left == 1, is_left, "{number}");
+        let remaining = sweeping.connections_of(&at).count();
+        assert_eq!(remaining == 1, is_left, "{number}");
     }
-    let mut other = with_five_origins(pool());
-    assert_eq!(ask(&mut other, 100 * IDLE, 5), ["+5"]);
+    let mut second_pool = with_five_origins(pool());
+    assert_eq!(enqueue_after(&mut second_pool, 100 * IDLE, 5), ["+5"]);
 }
 
 #[test]
 fn an_origin_without_state_is_forgotten() {
-    for (sweeps, opened) in [(true, 1), (false, 3)] {
+    for (sweeps, expected_opens) in [(true, 1), (false, 3)] {
         let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
         if sweeps {
             pool = pool.with_sweep_interval(IDLE);
@@ -238,7 +243,7 @@ fn an_origin_without_state_is_forgotten() {
             pool.enqueue(later, &secure(), request, Priority::HIGHEST);
         }
         // Who is known to speak HTTP/1.1 gets as many as there are requests.
-        assert_eq!(actions(&mut pool).len(), opened, "{sweeps}");
+        assert_eq!(actions(&mut pool).len(), expected_opens, "{sweeps}");
     }
 }
 
@@ -301,41 +306,41 @@ fn an_expired_idle_connection_is_closed_and_not_used() {
 }
 
 /// `b.test` is at the address of `a.test`, which is connected, and waits for a connection.
-fn with_a_guest_at_the_door(protocol: Protocol) -> (Pool, Origin) {
+fn with_a_waiting_origin(protocol: Protocol) -> (Pool, Origin) {
     let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
     enqueue(&mut pool, &secure(), 0..1);
     pool.connected(T0, 0, protocol, 100);
-    let guest = origin("https://b.test/");
-    enqueue(&mut pool, &guest, 1..3);
+    let second_origin = origin("https://b.test/");
+    enqueue(&mut pool, &second_origin, 1..3);
     assert_eq!(actions(&mut pool), ["+0", "0>0", "+1"]);
-    (pool, guest)
+    (pool, second_origin)
 }
 
 #[test]
 fn an_origin_joins_a_session_that_stands_and_shares_it_to_its_end() {
-    let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
-    assert_eq!(pool.joinable(&guest).collect::<Vec<_>>(), [0]);
+    let (mut pool, second_origin) = with_a_waiting_origin(SPDY);
+    assert_eq!(pool.joinable(&second_origin).collect::<Vec<_>>(), [0]);
     assert!(pool.joined(T0, 1, 0));
     assert_eq!(actions(&mut pool), ["1>0", "2>0"]);
-    enqueue(&mut pool, &guest, 3..4);
+    enqueue(&mut pool, &second_origin, 3..4);
     assert_eq!(actions(&mut pool), ["3>0"]);
     pool.closing(T0, 0);
-    enqueue(&mut pool, &guest, 4..5);
+    enqueue(&mut pool, &second_origin, 4..5);
     enqueue(&mut pool, &secure(), 5..6);
     assert_eq!(actions(&mut pool), ["+2", "+3"]);
     pool.closed(T0, 0);
-    assert_eq!(pool.connections_of(&guest).collect::<Vec<_>>(), [2]);
+    assert_eq!(pool.connections_of(&second_origin).collect::<Vec<_>>(), [2]);
 }
 
 #[test]
-fn a_rejected_guest_uses_its_own_connection() {
-    let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
+fn a_rejected_origin_uses_its_own_connection() {
+    let (mut pool, second_origin) = with_a_waiting_origin(SPDY);
     assert!(pool.joined(T0, 1, 0));
     actions(&mut pool);
-    pool.part(T0, 0, &guest);
-    enqueue(&mut pool, &guest, 3..4);
+    pool.part(T0, 0, &second_origin);
+    enqueue(&mut pool, &second_origin, 3..4);
     assert_eq!(actions(&mut pool), ["+2"]);
-    assert_eq!(pool.joinable(&guest).count(), 0);
+    assert_eq!(pool.joinable(&second_origin).count(), 0);
     assert!(!pool.joined(T0, 2, 0));
     pool.connected(T0, 2, SPDY, 100);
     assert_eq!(actions(&mut pool), ["3>2"]);
@@ -350,16 +355,16 @@ fn a_rejected_guest_uses_its_own_connection() {
 
 #[test]
 fn only_open_multiplexed_tls_connections_on_the_port_are_shared() {
-    let (pool, guest) = with_a_guest_at_the_door(Protocol::Http1);
-    assert_eq!(pool.joinable(&guest).count(), 0);
-    let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
-    for other in ["http://c.test/", "https://c.test:8443/"] {
-        enqueue(&mut pool, &origin(other), 5..6);
-        assert_eq!(pool.joinable(&origin(other)).count(), 0, "{other}");
+    let (pool, second_origin) = with_a_waiting_origin(Protocol::Http1);
+    assert_eq!(pool.joinable(&second_origin).count(), 0);
+    let (mut pool, second_origin) = with_a_waiting_origin(SPDY);
+    for url in ["http://c.test/", "https://c.test:8443/"] {
+        enqueue(&mut pool, &origin(url), 5..6);
+        assert_eq!(pool.joinable(&origin(url)).count(), 0, "{url}");
     }
     pool.closing(T0, 0);
     assert!(!pool.joined(T0, 1, 0));
-    assert_eq!(pool.connections_of(&guest).collect::<Vec<_>>(), [1]);
+    assert_eq!(pool.connections_of(&second_origin).collect::<Vec<_>>(), [1]);
 }
 
 #[test]
@@ -424,10 +429,10 @@ struct World {
     connecting: BTreeMap<ConnectionId, Origin>,
     /// Whose requests may go on a connection.
     users: BTreeMap<ConnectionId, BTreeSet<Origin>>,
-    wanted: BTreeMap<RequestId, Origin>,
+    request_origins: BTreeMap<RequestId, Origin>,
     /// Origins that were turned away.
-    alone: BTreeSet<Origin>,
-    served: BTreeSet<RequestId>,
+    unshared: BTreeSet<Origin>,
+    assigned: BTreeSet<RequestId>,
 }
 
 impl World {
@@ -443,11 +448,11 @@ impl World {
                     connection,
                 } => {
                     assert!(self.queued.remove(&request), "{request} was not waiting");
-                    assert!(self.served.insert(request), "{request} was served twice");
-                    let wanted = &self.wanted[&request];
+                    assert!(self.assigned.insert(request), "{request} was served twice");
+                    let origin = &self.request_origins[&request];
                     assert!(
-                        self.users[&connection].contains(wanted),
-                        "{request} for {wanted} is on connection {connection}"
+                        self.users[&connection].contains(origin),
+                        "{request} for {origin} is on connection {connection}"
                     );
                     let (_, limit, open, takes) = self
                         .up
@@ -483,7 +488,7 @@ impl World {
             PoolEvent::Enqueue { host, level } => {
                 let origin = origin(&format!("https://{host}.test/"));
                 self.queued.insert(self.next);
-                self.wanted.insert(self.next, origin.clone());
+                self.request_origins.insert(self.next, origin.clone());
                 self.pool
                     .enqueue(self.now, &origin, self.next, Priority::new(level));
                 self.next += 1;
@@ -542,19 +547,19 @@ impl World {
                 if let Some(id) = Self::pick(&self.connecting, which)
                     && let Some(other) = Self::pick(&self.up, other)
                 {
-                    let guest = self.connecting[&id].clone();
-                    let joined = self.pool.joined(self.now, id, other);
+                    let second_origin = self.connecting[&id].clone();
+                    let has_joined = self.pool.joined(self.now, id, other);
                     assert!(
-                        !joined || self.up[&other].3,
+                        !has_joined || self.up[&other].3,
                         "the connection accepts nothing new"
                     );
                     assert!(
-                        !joined || !self.alone.contains(&guest),
+                        !has_joined || !self.unshared.contains(&second_origin),
                         "the request was rejected"
                     );
-                    if joined {
+                    if has_joined {
                         self.connecting.remove(&id);
-                        self.users.get_mut(&other).unwrap().insert(guest);
+                        self.users.get_mut(&other).unwrap().insert(second_origin);
                     }
                 }
             }
@@ -563,12 +568,16 @@ impl World {
                     && self.users[&id].len() > 1
                 {
                     // Connections are those of the first host of which they are told; any guest may part.
-                    let own = self.pool.origin_of(id).unwrap().clone();
+                    let own_origin = self.pool.origin_of(id).unwrap().clone();
                     let users = self.users.get_mut(&id).unwrap();
-                    let guest = users.iter().find(|origin| **origin != own).unwrap().clone();
-                    users.remove(&guest);
-                    self.pool.part(self.now, id, &guest);
-                    self.alone.insert(guest);
+                    let second_origin = users
+                        .iter()
+                        .find(|origin| **origin != own_origin)
+                        .unwrap()
+                        .clone();
+                    users.remove(&second_origin);
+                    self.pool.part(self.now, id, &second_origin);
+                    self.unshared.insert(second_origin);
                 }
             }
         }
@@ -589,9 +598,9 @@ proptest! {
             up: BTreeMap::new(),
             connecting: BTreeMap::new(),
             users: BTreeMap::new(),
-            wanted: BTreeMap::new(),
-            alone: BTreeSet::new(),
-            served: BTreeSet::new(),
+            request_origins: BTreeMap::new(),
+            unshared: BTreeSet::new(),
+            assigned: BTreeSet::new(),
         };
         for happening in happenings {
             world.happen(happening);
@@ -667,17 +676,22 @@ fn without_tls_http_1_1_is_expected_and_has_many_connections() {
 
 #[test]
 fn configured_host_protocols_set_the_connection_count() {
-    let known = |protocol| [(secure().host, protocol)].into();
+    let host_protocol = |protocol| [(secure().host, protocol)].into();
     let pool = || Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).with_plain_protocol(SPDY);
-    for (protocol, opened) in [(Protocol::Http1, &["+0", "+1", "+2"][..]), (SPDY, &["+0"])] {
+    for (protocol, expected_opens) in [(Protocol::Http1, &["+0", "+1", "+2"][..]), (SPDY, &["+0"])]
+    {
         for origin in [secure(), plain()] {
-            let mut pool = pool().with_host_protocols(known(protocol));
+            let mut pool = pool().with_host_protocols(host_protocol(protocol));
             enqueue(&mut pool, &origin, 0..3);
-            assert_eq!(actions(&mut pool), opened, "{origin} speaks {protocol}");
+            assert_eq!(
+                actions(&mut pool),
+                expected_opens,
+                "{origin} speaks {protocol}"
+            );
         }
     }
     // What was known wrongly is put right by what is agreed upon.
-    let mut pool = pool().with_host_protocols(known(Protocol::Http1));
+    let mut pool = pool().with_host_protocols(host_protocol(Protocol::Http1));
     enqueue(&mut pool, &secure(), 0..2);
     assert_eq!(actions(&mut pool), ["+0", "+1"]);
     pool.connected(T0, 0, SPDY, usize::MAX);

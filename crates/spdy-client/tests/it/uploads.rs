@@ -41,16 +41,16 @@ impl Runtime for PausedTime {
 }
 
 /// `pieces` of a body, each after `pause`.
-fn made(pieces: usize, pause: Duration) -> Body {
-    let more = move |sent| async move {
-        if sent == pieces {
+fn paced_body(pieces: usize, pause: Duration) -> Body {
+    let next_piece = move |sent_count| async move {
+        if sent_count == pieces {
             return None;
         }
         tokio::time::sleep(pause).await;
         let piece = Ok::<_, std::io::Error>(Bytes::from(vec![7; 1000]));
-        Some((piece, sent + 1))
+        Some((piece, sent_count + 1))
     };
-    Body::from_stream(futures_util::stream::unfold(0, more))
+    Body::from_stream(futures_util::stream::unfold(0, next_piece))
 }
 
 /// Posts `body` to `handler` over `protocol`: what it answers, or why it does not, and after how long.
@@ -75,10 +75,10 @@ async fn post(
                     ..ServerOptions::default()
                 };
                 let stop = Latch::new();
-                let spoken = [protocol];
-                let serving =
-                    serve_connection(io, handler, &spoken, None, &options, &runtime, &stop);
-                let _ = serving.await;
+                let protocols = [protocol];
+                let connection =
+                    serve_connection(io, handler, &protocols, None, &options, &runtime, &stop);
+                let _ = connection.await;
             });
         });
     let config = Config {
@@ -89,20 +89,20 @@ async fn post(
     };
     let client = Client::new(runtime.clone(), Arc::new(world), config);
     let request = Request::post("http://a.test/").body(body);
-    let asked = client.send(request.expect("a valid request"), Priority::HIGHEST);
-    let answer = match asked.await {
-        Ok(answer) => {
-            let body = answer.into_body().collect().await.expect("a whole body");
+    let exchange = client.send(request.expect("a valid request"), Priority::HIGHEST);
+    let result = match exchange.await {
+        Ok(response) => {
+            let body = response.into_body().collect().await.expect("a whole body");
             Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
         }
         Err(error) => Err(error.to_string()),
     };
-    (answer, runtime.now() - Instant::ZERO)
+    (result, runtime.now() - Instant::ZERO)
 }
 
 async fn counts(request: Request<Body>) -> Response<Body> {
-    let came = request.into_body().collect().await;
-    let bytes = came.map(|body| body.to_bytes().len()).unwrap_or_default();
+    let body = request.into_body().collect().await;
+    let bytes = body.map(|body| body.to_bytes().len()).unwrap_or_default();
     Response::new(Body::from(Bytes::from(bytes.to_string())))
 }
 
@@ -120,11 +120,11 @@ async fn reads_slowly(request: Request<Body>) -> Response<Body> {
 }
 
 async fn reads_nothing(request: Request<Body>) -> Response<Body> {
-    let _kept = request;
+    let _request = request;
     std::future::pending().await
 }
 
-async fn reads_and_says_nothing(request: Request<Body>) -> Response<Body> {
+async fn reads_and_never_responds(request: Request<Body>) -> Response<Body> {
     let _ = request.into_body().collect().await;
     std::future::pending().await
 }
@@ -133,15 +133,15 @@ async fn reads_and_says_nothing(request: Request<Body>) -> Response<Body> {
 #[tokio::test(start_paused = true)]
 async fn an_upload_that_goes_on_may_take_longer_than_the_head_timeout() {
     for protocol in Protocol::ALL {
-        let (answer, took) = post(protocol, made(4, Duration::from_secs(50)), counts).await;
-        assert_eq!(answer, Ok("4000".to_owned()), "{protocol}");
+        let (result, took) = post(protocol, paced_body(4, Duration::from_secs(50)), counts).await;
+        assert_eq!(result, Ok("4000".to_owned()), "{protocol}");
         assert_eq!(took.as_secs(), 200, "{protocol}");
         if protocol == Protocol::Spdy(Version::V2) {
             continue; // has no windows: a server takes all of it at once, and rests over it later
         }
         let in_memory = Body::full(vec![7; 1_000_000]);
-        let (answer, took) = post(protocol, in_memory, reads_slowly).await;
-        assert_eq!(answer, Ok("1000000".to_owned()), "{protocol}");
+        let (result, took) = post(protocol, in_memory, reads_slowly).await;
+        assert_eq!(result, Ok("1000000".to_owned()), "{protocol}");
         assert_eq!(took.as_secs(), 250, "{protocol}");
     }
 }
@@ -149,9 +149,9 @@ async fn an_upload_that_goes_on_may_take_longer_than_the_head_timeout() {
 #[tokio::test(start_paused = true)]
 async fn a_stalled_body_producer_fails_as_no_body() {
     for protocol in Protocol::ALL {
-        let (answer, took) = post(protocol, made(3, Duration::from_secs(61)), counts).await;
-        let said = "no more data from the request body for http://a.test:80 within 60s";
-        assert_eq!(answer, Err(said.to_owned()), "{protocol}");
+        let (result, took) = post(protocol, paced_body(3, Duration::from_secs(61)), counts).await;
+        let expected = "no more data from the request body for http://a.test:80 within 60s";
+        assert_eq!(result, Err(expected.to_owned()), "{protocol}");
         assert_eq!(took.as_secs(), 60, "{protocol}");
     }
 }
@@ -160,27 +160,27 @@ async fn a_stalled_body_producer_fails_as_no_body() {
 async fn an_unread_upload_fails_after_the_write_timeout() {
     for protocol in Protocol::ALL {
         let long = Body::full(vec![7; 10_000_000]);
-        let (answer, took) = post(protocol, long, reads_nothing).await;
-        let error = answer.expect_err("no response");
-        let why = match protocol {
+        let (result, took) = post(protocol, long, reads_nothing).await;
+        let error = result.expect_err("no response");
+        let expected = match protocol {
             Protocol::Spdy(Version::V2) => "the peer accepted no bytes for 60s",
             Protocol::Spdy(_) => "the peer granted no window for its DATA for 60s",
             Protocol::Http1 | Protocol::Http2 | Protocol::Http3 => {
                 "the peer accepted nothing for 60s"
             }
         };
-        assert!(error.ends_with(why), "{protocol}: {error}");
+        assert!(error.ends_with(expected), "{protocol}: {error}");
         assert_eq!(took.as_secs(), 60, "{protocol}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_waited_for_from_the_last_piece_of_the_upload() {
+async fn the_head_timeout_starts_at_the_last_piece_of_the_upload() {
     for protocol in Protocol::ALL {
-        let body = made(3, Duration::from_secs(50));
-        let (answer, took) = post(protocol, body, reads_and_says_nothing).await;
-        let said = "no response from http://a.test:80 within 60s";
-        assert_eq!(answer, Err(said.to_owned()), "{protocol}");
+        let body = paced_body(3, Duration::from_secs(50));
+        let (result, took) = post(protocol, body, reads_and_never_responds).await;
+        let expected = "no response from http://a.test:80 within 60s";
+        assert_eq!(result, Err(expected.to_owned()), "{protocol}");
         assert_eq!(took.as_secs(), 210, "{protocol}");
     }
 }

@@ -40,23 +40,23 @@ fn key(target: &str) -> Key {
 }
 
 fn language(language: &str) -> HeaderMap {
-    let mut asked = HeaderMap::new();
-    asked.insert("accept-language", language.try_into().expect("a value"));
-    asked
+    let mut headers = HeaderMap::new();
+    headers.insert("accept-language", language.try_into().expect("a value"));
+    headers
 }
 
-fn stored(asked: &HeaderMap, fields: &[(&'static str, &str)]) -> Arc<Stored> {
+fn stored(request_headers: &HeaderMap, fields: &[(&'static str, &str)]) -> Arc<Stored> {
     let mut request = Request::new(());
-    *request.headers_mut() = asked.clone();
-    let mut answer = Response::new(());
-    let headers = answer.headers_mut();
+    *request.headers_mut() = request_headers.clone();
+    let mut response = Response::new(());
+    let headers = response.headers_mut();
     headers.insert("cache-control", "max-age=600".try_into().expect("a value"));
     for (name, value) in fields {
         headers.append(*name, (*value).try_into().expect("a value"));
     }
-    let (request, answer) = (request.into_parts().0, answer.into_parts().0);
+    let (request, response) = (request.into_parts().0, response.into_parts().0);
     let times = Times::at(SystemTime::now());
-    may_store(&Policy::site(), &request, &answer, times)
+    may_store(&Policy::site(), &request, &response, times)
         .expect("the response is storable")
         .into()
 }
@@ -64,7 +64,7 @@ fn stored(asked: &HeaderMap, fields: &[(&'static str, &str)]) -> Arc<Stored> {
 /// A cache's tier, and the purges it received.
 struct Cache {
     tier: Tier,
-    heard: Arc<Mutex<Vec<(PurgeTarget, bool)>>>,
+    purges: Arc<Mutex<Vec<(PurgeTarget, bool)>>>,
 }
 
 impl Cache {
@@ -72,14 +72,14 @@ impl Cache {
         Self::start_again(config, PurgeVersion::default()).await
     }
 
-    async fn start_again(config: Config, before: PurgeVersion) -> Self {
-        let heard = Arc::<Mutex<Vec<(PurgeTarget, bool)>>>::default();
-        let ear = heard.clone();
-        let ear = Arc::new(move |meant: &PurgeTarget, soft| {
-            ear.lock().unwrap().push((meant.clone(), soft));
+    async fn start_again(config: Config, version: PurgeVersion) -> Self {
+        let purges = Arc::<Mutex<Vec<(PurgeTarget, bool)>>>::default();
+        let purge_log = purges.clone();
+        let on_purge = Arc::new(move |target: &PurgeTarget, soft| {
+            purge_log.lock().unwrap().push((target.clone(), soft));
         });
-        let tier = Tier::start(config, before, ear).expect("a valid configuration");
-        Self { tier, heard }
+        let tier = Tier::start(config, version, on_purge).expect("a valid configuration");
+        Self { tier, purges }
     }
 
     async fn at(cluster: &RedisCluster) -> Self {
@@ -92,23 +92,26 @@ impl Cache {
         tokio::task::block_in_place(|| until(what, || self.tier.parts().1 == 0));
     }
 
-    async fn keep(
+    async fn store_flushed(
         &self,
         target: &str,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
         fields: &[(&'static str, &str)],
         body: &str,
     ) {
-        let (stored, body) = (stored(asked, fields), Body::copy_of(body.as_bytes()));
+        let (stored, body) = (
+            stored(request_headers, fields),
+            Body::copy_of(body.as_bytes()),
+        );
         self.tier
             .store(&key(target), &stored, &body, self.tier.purge_version());
         self.tier.flushed().await;
     }
 
-    async fn find_for(&self, target: &str, asked: &HeaderMap) -> Option<String> {
+    async fn find_for(&self, target: &str, request_headers: &HeaderMap) -> Option<String> {
         let (_, body) = self
             .tier
-            .lookup(&key(target), asked, &Policy::site())
+            .lookup(&key(target), request_headers, &Policy::site())
             .await?;
         let bytes: Vec<u8> = body.chunks().flatten().copied().collect();
         Some(String::from_utf8(bytes).expect("text"))
@@ -118,8 +121,8 @@ impl Cache {
         self.find_for(target, &HeaderMap::new()).await
     }
 
-    async fn purge(&self, meant: PurgeTarget) {
-        self.tier.purge(meant, false);
+    async fn purge(&self, target: PurgeTarget) {
+        self.tier.purge(target, false);
         assert!(self.tier.flush_purges().await, "the log is there");
     }
 
@@ -129,13 +132,13 @@ impl Cache {
         tokio::task::block_in_place(|| until("it has heard all of it", has));
     }
 
-    fn hears(&self, what: &str, meant: &PurgeTarget) {
+    fn waits_for_purge(&self, what: &str, target: &PurgeTarget) {
         let has = || {
-            self.heard
+            self.purges
                 .lock()
                 .unwrap()
                 .iter()
-                .any(|(heard, _)| heard == meant)
+                .any(|(purged, _)| purged == target)
         };
         tokio::task::block_in_place(|| until(what, has));
     }
@@ -165,66 +168,76 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
         return;
     }
     let cluster = RedisCluster::start();
-    let (one, other) = (Cache::at(&cluster).await, Cache::at(&cluster).await);
+    let (cache_a, cache_b) = (Cache::at(&cluster).await, Cache::at(&cluster).await);
     let none = HeaderMap::new();
-    assert_eq!(other.find("/a").await, None);
-    one.keep("/a", &none, &[], "the first").await;
-    assert_eq!(other.find("/a").await.as_deref(), Some("the first"));
-    one.keep("/a", &none, &[], "the second").await;
-    assert_eq!(other.find("/a").await.as_deref(), Some("the second"));
+    assert_eq!(cache_b.find("/a").await, None);
+    cache_a.store_flushed("/a", &none, &[], "the first").await;
+    assert_eq!(cache_b.find("/a").await.as_deref(), Some("the first"));
+    cache_a.store_flushed("/a", &none, &[], "the second").await;
+    assert_eq!(cache_b.find("/a").await.as_deref(), Some("the second"));
 
     // Each variant for its own requests.
     for name in ["de", "en"] {
-        one.keep("/v", &language(name), &[("vary", "accept-language")], name)
+        cache_a
+            .store_flushed("/v", &language(name), &[("vary", "accept-language")], name)
             .await;
     }
     assert_eq!(
-        other.find_for("/v", &language("de")).await.as_deref(),
+        cache_b.find_for("/v", &language("de")).await.as_deref(),
         Some("de")
     );
     assert_eq!(
-        other.find_for("/v", &language("en")).await.as_deref(),
+        cache_b.find_for("/v", &language("en")).await.as_deref(),
         Some("en")
     );
-    assert_eq!(other.find_for("/v", &language("fr")).await, None);
+    assert_eq!(cache_b.find_for("/v", &language("fr")).await, None);
 
     // Many chunks.
     let long = "0123456789".repeat(20_000);
-    one.keep("/long", &none, &[], &long).await;
-    assert_eq!(other.find("/long").await, Some(long));
+    cache_a.store_flushed("/long", &none, &[], &long).await;
+    assert_eq!(cache_b.find("/long").await, Some(long));
 
     // Too large, or of an unknown time: not stored.
     let limit = usize::try_from(Config::default().max_object_bytes).expect("it fits");
-    one.keep("/at-limit", &none, &[], &"x".repeat(limit)).await;
-    assert!(other.find("/at-limit").await.is_some());
-    one.keep("/past-limit", &none, &[], &"x".repeat(limit + 1))
+    cache_a
+        .store_flushed("/at-limit", &none, &[], &"x".repeat(limit))
         .await;
-    assert_eq!(other.find("/past-limit").await, None);
-    let unwritten = count(&one.tier.counters().unwritten);
+    assert!(cache_b.find("/at-limit").await.is_some());
+    cache_a
+        .store_flushed("/past-limit", &none, &[], &"x".repeat(limit + 1))
+        .await;
+    assert_eq!(cache_b.find("/past-limit").await, None);
+    let unwritten = count(&cache_a.tier.counters().unwritten);
     let body = Body::copy_of(b"x");
-    one.tier.store(
+    cache_a.tier.store(
         &key("/unknown"),
         &stored(&none, &[]),
         &body,
         PurgeVersion::default(),
     );
-    one.tier.flushed().await;
-    assert_eq!(count(&one.tier.counters().unwritten), unwritten + 1);
-    assert_eq!(other.find("/unknown").await, None);
+    cache_a.tier.flushed().await;
+    assert_eq!(count(&cache_a.tier.counters().unwritten), unwritten + 1);
+    assert_eq!(cache_b.find("/unknown").await, None);
 
     // A head past its limit, and more variants than there may be of a URL.
     let field = "x".repeat(33 << 10);
-    one.keep("/head", &none, &[("x-long", &field)], "x").await;
-    assert_eq!(other.find("/head").await, None);
+    cache_a
+        .store_flushed("/head", &none, &[("x-long", &field)], "x")
+        .await;
+    assert_eq!(cache_b.find("/head").await, None);
     let languages: Vec<String> = (0..=32).map(|number| format!("x-{number}")).collect();
     let vary = [("vary", "accept-language")];
     for name in &languages[..32] {
-        one.keep("/many", &language(name), &vary, name).await;
+        cache_a
+            .store_flushed("/many", &language(name), &vary, name)
+            .await;
     }
-    assert!(other.find_for("/many", &language("x-0")).await.is_some());
-    one.keep("/many", &language("x-32"), &vary, "x-32").await;
-    one.tier.flushed().await;
-    assert_eq!(other.find_for("/many", &language("x-0")).await, None);
+    assert!(cache_b.find_for("/many", &language("x-0")).await.is_some());
+    cache_a
+        .store_flushed("/many", &language("x-32"), &vary, "x-32")
+        .await;
+    cache_a.tier.flushed().await;
+    assert_eq!(cache_b.find_for("/many", &language("x-0")).await, None);
 
     // All of it goes, and a URL is in one place.
     let mut keys = Vec::new();
@@ -245,33 +258,35 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
 
     // Nodes that accept no more are still read.
     for node in 0..NODES {
-        let answer = cluster.query(node, "CONFIG SET maxmemory 1");
-        assert!(answer.starts_with("+OK"), "{answer}");
+        let reply = cluster.query(node, "CONFIG SET maxmemory 1");
+        assert!(reply.starts_with("+OK"), "{reply}");
     }
     for number in 0..20 {
-        one.keep(&format!("/full/{number}"), &none, &[], "x").await;
-        assert_eq!(other.find(&format!("/full/{number}")).await, None);
+        cache_a
+            .store_flushed(&format!("/full/{number}"), &none, &[], "x")
+            .await;
+        assert_eq!(cache_b.find(&format!("/full/{number}")).await, None);
     }
-    assert!(other.find("/a").await.is_some());
-    assert_eq!(one.tier.parts().1, 0);
+    assert!(cache_b.find("/a").await.is_some());
+    assert_eq!(cache_a.tier.parts().1, 0);
     for node in 0..NODES {
-        let answer = cluster.query(node, "CONFIG SET maxmemory 0");
-        assert!(answer.starts_with("+OK"), "{answer}");
+        let reply = cluster.query(node, "CONFIG SET maxmemory 0");
+        assert!(reply.starts_with("+OK"), "{reply}");
     }
 
     // A byte that is another is no answer, and does not stay.
     let objects = keys.iter().filter(|(_, key)| key.contains("}:"));
     for (node, key) in objects.clone() {
-        let answer = cluster.query(*node, &format!("SETRANGE {key} 500 \"?\""));
-        assert!(answer.starts_with(':'), "{answer}");
+        let reply = cluster.query(*node, &format!("SETRANGE {key} 500 \"?\""));
+        assert!(reply.starts_with(':'), "{reply}");
     }
     for target in ["/a", "/long", "/at-limit"] {
-        assert_eq!(other.find(target).await, None, "{target}");
+        assert_eq!(cache_b.find(target).await, None, "{target}");
     }
-    assert_eq!(count(&other.tier.counters().broken), 3);
-    other.tier.flushed().await;
-    assert_eq!(one.find("/a").await, None);
-    assert_eq!(count(&one.tier.counters().broken), 0, "it is gone");
+    assert_eq!(count(&cache_b.tier.counters().broken), 3);
+    cache_b.tier.flushed().await;
+    assert_eq!(cache_a.find("/a").await, None);
+    assert_eq!(count(&cache_a.tier.counters().broken), 0, "it is gone");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,25 +295,25 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
         return;
     }
     let cluster = RedisCluster::start();
-    let (one, other) = (Cache::at(&cluster).await, Cache::at(&cluster).await);
+    let (cache_a, cache_b) = (Cache::at(&cluster).await, Cache::at(&cluster).await);
     let none = HeaderMap::new();
     let targets = ["/url", "/dir/a", "/dir/b", "/tagged", "/rest"];
     let fill = async |cache: &Cache| {
         for target in targets {
             cache
-                .keep(target, &none, &[("cache-tag", &target[1..])], target)
+                .store_flushed(target, &none, &[("cache-tag", &target[1..])], target)
                 .await;
         }
     };
-    let found = async |cache: &Cache| {
-        let mut found = Vec::new();
+    let found_targets = async |cache: &Cache| {
+        let mut hits = Vec::new();
         for target in targets {
-            found.extend(cache.find(target).await.map(|_| target));
+            hits.extend(cache.find(target).await.map(|_| target));
         }
-        found
+        hits
     };
-    fill(&one).await;
-    assert_eq!(found(&other).await, targets);
+    fill(&cache_a).await;
+    assert_eq!(found_targets(&cache_b).await, targets);
     let cases = [
         (
             scope(&Scope::Url(parts("/url"))),
@@ -315,82 +330,99 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
         (scope(&Scope::Site(SITE)), vec![]),
         (PurgeTarget::all(), vec![]),
     ];
-    for (meant, left) in cases {
-        let before = other.tier.purge_version();
-        one.purge(meant.clone()).await;
-        assert_eq!(found(&one).await, left, "{meant:?}");
-        other.hears("the other hears of it", &meant);
-        other.catches_up_with(&one);
-        assert_eq!(found(&other).await, left, "{meant:?}");
+    for (purge_target, remaining) in cases {
+        let version = cache_b.tier.purge_version();
+        cache_a.purge(purge_target.clone()).await;
+        assert_eq!(found_targets(&cache_a).await, remaining, "{purge_target:?}");
+        cache_b.waits_for_purge("the other hears of it", &purge_target);
+        cache_b.catches_up_with(&cache_a);
+        assert_eq!(found_targets(&cache_b).await, remaining, "{purge_target:?}");
         // The other's fetch had begun before.
-        let unwritten = count(&other.tier.counters().unwritten);
+        let unwritten = count(&cache_b.tier.counters().unwritten);
         for target in targets {
-            let late = stored(&none, &[("cache-tag", &target[1..])]);
+            let late_object = stored(&none, &[("cache-tag", &target[1..])]);
             let body = Body::copy_of(b"late");
-            other.tier.store(&key(target), &late, &body, before);
+            cache_b
+                .tier
+                .store(&key(target), &late_object, &body, version);
         }
-        other.tier.flushed().await;
-        let left_out = count(&other.tier.counters().unwritten) - unwritten;
-        assert_eq!(left_out as usize, targets.len() - left.len(), "{meant:?}");
+        cache_b.tier.flushed().await;
+        let left_out = count(&cache_b.tier.counters().unwritten) - unwritten;
+        assert_eq!(
+            left_out as usize,
+            targets.len() - remaining.len(),
+            "{purge_target:?}"
+        );
         for target in targets {
-            let is_late = one.find(target).await.is_some_and(|found| found == "late");
-            assert_eq!(is_late, left.contains(&target), "{meant:?} {target}");
+            let is_late = cache_a
+                .find(target)
+                .await
+                .is_some_and(|body| body == "late");
+            assert_eq!(
+                is_late,
+                remaining.contains(&target),
+                "{purge_target:?} {target}"
+            );
         }
-        fill(&other).await;
-        assert_eq!(found(&one).await, targets, "{meant:?}: fetched since");
+        fill(&cache_b).await;
+        assert_eq!(
+            found_targets(&cache_a).await,
+            targets,
+            "{purge_target:?}: fetched since"
+        );
     }
     assert!(
-        one.heard.lock().unwrap().is_empty(),
+        cache_a.purges.lock().unwrap().is_empty(),
         "a machine ignores its own purges"
     );
     // A cache that starts now knows all purges.
     let third = Cache::at(&cluster).await;
-    third.catches_up_with(&one);
-    assert_eq!(third.heard.lock().unwrap().len(), 5);
-    assert_eq!(found(&third).await, targets);
+    third.catches_up_with(&cache_a);
+    assert_eq!(third.purges.lock().unwrap().len(), 5);
+    assert_eq!(found_targets(&third).await, targets);
     // A cache that restarts knows the purges in between.
-    let before = third.tier.log_position();
-    assert_eq!(before, one.tier.purge_version());
+    let position = third.tier.log_position();
+    assert_eq!(position, cache_a.tier.purge_version());
     drop(third);
-    let meant = scope(&Scope::Url(parts("/url")));
-    one.purge(meant.clone()).await;
-    let third = Cache::start_again(config(&cluster), before).await;
-    third.catches_up_with(&one);
-    assert_eq!(*third.heard.lock().unwrap(), [(meant, false)]);
-    other.catches_up_with(&one);
-    fill(&other).await;
+    let purge_target = scope(&Scope::Url(parts("/url")));
+    cache_a.purge(purge_target.clone()).await;
+    let third = Cache::start_again(config(&cluster), position).await;
+    third.catches_up_with(&cache_a);
+    assert_eq!(*third.purges.lock().unwrap(), [(purge_target, false)]);
+    cache_b.catches_up_with(&cache_a);
+    fill(&cache_b).await;
 
     // A cache that read a log that is lost since, or is far behind, may have missed any purge.
     let lost = Cache::start_again(config(&cluster), PurgeVersion(1)).await;
-    lost.catches_up_with(&one);
-    let first = lost.heard.lock().unwrap().first().cloned();
+    lost.catches_up_with(&cache_a);
+    let first = lost.purges.lock().unwrap().first().cloned();
     assert_eq!(first, Some((PurgeTarget::all(), true)));
 
     // An object that a client invalidated is gone for all caches, without an event: only later events arrive.
-    other.heard.lock().unwrap().clear();
-    one.tier.remove(key("/url").url());
-    assert_eq!(one.find("/url").await, None, "at once");
-    one.tier.flushed().await;
-    assert_eq!(other.find("/url").await, None);
+    cache_b.purges.lock().unwrap().clear();
+    cache_a.tier.remove(key("/url").url());
+    assert_eq!(cache_a.find("/url").await, None, "at once");
+    cache_a.tier.flushed().await;
+    assert_eq!(cache_b.find("/url").await, None);
     // So is what waited to be written then.
     let forgotten: Vec<String> = (0..20).map(|number| format!("/gone/{number}")).collect();
     for target in &forgotten {
         let (stored, body) = (stored(&none, &[]), Body::copy_of(b"old"));
-        let (key, mark) = (key(target), one.tier.purge_version());
-        one.tier.store(&key, &stored, &body, mark);
-        one.tier.remove(key.url());
+        let (key, mark) = (key(target), cache_a.tier.purge_version());
+        cache_a.tier.store(&key, &stored, &body, mark);
+        cache_a.tier.remove(key.url());
     }
-    one.tier.flushed().await;
+    cache_a.tier.flushed().await;
     for target in &forgotten {
-        assert_eq!(other.find(target).await, None, "{target}");
-        assert_eq!(one.find(target).await, None, "{target}");
+        assert_eq!(cache_b.find(target).await, None, "{target}");
+        assert_eq!(cache_a.find(target).await, None, "{target}");
     }
     let later = scope(&Scope::Url(parts("/later")));
-    one.purge(later.clone()).await;
-    other.catches_up_with(&one);
-    assert_eq!(*other.heard.lock().unwrap(), [(later, false)]);
-    one.keep("/url", &none, &[], "anew").await;
-    assert_eq!(other.find("/url").await.as_deref(), Some("anew"));
+    cache_a.purge(later.clone()).await;
+    cache_b.catches_up_with(&cache_a);
+    assert_eq!(*cache_b.purges.lock().unwrap(), [(later, false)]);
+    cache_a.store_flushed("/url", &none, &[], "anew").await;
+    assert_eq!(cache_b.find("/url").await.as_deref(), Some("anew"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -399,67 +431,70 @@ async fn a_lost_node_only_causes_misses_until_it_returns() {
         return;
     }
     let mut cluster = RedisCluster::start();
-    let (one, other) = (Cache::at(&cluster).await, Cache::at(&cluster).await);
+    let (cache_a, cache_b) = (Cache::at(&cluster).await, Cache::at(&cluster).await);
     let none = HeaderMap::new();
     let targets: Vec<String> = (0..30).map(|number| format!("/{number}")).collect();
     for target in &targets {
-        one.keep(target, &none, &[], target).await;
+        cache_a.store_flushed(target, &none, &[], target).await;
     }
-    let found = async |cache: &Cache| {
-        let mut found = Vec::new();
+    let found_bodies = async |cache: &Cache| {
+        let mut hits = Vec::new();
         for target in &targets {
-            found.extend(cache.find(target).await);
+            hits.extend(cache.find(target).await);
         }
-        found
+        hits
     };
-    assert_eq!(found(&other).await, targets);
+    assert_eq!(found_bodies(&cache_b).await, targets);
 
     // One that has no purges: without those nothing would be believed.
     let node = (cluster.node_of("spdy:{purges}") + 1) % NODES;
     cluster.kill(node);
-    let gone = |cache: &Cache| {
+    let wait_until_missed = |cache: &Cache| {
         tokio::task::block_in_place(|| until("it is missed", || cache.tier.parts().1 >= 5));
     };
-    gone(&other);
-    gone(&one);
-    let left = found(&other).await;
-    assert!(left.len() < targets.len(), "{left:?}");
-    assert!(left.iter().all(|body| targets.contains(body)), "{left:?}");
-    // Requested while impossible: done once it is possible.
-    let lost = targets.iter().filter(|target| !left.contains(target));
-    let lost: Vec<_> = lost.cloned().collect();
-    one.tier.remove(key(&lost[0]).url());
-    cluster.restart(&[node]);
-    one.is_ready("one finds it again");
-    other.is_ready("the other finds it again");
-    // What the node had is gone with it; what the others have is there, also in parts that are of two nodes.
-    let there = found(&other).await;
+    wait_until_missed(&cache_b);
+    wait_until_missed(&cache_a);
+    let remaining = found_bodies(&cache_b).await;
+    assert!(remaining.len() < targets.len(), "{remaining:?}");
     assert!(
-        left.iter().all(|body| there.contains(body)),
-        "{left:?}, {there:?}"
+        remaining.iter().all(|body| targets.contains(body)),
+        "{remaining:?}"
+    );
+    // Requested while impossible: done once it is possible.
+    let lost = targets.iter().filter(|target| !remaining.contains(target));
+    let lost: Vec<_> = lost.cloned().collect();
+    cache_a.tier.remove(key(&lost[0]).url());
+    cluster.restart(&[node]);
+    cache_a.is_ready("one finds it again");
+    cache_b.is_ready("the other finds it again");
+    // What the node had is gone with it; what the others have is there, also in parts that are of two nodes.
+    let available = found_bodies(&cache_b).await;
+    assert!(
+        remaining.iter().all(|body| available.contains(body)),
+        "{remaining:?}, {available:?}"
     );
     assert!(
-        there.len() < targets.len() && !there.contains(&lost[0]),
-        "{there:?}"
+        available.len() < targets.len() && !available.contains(&lost[0]),
+        "{available:?}"
     );
     for target in &lost {
-        one.keep(target, &none, &[], target).await;
+        cache_a.store_flushed(target, &none, &[], target).await;
     }
-    assert_eq!(found(&other).await, targets);
+    assert_eq!(found_bodies(&cache_b).await, targets);
 
     // All of them, and the log with them.
     (0..NODES).for_each(|node| cluster.kill(node));
-    tokio::task::block_in_place(|| until("all is gone", || one.tier.parts().0 == 0));
-    assert_eq!(found(&one).await, Vec::<String>::new());
-    let meant = scope(&Scope::Prefix(parts("/2")));
-    one.tier.purge(meant.clone(), true);
-    other.heard.lock().unwrap().clear();
+    tokio::task::block_in_place(|| until("all is gone", || cache_a.tier.parts().0 == 0));
+    assert_eq!(found_bodies(&cache_a).await, Vec::<String>::new());
+    let purge_target = scope(&Scope::Prefix(parts("/2")));
+    cache_a.tier.purge(purge_target.clone(), true);
+    cache_b.purges.lock().unwrap().clear();
     cluster.restart(&[0, 1, 2]);
-    one.is_ready("one finds them again");
-    other.is_ready("the other finds them again");
-    other.hears("it was told when it could be", &meant);
-    one.keep("/5", &none, &[], "after all").await;
-    assert_eq!(other.find("/5").await.as_deref(), Some("after all"));
+    cache_a.is_ready("one finds them again");
+    cache_b.is_ready("the other finds them again");
+    cache_b.waits_for_purge("it was told when it could be", &purge_target);
+    cache_a.store_flushed("/5", &none, &[], "after all").await;
+    assert_eq!(cache_b.find("/5").await.as_deref(), Some("after all"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -469,34 +504,34 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     }
     let cluster = RedisCluster::start();
     let none = HeaderMap::new();
-    let patient = Cache::start(Config {
+    let long_timeout = Cache::start(Config {
         // The cause is not detected in the meantime.
         poll: Duration::from_secs(3600),
         timeout: Duration::from_secs(600),
         ..config(&cluster)
     });
-    let patient = patient.await;
-    patient.is_ready("the cluster is found");
-    let hasty = Cache::start(Config {
+    let long_timeout = long_timeout.await;
+    long_timeout.is_ready("the cluster is found");
+    let short_timeout = Cache::start(Config {
         timeout: Duration::from_millis(300),
         ..config(&cluster)
     });
-    let hasty = hasty.await;
-    tokio::task::block_in_place(|| until("it is found", || hasty.tier.parts().0 > 0));
+    let short_timeout = short_timeout.await;
+    tokio::task::block_in_place(|| until("it is found", || short_timeout.tier.parts().0 > 0));
     (0..NODES).for_each(|node| cluster.pause(node));
 
     // Requests: as many as may wait do, and one more is a miss.
     let (key, policy) = (key("/a"), Policy::site());
     let mut context = Context::from_waker(Waker::noop());
     let mut waiting: Vec<_> = (0..256)
-        .map(|_| patient.tier.lookup(&key, &none, &policy))
+        .map(|_| long_timeout.tier.lookup(&key, &none, &policy))
         .collect();
     for find in &mut waiting {
         assert!(find.as_mut().poll(&mut context).is_pending());
     }
-    let mut more = patient.tier.lookup(&key, &none, &policy);
+    let mut one_more = long_timeout.tier.lookup(&key, &none, &policy);
     assert!(matches!(
-        more.as_mut().poll(&mut context),
+        one_more.as_mut().poll(&mut context),
         Poll::Ready(None)
     ));
 
@@ -504,10 +539,10 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     let (stored, body) = (stored(&none, &[]), Body::copy_of(&vec![0; 1 << 20]));
     let keep = |target: usize, body: &Body| {
         let key = self::key(&format!("/{target}"));
-        patient
+        long_timeout
             .tier
-            .store(&key, &stored, body, patient.tier.purge_version());
-        count(&patient.tier.counters().unwritten)
+            .store(&key, &stored, body, long_timeout.tier.purge_version());
+        count(&long_timeout.tier.counters().unwritten)
     };
     for target in 0..64 {
         assert_eq!(keep(target, &body), 0);
@@ -515,9 +550,9 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     assert_eq!(keep(64, &Body::copy_of(b"x")), 1);
 
     // A caller with a short timeout tries a few times, and then no more.
-    let unanswered = &hasty.tier.counters().unanswered;
+    let unanswered = &short_timeout.tier.counters().unanswered;
     for _ in 0..10 {
-        assert_eq!(hasty.find("/a").await, None);
+        assert_eq!(short_timeout.find("/a").await, None);
     }
     assert!(count(unanswered) <= 3, "{unanswered:?}");
 
@@ -526,16 +561,18 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     for find in waiting {
         assert!(find.await.is_none(), "the object does not exist");
     }
-    patient.tier.flushed().await;
-    assert_eq!(count(&patient.tier.counters().written), 64);
-    patient.keep("/small", &none, &[], "small").await;
-    let found = async {
-        while hasty.find("/small").await.is_none() {
+    long_timeout.tier.flushed().await;
+    assert_eq!(count(&long_timeout.tier.counters().written), 64);
+    long_timeout
+        .store_flushed("/small", &none, &[], "small")
+        .await;
+    let lookup = async {
+        while short_timeout.find("/small").await.is_none() {
             tokio::task::yield_now().await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(60), found).await;
-    found.expect("a second request arrives");
+    let result = tokio::time::timeout(Duration::from_secs(60), lookup).await;
+    result.expect("a second request arrives");
 }
 
 /// An authority, and what it signed for the nodes at `address`, which show it to clients and to each other: all PEM.
@@ -576,16 +613,18 @@ async fn nodes_are_verified_over_tls() {
             authority: write("authority.pem", &authority),
         }
     });
-    let known = |authority: &str| Config {
+    let with_authority = |authority: &str| Config {
         authorities: Some(authority.as_bytes().to_vec()),
         ..config(&cluster)
     };
-    let one = Cache::start(known(&authority)).await;
-    one.is_ready("the cluster is found");
-    one.keep("/a", &HeaderMap::new(), &[], "a").await;
-    assert_eq!(one.find("/a").await.as_deref(), Some("a"));
-    let (another, ..) = nodes(Ipv4Addr::LOCALHOST.into());
-    let stranger = Cache::start(known(&another)).await;
-    stranger.tier.started().await;
-    assert_eq!(stranger.tier.parts().0, 0, "signed by an unknown key");
+    let trusting = Cache::start(with_authority(&authority)).await;
+    trusting.is_ready("the cluster is found");
+    trusting
+        .store_flushed("/a", &HeaderMap::new(), &[], "a")
+        .await;
+    assert_eq!(trusting.find("/a").await.as_deref(), Some("a"));
+    let (other_authority, ..) = nodes(Ipv4Addr::LOCALHOST.into());
+    let untrusting = Cache::start(with_authority(&other_authority)).await;
+    untrusting.tier.started().await;
+    assert_eq!(untrusting.tier.parts().0, 0, "signed by an unknown key");
 }

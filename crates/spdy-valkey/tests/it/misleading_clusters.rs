@@ -73,15 +73,18 @@ fn of_cluster(command: &[String], owner: SocketAddr) -> Option<String> {
     }
 }
 
-/// A node that replies with the result of `answer`.
-async fn node(me: TcpListener, answer: impl Fn(&[String]) -> String + Send + Sync + 'static) {
-    let (answer, mut connections) = (Arc::new(answer), JoinSet::new());
-    while let Ok((stream, _)) = me.accept().await {
-        let (answer, mut stream) = (answer.clone(), BufReader::new(stream));
+/// A node that replies with the result of `respond`.
+async fn node(
+    listener: TcpListener,
+    respond: impl Fn(&[String]) -> String + Send + Sync + 'static,
+) {
+    let (respond, mut connections) = (Arc::new(respond), JoinSet::new());
+    while let Ok((stream, _)) = listener.accept().await {
+        let (respond, mut stream) = (respond.clone(), BufReader::new(stream));
         connections.spawn(async move {
             while let Some(command) = command(&mut stream).await {
-                let answer = answer(&command);
-                if stream.write_all(answer.as_bytes()).await.is_err() {
+                let reply = respond(&command);
+                if stream.write_all(reply.as_bytes()).await.is_err() {
                     return;
                 }
             }
@@ -90,32 +93,36 @@ async fn node(me: TcpListener, answer: impl Fn(&[String]) -> String + Send + Syn
 }
 
 /// A node that has all slots until one of them is requested.
-async fn left(me: TcpListener, silent: SocketAddr, seen: Arc<NodeCounts>) {
-    let here = me.local_addr().expect("it is bound");
-    let answer = move |command: &[String]| {
-        let owner = match seen.sent_on.load(Ordering::SeqCst) {
-            0 => here,
-            _ => silent,
+async fn node_that_moves_slots(
+    listener: TcpListener,
+    silent_address: SocketAddr,
+    counts: Arc<NodeCounts>,
+) {
+    let address = listener.local_addr().expect("it is bound");
+    let respond = move |command: &[String]| {
+        let owner = match counts.sent_on.load(Ordering::SeqCst) {
+            0 => address,
+            _ => silent_address,
         };
         of_cluster(command, owner).unwrap_or_else(|| {
-            seen.sent_on.fetch_add(1, Ordering::SeqCst);
-            format!("-MOVED 0 {silent}\r\n")
+            counts.sent_on.fetch_add(1, Ordering::SeqCst);
+            format!("-MOVED 0 {silent_address}\r\n")
         })
     };
-    node(me, answer).await;
+    node(listener, respond).await;
 }
 
 /// A node that accepts connections, and sends nothing.
-async fn silent(me: TcpListener, seen: Arc<NodeCounts>) {
+async fn silent_node(listener: TcpListener, counts: Arc<NodeCounts>) {
     let mut connections = JoinSet::new();
-    while let Ok((mut stream, _)) = me.accept().await {
-        let is_counted = seen.sent_on.load(Ordering::SeqCst) > 0;
-        let seen = seen.clone();
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let is_counted = counts.sent_on.load(Ordering::SeqCst) > 0;
+        let counts = counts.clone();
         connections.spawn(async move {
             // An error is an end, too.
             let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
             if is_counted {
-                seen.given_up.fetch_add(1, Ordering::SeqCst);
+                counts.given_up.fetch_add(1, Ordering::SeqCst);
             }
         });
     }
@@ -123,8 +130,8 @@ async fn silent(me: TcpListener, seen: Arc<NodeCounts>) {
 
 async fn stopped(node: JoinHandle<()>) {
     node.abort();
-    let ended = node.await;
-    assert!(ended.is_err_and(|error| error.is_cancelled()), "it runs");
+    let result = node.await;
+    assert!(result.is_err_and(|error| error.is_cancelled()), "it runs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,19 +160,23 @@ async fn a_returning_cluster_is_found_again() {
     };
     waits("the cluster is found", all);
 
-    let seen = Arc::new(NodeCounts::default());
+    let counts = Arc::new(NodeCounts::default());
     (0..NODES).for_each(|node| cluster.kill(node));
     let bound = async |node: usize| TcpListener::bind(addresses[node]).await;
-    let nobody = bound(1).await.expect("the port is free");
-    let somebody = bound(0).await.expect("the port is free");
-    let nobody = tokio::spawn(silent(nobody, seen.clone()));
-    let somebody = tokio::spawn(left(somebody, addresses[1], seen.clone()));
+    let silent_listener = bound(1).await.expect("the port is free");
+    let moving_listener = bound(0).await.expect("the port is free");
+    let silent_task = tokio::spawn(silent_node(silent_listener, counts.clone()));
+    let moving_task = tokio::spawn(node_that_moves_slots(
+        moving_listener,
+        addresses[1],
+        counts.clone(),
+    ));
     // One that was for the slots, and at least one that a command was sent on for.
-    let is_lost = || seen.given_up.load(Ordering::SeqCst) >= 2;
+    let is_lost = || counts.given_up.load(Ordering::SeqCst) >= 2;
     tokio::task::block_in_place(|| until("no way is left", is_lost));
     waits("no node responds", 0);
-    stopped(somebody).await;
-    stopped(nobody).await;
+    stopped(moving_task).await;
+    stopped(silent_task).await;
 
     cluster.restart(&[0, 1, 2]);
     waits("the cluster is found again", all);
@@ -173,39 +184,39 @@ async fn a_returning_cluster_is_found_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_is_always_lost_does_not_block_the_tier() {
-    let me = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-    let me = me.expect("loopback has free ports");
-    let here = me.local_addr().expect("it is bound");
-    let asked = Arc::new(RequestCounts::default());
-    let told = asked.clone();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.expect("loopback has free ports");
+    let address = listener.local_addr().expect("it is bound");
+    let request_counts = Arc::new(RequestCounts::default());
+    let counter = request_counts.clone();
     let forgetful = move |command: &[String]| {
-        of_cluster(command, here).unwrap_or_else(|| match command[0].as_str() {
+        of_cluster(command, address).unwrap_or_else(|| match command[0].as_str() {
             "XADD" => "$3\r\n1-0\r\n".to_owned(),
             "XRANGE" => {
-                told.reads.fetch_add(1, Ordering::SeqCst);
+                counter.reads.fetch_add(1, Ordering::SeqCst);
                 "*0\r\n".to_owned()
             }
             _ => {
-                told.probes.fetch_add(1, Ordering::SeqCst);
+                counter.probes.fetch_add(1, Ordering::SeqCst);
                 ":0\r\n".to_owned()
             }
         })
     };
-    let node = tokio::spawn(node(me, forgetful));
+    let node = tokio::spawn(node(listener, forgetful));
     let config = Config {
-        nodes: vec![format!("redis://{here}")],
+        nodes: vec![format!("redis://{address}")],
         timeout: Duration::from_secs(1),
         poll: Duration::from_millis(50),
         ..Config::default()
     };
     let tier = Tier::start(config, PurgeVersion::default(), Arc::new(|_: &_, _| ()));
     let tier = tier.expect("a valid configuration");
-    let reads = || asked.reads.load(Ordering::SeqCst);
-    let probes = || asked.probes.load(Ordering::SeqCst);
+    let reads = || request_counts.reads.load(Ordering::SeqCst);
+    let probes = || request_counts.probes.load(Ordering::SeqCst);
     tokio::task::block_in_place(|| {
         until("what was not there is looked for again", || reads() > 1);
-        let before = probes();
-        until("there is another round", || probes() > before);
+        let probes_before = probes();
+        until("there is another round", || probes() > probes_before);
     });
     assert_eq!(tier.parts().0, 0, "the purge log is unreadable");
     stopped(node).await;

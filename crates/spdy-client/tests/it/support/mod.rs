@@ -56,13 +56,13 @@ impl World {
     pub(crate) fn accept_at(
         &self,
         at: &str,
-        door: impl Fn(BoxIo) + Send + Sync + 'static,
+        acceptor: impl Fn(BoxIo) + Send + Sync + 'static,
     ) -> &Self {
         self.0
             .lock()
             .unwrap()
             .acceptors
-            .insert(at.parse().unwrap(), Arc::new(door));
+            .insert(at.parse().unwrap(), Arc::new(acceptor));
         self
     }
 
@@ -115,24 +115,25 @@ impl Network for World {
     fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
         let mut state = self.0.lock().unwrap();
         state.look_ups.push(host.to_owned());
-        let found = state.names.get(host).cloned();
+        let addresses = state.names.get(host).cloned();
         let hold = state.hold.clone();
         Box::pin(async move {
             if let Some(hold) = hold {
                 hold.wait().await;
             }
-            found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
+            addresses.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such name"))
         })
     }
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let mut state = self.0.lock().unwrap();
         state.connects.push(to);
-        let door = state.acceptors.get(&to).cloned();
+        let acceptor = state.acceptors.get(&to).cloned();
         Box::pin(async move {
-            let door = door.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
+            let acceptor =
+                acceptor.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
             let (near, far) = tokio::io::duplex(64 * 1024);
-            door(Box::new(far));
+            acceptor(Box::new(far));
             Ok(Box::new(near) as BoxIo)
         })
     }

@@ -1,4 +1,4 @@
-//! Connections that are kept: whose end is seen in time, and what becomes of a request that meets it.
+//! Connections that are used again: their end is detected in time, and a request that meets it is retried or fails.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,14 +28,14 @@ fn over_http1() -> Config {
     }
 }
 
-/// A server whose connections the test ends when it wants: each is left in the list once it has answered with `answer`.
-fn lets_the_test_hang_up(world: &World, answer: &'static str) -> Arc<Mutex<Vec<BoxIo>>> {
-    let answered: Arc<Mutex<Vec<BoxIo>>> = Arc::default();
-    let kept = answered.clone();
+/// A server whose connections the test ends: each is in the list once the server has sent `response` on it.
+fn serve_until_hung_up(world: &World, response: &'static str) -> Arc<Mutex<Vec<BoxIo>>> {
+    let connections: Arc<Mutex<Vec<BoxIo>>> = Arc::default();
+    let shared = connections.clone();
     world
         .name("a.test", &["10.0.0.1"])
         .accept_at(HTTP, move |mut io| {
-            let kept = kept.clone();
+            let shared = shared.clone();
             tokio::spawn(async move {
                 let mut request = Vec::new();
                 // A body of chunks ends like this, and a head without one like the rest of it.
@@ -46,11 +46,11 @@ fn lets_the_test_hang_up(world: &World, answer: &'static str) -> Arc<Mutex<Vec<B
                         return;
                     }
                 }
-                io.write_all(answer.as_bytes()).await.unwrap();
-                kept.lock().unwrap().push(io);
+                io.write_all(response.as_bytes()).await.unwrap();
+                shared.lock().unwrap().push(io);
             });
         });
-    answered
+    connections
 }
 
 /// Until everything that can go on has.
@@ -64,7 +64,7 @@ async fn settle() {
 async fn an_unsent_request_is_retried_with_any_method() {
     const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     let world = World::default();
-    let answered = lets_the_test_hang_up(&world, OK);
+    let connections = serve_until_hung_up(&world, OK);
     let client = Client::new(
         runtime(),
         Arc::new(world),
@@ -77,8 +77,8 @@ async fn an_unsent_request_is_retried_with_any_method() {
     read(first.unwrap()).await.unwrap();
     settle().await;
     // Nothing has looked at the connection since: the request is given to it, and met by its end.
-    let ended = answered.lock().unwrap().pop();
-    drop(ended.expect("one connection has responded"));
+    let connection = connections.lock().unwrap().pop();
+    drop(connection.expect("one connection has responded"));
     let pieces = ["some ", "data"].map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
     let body = Body::from_stream(futures_util::stream::iter(pieces));
     assert!(body.try_clone().is_none(), "a copy could be sent instead");
@@ -159,9 +159,9 @@ impl Runtime for ManualClock {
 
 #[tokio::test]
 async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
-    let says = |field: &str| -> &'static str {
-        let answer = format!("HTTP/1.1 200 OK\r\n{field}content-length: 0\r\n\r\n");
-        Box::leak(answer.into_boxed_str())
+    let response_with = |field: &str| -> &'static str {
+        let response = format!("HTTP/1.1 200 OK\r\n{field}content-length: 0\r\n\r\n");
+        Box::leak(response.into_boxed_str())
     };
     let four = Some(Duration::from_secs(4));
     // What the server says, what is configured, and for how long, in milliseconds, the connection is used.
@@ -176,14 +176,14 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
     ] {
         for (idle, connections) in [(good_for, 1), (good_for + 1, 2)] {
             let world = World::default();
-            let answer = says(field);
+            let response = response_with(field);
             world
                 .name("a.test", &["10.0.0.1"])
                 .accept_at(HTTP, move |mut io| {
                     tokio::spawn(async move {
                         let mut request = [0; 4096];
                         while io.read(&mut request).await.is_ok_and(|len| len > 0) {
-                            io.write_all(answer.as_bytes()).await.unwrap();
+                            io.write_all(response.as_bytes()).await.unwrap();
                         }
                     });
                 });
@@ -198,14 +198,14 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
             };
             let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
             for _ in 0..2 {
-                let got = client.send(get("http://a.test/"), Priority::HIGHEST).await;
-                read(got.unwrap()).await.unwrap();
+                let response = client.send(get("http://a.test/"), Priority::HIGHEST).await;
+                read(response.unwrap()).await.unwrap();
                 settle().await;
                 now_ms.fetch_add(idle, Ordering::SeqCst);
             }
-            let opened = client.stats().connections;
+            let connection_count = client.stats().connections;
             assert_eq!(
-                opened, connections,
+                connection_count, connections,
                 "{field:?} {configured:?} after {idle} ms"
             );
         }
@@ -215,7 +215,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
 /// Without the timeout, only their servers would close them.
 #[tokio::test]
 async fn idle_connections_of_unused_origins_are_closed() {
-    for (configured, left) in [(Some(Duration::from_secs(4)), 1), (None, 3)] {
+    for (configured, expected_open) in [(Some(Duration::from_secs(4)), 1), (None, 3)] {
         let (world, open) = (World::default(), Arc::new(AtomicU64::new(0)));
         let count = open.clone();
         for name in ["a.test", "b.test", "c.test"] {
@@ -227,8 +227,8 @@ async fn idle_connections_of_unused_origins_are_closed() {
                 count.fetch_add(1, Ordering::SeqCst);
                 let mut request = [0; 4096];
                 while io.read(&mut request).await.is_ok_and(|len| len > 0) {
-                    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                    io.write_all(answer.as_bytes()).await.unwrap();
+                    let response = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+                    io.write_all(response.as_bytes()).await.unwrap();
                 }
                 count.fetch_sub(1, Ordering::SeqCst);
             });
@@ -245,12 +245,12 @@ async fn idle_connections_of_unused_origins_are_closed() {
         let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
         for (name, later) in [("a", 30_000), ("b", 31_000), ("c", 0)] {
             let url = format!("http://{name}.test/");
-            let got = client.send(get(&url), Priority::HIGHEST).await;
-            read(got.unwrap()).await.unwrap();
+            let response = client.send(get(&url), Priority::HIGHEST).await;
+            read(response.unwrap()).await.unwrap();
             settle().await;
             now_ms.fetch_add(later, Ordering::SeqCst);
         }
-        assert_eq!(open.load(Ordering::SeqCst), left, "{configured:?}");
+        assert_eq!(open.load(Ordering::SeqCst), expected_open, "{configured:?}");
     }
 }
 
@@ -278,14 +278,14 @@ async fn waiting_for_busy_connections_ends_as_queue_full() {
     // Not read: the body does not fit the pipe, and holds the only connection.
     let busy = send("300000").await.unwrap();
     let (waits, one_too_many) = (send("1"), send("2"));
-    for (refused, why) in [
+    for (response, reason) in [
         (one_too_many, "too many requests are queued"),
         (waits, "all connections stayed busy"),
     ] {
-        let error = refused.await.unwrap_err();
+        let error = response.await.unwrap_err();
         assert!(matches!(error, Error::Full { .. }), "{error:?}");
-        let told = format!("no free connection to http://a.test:80: {why}");
-        assert_eq!(error.to_string(), told);
+        let expected = format!("no free connection to http://a.test:80: {reason}");
+        assert_eq!(error.to_string(), expected);
     }
     read(busy).await.unwrap();
     // It is free in a moment; each attempt waits for that a while.
