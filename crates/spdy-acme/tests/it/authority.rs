@@ -32,13 +32,13 @@ const PENDING: &str = r#"{"status": "pending", "authorizations": ["http://acme.t
 const LONG_ANSWER: usize = 10_000;
 
 /// Path, status and text of one answer; `None`: as ever.
-type Answers = dyn Fn(&str) -> Option<(u16, String)> + Send + Sync;
+type Responses = dyn Fn(&str) -> Option<(u16, String)> + Send + Sync;
 
 /// An authority that looks at no proof, and never sees one: orders stay as they are.
 #[derive(Clone)]
 struct Fake {
-    otherwise: Arc<Answers>,
-    asked: Arc<Mutex<Vec<String>>>,
+    otherwise: Arc<Responses>,
+    requests: Arc<Mutex<Vec<String>>>,
     /// Of the answer at this path a byte comes every 20 s, for ever.
     drips: Option<(&'static str, Clock)>,
     /// The first answer at this path comes when the latch is set.
@@ -46,20 +46,23 @@ struct Fake {
 }
 
 impl Fake {
-    fn answering(
+    fn responding_with(
         otherwise: impl Fn(&str) -> Option<(u16, String)> + Send + Sync + 'static,
     ) -> Self {
         Self {
             otherwise: Arc::new(otherwise),
-            asked: Arc::default(),
+            requests: Arc::default(),
             drips: None,
             holds: None,
         }
     }
 
-    fn asked(&self, path: &str) -> usize {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|asked| *asked == path).count()
+    fn request_count(&self, path: &str) -> usize {
+        let requests = self.requests.lock().unwrap();
+        requests
+            .iter()
+            .filter(|requested| *requested == path)
+            .count()
     }
 }
 
@@ -90,7 +93,7 @@ fn dripping(clock: Clock) -> Body {
 impl Handler for Fake {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let path = request.uri().path().to_owned();
-        self.asked.lock().unwrap().push(path.clone());
+        self.requests.lock().unwrap().push(path.clone());
         let (status, text) = (self.otherwise)(&path).unwrap_or_else(|| match path.as_str() {
             "/directory" => {
                 let to = |name: &str| format!(r#""{name}": "{AT}/{name}""#);
@@ -110,7 +113,7 @@ impl Handler for Fake {
         };
         let body = match (&self.drips, &self.holds) {
             (Some((at, clock)), _) if *at == path => dripping(clock.clone()),
-            (_, Some((at, until))) if *at == path && self.asked(at) == 1 => {
+            (_, Some((at, until))) if *at == path && self.request_count(at) == 1 => {
                 let until = until.wait();
                 Body::from_stream(Box::pin(once(async move {
                     until.await;
@@ -146,12 +149,12 @@ impl Network for ToFake {
         let (fake, runtime) = (self.0.clone(), self.1.clone());
         tokio::spawn(async move {
             let (options, stop) = (ServerOptions::default(), Latch::new());
-            let spoken = [Protocol::Http1];
+            let protocols = [Protocol::Http1];
             let far = Box::new(far);
             serve_connection(
                 far,
                 Arc::new(fake),
-                &spoken,
+                &protocols,
                 None,
                 &options,
                 &runtime,
@@ -173,7 +176,7 @@ struct Shop {
 }
 
 impl Shop {
-    fn before(fake: Fake) -> Self {
+    fn with_authority(fake: Fake) -> Self {
         Self::at(Clock::default(), fake)
     }
 
@@ -228,15 +231,19 @@ impl Shop {
 
 #[tokio::test]
 async fn unfinished_order_times_out_and_removes_challenge() {
-    let shop = Shop::before(Fake::answering(|_| None));
+    let shop = Shop::with_authority(Fake::responding_with(|_| None));
     let ordered = tokio::spawn(shop.acme.order(vec!["a.test".to_owned()], None));
     shop.clock
         .advance(ORDER_TIMEOUT - Duration::from_secs(1))
         .await;
-    let shown = shop.tokens.authorization("token").expect("it is shown");
-    assert!(shown.starts_with("token."), "{shown}");
-    assert_eq!(shop.fake.asked("/challenge"), 1, "it was told to look");
-    let looks = shop.fake.asked("/order");
+    let authorization = shop.tokens.authorization("token").expect("it is shown");
+    assert!(authorization.starts_with("token."), "{authorization}");
+    assert_eq!(
+        shop.fake.request_count("/challenge"),
+        1,
+        "it was told to look"
+    );
+    let looks = shop.fake.request_count("/order");
     assert!((20..40).contains(&looks), "{looks} looks in three minutes");
     shop.clock.advance(Duration::from_secs(1)).await;
     let failure = ordered.await.unwrap().expect_err("nothing is signed here");
@@ -249,43 +256,43 @@ async fn unfinished_order_times_out_and_removes_challenge() {
 
 #[tokio::test]
 async fn response_size_is_limited() {
-    let told = |len: usize| {
-        let shop = Shop::before(Fake::answering(move |path| {
+    let error_text = |len: usize| {
+        let shop = Shop::with_authority(Fake::responding_with(move |path| {
             (path == "/directory").then(|| (200, " ".repeat(len)))
         }));
         async move { shop.order().await.error.to_string() }
     };
-    let whole = told(1 << 20).await;
-    assert!(whole.contains("JSON"), "{whole}");
-    let cut = told((1 << 20) + 1).await;
-    assert!(!cut.contains("JSON"), "{cut}");
+    let at_limit = error_text(1 << 20).await;
+    assert!(at_limit.contains("JSON"), "{at_limit}");
+    let past_limit = error_text((1 << 20) + 1).await;
+    assert!(!past_limit.contains("JSON"), "{past_limit}");
 }
 
 #[tokio::test]
 async fn rate_limit_error_has_retry_after() {
-    let shop = Shop::before(Fake::answering(|path| {
+    let shop = Shop::with_authority(Fake::responding_with(|path| {
         (path == "/newOrder").then(|| (429, problem("rateLimited")))
     }));
     let OrderFailure { error, rest } = shop.order().await;
     assert_eq!(rest, Some(Duration::from_secs(3600)));
-    let told = error.to_string();
+    let message = error.to_string();
     assert!(
-        told.starts_with("http://acme.test/directory: a new order: "),
-        "{told}"
+        message.starts_with("http://acme.test/directory: a new order: "),
+        "{message}"
     );
-    assert!(told.contains("so it is"), "{told}");
+    assert!(message.contains("so it is"), "{message}");
 }
 
 #[tokio::test]
 async fn unknown_account_is_set_aside_and_recreated() {
-    let shop = Shop::before(Fake::answering(|path| {
+    let shop = Shop::with_authority(Fake::responding_with(|path| {
         (path == "/newOrder").then(|| (400, problem("accountDoesNotExist")))
     }));
     for accounts in 1..=2 {
         let OrderFailure { error, rest } = shop.order().await;
         assert!(matches!(error, AcmeError::Account { .. }), "{error}");
         assert_eq!(rest, None);
-        assert_eq!(shop.fake.asked("/newAccount"), accounts);
+        assert_eq!(shop.fake.request_count("/newAccount"), accounts);
         assert!(shop.folder.load_account().unwrap().is_none());
     }
 }
@@ -293,20 +300,20 @@ async fn unknown_account_is_set_aside_and_recreated() {
 /// An authority that refuses the first two orders with `status` and `kind`, and reports it to the first when the latch is set.
 fn refusing_two(kinds: [(u16, &'static str); 2]) -> (Shop, Latch) {
     let refusals = Mutex::new(kinds.into_iter());
-    let mut fake = Fake::answering(move |path| {
-        let refused = (path == "/newOrder").then(|| refusals.lock().unwrap().next());
-        let (status, kind) = refused.flatten()?;
+    let mut fake = Fake::responding_with(move |path| {
+        let refusal = (path == "/newOrder").then(|| refusals.lock().unwrap().next());
+        let (status, kind) = refusal.flatten()?;
         Some((status, problem(kind)))
     });
-    let told = Latch::new();
-    fake.holds = Some(("/newOrder", told.clone()));
-    (Shop::before(fake), told)
+    let release = Latch::new();
+    fake.holds = Some(("/newOrder", release.clone()));
+    (Shop::with_authority(fake), release)
 }
 
 /// Both put an account aside: the second that which had been made since.
 #[tokio::test]
 async fn concurrent_account_loss_keeps_the_new_account() {
-    let (shop, told) = refusing_two([(400, "accountDoesNotExist"); 2]);
+    let (shop, release) = refusing_two([(400, "accountDoesNotExist"); 2]);
     let first = shop.begin().await;
     let second = shop.begin().await.await.unwrap().unwrap_err();
     assert!(
@@ -319,7 +326,7 @@ async fn concurrent_account_loss_keeps_the_new_account() {
         .load_account()
         .unwrap()
         .expect("another was made");
-    told.set();
+    release.set();
     let first = first.await.unwrap().unwrap_err();
     assert!(
         matches!(first.error, AcmeError::Account { .. }),
@@ -327,80 +334,86 @@ async fn concurrent_account_loss_keeps_the_new_account() {
     );
     assert_eq!(shop.folder.load_account().unwrap(), Some(account));
     assert!(!third.is_finished(), "it goes on");
-    assert_eq!(shop.fake.asked("/newAccount"), 2);
+    assert_eq!(shop.fake.request_count("/newAccount"), 2);
 }
 
 /// The authority's answer to one order was lost, or used for another, when they ran concurrently.
 #[tokio::test]
 async fn retry_after_is_per_order() {
-    let (shop, told) = refusing_two([(429, "rateLimited"), (400, "malformed")]);
+    let (shop, release) = refusing_two([(429, "rateLimited"), (400, "malformed")]);
     let limited = shop.begin().await;
-    let other = shop.begin().await.await.unwrap().unwrap_err();
-    assert_eq!(other.rest, None, "{other:?}");
-    told.set();
+    let error = shop.begin().await.await.unwrap().unwrap_err();
+    assert_eq!(error.rest, None, "{error:?}");
+    release.set();
     let limited = limited.await.unwrap().unwrap_err();
     assert_eq!(limited.rest, Some(Duration::from_secs(3600)), "{limited:?}");
 }
 
 #[tokio::test]
 async fn failed_challenge_error_has_the_authority_message() {
-    let why = format!(r#", "error": {}"#, problem("connection"));
-    let shop = Shop::before(Fake::answering(move |path| match path {
+    let error_field = format!(r#", "error": {}"#, problem("connection"));
+    let shop = Shop::with_authority(Fake::responding_with(move |path| match path {
         "/order" => Some((200, PENDING.replace("pending", "invalid"))),
-        "/name" => Some((200, authorization("pending", &challenge("http-01", &why)))),
+        "/name" => Some((
+            200,
+            authorization("pending", &challenge("http-01", &error_field)),
+        )),
         _ => None,
     }));
-    let told = shop.order().await.error.to_string();
-    let want = "a.test: the authority rejected the proof (http-01): ";
+    let message = shop.order().await.error.to_string();
+    let expected = "a.test: the authority rejected the proof (http-01): ";
     assert!(
-        told.starts_with(want) && told.contains("so it is"),
-        "{told}"
+        message.starts_with(expected) && message.contains("so it is"),
+        "{message}"
     );
 }
 
 #[tokio::test]
 async fn unoffered_challenge_is_an_error() {
-    let shop = Shop::before(Fake::answering(|path| {
+    let shop = Shop::with_authority(Fake::responding_with(|path| {
         (path == "/name").then(|| (200, authorization("pending", &challenge("dns-01", ""))))
     }));
-    let told = shop.order().await.error.to_string();
-    assert!(told.contains("expected the challenge http-01"), "{told}");
-    assert!(told.contains("found dns-01"), "{told}");
+    let message = shop.order().await.error.to_string();
+    assert!(
+        message.contains("expected the challenge http-01"),
+        "{message}"
+    );
+    assert!(message.contains("found dns-01"), "{message}");
 }
 
 #[tokio::test]
 async fn slow_response_times_out() {
     let clock = Clock::default();
-    let mut fake = Fake::answering(|_| None);
+    let mut fake = Fake::responding_with(|_| None);
     fake.drips = Some(("/directory", clock.clone()));
-    let told = Shop::at(clock, fake).order().await.error.to_string();
-    assert!(told.contains("incomplete after 120 s"), "{told}");
+    let message = Shop::at(clock, fake).order().await.error.to_string();
+    assert!(message.contains("incomplete after 120 s"), "{message}");
 }
 
 #[tokio::test]
 async fn url_with_other_scheme_is_refused() {
-    let shop = Shop::before(Fake::answering(|path| {
-        let elsewhere = || PENDING.replace("http://acme.test/name", "https://acme.test/name");
-        (path == "/newOrder").then(|| (201, elsewhere()))
+    let shop = Shop::with_authority(Fake::responding_with(|path| {
+        let https_order = || PENDING.replace("http://acme.test/name", "https://acme.test/name");
+        (path == "/newOrder").then(|| (201, https_order()))
     }));
-    let told = shop.order().await.error.to_string();
-    let want = "expected a URL of http like the directory, found https://acme.test/name";
-    assert!(told.contains(want), "{told}");
-    assert_eq!(shop.fake.asked("/name"), 0);
+    let message = shop.order().await.error.to_string();
+    let expected = "expected a URL of http like the directory, found https://acme.test/name";
+    assert!(message.contains(expected), "{message}");
+    assert_eq!(shop.fake.request_count("/name"), 0);
 }
 
 #[tokio::test]
 async fn unordered_name_is_not_validated() {
-    let shop = Shop::before(Fake::answering(|path| {
-        let other =
+    let shop = Shop::with_authority(Fake::responding_with(|path| {
+        let other_authorization =
             || authorization("pending", &challenge("http-01", "")).replace("a.test", "b.test");
-        (path == "/name").then(|| (200, other()))
+        (path == "/name").then(|| (200, other_authorization()))
     }));
     let error = shop.order().await.error;
     assert!(
         matches!(&error, AcmeError::UnexpectedName(name) if name == "b.test"),
         "{error}"
     );
-    assert_eq!(shop.fake.asked("/challenge"), 0);
+    assert_eq!(shop.fake.request_count("/challenge"), 0);
     assert_eq!(shop.tokens.authorization("token"), None);
 }

@@ -24,7 +24,7 @@ use spdy_testkit::clock::{Clock, ORIGIN};
 
 const DIRECTORY: &str = "https://acme.test/directory";
 /// A name that holds up no others.
-const GUEST: &str = "guest.test";
+const OPTIONAL_NAME: &str = "guest.test";
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -63,20 +63,20 @@ impl Signer {
     }
 }
 
-struct Asked(Arc<Signer>);
+struct SignerAuthority(Arc<Signer>);
 
-impl Authority for Asked {
+impl Authority for SignerAuthority {
     fn order(
         &self,
         names: Vec<String>,
-        held: Option<CertificateDer<'static>>,
+        current: Option<CertificateDer<'static>>,
     ) -> BoxFuture<Result<Identity, OrderFailure>> {
         let now = self.0.clock.wall_now();
         let mut state = self.0.state.lock().unwrap();
-        state.orders.push((now, names.clone(), held.is_some()));
+        state.orders.push((now, names.clone(), current.is_some()));
         let names = state.signs.clone().unwrap_or(names);
         let is_unproven = |name: &String| Some(name.as_str()) == state.unproven;
-        let answer = match state.refuses || names.iter().any(is_unproven) {
+        let result = match state.refuses || names.iter().any(is_unproven) {
             true => Err(OrderFailure {
                 error: AcmeError::Order("none of your business".to_owned()),
                 rest: None,
@@ -90,7 +90,7 @@ impl Authority for Asked {
         let panics = state.panics;
         Box::pin(async move {
             assert!(!panics, "a simulated panic");
-            answer
+            result
         })
     }
 
@@ -116,7 +116,7 @@ struct Shop {
     server: ServerTls,
     client: ClientTls,
     fallback: Identity,
-    told: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<String>>>,
 }
 
 impl Shop {
@@ -129,7 +129,7 @@ impl Shop {
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let fallback = ca.issue(&["localhost".to_owned()], &[]).unwrap();
         let identities = Identities::new(&[], &fallback, &options).unwrap();
-        let anybody = Trust {
+        let trust = Trust {
             insecure: true,
             ..Trust::default()
         };
@@ -142,52 +142,62 @@ impl Shop {
             }),
             certificates: Certificates::new(identities.clone()),
             server: ServerTls::of(&identities, &[Protocol::Http1], &options).unwrap(),
-            client: ClientTls::new(&anybody, &options).unwrap(),
+            client: ClientTls::new(&trust, &options).unwrap(),
             fallback,
-            told: Arc::default(),
+            events: Arc::default(),
         }
     }
 
-    fn keep(&self, folder: &Path, names: &[&[&str]]) -> Renewer {
+    fn start_renewer(&self, folder: &Path, names: &[&[&str]]) -> Renewer {
         let folder = StateDir::open(folder, &DIRECTORY.parse().unwrap()).unwrap();
         let names = names.iter().map(|names| {
             let names = names.iter().map(|name| (*name).to_owned());
             names.collect()
         });
-        let wanted = RenewalConfig {
+        let config = RenewalConfig {
             certificates: names.collect(),
-            optional_names: [GUEST.to_owned()].into(),
+            optional_names: [OPTIONAL_NAME.to_owned()].into(),
             renew_at_percent_left: 33,
             seed: 1,
         };
-        let told = self.told.clone();
-        let tell: EventHandler = Arc::new(move |event: &RenewalEvent<'_>| {
-            let told = &mut told.lock().unwrap();
-            told.push(format!("{event:?}"));
+        let events = self.events.clone();
+        let on_event: EventHandler = Arc::new(move |event: &RenewalEvent<'_>| {
+            let events = &mut events.lock().unwrap();
+            events.push(format!("{event:?}"));
         });
         let time = (WallClock::FromEpoch(UNIX_EPOCH + ORIGIN), &self.runtime);
-        let authority = Arc::new(Asked(self.signer.clone()));
-        Renewer::start(&wanted, &self.certificates, &folder, authority, time, &tell)
+        let authority = Arc::new(SignerAuthority(self.signer.clone()));
+        Renewer::start(
+            &config,
+            &self.certificates,
+            &folder,
+            authority,
+            time,
+            &on_event,
+        )
     }
 
     /// The certificate that a client of `host` gets.
-    async fn shown(&self, host: &str) -> CertificateDer<'static> {
+    async fn leaf_of(&self, host: &str) -> CertificateDer<'static> {
         let (near, far) = tokio::io::duplex(64 << 10);
         let connecting = self.client.connect_with_certificates(Box::new(near), host);
         let accepting = self.server.accept(Box::new(far));
         let (near, far) = futures_util::future::join(connecting, accepting).await;
         far.unwrap();
-        let (_, _, shown) = near.unwrap();
-        shown[0].clone().into_owned()
+        let (_, _, chain) = near.unwrap();
+        chain[0].clone().into_owned()
     }
 
     async fn is_bare(&self, host: &str) -> bool {
-        self.shown(host).await == self.fallback.chain[0]
+        self.leaf_of(host).await == self.fallback.chain[0]
     }
 
-    fn told(&self, what: &str) -> usize {
-        let told = self.told.lock().unwrap();
-        told.iter().filter(|event| event.starts_with(what)).count()
+    fn event_count(&self, what: &str) -> usize {
+        let events = self.events.lock().unwrap();
+        events
+            .iter()
+            .filter(|event| event.starts_with(what))
+            .count()
     }
 }
 
@@ -196,25 +206,25 @@ async fn certificate_is_issued_and_renewed_for_a_year() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     assert!(shop.is_bare("a.test").await);
-    let keeper = shop.keep(dir.path(), &[&["a.test", "www.a.test"], &["b.test"]]);
+    let renewer = shop.start_renewer(dir.path(), &[&["a.test", "www.a.test"], &["b.test"]]);
     clock.advance(Duration::ZERO).await;
-    let mut before = shop.shown("www.a.test").await;
+    let mut last = shop.leaf_of("www.a.test").await;
     assert_eq!(shop.signer.orders(), 2);
-    let mut seen = 1;
+    let mut certificate_count = 1;
     for day in (0..365).step_by(3) {
         clock.advance(3 * DAY).await;
         for host in ["a.test", "www.a.test", "b.test"] {
-            let facts = CertificateInfo::of(&shop.shown(host).await).unwrap();
+            let facts = CertificateInfo::of(&shop.leaf_of(host).await).unwrap();
             assert!(facts.covers(host), "{host} on day {day}");
-            let left = facts.validity.end.duration_since(clock.wall_now()).unwrap();
-            assert!(left > 25 * DAY, "{left:?} on day {day}");
+            let remaining = facts.validity.end.duration_since(clock.wall_now()).unwrap();
+            assert!(remaining > 25 * DAY, "{remaining:?} on day {day}");
         }
-        let now = shop.shown("www.a.test").await;
-        seen += usize::from(now != before);
-        before = now;
+        let now = shop.leaf_of("www.a.test").await;
+        certificate_count += usize::from(now != last);
+        last = now;
     }
     // In sixty days, and up to two less by chance.
-    assert_eq!(seen, 7);
+    assert_eq!(certificate_count, 7);
     let expiries = shop.certificates.expiries();
     assert_eq!(expiries.len(), 2);
     assert!(
@@ -224,7 +234,7 @@ async fn certificate_is_issued_and_renewed_for_a_year() {
     );
     assert!(shop.is_bare("c.test").await);
 
-    drop(keeper);
+    drop(renewer);
     let orders = shop.signer.orders();
     clock.advance(100 * DAY).await;
     assert_eq!(shop.signer.orders(), orders, "orders are not repeated");
@@ -235,80 +245,90 @@ async fn saved_certificate_is_used_after_restart_without_order() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let names: &[&[&str]] = &[&["a.test"]];
     let first = Shop::open(&clock);
-    let keeper = first.keep(dir.path(), names);
+    let renewer = first.start_renewer(dir.path(), names);
     clock.advance(Duration::ZERO).await;
-    let kept = first.shown("a.test").await;
-    drop(keeper);
+    let saved_leaf = first.leaf_of("a.test").await;
+    drop(renewer);
 
     let second = Shop::open(&clock);
-    let keeper = second.keep(dir.path(), names);
+    let renewer = second.start_renewer(dir.path(), names);
     assert_eq!(
-        second.shown("a.test").await,
-        kept,
+        second.leaf_of("a.test").await,
+        saved_leaf,
         "from the first handshake on"
     );
     clock.advance(57 * DAY).await;
-    assert_eq!((second.signer.orders(), second.told("Loaded")), (0, 1));
+    assert_eq!(
+        (second.signer.orders(), second.event_count("Loaded")),
+        (0, 1)
+    );
     clock.advance(4 * DAY).await;
     assert_eq!(second.signer.orders(), 1);
     assert!(
         second.signer.state.lock().unwrap().orders[0].2,
         "it replaces that"
     );
-    assert_ne!(second.shown("a.test").await, kept);
+    assert_ne!(second.leaf_of("a.test").await, saved_leaf);
 
     // Too late by the time of the next: it is ordered at once.
-    drop(keeper);
+    drop(renewer);
     clock.advance(LIFETIME).await;
     let third = Shop::open(&clock);
-    let _keeper = third.keep(dir.path(), names);
+    let _renewer = third.start_renewer(dir.path(), names);
     clock.advance(Duration::ZERO).await;
-    assert_eq!((third.signer.orders(), third.told("Issued")), (1, 1));
+    assert_eq!((third.signer.orders(), third.event_count("Issued")), (1, 1));
 }
 
 #[tokio::test]
 async fn changed_names_order_and_old_certificate_stays_until_then() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
-    let keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
+    let renewer = shop.start_renewer(dir.path(), &[&["a.test", "b.test"]]);
     clock.advance(Duration::ZERO).await;
-    let old = shop.shown("a.test").await;
-    drop(keeper);
+    let old = shop.leaf_of("a.test").await;
+    drop(renewer);
     shop.signer.set(|state| state.refuses = true);
-    let _keeper = shop.keep(dir.path(), &[&["a.test", "c.test"]]);
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test", "c.test"]]);
     clock.advance(Duration::ZERO).await;
     assert_eq!(shop.signer.orders(), 2);
-    assert_eq!(shop.shown("a.test").await, old);
+    assert_eq!(shop.leaf_of("a.test").await, old);
     assert!(shop.is_bare("b.test").await && shop.is_bare("c.test").await);
     shop.signer.set(|state| state.refuses = false);
     clock.advance(HOUR).await;
-    assert_eq!(shop.shown("a.test").await, shop.shown("c.test").await);
-    assert_ne!(shop.shown("a.test").await, old);
+    assert_eq!(shop.leaf_of("a.test").await, shop.leaf_of("c.test").await);
+    assert_ne!(shop.leaf_of("a.test").await, old);
 }
 
 #[tokio::test]
 async fn failing_optional_name_does_not_block_others() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
-    shop.signer.set(|state| state.unproven = Some(GUEST));
-    let _keeper = shop.keep(dir.path(), &[&["a.test", GUEST]]);
+    shop.signer
+        .set(|state| state.unproven = Some(OPTIONAL_NAME));
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test", OPTIONAL_NAME]]);
     let without = || {
         let state = shop.signer.state.lock().unwrap();
         let orders = state.orders.iter();
         orders.filter(|(_, names, _)| *names == ["a.test"]).count()
     };
     clock.advance(Duration::ZERO).await;
-    assert!(!shop.is_bare("a.test").await && shop.is_bare(GUEST).await);
+    assert!(!shop.is_bare("a.test").await && shop.is_bare(OPTIONAL_NAME).await);
     clock.advance(7 * DAY).await;
-    assert!(shop.told("Failed") > 20, "one with the guest is wanted");
+    assert!(
+        shop.event_count("Failed") > 20,
+        "one with the guest is wanted"
+    );
     assert_eq!(without(), 1);
-    let first = shop.shown("a.test").await;
+    let first = shop.leaf_of("a.test").await;
     clock.advance(60 * DAY).await;
     assert_eq!(without(), 2, "it is renewed in time");
-    assert_ne!(shop.shown("a.test").await, first);
+    assert_ne!(shop.leaf_of("a.test").await, first);
     shop.signer.set(|state| state.unproven = None);
     clock.advance(DAY).await;
-    assert_eq!(shop.shown("a.test").await, shop.shown(GUEST).await);
+    assert_eq!(
+        shop.leaf_of("a.test").await,
+        shop.leaf_of(OPTIONAL_NAME).await
+    );
 }
 
 #[tokio::test]
@@ -316,7 +336,7 @@ async fn failed_orders_back_off() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.refuses = true);
-    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test"]]);
     clock.advance(7 * DAY).await;
     let hours: Vec<_> = {
         let state = shop.signer.state.lock().unwrap();
@@ -335,8 +355,8 @@ async fn failed_orders_back_off() {
         "{} orders in a week",
         hours.len()
     );
-    assert_eq!(shop.told("Failed"), hours.len());
-    assert!(shop.told.lock().unwrap()[1].contains("none of your business"));
+    assert_eq!(shop.event_count("Failed"), hours.len());
+    assert!(shop.events.lock().unwrap()[1].contains("none of your business"));
     assert!(shop.is_bare("a.test").await);
     assert_eq!(shop.certificates.expiries(), [("a.test".to_owned(), None)]);
     shop.signer.set(|state| state.refuses = false);
@@ -350,18 +370,18 @@ async fn certificate_for_other_names_is_not_used() {
     let shop = Shop::open(&clock);
     shop.signer
         .set(|state| state.signs = Some(vec!["b.test".to_owned()]));
-    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test"]]);
     clock.advance(Duration::ZERO).await;
     assert!(shop.is_bare("a.test").await && shop.is_bare("b.test").await);
-    let told = shop.told.lock().unwrap().join("\n");
-    assert!(told.contains("found one for b.test"), "{told}");
+    let events = shop.events.lock().unwrap().join("\n");
+    assert!(events.contains("found one for b.test"), "{events}");
 }
 
 #[tokio::test]
 async fn certificate_with_invalid_validity_is_reported_and_unused() {
     let second = Duration::from_secs(1);
     let far = 20 * MAX_LIFETIME;
-    for (begins, lifetime, said) in [
+    for (begins, lifetime, expected) in [
         ((CLOCK_SKEW, Duration::ZERO), LIFETIME, None),
         (
             (CLOCK_SKEW + second, Duration::ZERO),
@@ -392,12 +412,16 @@ async fn certificate_with_invalid_validity_is_reported_and_unused() {
             state.begins = begins;
             state.lifetime = Some(lifetime);
         });
-        let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+        let _renewer = shop.start_renewer(dir.path(), &[&["a.test"]]);
         clock.advance(Duration::ZERO).await;
-        let told = shop.told.lock().unwrap().join("\n");
-        assert_eq!(shop.is_bare("a.test").await, said.is_some(), "{told}");
-        assert!(told.contains(said.unwrap_or("Issued")), "{told}");
-        assert_eq!(shop.told("Failed"), usize::from(said.is_some()), "{told}");
+        let events = shop.events.lock().unwrap().join("\n");
+        assert_eq!(shop.is_bare("a.test").await, expected.is_some(), "{events}");
+        assert!(events.contains(expected.unwrap_or("Issued")), "{events}");
+        assert_eq!(
+            shop.event_count("Failed"),
+            usize::from(expected.is_some()),
+            "{events}"
+        );
     }
 }
 
@@ -407,17 +431,17 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
     shop.signer.set(|state| state.panics = true);
-    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test"]]);
     clock.advance(Duration::ZERO).await;
-    assert_eq!((shop.signer.orders(), shop.told("Failed")), (1, 1));
-    let told = shop.told.lock().unwrap().join("\n");
-    assert!(told.contains("a simulated panic"), "{told}");
+    assert_eq!((shop.signer.orders(), shop.event_count("Failed")), (1, 1));
+    let events = shop.events.lock().unwrap().join("\n");
+    assert!(events.contains("a simulated panic"), "{events}");
     let failed = shop.certificates.orders.failed.load(Ordering::Relaxed);
     assert_eq!(failed, 1);
 
     shop.signer.set(|state| state.panics = false);
     clock.advance(HOUR).await;
-    assert_eq!((shop.signer.orders(), shop.told("Issued")), (2, 1));
+    assert_eq!((shop.signer.orders(), shop.event_count("Issued")), (2, 1));
 
     // Polled for advice it panics for a week, and is polled again.
     shop.signer.set(|state| state.panics = true);
@@ -428,7 +452,7 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
         state.window = Some(now - DAY..now);
     });
     clock.advance(DAY).await;
-    assert!(shop.told("Issued") >= 2);
+    assert!(shop.event_count("Issued") >= 2);
 }
 
 /// In the folder is what came before it: what could not be written, or is about to be, was taken back by a reload.
@@ -436,24 +460,24 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
 async fn unsaved_certificate_survives_a_new_renewer() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
-    let keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    let renewer = shop.start_renewer(dir.path(), &[&["a.test"]]);
     clock.advance(Duration::ZERO).await;
     let folder = StateDir::open(dir.path(), &DIRECTORY.parse().unwrap()).unwrap();
     let first = folder.load_certificate("a.test").unwrap().unwrap();
     clock.advance(61 * DAY).await;
-    let second = shop.shown("a.test").await;
+    let second = shop.leaf_of("a.test").await;
     assert_ne!(second, first.chain[0]);
-    drop(keeper);
+    drop(renewer);
     folder.save_certificate("a.test", &first).unwrap();
-    let _keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
-    assert_eq!(shop.shown("a.test").await, second);
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test", "b.test"]]);
+    assert_eq!(shop.leaf_of("a.test").await, second);
 }
 
 #[tokio::test]
 async fn renewal_info_brings_renewal_forward() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
-    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    let _renewer = shop.start_renewer(dir.path(), &[&["a.test"]]);
     clock.advance(10 * DAY).await;
     assert_eq!(shop.signer.orders(), 1);
     let now = clock.wall_now();
@@ -466,11 +490,14 @@ async fn renewal_info_brings_renewal_forward() {
 async fn unwritable_folder_only_costs_the_restart() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
-    let _keeper = shop.keep(&dir.path().join("acme"), &[&["a.test"]]);
+    let _renewer = shop.start_renewer(&dir.path().join("acme"), &[&["a.test"]]);
     std::fs::remove_dir_all(dir.path().join("acme")).unwrap();
     clock.advance(Duration::ZERO).await;
     assert!(!shop.is_bare("a.test").await);
-    assert_eq!((shop.told("SaveFailed"), shop.told("Issued")), (1, 1));
+    assert_eq!(
+        (shop.event_count("SaveFailed"), shop.event_count("Issued")),
+        (1, 1)
+    );
 }
 
 #[tokio::test]
@@ -479,26 +506,26 @@ async fn expiry_of_external_certificate_is_reported() {
     let shop = Shop::open(&clock);
     let until = clock.wall_now() + LIFETIME;
     let names = ["b.test".to_owned(), "a.test".to_owned()];
-    let given = |names: &[String], until| {
-        let issued = shop
+    let load = |names: &[String], until| {
+        let identity = shop
             .signer
             .ca
             .issue_for(names, &[], clock.wall_now()..until);
         shop.certificates
-            .load_external(&issued.unwrap(), false)
+            .load_external(&identity.unwrap(), false)
             .unwrap()
     };
     let later = until + LIFETIME;
     shop.certificates.set_external(vec![
-        given(&names, later),
-        given(&names, until),
-        given(&names[1..], later),
+        load(&names, later),
+        load(&names, until),
+        load(&names[1..], later),
     ]);
-    let told = [
+    let expected = [
         ("a.test".to_owned(), Some(later)),
         ("b.test".to_owned(), Some(until)),
     ];
-    assert_eq!(shop.certificates.expiries(), told);
+    assert_eq!(shop.certificates.expiries(), expected);
     shop.certificates.set_external(Vec::new());
     assert_eq!(shop.certificates.expiries(), []);
 }

@@ -31,18 +31,18 @@ fn live(
     years: u32,
 ) -> (Vec<SystemTime>, Duration) {
     let (mut now, end) = (start(), start() + years * 365 * DAY);
-    let (mut orders, mut issued, mut bare) = (Vec::new(), None::<SystemTime>, Duration::ZERO);
+    let (mut orders, mut issued_at, mut bare) = (Vec::new(), None::<SystemTime>, Duration::ZERO);
     while now < end {
         match course.next(now) {
             NextAction::Wait(until) => {
                 assert!(until > now, "it waits for what is over");
                 now = until;
             }
-            NextAction::FetchRenewalInfo => match (&authority.advises, issued) {
-                (Some(window), Some(issued)) => {
+            NextAction::FetchRenewalInfo => match (&authority.advises, issued_at) {
+                (Some(window), Some(issued_at)) => {
                     course.record_renewal_info(
                         now,
-                        &(issued + window.start..issued + window.end),
+                        &(issued_at + window.start..issued_at + window.end),
                         6 * HOUR,
                     );
                 }
@@ -55,11 +55,11 @@ fn live(
                     course.record_failure(now, None);
                     continue;
                 }
-                if let Some(issued) = issued {
-                    let ended = issued + authority.lifetime;
-                    bare = bare.max(now.duration_since(ended).unwrap_or_default());
+                if let Some(issued_at) = issued_at {
+                    let expiry = issued_at + authority.lifetime;
+                    bare = bare.max(now.duration_since(expiry).unwrap_or_default());
                 }
-                issued = Some(now);
+                issued_at = Some(now);
                 course.record_issued(now, &(now..now + authority.lifetime));
             }
         }
@@ -92,8 +92,8 @@ fn weeks_of_failures_leave_no_gap() {
         advises: None,
     };
     let (orders, bare) = live(&mut RenewalSchedule::new(33, 2), &authority, 2);
-    let tried = orders[101].duration_since(orders[2]).unwrap();
-    assert!((20 * DAY..30 * DAY).contains(&tried), "{tried:?}");
+    let retry_span = orders[101].duration_since(orders[2]).unwrap();
+    assert!((20 * DAY..30 * DAY).contains(&retry_span), "{retry_span:?}");
     assert_eq!(bare, Duration::ZERO);
     // What an authority bears: five failures an hour.
     for six in orders[2..102].windows(6) {
@@ -116,8 +116,8 @@ fn renewal_info_may_only_bring_renewal_forward() {
     // One that always advises "at once", and one that advises "when it is over".
     authority.advises = Some(Duration::ZERO..Duration::from_secs(1));
     let (orders, _) = live(&mut RenewalSchedule::new(33, 4), &authority, 1);
-    let most = 365 * 100 / 90 + 1;
-    assert!(orders.len() <= most, "{} orders", orders.len());
+    let max_orders = 365 * 100 / 90 + 1;
+    assert!(orders.len() <= max_orders, "{} orders", orders.len());
     authority.advises = Some(90 * DAY..91 * DAY);
     let (_, bare) = live(&mut RenewalSchedule::new(33, 5), &authority, 2);
     assert_eq!(bare, Duration::ZERO);

@@ -12,7 +12,7 @@ use spdy_dns::zones::{MAX_TEXTS, SharedZones, TextError, Zones};
 
 use crate::support::{alias, name, question, site, zones};
 
-fn told_over(zones: &Zones, request: &[u8], transport: Transport) -> Message {
+fn response_over(zones: &Zones, request: &[u8], transport: Transport) -> Message {
     let answer = answer(zones, request, transport).expect("a question is answered");
     let message = Message::from_vec(&answer.bytes).expect("a readable response");
     assert_eq!(
@@ -23,8 +23,8 @@ fn told_over(zones: &Zones, request: &[u8], transport: Transport) -> Message {
     message
 }
 
-fn told(host: &str, kind: RecordType) -> Message {
-    told_over(&zones(), &question(host, kind, Some(4096)), Transport::Udp)
+fn response_for(host: &str, kind: RecordType) -> Message {
+    response_over(&zones(), &question(host, kind, Some(4096)), Transport::Udp)
 }
 
 fn lines(records: &[Record]) -> Vec<String> {
@@ -33,7 +33,7 @@ fn lines(records: &[Record]) -> Vec<String> {
 
 #[test]
 fn names_have_the_records_that_were_configured() {
-    for (host, kind, want) in [
+    for (host, kind, expected) in [
         (
             "site.test",
             RecordType::A,
@@ -111,8 +111,8 @@ fn names_have_the_records_that_were_configured() {
             ],
         ),
     ] {
-        let message = told(host, kind);
-        let told: Vec<String> = lines(&message.answers)
+        let message = response_for(host, kind);
+        let records: Vec<String> = lines(&message.answers)
             .iter()
             .map(|line| {
                 line.replace(['"', '\t'], " ")
@@ -123,7 +123,7 @@ fn names_have_the_records_that_were_configured() {
                     .join(" ")
             })
             .collect();
-        assert_eq!(told, want, "{host} {kind}");
+        assert_eq!(records, expected, "{host} {kind}");
         assert!(message.metadata.authoritative, "{host}");
         assert!(!message.metadata.recursion_available, "{host}");
         assert_eq!(
@@ -132,7 +132,7 @@ fn names_have_the_records_that_were_configured() {
             "{host}"
         );
     }
-    let servers = told("site.test", RecordType::NS);
+    let servers = response_for("site.test", RecordType::NS);
     assert_eq!(
         lines(&servers.additionals),
         ["ns1.site.test. 60 IN A 192.0.2.53"]
@@ -161,7 +161,7 @@ fn negative_answers_have_the_soa_and_foreign_names_are_refused() {
         ("site.test", RecordType::AXFR, Refused, 0, false),
         ("site.test", RecordType::IXFR, Refused, 0, false),
     ] {
-        let message = told(host, kind);
+        let message = response_for(host, kind);
         assert_eq!(message.metadata.response_code, code, "{host} {kind}");
         assert_eq!(message.answers.len(), answers, "{host} {kind}");
         let authorities = lines(&message.authorities);
@@ -179,21 +179,21 @@ fn negative_answers_have_the_soa_and_foreign_names_are_refused() {
 
 #[test]
 fn a_question_comes_back_in_its_own_capitals_and_so_do_records() {
-    let message = told("wWw.SiTe.TeSt", RecordType::A);
+    let message = response_for("wWw.SiTe.TeSt", RecordType::A);
     assert_eq!(message.queries[0].name().to_ascii(), "wWw.SiTe.TeSt.");
     assert_eq!(message.answers[0].name.to_ascii(), "wWw.SiTe.TeSt.");
 }
 
 #[test]
 fn any_is_answered_with_as_little_as_there_can_be() {
-    let message = told("site.test", RecordType::ANY);
+    let message = response_for("site.test", RecordType::ANY);
     assert_eq!(message.answers.len(), 1);
     let RData::HINFO(hinfo) = &message.answers[0].data else {
         panic!("{message:?}")
     };
     assert_eq!((&*hinfo.cpu, &*hinfo.os), (&b"RFC8482"[..], &b""[..]));
     assert_eq!(
-        told("nobody.site.test", RecordType::ANY)
+        response_for("nobody.site.test", RecordType::ANY)
             .metadata
             .response_code,
         ResponseCode::NXDomain
@@ -210,29 +210,29 @@ fn oversized_answers_are_truncated_and_complete_over_tcp() {
         (Some(65535), false), // we send no more than 1232
     ] {
         let request = question("crowd.site.test", RecordType::A, payload);
-        let cut = told_over(&zones, &request, Transport::Udp);
+        let cut = response_over(&zones, &request, Transport::Udp);
         assert_eq!(
             (cut.metadata.truncation, cut.answers.len()),
             (!fits, 0),
             "{payload:?}"
         );
         assert_eq!(cut.queries.len(), 1);
-        let whole = told_over(&zones, &request, Transport::Tcp);
+        let tcp_message = response_over(&zones, &request, Transport::Tcp);
         assert_eq!(
-            (whole.metadata.truncation, whole.answers.len()),
+            (tcp_message.metadata.truncation, tcp_message.answers.len()),
             (false, 100)
         );
     }
     // One address more than fits, and one less, by each limit: 12 + 20 + 16 each, and 11 for EDNS.
-    for (payload, most) in [(None, 30), (Some(1232), 74)] {
-        for (count, cut) in [(most, false), (most + 1, true)] {
+    for (payload, max_answers) in [(None, 30), (Some(1232), 74)] {
+        for (count, cut) in [(max_answers, false), (max_answers + 1, true)] {
             let addresses: Vec<String> = (0..count).map(|last| format!("192.0.2.{last}")).collect();
             let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
             let mut config = site();
             config.names.push(name("some", &addresses));
             let zones = Zones::new(&[config]).unwrap();
             let request = question("some.site.test", RecordType::A, payload);
-            let message = told_over(&zones, &request, Transport::Udp);
+            let message = response_over(&zones, &request, Transport::Udp);
             assert_eq!(message.metadata.truncation, cut, "{count} to {payload:?}");
         }
     }
@@ -240,19 +240,19 @@ fn oversized_answers_are_truncated_and_complete_over_tcp() {
 
 #[test]
 fn edns_is_answered_in_kind_and_another_version_is_refused() {
-    let plain = told_over(
+    let plain = response_over(
         &zones(),
         &question("www.site.test", RecordType::A, None),
         Transport::Udp,
     );
     assert_eq!(plain.edns, None);
-    let message = told("www.site.test", RecordType::A);
+    let message = response_for("www.site.test", RecordType::A);
     assert_eq!(message.edns.map(|edns| edns.max_payload()), Some(MAX_UDP));
-    let mut asked = Message::from_vec(&question("www.site.test", RecordType::A, None)).unwrap();
+    let mut request = Message::from_vec(&question("www.site.test", RecordType::A, None)).unwrap();
     let mut edns = Edns::new();
     edns.set_version(1);
-    asked.set_edns(edns);
-    let message = told_over(&zones(), &asked.to_vec().unwrap(), Transport::Udp);
+    request.set_edns(edns);
+    let message = response_over(&zones(), &request.to_vec().unwrap(), Transport::Udp);
     assert_eq!(u16::from(message.metadata.response_code), 16);
     assert_eq!(message.edns.map(|edns| edns.version()), Some(0));
     assert!(message.answers.is_empty());
@@ -260,14 +260,14 @@ fn edns_is_answered_in_kind_and_another_version_is_refused() {
 
 #[test]
 fn invalid_questions_get_a_short_error() {
-    let good = question("www.site.test", RecordType::A, None);
+    let valid = question("www.site.test", RecordType::A, None);
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
-        let mut bytes = good.clone();
+        let mut bytes = valid.clone();
         change(&mut bytes);
         bytes
     };
     let class = |class: DNSClass| {
-        let mut message = Message::from_vec(&good).unwrap();
+        let mut message = Message::from_vec(&valid).unwrap();
         message.queries[0].set_query_class(class);
         message.to_vec().unwrap()
     };
@@ -279,13 +279,13 @@ fn invalid_questions_get_a_short_error() {
         bytes
     };
     let two_questions = {
-        let mut message = Message::from_vec(&good).unwrap();
+        let mut message = Message::from_vec(&valid).unwrap();
         let name = Name::from_ascii("site.test.").unwrap();
         message.add_query(Query::query(name, RecordType::A));
         message.to_vec().unwrap()
     };
     use ResponseCode::{FormErr, NotImp, Refused};
-    for (what, request, want) in [
+    for (what, request, expected) in [
         ("another class", class(DNSClass::CH), Refused),
         ("any class", class(DNSClass::ANY), Refused),
         ("an update", with(&|bytes| bytes[2] = 5 << 3), NotImp),
@@ -295,8 +295,8 @@ fn invalid_questions_get_a_short_error() {
             with(&|bytes| bytes[2] = 15 << 3),
             NotImp,
         ),
-        ("a head alone", good[..12].to_vec(), FormErr),
-        ("a name that is cut", good[..20].to_vec(), FormErr),
+        ("a head alone", valid[..12].to_vec(), FormErr),
+        ("a name that is cut", valid[..20].to_vec(), FormErr),
         ("no question", with(&|bytes| bytes[5] = 0), FormErr),
         ("two questions", two_questions, FormErr),
         (
@@ -328,29 +328,29 @@ fn invalid_questions_get_a_short_error() {
         ),
         (
             "a pointer into the head",
-            [&good[..12], &[0xc0, 4, 0, 1, 0, 1]].concat(),
+            [&valid[..12], &[0xc0, 4, 0, 1, 0, 1]].concat(),
             FormErr,
         ),
         ("a label of 64", with(&|bytes| bytes[12] = 64), FormErr),
     ] {
         let answer = answer(&zones(), &request, Transport::Udp).expect(what);
-        assert_eq!(answer.code, want, "{what}");
+        assert_eq!(answer.code, expected, "{what}");
         assert!(answer.bytes.len() <= request.len(), "{what}");
         assert_eq!(answer.bytes[..2], request[..2], "{what}: the id");
     }
-    for (what, silent) in [
+    for (what, request) in [
         ("nothing", vec![]),
-        ("less than a head", good[..11].to_vec()),
+        ("less than a head", valid[..11].to_vec()),
         ("an answer", with(&|bytes| bytes[2] |= 0x80)),
     ] {
-        assert_eq!(answer(&zones(), &silent, Transport::Udp), None, "{what}");
-        assert_eq!(answer_truncated(&silent), None, "{what}");
+        assert_eq!(answer(&zones(), &request, Transport::Udp), None, "{what}");
+        assert_eq!(answer_truncated(&request), None, "{what}");
     }
 }
 
 #[test]
 fn two_records_may_stand_beside_a_question_and_no_more() {
-    for (records, want) in [(2, ResponseCode::NoError), (3, ResponseCode::FormErr)] {
+    for (records, expected) in [(2, ResponseCode::NoError), (3, ResponseCode::FormErr)] {
         let mut message =
             Message::from_vec(&question("www.site.test", RecordType::A, None)).unwrap();
         for _ in 0..records {
@@ -358,7 +358,7 @@ fn two_records_may_stand_beside_a_question_and_no_more() {
             message.add_additional(Record::from_rdata(Name::root(), 0, data));
         }
         let answer = answer(&zones(), &message.to_vec().unwrap(), Transport::Udp).unwrap();
-        assert_eq!(answer.code, want, "{records} records");
+        assert_eq!(answer.code, expected, "{records} records");
     }
 }
 
@@ -389,7 +389,7 @@ fn aliases_are_followed_so_far_and_no_further() {
             config.names.push(alias(&format!("a{at}"), &to));
         }
         let zones = Zones::new(&[config]).unwrap();
-        let message = told_over(
+        let message = response_over(
             &zones,
             &question("a0.site.test", RecordType::A, Some(4096)),
             Transport::Udp,
@@ -403,7 +403,7 @@ fn texts_come_and_go_while_zones_are_exchanged() {
     let shared = SharedZones::new(zones());
     let texts = |host: &str| {
         let request = question(host, RecordType::TXT, Some(4096));
-        told_over(&shared.now(), &request, Transport::Udp)
+        response_over(&shared.now(), &request, Transport::Udp)
             .answers
             .len()
     };
@@ -427,8 +427,8 @@ fn texts_come_and_go_while_zones_are_exchanged() {
     assert_eq!((texts(challenge), texts("site.test")), (1, 1));
     assert!(shared.change(|zones| zones.remove_text(challenge, "two")));
     let request = question(challenge, RecordType::TXT, None);
-    let gone = told_over(&shared.now(), &request, Transport::Udp);
-    assert_eq!(gone.metadata.response_code, ResponseCode::NXDomain);
+    let after_removal = response_over(&shared.now(), &request, Transport::Udp);
+    assert_eq!(after_removal.metadata.response_code, ResponseCode::NXDomain);
     // Of a zone that goes, the texts go too.
     shared
         .change(|zones| zones.add_text(challenge, "one"))
@@ -441,39 +441,43 @@ fn texts_come_and_go_while_zones_are_exchanged() {
 #[test]
 fn an_added_text_keeps_the_wildcard_of_other_names() {
     let mut zones = zones();
-    let told = |zones: &Zones, host: &str, kind| {
-        let told = told_over(zones, &question(host, kind, None), Transport::Udp);
-        (told.metadata.response_code, lines(&told.answers))
+    let records_of = |zones: &Zones, host: &str, kind| {
+        let message = response_over(zones, &question(host, kind, None), Transport::Udp);
+        (message.metadata.response_code, lines(&message.answers))
     };
-    let asked = [
+    let hosts = [
         "www.x.site.test",
         "b.x.site.test",
         "c.b.x.site.test",
         "n.site.test",
     ];
-    let all = |zones: &Zones| asked.map(|host| told(zones, host, RecordType::A));
-    let before = all(&zones);
-    assert!(before[..3].iter().all(|(_, records)| records.len() == 1));
-    assert_eq!(before[3], (ResponseCode::NXDomain, vec![]));
+    let all = |zones: &Zones| hosts.map(|host| records_of(zones, host, RecordType::A));
+    let before_change = all(&zones);
+    assert!(
+        before_change[..3]
+            .iter()
+            .all(|(_, records)| records.len() == 1)
+    );
+    assert_eq!(before_change[3], (ResponseCode::NXDomain, vec![]));
     for challenge in [
         "_acme-challenge.www.x.site.test",
         "_acme-challenge.a.b.x.site.test",
     ] {
         assert_eq!(zones.add_text(challenge, "one"), Ok(()));
-        let (_, texts) = told(&zones, challenge, RecordType::TXT);
+        let (_, texts) = records_of(&zones, challenge, RecordType::TXT);
         assert_eq!(texts, [format!("{challenge}. 1 IN TXT one")]);
     }
-    assert_eq!(all(&zones), before);
+    assert_eq!(all(&zones), before_change);
     // What is above one and else not there has nothing (RFC 8020).
     assert_eq!(zones.add_text("_acme-challenge.n.site.test", "one"), Ok(()));
-    let above = told(&zones, "n.site.test", RecordType::A);
+    let above = records_of(&zones, "n.site.test", RecordType::A);
     assert_eq!(above, (ResponseCode::NoError, vec![]));
 }
 
 #[test]
 fn texts_have_their_limits() {
     let mut zones = zones();
-    for (host, text, want) in [
+    for (host, text, expected) in [
         (
             "other.test",
             "x".to_owned(),
@@ -490,7 +494,7 @@ fn texts_have_their_limits() {
             TextError::Long(MAX_TEXT + 1),
         ),
     ] {
-        assert_eq!(zones.add_text(host, &text), Err(want), "{host}");
+        assert_eq!(zones.add_text(host, &text), Err(expected), "{host}");
     }
     for at in 0..MAX_TEXTS {
         assert_eq!(
@@ -501,13 +505,13 @@ fn texts_have_their_limits() {
     assert_eq!(zones.add_text("t.site.test", "x"), Err(TextError::Full));
     let request = question("t.site.test", RecordType::TXT, None);
     assert!(
-        told_over(&zones, &request, Transport::Udp)
+        response_over(&zones, &request, Transport::Udp)
             .metadata
             .truncation
     );
     // 512 times 267 bytes are more than TCP can carry, too.
     assert!(
-        told_over(&zones, &request, Transport::Tcp)
+        response_over(&zones, &request, Transport::Tcp)
             .metadata
             .truncation
     );
@@ -520,7 +524,7 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         change(&mut config);
         Zones::new(&[config]).map_or_else(|error| error.to_string(), |_| "all is well".to_owned())
     };
-    for (change, want) in [
+    for (change, expected) in [
         (
             &(|zone: &mut ZoneConfig| zone.name_servers.clear()) as &dyn Fn(&mut ZoneConfig),
             "has no name server",
@@ -579,8 +583,11 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         ),
         (&|zone| zone.contact = Some("a@".into()), "zone site.test"),
     ] {
-        let told = changed(change);
-        assert!(told.contains(want), "expected {want:?}, found {told:?}");
+        let message = changed(change);
+        assert!(
+            message.contains(expected),
+            "expected {expected:?}, found {message:?}"
+        );
     }
     assert_eq!(
         Zones::new(&[site(), site()]).unwrap_err(),
@@ -595,9 +602,9 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         name_servers: vec!["ns2.other.test".into()],
         ..child
     };
-    let told = Zones::new(&[site(), child]).unwrap_err().to_string();
+    let message = Zones::new(&[site(), child]).unwrap_err().to_string();
     assert_eq!(
-        told,
+        message,
         "zone site.test: deep.under.site.test is not in the zone"
     );
 }
@@ -612,7 +619,12 @@ fn the_zone_of_the_readme_is_one() {
     let config: ZoneConfig = toml::from_str(toml.expect("a zone in TOML")).unwrap();
     let zones = Zones::new(&[config]).unwrap();
     let request = question("a.x.site.test", RecordType::AAAA, None);
-    assert_eq!(told_over(&zones, &request, Transport::Udp).answers.len(), 1);
+    assert_eq!(
+        response_over(&zones, &request, Transport::Udp)
+            .answers
+            .len(),
+        1
+    );
     let unknown = toml::from_str::<ZoneConfig>("apex = 'a.test'\nname_servers = []\nttls = 1");
     assert!(unknown.unwrap_err().to_string().contains("ttls"));
 }
@@ -651,9 +663,9 @@ proptest! {
     #[test]
     fn no_bytes_break_it_and_no_answer_is_larger_than_allowed(request in requests()) {
         let zones = zones();
-        for (transport, most) in [(Transport::Udp, usize::from(MAX_UDP)), (Transport::Tcp, usize::from(u16::MAX))] {
+        for (transport, limit) in [(Transport::Udp, usize::from(MAX_UDP)), (Transport::Tcp, usize::from(u16::MAX))] {
             let Some(answer) = answer(&zones, &request, transport) else { continue };
-            prop_assert!(answer.bytes.len() <= most);
+            prop_assert!(answer.bytes.len() <= limit);
             let message = Message::from_vec(&answer.bytes);
             prop_assert!(message.is_ok(), "{:?}: {:?}", message, answer.bytes);
             let message = message.unwrap();

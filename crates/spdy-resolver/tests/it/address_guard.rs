@@ -82,9 +82,9 @@ const DENIED: &[(&str, &str)] = &[
 #[test]
 fn special_addresses_are_denied_with_their_reason() {
     let rules = AddressRules::default();
-    for &(address, want) in DENIED {
+    for &(address, expected) in DENIED {
         let denied = rules.check(ip(address)).expect_err(address);
-        assert_eq!(denied.reason(), want, "{denied}");
+        assert_eq!(denied.reason(), expected, "{denied}");
         assert!(
             denied.to_string().contains(&ip(address).to_string()),
             "{denied}"
@@ -95,7 +95,7 @@ fn special_addresses_are_denied_with_their_reason() {
 #[test]
 fn a_denial_states_the_range_and_its_purpose_in_plain_words() {
     let rules = AddressRules::default();
-    for (address, want) in [
+    for (address, expected) in [
         (
             "100.64.0.1",
             "address 100.64.0.1 is denied: carrier-grade NAT, 100.64.0.0/10 (RFC 6598)",
@@ -110,7 +110,7 @@ fn a_denial_states_the_range_and_its_purpose_in_plain_words() {
         ),
     ] {
         let denied = rules.check(ip(address)).unwrap_err();
-        assert_eq!(denied.to_string(), want);
+        assert_eq!(denied.to_string(), expected);
     }
 }
 
@@ -162,9 +162,9 @@ fn the_edges_of_every_range_are_denied() {
 proptest! {
     /// Whatever wraps a denied address is denied, also by whom the wrapping is allowed.
     #[test]
-    fn no_wrapping_frees_what_is_in_it(number in 0..RANGES.len(), chance: u32, wide: bool) {
+    fn no_wrapping_frees_what_is_in_it(number in 0..RANGES.len(), random_bits: u32, wide: bool) {
         let ipnet::IpNet::V4(net) = RANGES[number].net else { return Ok(()) };
-        let inner = u32::from(net.network()) | (chance & u32::from(net.hostmask()));
+        let inner = u32::from(net.network()) | (random_bits & u32::from(net.hostmask()));
         let (a, b) = ((inner >> 16) as u16, inner as u16);
         let (na, nb) = ((!inner >> 16) as u16, !inner as u16);
         let rules = AddressRules {
@@ -214,7 +214,7 @@ fn lists_of_the_operator_free_a_range_and_deny_another_and_denying_is_stronger()
         ],
         ..AddressRules::default()
     };
-    for (address, want) in [
+    for (address, expected) in [
         ("127.0.0.1", Ok(())),
         ("::ffff:127.0.0.1", Ok(())),
         ("64:ff9b::127.0.0.1", Ok(())),
@@ -227,7 +227,7 @@ fn lists_of_the_operator_free_a_range_and_deny_another_and_denying_is_stronger()
         ("2002:7f00:1::", Err("6to4")), // what is in it is free, the wrapping is not
     ] {
         let checked = rules.check(ip(address)).map_err(|denied| denied.reason());
-        assert_eq!(checked, want, "{address}");
+        assert_eq!(checked, expected, "{address}");
     }
 }
 
@@ -259,14 +259,17 @@ fn a_nat64_prefix_of_ones_own_is_looked_through_at_every_length() {
 
 #[test]
 fn only_listed_ports_are_connected_to_and_never_ourselves() {
-    let own = |text: &str| text.parse::<SocketAddr>().unwrap();
+    let parse = |text: &str| text.parse::<SocketAddr>().unwrap();
     let rules = AddressRules {
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         ports: [443, 80, 8443].into(),
-        own: OwnListeners::new(vec![own("8.8.8.8:443"), own("0.0.0.0:8443")], Vec::new()),
+        own: OwnListeners::new(
+            vec![parse("8.8.8.8:443"), parse("0.0.0.0:8443")],
+            Vec::new(),
+        ),
         ..AddressRules::default()
     };
-    for (to, want) in [
+    for (to, expected) in [
         ("1.1.1.1:443", Ok(())),
         ("1.1.1.1:80", Ok(())),
         ("1.1.1.1:22", Err("port")),
@@ -278,12 +281,12 @@ fn only_listed_ports_are_connected_to_and_never_ourselves() {
         ("[::1]:80", Err("loopback")),
     ] {
         let checked = rules.check_target(to.parse().unwrap());
-        assert_eq!(checked.map_err(|denied| denied.reason()), want, "{to}");
+        assert_eq!(checked.map_err(|denied| denied.reason()), expected, "{to}");
     }
 }
 
 /// A host, and the reason in one word.
-const REFUSED: &[(&str, &str)] = &[
+const REFUSED_HOSTS: &[(&str, &str)] = &[
     ("", "host_empty"),
     (".", "host_trailing_dot"),
     ("127.0.0.1", "host_literal"),
@@ -338,9 +341,9 @@ const REFUSED: &[(&str, &str)] = &[
 #[test]
 fn hosts_that_are_no_public_names_are_refused_each_with_its_reason() {
     let rules = AddressRules::default();
-    for &(host, want) in REFUSED {
-        let refused = rules.check_host(host).expect_err(host);
-        assert_eq!(refused.reason(), want, "{host:?}: {refused}");
+    for &(host, expected) in REFUSED_HOSTS {
+        let error = rules.check_host(host).expect_err(host);
+        assert_eq!(error.reason(), expected, "{host:?}: {error}");
     }
     let long = format!("{}.test", "a.".repeat(125));
     assert_eq!(

@@ -54,18 +54,18 @@ async fn server(ip: &str, port: u16) -> Option<(u16, Arc<AtomicUsize>)> {
     let listener = TcpListener::bind((ip.parse::<IpAddr>().unwrap(), port)).await;
     let listener = listener.ok()?;
     let port = listener.local_addr().unwrap().port();
-    let heard = Arc::new(AtomicUsize::new(0));
-    let counted = heard.clone();
+    let request_count = Arc::new(AtomicUsize::new(0));
+    let counter = request_count.clone();
     tokio::spawn(async move {
         while let Ok((mut io, _)) = listener.accept().await {
-            counted.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, Ordering::SeqCst);
             let mut head = [0; 4096];
             let _ = io.read(&mut head).await;
             let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
             let _ = io.write_all(answer).await;
         }
     });
-    Some((port, heard))
+    Some((port, request_count))
 }
 
 /// A port at 127.0.0.2, where origins of these tests may stand, with a canary at 127.0.0.1 on the same port.
@@ -107,11 +107,8 @@ async fn a_name_whose_second_answer_is_loopback_is_fetched_once_and_then_refused
     let (client, network) = guarded(names, port);
     let uri = format!("http://a.test:{port}/");
     assert_eq!(fetch(&client, uri.clone()).await, Ok(()));
-    let refused = fetch(&client, uri).await.unwrap_err();
-    assert!(
-        refused.contains("127.0.0.1 is denied: loopback"),
-        "{refused}"
-    );
+    let error = fetch(&client, uri).await.unwrap_err();
+    assert!(error.contains("127.0.0.1 is denied: loopback"), "{error}");
     assert_eq!(origin.load(Ordering::SeqCst), 1);
     assert_eq!(canary.load(Ordering::SeqCst), 0);
     assert_eq!(
@@ -127,13 +124,13 @@ async fn one_denied_address_refuses_the_name() {
         .name("mixed.test", &[&["127.0.0.2", "127.0.0.1"]])
         .name("cloud.test", &[&["127.0.0.2", "::ffff:169.254.169.254"]]);
     let (client, _) = guarded(names, port);
-    for (host, want) in [
+    for (host, expected) in [
         ("mixed.test", "127.0.0.1"),
         ("cloud.test", "169.254.169.254"),
     ] {
-        let refused = fetch(&client, format!("http://{host}:{port}/")).await;
-        let refused = refused.unwrap_err();
-        assert!(refused.contains(want), "{refused}");
+        let error = fetch(&client, format!("http://{host}:{port}/")).await;
+        let error = error.unwrap_err();
+        assert!(error.contains(expected), "{error}");
     }
     assert_eq!(origin.load(Ordering::SeqCst), 0);
     assert_eq!(canary.load(Ordering::SeqCst), 0);
@@ -149,8 +146,8 @@ async fn an_address_without_a_lookup_is_checked_on_connect() {
         format!("http://[::1]:{port}/"),
         format!("http://[::ffff:127.0.0.1]:{port}/"),
     ] {
-        let refused = fetch(&client, uri.clone()).await.unwrap_err();
-        assert!(refused.contains("is denied"), "{uri}: {refused}");
+        let error = fetch(&client, uri.clone()).await.unwrap_err();
+        assert!(error.contains("is denied"), "{uri}: {error}");
     }
     // And for these none is asked: they are refused as names.
     for host in [
@@ -161,19 +158,19 @@ async fn an_address_without_a_lookup_is_checked_on_connect() {
         "127.1",
         "intranet",
     ] {
-        let refused = fetch(&client, format!("http://{host}:{port}/")).await;
-        assert!(refused.is_err(), "{host}");
+        let error = fetch(&client, format!("http://{host}:{port}/")).await;
+        assert!(error.is_err(), "{host}");
     }
     let (port, canary_elsewhere) = server("127.0.0.2", 0).await.expect("a free port");
-    let refused = network
+    let result = network
         .connect(SocketAddr::from(([127, 0, 0, 2], port)))
         .await;
-    let refused = refused.err().expect("a port that is not listed");
-    assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-    let why = refused
+    let error = result.err().expect("a port that is not listed");
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    let denial = error
         .get_ref()
-        .and_then(|why| why.downcast_ref::<OriginDenial>());
-    assert_eq!(why, Some(&OriginDenial::Port(port)));
+        .and_then(|cause| cause.downcast_ref::<OriginDenial>());
+    assert_eq!(denial, Some(&OriginDenial::Port(port)));
     assert_eq!(canary_elsewhere.load(Ordering::SeqCst), 0);
     assert_eq!(canary.load(Ordering::SeqCst), 0);
 }

@@ -28,8 +28,13 @@ use tokio::net::{TcpListener, UdpSocket};
 /// A server of these zones, until the test ends.
 fn upstream(configs: &[ZoneConfig]) -> (SocketAddr, StatsReader) {
     let zones = SharedZones::new(Zones::new(configs).unwrap());
-    let here = ["127.0.0.1:0".parse().unwrap()];
-    let server = DnsServer::bind(&here, zones, ServeLimits::default(), SharedRuntime::tokio());
+    let addresses = ["127.0.0.1:0".parse().unwrap()];
+    let server = DnsServer::bind(
+        &addresses,
+        zones,
+        ServeLimits::default(),
+        SharedRuntime::tokio(),
+    );
     let server = server.unwrap();
     let (address, stats) = (server.addresses()[0], server.stats());
     tokio::spawn(server.run(Latch::new()));
@@ -71,26 +76,26 @@ fn own_names() -> OwnNames {
 
 /// An upstream that answers as `answer` says, any number of messages each.
 async fn fake(
-    answer: impl Fn(Message) -> Vec<Message> + Send + 'static,
+    respond: impl Fn(Message) -> Vec<Message> + Send + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let counted = asked.clone();
+    let query_count = Arc::new(AtomicUsize::new(0));
+    let counter = query_count.clone();
     tokio::spawn(async move {
         let mut request = [0; 4096];
         while let Ok((len, from)) = socket.recv_from(&mut request).await {
-            counted.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, Ordering::SeqCst);
             let request = Message::from_vec(&request[..len]).unwrap();
-            for answer in answer(request) {
+            for reply in respond(request) {
                 socket
-                    .send_to(&answer.to_vec().unwrap(), from)
+                    .send_to(&reply.to_vec().unwrap(), from)
                     .await
                     .unwrap();
             }
         }
     });
-    (address, asked)
+    (address, query_count)
 }
 
 /// An answer with one address for the name that was asked, if IPv4 was.
@@ -121,15 +126,15 @@ fn of(servers: &[SocketAddr]) -> ResolverConfig {
 }
 
 async fn look_up(resolver: &Resolver, host: &str) -> Result<Vec<String>, String> {
-    let found = resolver
+    let addresses = resolver
         .resolve(host)
         .await
         .map_err(|error| error.to_string())?;
-    Ok(found.iter().map(ToString::to_string).collect())
+    Ok(addresses.iter().map(ToString::to_string).collect())
 }
 
 #[tokio::test]
-async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
+async fn addresses_of_both_kinds_alternate_and_are_queried_once() {
     let names = vec![
         name("both", &["192.0.2.1", "192.0.2.2", "2001:db8::1"]),
         name("six", &["2001:db8::2"]),
@@ -138,7 +143,7 @@ async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
     let (server, stats) = upstream(&[zone("origin.test", names)]);
     let resolver = resolver(of(&[server]));
     for _ in 0..2 {
-        for (host, want) in [
+        for (host, expected) in [
             (
                 "both.origin.test",
                 &["2001:db8::1", "192.0.2.1", "192.0.2.2"][..],
@@ -153,9 +158,9 @@ async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
                 &["2001:db8::1", "192.0.2.1", "192.0.2.2"],
             ),
         ] {
-            assert_eq!(look_up(&resolver, host).await.unwrap(), want, "{host}");
+            assert_eq!(look_up(&resolver, host).await.unwrap(), expected, "{host}");
         }
-        for (host, want) in [
+        for (host, expected) in [
             (
                 "nobody.origin.test",
                 "unknown host nobody.origin.test (`upstream.resolve` gives a name an address)",
@@ -165,7 +170,7 @@ async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
                 "no address for origin.test (`upstream.resolve` gives a name an address)",
             ),
         ] {
-            assert_eq!(look_up(&resolver, host).await.unwrap_err(), want);
+            assert_eq!(look_up(&resolver, host).await.unwrap_err(), expected);
         }
     }
     let stats = stats.stats();
@@ -174,13 +179,13 @@ async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
 
 #[tokio::test]
 async fn a_truncated_reply_is_queried_over_tcp() {
-    let crowd: Vec<String> = (0..200).map(|last| format!("192.0.2.{last}")).collect();
-    let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
-    let (server, stats) = upstream(&[zone("origin.test", vec![name("crowd", &crowd)])]);
-    let found = look_up(&resolver(of(&[server])), "crowd.origin.test")
+    let expected: Vec<String> = (0..200).map(|last| format!("192.0.2.{last}")).collect();
+    let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+    let (server, stats) = upstream(&[zone("origin.test", vec![name("crowd", &expected)])]);
+    let addresses = look_up(&resolver(of(&[server])), "crowd.origin.test")
         .await
         .unwrap();
-    assert_eq!(found.len(), 64); // no more than that are taken
+    assert_eq!(addresses.len(), 64); // no more than that are taken
     assert_eq!(stats.stats().truncated, 1);
 }
 
@@ -194,29 +199,29 @@ async fn own_names_are_refused_unless_overridden() {
         ],
     );
     let (server, stats) = upstream(&[stray, zone("site.test", vec![name("www", &["192.0.2.66"])])]);
-    let (elsewhere, _) = upstream(&[zone("elsewhere.test", vec![alias("a", "b.x.site.test.")])]);
+    let (other_server, _) = upstream(&[zone("elsewhere.test", vec![alias("a", "b.x.site.test.")])]);
     let explicit = BTreeMap::from([(
         "www.site.test".to_owned(),
         vec![IpAddr::from([10, 0, 0, 5])],
     )]);
     let resolver = resolver(ResolverConfig {
         explicit,
-        ..of(&[server, elsewhere])
+        ..of(&[server, other_server])
     });
     assert_eq!(
         look_up(&resolver, "WWW.site.test").await.unwrap(),
         ["10.0.0.5"]
     );
     for host in ["site.test", "a.x.site.test", "nobody.site.test"] {
-        let refused = look_up(&resolver, host).await.unwrap_err();
-        assert!(refused.contains("would loop"), "{refused}");
+        let error = look_up(&resolver, host).await.unwrap_err();
+        assert!(error.contains("would loop"), "{error}");
     }
     assert_eq!(stats.stats().answered, 0); // no server was queried so far
     for host in ["stray.origin.test", "far.origin.test"] {
-        let refused = look_up(&resolver, host).await.unwrap_err();
+        let error = look_up(&resolver, host).await.unwrap_err();
         assert!(
-            refused.contains("is an alias of") && refused.contains("would loop"),
-            "{refused}"
+            error.contains("is an alias of") && error.contains("would loop"),
+            "{error}"
         );
     }
 }
@@ -224,18 +229,18 @@ async fn own_names_are_refused_unless_overridden() {
 #[tokio::test]
 async fn an_alias_to_an_own_name_is_refused_whatever_bytes_it_has() {
     let (server, _) = fake(|request| {
-        let asked = request.queries[0].name().clone();
-        let odd = [&b"a\0 \xff"[..], b"site", b"test"];
-        let target = CNAME(Name::from_labels(odd).unwrap());
+        let query_name = request.queries[0].name().clone();
+        let labels = [&b"a\0 \xff"[..], b"site", b"test"];
+        let target = CNAME(Name::from_labels(labels).unwrap());
         let mut answer = address(&request, [192, 0, 2, 7], 60);
         answer.answers.clear();
-        answer.add_answer(Record::from_rdata(asked, 60, RData::CNAME(target)));
+        answer.add_answer(Record::from_rdata(query_name, 60, RData::CNAME(target)));
         vec![answer]
     })
     .await;
-    let refused = look_up(&resolver(of(&[server])), "a.origin.test").await;
-    let refused = refused.unwrap_err();
-    assert!(refused.contains("would loop"), "{refused}");
+    let error = look_up(&resolver(of(&[server])), "a.origin.test").await;
+    let error = error.unwrap_err();
+    assert!(error.contains("would loop"), "{error}");
 }
 
 #[tokio::test]
@@ -249,40 +254,40 @@ async fn aliases_lead_from_server_to_server_and_circles_end() {
     let (far, _) = upstream(&[zone("elsewhere.test", vec![name("edge", &["192.0.2.9"])])]);
     let long = fake(|request| {
         // Each name is an alias to a longer one.
-        let asked = request.queries[0].name().clone();
+        let query_name = request.queries[0].name().clone();
         let mut answer = address(&request, [0; 4], 60);
         answer.answers.clear();
-        let target = CNAME(asked.prepend_label("a").unwrap());
-        answer.add_answer(Record::from_rdata(asked, 60, RData::CNAME(target)));
+        let target = CNAME(query_name.prepend_label("a").unwrap());
+        answer.add_answer(Record::from_rdata(query_name, 60, RData::CNAME(target)));
         vec![answer]
     });
-    let (long, asked) = long.await;
+    let (long, query_count) = long.await;
     let both = resolver(of(&[near, far]));
     assert_eq!(
         look_up(&both, "cdn.origin.test").await.unwrap(),
         ["192.0.2.9"]
     );
     assert!(look_up(&both, "one.origin.test").await.is_err());
-    let refused = look_up(&resolver(of(&[long])), "origin.test")
+    let error = look_up(&resolver(of(&[long])), "origin.test")
         .await
         .unwrap_err();
-    assert!(refused.contains("more than 8 aliases"), "{refused}");
-    assert_eq!(asked.load(Ordering::SeqCst), 2 * 9);
+    assert!(error.contains("more than 8 aliases"), "{error}");
+    assert_eq!(query_count.load(Ordering::SeqCst), 2 * 9);
 }
 
 #[tokio::test]
 async fn a_failed_or_silent_server_is_skipped() {
-    let (silent, _) = fake(|_| Vec::new()).await;
+    let (silent_server, _) = fake(|_| Vec::new()).await;
     let (failing, _) = fake(|request| {
         let mut answer = address(&request, [0; 4], 60);
         answer.metadata.response_code = ResponseCode::ServFail;
         vec![answer]
     })
     .await;
-    let (good, _) = fake(|request| vec![address(&request, [192, 0, 2, 7], 60)]).await;
+    let (working_server, _) = fake(|request| vec![address(&request, [192, 0, 2, 7], 60)]).await;
     let config = ResolverConfig {
         timeout: Duration::from_millis(500),
-        ..of(&[silent, failing, good])
+        ..of(&[silent_server, failing, working_server])
     };
     assert_eq!(
         look_up(&resolver(config), "a.origin.test").await.unwrap(),
@@ -290,13 +295,13 @@ async fn a_failed_or_silent_server_is_skipped() {
     );
     let config = ResolverConfig {
         timeout: Duration::from_millis(10),
-        ..of(&[failing, silent])
+        ..of(&[failing, silent_server])
     };
-    let refused = resolver(config).resolve("a.origin.test").await.unwrap_err();
-    assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+    let error = resolver(config).resolve("a.origin.test").await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     assert!(
-        refused.to_string().contains(&silent.to_string()),
-        "{refused}"
+        error.to_string().contains(&silent_server.to_string()),
+        "{error}"
     );
 }
 
@@ -315,22 +320,24 @@ async fn mismatched_replies_are_ignored() {
         let mut no_question = evil.clone();
         no_question.queries.clear();
         // Of another name than the one that was asked for, in a reply that belongs to it.
-        let mut good = address(&request, [192, 0, 2, 7], 60);
+        let mut valid_reply = address(&request, [192, 0, 2, 7], 60);
         let stray = Name::from_ascii("c.origin.test.").unwrap();
         let data = RData::A(A([192, 0, 2, 66].into()));
-        good.answers.insert(0, Record::from_rdata(stray, 60, data));
+        valid_reply
+            .answers
+            .insert(0, Record::from_rdata(stray, 60, data));
         vec![
             other_id,
             no_reply,
             other_name,
             other_kind,
             no_question,
-            good,
+            valid_reply,
         ]
     })
     .await;
-    let found = look_up(&resolver(of(&[server])), "a.origin.test").await;
-    assert_eq!(found.unwrap(), ["192.0.2.7"]);
+    let addresses = look_up(&resolver(of(&[server])), "a.origin.test").await;
+    assert_eq!(addresses.unwrap(), ["192.0.2.7"]);
 }
 
 #[tokio::test]
@@ -338,21 +345,21 @@ async fn a_reply_from_another_address_or_port_is_ignored() {
     let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address_of_server = server.local_addr().unwrap();
     let port = address_of_server.port();
-    let elsewhere = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let other = UdpSocket::bind(("127.0.0.3", port)).await.unwrap();
+    let other_port = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let other_address = UdpSocket::bind(("127.0.0.3", port)).await.unwrap();
     tokio::spawn(async move {
         let mut request = [0; 4096];
         while let Ok((len, from)) = server.recv_from(&mut request).await {
             let request = Message::from_vec(&request[..len]).unwrap();
             let evil = address(&request, [192, 0, 2, 66], 60).to_vec().unwrap();
-            elsewhere.send_to(&evil, from).await.unwrap();
-            other.send_to(&evil, from).await.unwrap();
-            let good = address(&request, [192, 0, 2, 7], 60).to_vec().unwrap();
-            server.send_to(&good, from).await.unwrap();
+            other_port.send_to(&evil, from).await.unwrap();
+            other_address.send_to(&evil, from).await.unwrap();
+            let valid_reply = address(&request, [192, 0, 2, 7], 60).to_vec().unwrap();
+            server.send_to(&valid_reply, from).await.unwrap();
         }
     });
-    let found = look_up(&resolver(of(&[address_of_server])), "a.origin.test").await;
-    assert_eq!(found.unwrap(), ["192.0.2.7"]);
+    let addresses = look_up(&resolver(of(&[address_of_server])), "a.origin.test").await;
+    assert_eq!(addresses.unwrap(), ["192.0.2.7"]);
 }
 
 /// A server whose replies over UDP are those of `over_udp`; over TCP it gives `address` of 192.0.2.7. Also returns the names that were
@@ -367,13 +374,13 @@ async fn with_tcp(
         Arc::new(Mutex::new(Vec::new())),
         Arc::new(AtomicUsize::new(0)),
     );
-    let (noted, counted) = (names.clone(), over_tcp.clone());
+    let (name_log, counter) = (names.clone(), over_tcp.clone());
     tokio::spawn(async move {
         let mut request = [0; 4096];
         while let Ok((len, from)) = socket.recv_from(&mut request).await {
             let request = Message::from_vec(&request[..len]).unwrap();
             let name = request.queries[0].name().to_ascii();
-            noted.lock().unwrap().push(name);
+            name_log.lock().unwrap().push(name);
             for reply in over_udp(request) {
                 let reply = reply.to_vec().unwrap();
                 socket.send_to(&reply, from).await.unwrap();
@@ -382,7 +389,7 @@ async fn with_tcp(
     });
     tokio::spawn(async move {
         while let Ok((mut io, _)) = listener.accept().await {
-            counted.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, Ordering::SeqCst);
             let mut request = vec![0; io.read_u16().await.unwrap().into()];
             io.read_exact(&mut request).await.unwrap();
             let request = Message::from_vec(&request).unwrap();
@@ -414,14 +421,14 @@ async fn the_case_of_a_name_is_random_and_must_be_repeated() {
         vec![lower, evil]
     })
     .await;
-    let unwanted = MismatchedReplies::default();
-    let resolver = resolver(of(&[server])).with_counts(unwanted.clone());
+    let mismatches = MismatchedReplies::default();
+    let resolver = resolver(of(&[server])).with_counts(mismatches.clone());
     let host = "abcdefghijklmnopqrstuvwxyz.origin.test";
-    let found = look_up(&resolver, host).await;
-    assert_eq!(found.unwrap(), ["192.0.2.7"], "as TCP has it");
+    let addresses = look_up(&resolver, host).await;
+    assert_eq!(addresses.unwrap(), ["192.0.2.7"], "as TCP has it");
     assert_eq!(over_tcp.load(Ordering::SeqCst), 2, "A and AAAA");
     assert_eq!(
-        (unwanted.of(Mismatch::Case), unwanted.switched_to_tcp()),
+        (mismatches.of(Mismatch::Case), mismatches.switched_to_tcp()),
         (2, 0)
     );
     let names = names.lock().unwrap();
@@ -436,27 +443,30 @@ async fn the_case_of_a_name_is_random_and_must_be_repeated() {
 async fn forged_replies_past_the_limit_send_the_look_up_to_tcp() {
     let limit = ResolverConfig::default().max_mismatched_replies;
     // The replies to AAAA and A count together.
-    for (of_each, want_tcp) in [(limit / 2, 0), (limit / 2 + 1, 1), (limit + 1, 2)] {
+    for (of_each, min_over_tcp) in [(limit / 2, 0), (limit / 2 + 1, 1), (limit + 1, 2)] {
         let (server, _, over_tcp) = with_tcp(move |request| {
-            let right = address(&request, [192, 0, 2, 8], 60);
+            let valid_reply = address(&request, [192, 0, 2, 8], 60);
             let mut replies = forged(&request, of_each);
-            replies.push(right);
+            replies.push(valid_reply);
             replies
         })
         .await;
-        let unwanted = MismatchedReplies::default();
-        let resolver = resolver(of(&[server])).with_counts(unwanted.clone());
-        let found = look_up(&resolver, "a.origin.test").await.unwrap();
-        assert!(!found.contains(&"192.0.2.66".to_owned()), "{found:?}");
+        let mismatches = MismatchedReplies::default();
+        let resolver = resolver(of(&[server])).with_counts(mismatches.clone());
+        let addresses = look_up(&resolver, "a.origin.test").await.unwrap();
+        assert!(
+            !addresses.contains(&"192.0.2.66".to_owned()),
+            "{addresses:?}"
+        );
         let over_tcp = over_tcp.load(Ordering::SeqCst);
-        assert!(over_tcp >= want_tcp, "{of_each}: {over_tcp}");
-        assert_eq!(over_tcp > 0, want_tcp > 0, "{of_each}");
+        assert!(over_tcp >= min_over_tcp, "{of_each}: {over_tcp}");
+        assert_eq!(over_tcp > 0, min_over_tcp > 0, "{of_each}");
         assert_eq!(
-            unwanted.switched_to_tcp(),
-            u64::from(want_tcp > 0),
+            mismatches.switched_to_tcp(),
+            u64::from(min_over_tcp > 0),
             "{of_each}"
         );
-        assert!(unwanted.of(Mismatch::Header) >= u64::from(of_each.min(limit)));
+        assert!(mismatches.of(Mismatch::Header) >= u64::from(of_each.min(limit)));
     }
 }
 
@@ -468,25 +478,25 @@ async fn replies_from_another_address_do_not_send_a_look_up_to_tcp() {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let server = socket.local_addr().unwrap();
     tokio::spawn(async move {
-        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let other_socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut request = [0; 4096];
         while let Ok((len, from)) = socket.recv_from(&mut request).await {
             let request = Message::from_vec(&request[..len]).unwrap();
             // The right ID and name: the source alone is wrong.
             let evil = address(&request, [192, 0, 2, 66], 60).to_vec().unwrap();
             for _ in 0..of_each {
-                stranger.send_to(&evil, from).await.unwrap();
+                other_socket.send_to(&evil, from).await.unwrap();
             }
-            let right = address(&request, [192, 0, 2, 8], 60).to_vec().unwrap();
-            socket.send_to(&right, from).await.unwrap();
+            let valid_reply = address(&request, [192, 0, 2, 8], 60).to_vec().unwrap();
+            socket.send_to(&valid_reply, from).await.unwrap();
         }
     });
-    let unwanted = MismatchedReplies::default();
-    let resolver = resolver(of(&[server])).with_counts(unwanted.clone());
-    let found = look_up(&resolver, "a.origin.test").await;
-    assert_eq!(found.unwrap(), ["192.0.2.8"]);
-    assert_eq!(unwanted.switched_to_tcp(), 0);
-    let ignored = unwanted.of(Mismatch::Source);
+    let mismatches = MismatchedReplies::default();
+    let resolver = resolver(of(&[server])).with_counts(mismatches.clone());
+    let addresses = look_up(&resolver, "a.origin.test").await;
+    assert_eq!(addresses.unwrap(), ["192.0.2.8"]);
+    assert_eq!(mismatches.switched_to_tcp(), 0);
+    let ignored = mismatches.of(Mismatch::Source);
     assert_eq!(ignored, u64::from(2 * of_each), "for A and AAAA");
 }
 
@@ -499,7 +509,7 @@ async fn ttls_are_followed_within_bounds() {
         (60, 0, 0, 4),             // at most not at all
         (0x8000_0000, 0, 3600, 4), // RFC 2181 §8: as 0
     ] {
-        let (server, asked) =
+        let (server, query_count) =
             fake(move |request| vec![address(&request, [192, 0, 2, 7], ttl)]).await;
         let resolver = resolver(ResolverConfig {
             min_ttl: Duration::from_secs(min),
@@ -510,7 +520,7 @@ async fn ttls_are_followed_within_bounds() {
             look_up(&resolver, "a.origin.test").await.unwrap();
         }
         assert_eq!(
-            asked.load(Ordering::SeqCst),
+            query_count.load(Ordering::SeqCst),
             questions,
             "TTL {ttl}, {min} to {max}"
         );
@@ -519,12 +529,12 @@ async fn ttls_are_followed_within_bounds() {
 
 #[tokio::test]
 async fn one_look_up_too_many_at_once_fails() {
-    let (silent, _) = fake(|_| Vec::new()).await;
+    let (silent_server, _) = fake(|_| Vec::new()).await;
     let resolver = resolver(ResolverConfig {
         max_lookups: 1,
         timeout: Duration::from_millis(20),
         rounds: 1,
-        ..of(&[silent])
+        ..of(&[silent_server])
     });
     let (first, second) = tokio::join!(
         resolver.resolve("a.origin.test"),
@@ -552,8 +562,8 @@ impl Network for Counting {
 
 #[tokio::test]
 async fn without_servers_the_network_resolver_is_used() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let network = Arc::new(Counting(asked.clone()));
+    let query_count = Arc::new(AtomicUsize::new(0));
+    let network = Arc::new(Counting(query_count.clone()));
     let config = ResolverConfig::default();
     let runtime = SharedRuntime::tokio();
     let resolver = Resolver::new(network, runtime, config, own_names(), [7; 32]);
@@ -569,19 +579,19 @@ async fn without_servers_the_network_resolver_is_used() {
             .unwrap_err()
             .contains("would loop")
     );
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(query_count.load(Ordering::SeqCst), 1);
     // Under the guard, which sees what was kept as well.
     let guarded = GuardedNetwork::new(Arc::new(resolver), AddressRules::default());
-    let refused = guarded.resolve("a.origin.test").await.unwrap_err();
-    assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+    let error = guarded.resolve("a.origin.test").await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
 }
 
 #[test]
 fn servers_are_read_out_of_a_resolv_conf() {
     let text = "# nameserver 192.0.2.9\nsearch a.test\n nameserver 192.0.2.1 # first\nnameserver 2001:db8::1\n\
                 nameserver fe80::1%eth0\nnameserver\nnameserver x\nnameservers 192.0.2.8\noptions edns0";
-    let want: Vec<SocketAddr> = ["192.0.2.1:53", "[2001:db8::1]:53"]
+    let expected: Vec<SocketAddr> = ["192.0.2.1:53", "[2001:db8::1]:53"]
         .map(|at| at.parse().unwrap())
         .into();
-    assert_eq!(servers_of(text), want);
+    assert_eq!(servers_of(text), expected);
 }

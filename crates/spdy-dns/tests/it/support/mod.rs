@@ -29,8 +29,8 @@ pub(crate) fn site() -> ZoneConfig {
         alpn: vec!["h3".to_owned(), "h2".to_owned()],
         port: Some(8443),
     });
-    let crowd: Vec<String> = (0..100).map(|last| format!("192.0.2.{last}")).collect();
-    let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let crowd_addresses: Vec<String> = (0..100).map(|last| format!("192.0.2.{last}")).collect();
+    let crowd_addresses: Vec<&str> = crowd_addresses.iter().map(String::as_str).collect();
     ZoneConfig {
         apex: "site.test".to_owned(),
         name_servers: vec!["ns1.site.test".to_owned(), "ns2.other.test".to_owned()],
@@ -51,7 +51,7 @@ pub(crate) fn site() -> ZoneConfig {
             name("ns1", &["192.0.2.53"]),
             name("*.x", &["192.0.2.1", "2001:db8::1"]),
             name("deep.under.site.test.", &["192.0.2.2"]),
-            name("crowd", &crowd),
+            name("crowd", &crowd_addresses),
             alias("img", "www"),
             alias("cdn", "edge.other.test."),
             alias("gone", "nothing"),
@@ -68,9 +68,9 @@ pub(crate) fn zones() -> Zones {
 
 pub(crate) fn question(host: &str, kind: RecordType, payload: Option<u16>) -> Vec<u8> {
     let mut message = Message::query();
-    let mut asked = Name::from_ascii(host).expect("a name");
-    asked.set_fqdn(true);
-    message.add_query(Query::query(asked, kind));
+    let mut name = Name::from_ascii(host).expect("a name");
+    name.set_fqdn(true);
+    message.add_query(Query::query(name, kind));
     if let Some(payload) = payload {
         let mut edns = Edns::new();
         edns.set_max_payload(payload);
