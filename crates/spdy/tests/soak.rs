@@ -305,7 +305,7 @@ impl Plan {
     }
 
     /// The answer is of other bytes than the question.
-    fn answer_seed(&self) -> u64 {
+    fn response_seed(&self) -> u64 {
         self.seed + 77
     }
 }
@@ -357,7 +357,7 @@ async fn respond(
     let response_body = body(
         &runtime,
         random.fork(),
-        plan.answer_seed(),
+        plan.response_seed(),
         plan.down,
         plan.server_breaks,
     );
@@ -400,7 +400,7 @@ async fn run_request(
     let result = match session.request(request, priority).await {
         Err(error) => Err(Some(error)),
         Ok(response) => {
-            let (body, seed) = (response.into_body(), plan.answer_seed());
+            let (body, seed) = (response.into_body(), plan.response_seed());
             read(body, seed, plan.leaves, runtime, &mut random, tally).await
         }
     };

@@ -27,7 +27,7 @@ use spdy_cache::storable::may_store;
 
 use crate::support::{answer, at, date, get, now};
 
-fn any_answer() -> impl Strategy<Value = String> {
+fn any_response() -> impl Strategy<Value = String> {
     let directive = prop_oneof![
         (0..200u32).prop_map(|seconds| format!("max-age={seconds}")),
         (0..200u32).prop_map(|seconds| format!("s-maxage={seconds}")),
@@ -82,7 +82,7 @@ proptest! {
 
     #[test]
     fn freshness_matches_the_reference_implementation(
-        head in any_answer(),
+        head in any_response(),
         first in prop::sample::select(vec!["", "", "authorization: x"]),
         request_text in any_request(),
         status in prop::sample::select(vec![200u16, 203, 204, 301, 302, 307, 404, 410, 501]),

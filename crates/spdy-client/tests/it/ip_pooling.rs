@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// A server that answers with the name it was asked by.
-    fn that_answers(self) -> Self {
+    fn responding(self) -> Self {
         let tls = Some(self.server.clone());
         self.world
             .server(AT, &Protocol::ALL, tls, Latch::new(), names);
@@ -108,7 +108,7 @@ async fn connections(client: &Client) -> u64 {
 #[tokio::test]
 async fn a_second_origin_at_the_address_uses_the_session_if_the_certificate_covers_it() {
     for protocol in [SPDY, Protocol::Http2] {
-        let covered = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
+        let covered = Shared::with_certificate_for(&["a.test", "b.test"]).responding();
         let client = covered.client(protocol, &covered.trust());
         assert_eq!(connections(&client).await, 1, "{protocol}");
         assert_eq!(covered.world.connects().len(), 1);
@@ -132,7 +132,7 @@ async fn no_sharing_without_a_certificate_for_the_name() {
 /// CVE-2014-3166: connections were shared past the pins of the second host.
 #[tokio::test]
 async fn pins_of_the_second_host_are_checked_as_well() {
-    let shared = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
+    let shared = Shared::with_certificate_for(&["a.test", "b.test"]).responding();
     let other_identity = shared.ca.issue(&["b.test".to_owned()], &[]).unwrap();
     let pinned_to = |identity: &Identity| Trust {
         host_pins: vec![(
@@ -158,7 +158,7 @@ async fn pins_of_the_second_host_are_checked_as_well() {
 
 #[tokio::test]
 async fn other_addresses_http1_and_clients_without_pooling_do_not_share() {
-    let shared = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
+    let shared = Shared::with_certificate_for(&["a.test", "b.test"]).responding();
     let client = shared.client(Protocol::Http1, &shared.trust());
     assert_eq!(connections(&client).await, 2, "http/1.1");
 
@@ -170,7 +170,7 @@ async fn other_addresses_http1_and_clients_without_pooling_do_not_share() {
     let client = Client::new(runtime(), Arc::new(shared.world.clone()), config);
     assert_eq!(connections(&client).await, 2, "off by default");
 
-    let other_addresses = Shared::with_certificate_for(&["a.test", "b.test"]).that_answers();
+    let other_addresses = Shared::with_certificate_for(&["a.test", "b.test"]).responding();
     let tls = Some(other_addresses.server.clone());
     other_addresses.world.name("b.test", &["10.0.0.2"]).server(
         "10.0.0.2:443",

@@ -90,7 +90,7 @@ async fn an_unsent_request_is_retried_with_any_method() {
 }
 
 /// Speaks as much of HTTP/2 as it takes to answer the first request of a connection, and to want no more of them at the second.
-async fn answers_one_and_goes_away(mut io: BoxIo) -> std::io::Result<()> {
+async fn respond_once_and_close(mut io: BoxIo) -> std::io::Result<()> {
     const HEADERS: u8 = 1;
     io.read_exact(&mut [0; 24]).await?; // the preface
     io.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await?; // SETTINGS
@@ -120,7 +120,7 @@ async fn refused_requests_are_retried_up_to_the_configured_count() {
     for (retries, connections) in [(0, 1), (1, 2)] {
         let world = World::default();
         world.name("a.test", &["10.0.0.1"]).accept_at(HTTP, |io| {
-            tokio::spawn(answers_one_and_goes_away(io));
+            tokio::spawn(respond_once_and_close(io));
         });
         let config = Config {
             protocols: vec![Protocol::Http2],

@@ -197,7 +197,7 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_waits_ten_seconds_for_the_answer_to_its_close() {
+async fn a_server_waits_ten_seconds_for_the_clients_close() {
     for confirms_close in [true, false] {
         let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");

@@ -326,7 +326,7 @@ proptest! {
 #[derive(Clone, Debug)]
 enum Act {
     /// The client requests so many bytes, at a priority.
-    Ask { len: usize, priority: u8 },
+    Request { len: usize, priority: u8 },
     /// The client sends so many bytes more on a stream, and ends it or not.
     Upload {
         stream: usize,
@@ -343,7 +343,7 @@ enum Act {
 
 fn any_act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        3 => (0..200_000usize, 0..8u8).prop_map(|(len, priority)| Act::Ask { len, priority }),
+        3 => (0..200_000usize, 0..8u8).prop_map(|(len, priority)| Act::Request { len, priority }),
         3 => (0..8usize, 0..80_000usize, any::<bool>())
             .prop_map(|(stream, len, fin)| Act::Upload { stream, len, fin }),
         6 => (1..60_000usize).prop_map(|bytes| Act::Move { bytes }),
@@ -473,7 +473,7 @@ proptest! {
         let pick = |streams: &[u32], stream: usize| streams.get(stream % streams.len().max(1)).copied();
         for act in acts {
             match act {
-                Act::Ask { len, priority } => {
+                Act::Request { len, priority } => {
                     let mut headers = HeaderBlock::new();
                     headers.push("len", len.to_string());
                     let open = StreamOptions { priority: Priority::new(priority), ..StreamOptions::default() };

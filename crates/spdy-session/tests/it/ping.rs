@@ -26,7 +26,7 @@ fn a_ping_measures_the_round_trip() {
 }
 
 #[test]
-fn a_ping_while_one_is_under_way_is_answered_by_the_same() {
+fn a_ping_while_one_is_in_flight_shares_its_echo() {
     let mut client = Script::client();
     client.session.ping(client.now);
     client.session.ping(client.now);
@@ -76,7 +76,7 @@ fn a_hundred_pings_in_one_read_are_all_echoed() {
 }
 
 #[test]
-fn a_ping_with_flags_is_answered_like_one_without() {
+fn a_ping_with_flags_is_echoed_like_one_without() {
     let mut server = Script::server();
     let flagged = [0x80, 3, 0, 6, 0xff, 0, 0, 4, 0, 0, 0, 7];
     server.session.handle_input(server.now, &flagged);

@@ -19,7 +19,7 @@ const FIN: StreamOptions = StreamOptions {
 };
 
 #[test]
-fn a_request_and_its_answer_open_and_close_a_stream() {
+fn a_request_and_its_response_open_and_close_a_stream() {
     for version in Version::ALL {
         let mut client = Script::version(Role::Client, version);
         assert_eq!(client.session.open(&some_headers(), FIN), Ok(id(1)));

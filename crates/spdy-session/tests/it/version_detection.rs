@@ -23,7 +23,7 @@ fn undecided() -> Script {
 }
 
 /// Answers streams 1 and 3 with 100,000 bytes each.
-fn answering_two(server: &mut Script) {
+fn server_with_two_responses(server: &mut Script) {
     for stream in [1, 3] {
         server.syn_fin(stream);
         server.session.reply(id(stream), &some_headers(), false);
@@ -35,7 +35,7 @@ fn answering_two(server: &mut Script) {
 #[test]
 fn an_undetected_peer_is_sent_what_3_1_allows() {
     let mut server = undecided();
-    answering_two(&mut server);
+    server_with_two_responses(&mut server);
     let output = server.output();
     assert_eq!(sum(&output), WINDOW);
     assert_eq!(output.last().unwrap(), "PING 2");
@@ -49,7 +49,7 @@ fn an_undetected_peer_is_sent_what_3_1_allows() {
 #[test]
 fn an_echo_without_session_credit_means_3() {
     let mut server = undecided();
-    answering_two(&mut server);
+    server_with_two_responses(&mut server);
     server.output();
     server.ping(2);
     assert_eq!(sum(&server.output()), 100_000 - WINDOW);
@@ -62,7 +62,7 @@ fn an_echo_without_session_credit_means_3() {
 #[test]
 fn no_echo_and_no_credit_means_3_after_ten_seconds() {
     let mut server = undecided();
-    answering_two(&mut server);
+    server_with_two_responses(&mut server);
     server.output();
     server.pass(ms(9_999));
     assert_eq!(sum(&server.output()), 0);
@@ -74,7 +74,7 @@ fn no_echo_and_no_credit_means_3_after_ten_seconds() {
 #[test]
 fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
     let mut server = undecided();
-    answering_two(&mut server);
+    server_with_two_responses(&mut server);
     assert_eq!(sum(&server.output_untransmitted()), WINDOW);
     server.pass(ms(30_000));
     assert_eq!(sum(&server.output()), 0);
@@ -97,7 +97,7 @@ fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
             server.session.ping(server.now);
         }
         assert_eq!(server.output(), ["PING 2"]);
-        answering_two(&mut server);
+        server_with_two_responses(&mut server);
         let output = server.output();
         assert_eq!(sum(&output), WINDOW);
         assert_eq!(output.last().unwrap(), "PING 4");

@@ -46,7 +46,7 @@ async fn text(response: Response<Body>) -> String {
 }
 
 #[tokio::test]
-async fn an_axum_app_answers_over_spdy() {
+async fn an_axum_app_responds_over_spdy() {
     let app = Router::new()
         .route(
             "/hello/{name}",
