@@ -25,14 +25,14 @@ accelerate:
 # Features that are off by default, but tested.
 FEATURES = --features spdy-cli/parquet
 
-# One build serves lints, tests and documentation: `scripts/clippy-driver` lints what it compiles, `scripts/rustdoc-with-pages` writes
+# One build serves lints, tests and documentation: `scripts/rustc-with-lints` lints what it compiles, `scripts/rustdoc-with-pages` writes
 # the pages of what it tests. Meanwhile `scripts/setup-peers` installs the programs that the tests talk to. `scripts/attended`
 # reports and stops a test that hangs. A test with thousands of slow clients needs as many open files. The fuzzer has a fixed seed
 # here, so that the result for one tree is reproducible. `make fuzz` uses random seeds.
-CHECKED = RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/clippy-driver RUSTDOC=$(CURDIR)/scripts/rustdoc-with-pages $(CARGO)
+CHECKED = RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints RUSTDOC=$(CURDIR)/scripts/rustdoc-with-pages $(CARGO)
 test:
 	$(CARGO) fmt --all -- --check
-	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked $(FEATURES) && wait $$peers
+	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked $(FEATURES); built=$$?; wait $$peers && exit $$built
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked $(FEATURES)
 	BUILD=dev SEED=1 scripts/fuzz 5
