@@ -29,7 +29,7 @@ FEATURES = --features spdy-cli/parquet
 # the pages of what it tests. Meanwhile `scripts/setup-peers` installs the programs that the tests talk to. `scripts/attended`
 # reports and stops a test that hangs. A test with thousands of slow clients needs as many open files. The fuzzer has a fixed seed
 # here, so that the result for one tree is reproducible. `make fuzz` uses random seeds.
-CHECKED = RUSTC_WORKSPACE_WRAPPER=$(CURDIR)/scripts/rustc-with-lints RUSTDOC=$(CURDIR)/scripts/rustdoc-with-pages $(CARGO)
+CHECKED = RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/rustc-with-lints" RUSTDOC="$(CURDIR)/scripts/rustdoc-with-pages" $(CARGO)
 test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked $(FEATURES); built=$$?; wait $$peers && exit $$built
