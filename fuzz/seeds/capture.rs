@@ -9,7 +9,7 @@ use crate::Seeds;
 use crate::support::file::{pcap, pcapng};
 use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
-use crate::support::tls::{suites, talk};
+use crate::support::tls::{connect, suites};
 
 /// Both directions of connections: a name, the client's bytes, the server's bytes.
 fn connections() -> Vec<(String, Vec<u8>, Vec<u8>)> {
@@ -62,13 +62,13 @@ pub(crate) fn files(seeds: &mut Seeds) {
 /// TLS connections of every cipher suite, with their secrets in the file, so that the records can be decrypted.
 pub(crate) fn sealed(seeds: &mut Seeds) {
     for (version, suite) in suites() {
-        let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+        let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
         let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
-        talk.up(&client.open(1, true));
-        talk.down(&[server.reply(1, false), server.data(1, 100, true)].concat());
-        talk.wire.close();
+        pair.up(&client.open(1, true));
+        pair.down(&[server.reply(1, false), server.data(1, 100, true)].concat());
+        pair.wire.close();
         let secrets = secrets.0.lock().expect("no thread panicked").clone();
-        let file = pcapng(&talk.wire.packets, 1, Some(secrets.as_bytes()));
+        let file = pcapng(&pair.wire.packets, 1, Some(secrets.as_bytes()));
         // the maximum input length of scripts/fuzz
         assert!(file.len() < 8 * 1024, "{} bytes", file.len());
         let choices = [&PLAIN[..], &[77, 0, 200]].concat();

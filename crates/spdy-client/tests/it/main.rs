@@ -1,8 +1,11 @@
 //! The pool and its clients among servers in one process.
 
 mod client;
+mod failures;
 mod ip_pooling;
 mod pool;
+mod protocols;
+mod retries;
 mod reused_connections;
 mod support;
 mod uploads;

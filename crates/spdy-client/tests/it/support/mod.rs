@@ -1,5 +1,7 @@
 //! A world of servers in one process: names, addresses, and what answers there.
 
+pub(crate) mod site;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
