@@ -395,7 +395,7 @@ async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
             while !http_body::Body::is_end_stream(&body) {
                 match body.frame().await {
                     Some(Ok(frame)) => {
-                        received_len += frame.into_data().map_or(0, |data| data.len())
+                        received_len += frame.into_data().map_or(0, |data| data.len());
                     }
                     Some(Err(failure)) => error = Some(failure.to_string()),
                     None => break,

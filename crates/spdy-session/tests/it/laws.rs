@@ -433,7 +433,7 @@ impl Side {
                     self.send(id.value(), len, true);
                 }
                 Event::Reply { id, fin, .. } => {
-                    self.received.entry(id.value()).or_default().1 = fin
+                    self.received.entry(id.value()).or_default().1 = fin;
                 }
                 Event::Data { id, data, fin } => {
                     let stream_data = self.received.entry(id.value()).or_default();
