@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn last_known_referrer_policy_token_wins() {
-        for (values, tells) in [
+        for (values, expected) in [
             (&[][..], ReferrerScope::All),
             (&["no-referrer"], ReferrerScope::None),
             (&["no-referrer, Same-Origin"], ReferrerScope::SameSite),
@@ -70,7 +70,11 @@ mod tests {
             for value in values {
                 headers.append(REFERRER_POLICY, HeaderValue::from_static(value));
             }
-            assert_eq!(ReferrerScope::from_headers(&headers), tells, "{values:?}");
+            assert_eq!(
+                ReferrerScope::from_headers(&headers),
+                expected,
+                "{values:?}"
+            );
         }
     }
 }

@@ -211,11 +211,11 @@ mod tests {
             file_bytes: text.len() - 1,
             ..just
         };
-        let told = pages(folder.path(), &one_less).unwrap_err().to_string();
-        assert!(told.ends_with("20 resources or more"), "{told}");
+        let message = pages(folder.path(), &one_less).unwrap_err().to_string();
+        assert!(message.ends_with("20 resources or more"), "{message}");
         // What is there and leads nowhere is a fault, and is named.
         std::os::unix::fs::symlink("nowhere", at("lost.har")).unwrap();
-        let told = pages(folder.path(), &just).unwrap_err().to_string();
-        assert!(told.contains("lost.har"), "{told}");
+        let message = pages(folder.path(), &just).unwrap_err().to_string();
+        assert!(message.contains("lost.har"), "{message}");
     }
 }

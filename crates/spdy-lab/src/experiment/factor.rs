@@ -491,7 +491,7 @@ fn count(level: &str, most: u32) -> Option<u32> {
 
 /// Tries one setting on a network that goes with each of them.
 fn probe(name: &str, level: &str) -> Result<Profile, spdy_netem::profile::ProfileError> {
-    // What is read first is told first, so a setting that leans on another stands behind it.
+    // The first setting that is parsed reports first, so a setting that depends on another comes after it.
     let base = match name {
         "rate" | "down" | "up" => "rtt=1ms",
         "rtt" => "rate=1mbit",
@@ -535,8 +535,8 @@ mod tests {
             ("clock=real", "spdy lab run"),
             ("header_window=16", "from 11 to 15"),
         ] {
-            let told = wrong.parse::<LoadChoice>().expect_err(wrong);
-            assert!(told.contains(want), "{wrong}: {told}");
+            let message = wrong.parse::<LoadChoice>().expect_err(wrong);
+            assert!(message.contains(want), "{wrong}: {message}");
         }
     }
 
@@ -594,10 +594,10 @@ mod tests {
             let factor = Factor::named(name).unwrap();
             assert_eq!(factor.check(level), Ok(()), "{name}={level}");
             for wrong in ["wrong", "-1", "1001000x", ""] {
-                let told = factor.check(wrong).expect_err(name);
+                let message = factor.check(wrong).expect_err(name);
                 assert!(
-                    !told.is_empty() && !told.contains("1mbit,"),
-                    "{name}={wrong}: {told}"
+                    !message.is_empty() && !message.contains("1mbit,"),
+                    "{name}={wrong}: {message}"
                 );
             }
         }

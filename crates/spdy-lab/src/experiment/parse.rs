@@ -1,4 +1,4 @@
-//! Reading an experiment from TOML. Every fault is told with its line.
+//! Parses an experiment from TOML. Each error states its line.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -302,13 +302,13 @@ mod tests {
     #[test]
     fn a_missing_key_error_shows_a_complete_experiment() {
         for text in ["", "name = \"a\"\n", "factor = 1\n"] {
-            let told = error_text(text);
+            let message = error_text(text);
             for word in [
                 "name = \"loss\"",
                 "pages = [\"portal\"]",
                 "network = \"dsl\"",
             ] {
-                assert!(told.contains(word), "{text:?}: {told}");
+                assert!(message.contains(word), "{text:?}: {message}");
             }
         }
     }
@@ -393,10 +393,10 @@ mod tests {
             ),
         ];
         for (text, place, wanted) in cases {
-            let told = error_text(text);
+            let message = error_text(text);
             assert!(
-                told.starts_with(place) && told.contains(wanted),
-                "{text}: {told}"
+                message.starts_with(place) && message.contains(wanted),
+                "{text}: {message}"
             );
         }
     }
@@ -417,10 +417,10 @@ mod tests {
             ),
         ];
         for (factors, wanted) in cases {
-            let told = error_text(&format!("{head}{factors}"));
+            let message = error_text(&format!("{head}{factors}"));
             assert!(
-                told.starts_with("cell page=flags,protocol=spdy") && told.contains(wanted),
-                "{told}"
+                message.starts_with("cell page=flags,protocol=spdy") && message.contains(wanted),
+                "{message}"
             );
         }
     }

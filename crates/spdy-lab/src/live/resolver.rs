@@ -189,21 +189,21 @@ mod tests {
     #[test]
     fn known_hosts_resolve_and_unknown_names_are_recorded() {
         let names = names();
-        let told = |host: &str, kind| {
+        let answer = |host: &str, kind| {
             let answer = names.answer(&question(host, kind)).expect("a question");
             let answer = Message::from_vec(&answer).expect("an answer");
             (answer.metadata.response_code, answer.answers.len())
         };
         assert_eq!(
-            told("WWW.example.com.", RecordType::A),
+            answer("WWW.example.com.", RecordType::A),
             (ResponseCode::NoError, 1)
         );
         assert_eq!(
-            told("www.example.com", RecordType::AAAA),
+            answer("www.example.com", RecordType::AAAA),
             (ResponseCode::NoError, 0)
         );
         assert_eq!(
-            told("other.example.com", RecordType::A),
+            answer("other.example.com", RecordType::A),
             (ResponseCode::NXDomain, 0)
         );
         assert_eq!(names.unknown(), ["other.example.com"]);

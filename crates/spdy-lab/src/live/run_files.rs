@@ -138,9 +138,9 @@ mod tests {
         kept.write_pcapng(&mut file).unwrap();
         let mut reader = Reader::new(Limits::default());
         reader.push(&file);
-        let mut told = Vec::new();
+        let mut records = Vec::new();
         while let Some(record) = reader.poll().unwrap() {
-            told.push(match record {
+            records.push(match record {
                 Record::Secrets(secrets) => (secrets[0], 0),
                 Record::Packet {
                     unix_nanos, bytes, ..
@@ -148,7 +148,7 @@ mod tests {
             });
         }
         let want = [(b'k', 0), (0x42, 8), (0x43, 9), (0x40, 68), (0x41, 118)];
-        assert_eq!(told, want);
+        assert_eq!(records, want);
         let comment = b"dropped by the link: its queue was full";
         let count = file
             .windows(comment.len())

@@ -248,9 +248,9 @@ mod tests {
         row.values[position("cell")] = Value::text("another");
         row.values[position("onLoad")] = Value::Real(0.5);
         store.add(&[row]).expect("SQLite takes it");
-        let told = write(&mut store, &mut Vec::new()).expect_err("no column for it");
+        let message = write(&mut store, &mut Vec::new()).expect_err("no column for it");
         assert_eq!(
-            told.to_string(),
+            message.to_string(),
             "cannot write Parquet: Parquet error: onLoad is Real(0.5), expected INT"
         );
     }

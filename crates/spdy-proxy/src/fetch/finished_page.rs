@@ -46,9 +46,9 @@ pub(crate) fn record(context: &FetchContext, request: &ProxyRequest, done: Finis
         let guarded = std::mem::take(&mut report.guarded);
         let pages = &request.site.pages;
         match is_page {
-            true => pages.record_page(&page_url, guarded, report.tells),
+            true => pages.record_page(&page_url, guarded, report.referrer_scope),
             false => {
-                let hides_referrer = report.tells == ReferrerScope::SameSite;
+                let hides_referrer = report.referrer_scope == ReferrerScope::SameSite;
                 pages.record_head(
                     || Some(page_url),
                     PagePolicy {

@@ -224,7 +224,7 @@ impl Pump {
             .filter(|report| is_own && report.skip_reason.is_none());
         let policy = policy.map(|report| PagePolicy {
             csp_guard: report.guarded.clone(),
-            hides_referrer: report.tells == ReferrerScope::SameSite,
+            hides_referrer: report.referrer_scope == ReferrerScope::SameSite,
         });
         if let Some(report) = report {
             let done = FinishedPage {

@@ -261,8 +261,11 @@ mod tests {
     #[test]
     fn report_of_private_page_has_no_urls() {
         let reports = PageReports::default();
-        let named = [reference("https://a.test/his", Ok("/moved".to_owned()))];
-        let ahead = ["/his".to_owned()];
+        let named = [reference(
+            "https://a.test/personal",
+            Ok("/moved".to_owned()),
+        )];
+        let ahead = ["/personal".to_owned()];
         let private = RewrittenPage {
             is_public: false,
             prefetched: &ahead,
@@ -272,12 +275,12 @@ mod tests {
         counts.proxied = 1;
         counts
             .removed_preconnects
-            .push("https://a.test/?his".to_owned());
-        let host = ("https://his.a.test".to_owned(), HostCount::default());
+            .push("https://a.test/?personal".to_owned());
+        let host = ("https://personal.a.test".to_owned(), HostCount::default());
         counts.hosts.extend([host]);
         reports.record(&private, counts);
         reports.record_delivery("https://site.test/reset/secret", || PushedAndHinted {
-            pushed: vec!["/his".to_owned()],
+            pushed: vec!["/personal".to_owned()],
             hinted: Vec::new(),
         });
         assert!(
@@ -294,7 +297,7 @@ mod tests {
             serde_json::to_string(&report).unwrap(),
             serde_json::to_string(&reports.list()).unwrap(),
         ] {
-            let private_word = ["his", "token", "secret"];
+            let private_word = ["personal", "token", "secret"];
             let private_word = private_word
                 .into_iter()
                 .find(|&private_word| text.contains(private_word));

@@ -296,8 +296,8 @@ fn find_repeated(trials: &mut [Trial], reference: &str) {
     let mut seen = BTreeSet::new();
     for trial in trials {
         let against = trial.cell(reference).map(|cell| cell.first);
-        let told = |cell: &&CellStats| !seen.insert((against, cell.first));
-        let repeated = trial.cells.iter().filter(told);
+        let is_repeated = |cell: &&CellStats| !seen.insert((against, cell.first));
+        let repeated = trial.cells.iter().filter(is_repeated);
         trial.duplicate_protocols = repeated.map(|cell| cell.protocol.clone()).collect();
     }
 }

@@ -71,8 +71,8 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
                 }
             });
         }
-        let told = format!("{protocol}: {whole} of {there} cells are complete\n");
-        panel.description.push_str(&told);
+        let line = format!("{protocol}: {whole} of {there} cells are complete\n");
+        panel.description.push_str(&line);
     }
     panel
 }

@@ -61,17 +61,17 @@ fn cells_that_are_not_there_are_listed_by_their_keys() {
             == Some("page=portal,protocol=spdy,rate=1mbit,rtt=20ms,loss=1%25")
     };
     rows.retain(|row| !gone(row));
-    let told = page(&rows);
+    let html = page(&rows);
     assert!(
-        told.contains(heading) && told.contains("1 of 48 cells of the plan have not been loaded")
+        html.contains(heading) && html.contains("1 of 48 cells of the plan have not been loaded")
     );
-    assert!(told.contains(
+    assert!(html.contains(
         "<th scope=\"row\">page=portal,protocol=spdy,rate=1mbit,rtt=20ms,loss=1%25</th>"
     ));
     // A store of nothing but a plan: as many as fit, and how many more there are.
-    let told = page(&[]);
-    assert!(told.contains("48 of 48 cells") && told.contains("And 8 more"));
-    assert_eq!(told.matches("<th scope=\"row\">page=").count(), 40);
+    let html = page(&[]);
+    assert!(html.contains("48 of 48 cells") && html.contains("And 8 more"));
+    assert_eq!(html.matches("<th scope=\"row\">page=").count(), 40);
 }
 
 #[test]

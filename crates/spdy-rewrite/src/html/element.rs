@@ -287,9 +287,9 @@ fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
     let name = element.get_attribute("name").unwrap_or_default();
     if name.trim().eq_ignore_ascii_case("referrer")
         && let Some(content) = element.get_attribute("content")
-        && let Some(tells) = ReferrerScope::from_token(&content)
+        && let Some(referrer_scope) = ReferrerScope::from_token(&content)
     {
-        page.referrer_scope = tells;
+        page.referrer_scope = referrer_scope;
     }
     let is_policy = element
         .get_attribute("http-equiv")

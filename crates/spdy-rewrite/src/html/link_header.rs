@@ -38,7 +38,7 @@ pub fn rewrite(
         seen,
         origin_cache: None,
     };
-    let tells = ReferrerScope::from_headers(headers);
+    let referrer_scope = ReferrerScope::from_headers(headers);
     let mut found = Vec::new();
     let mut values = Vec::new();
     let mut changed = false;
@@ -73,7 +73,7 @@ pub fn rewrite(
     found
         .into_iter()
         .map(|found| Reference {
-            referrer_scope: tells,
+            referrer_scope,
             ..found
         })
         .collect()

@@ -58,12 +58,12 @@ impl PageHead {
     ) -> Self {
         let content_type = content_type(headers);
         let charset = charset(content_type);
-        let tells = ReferrerScope::from_headers(headers);
+        let referrer_scope = ReferrerScope::from_headers(headers);
         let left = left(rules, page, status, headers, content_type);
         if left.is_some() {
             return Self {
                 policies: Policies::none(page),
-                referrer_scope: tells,
+                referrer_scope,
                 browser_base: None,
                 charset,
                 left,
@@ -75,7 +75,7 @@ impl PageHead {
         rewritten_head::mark_etag(rules, headers, is_exact);
         Self {
             policies,
-            referrer_scope: tells,
+            referrer_scope,
             browser_base: None,
             charset,
             left,
@@ -94,7 +94,7 @@ impl PageHead {
         let content_type = content_type(headers);
         let charset = charset(content_type);
         let left = any_page_skip_reason(status, headers, content_type);
-        let tells = ReferrerScope::from_headers(headers);
+        let referrer_scope = ReferrerScope::from_headers(headers);
         let at = PageLocation::for_alias(moved);
         let seen_from = Some(at.seen.clone());
         let policies = Policies::rewrite_head_at(at, rules, headers);
@@ -103,7 +103,7 @@ impl PageHead {
         }
         Self {
             policies,
-            referrer_scope: tells,
+            referrer_scope,
             browser_base: seen_from,
             charset,
             left,

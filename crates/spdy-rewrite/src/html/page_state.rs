@@ -178,7 +178,7 @@ impl PageState {
     /// The facts about the page at its end, for later requests.
     pub(crate) fn end(&mut self) -> PageReport {
         let mut report = std::mem::take(&mut self.report);
-        report.tells = self.referrer_scope;
+        report.referrer_scope = self.referrer_scope;
         if !self.is_named() {
             report.guarded = CspGuard::from_policies(&self.rules, &self.policies);
         }
@@ -304,9 +304,9 @@ impl PageState {
     }
 
     fn report_all(&mut self, found: impl IntoIterator<Item = Reference>) {
-        let tells = self.referrer_scope;
+        let referrer_scope = self.referrer_scope;
         let found = found.into_iter().map(|found| Reference {
-            referrer_scope: tells,
+            referrer_scope,
             ..found
         });
         found.for_each(|reference| self.report.add(reference));

@@ -86,7 +86,7 @@ pub struct PageReport {
     pub unreported: usize,
     /// Which hosts get a `Referer` from the page.
     #[serde(skip)]
-    pub tells: ReferrerScope,
+    pub referrer_scope: ReferrerScope,
     /// What the page does not allow, and would get under the site's name.
     #[serde(skip)]
     pub guarded: CspGuard,

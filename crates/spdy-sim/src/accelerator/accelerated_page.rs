@@ -193,14 +193,15 @@ fn named(references: Vec<Reference>) -> ReferencesByUrl {
             let named = Some(Box::new(delivery::ResolvedReference { url, kind }));
             DirectReason::Rule { reason, named }
         });
-        // What stands twice in a text is asked for where it can be had.
-        let told = named.entry(place);
-        told.and_modify(|told| {
-            if told.is_err() {
-                told.clone_from(&outcome);
-            }
-        })
-        .or_insert(outcome);
+        // A URL that occurs twice in a text keeps an outcome that can be loaded.
+        let entry = named.entry(place);
+        entry
+            .and_modify(|entry| {
+                if entry.is_err() {
+                    entry.clone_from(&outcome);
+                }
+            })
+            .or_insert(outcome);
     }
     named
 }

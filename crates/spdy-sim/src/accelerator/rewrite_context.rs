@@ -36,7 +36,7 @@ pub(super) type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum RedirectOutcome {
     Followed,
-    /// The client is told of it, as the host of a name told it.
+    /// The client gets it, rewritten as for a host alias.
     Passed,
     /// The client is sent there itself.
     Direct,
@@ -170,8 +170,8 @@ impl RewriteContext<'_> {
         {
             return Delivery::Own;
         }
-        let told = named.and_then(|named| named.get(place(&exchange.url)));
-        let why = match (told, above) {
+        let reference = named.and_then(|named| named.get(place(&exchange.url)));
+        let why = match (reference, above) {
             (Some(Err(why)), _) => why.clone(),
             _ if let Some(Err(why)) = imported => why,
             _ if node.kind == Kind::Document => rule(SkipReason::Document),

@@ -117,8 +117,8 @@ mod tests {
             "warm:9999999999999999d",
             "warm:1é",
         ] {
-            let told = wrong.parse::<Cache>().expect_err(wrong).to_string();
-            assert!(told.contains("warm:1h"), "{told}");
+            let message = wrong.parse::<Cache>().expect_err(wrong).to_string();
+            assert!(message.contains("warm:1h"), "{message}");
         }
     }
 }

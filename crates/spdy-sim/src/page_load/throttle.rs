@@ -75,7 +75,7 @@ pub(crate) struct Throttle {
     waiting: Queue,
     delayable: usize,
     others: usize,
-    /// The shortest round trip, and how many were told.
+    /// The shortest round trip, and how many were measured.
     shortest: Duration,
     samples: usize,
     sequence: u64,
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use Urgency::{High, Low, Medium};
 
-    /// A page whose document is node 0, and the rest of it as urgent as told.
+    /// A page whose document is node 0, and the other nodes with the given urgencies.
     fn page(rest: &[Urgency], is_multiplexed: bool) -> Throttle {
         let urgency: Vec<_> = [&[High], rest].concat();
         Throttle::new(UrgencyPlan {
@@ -334,12 +334,13 @@ mod tests {
             assert_eq!(polled(&mut throttle), [4, 6]);
         }
         let nearly = SLOW - Duration::from_nanos(1);
-        for told in [&[][..], &[SLOW], &[SLOW, nearly]] {
+        for round_trips in [&[][..], &[SLOW], &[SLOW, nearly]] {
             let mut throttle = page(&[High, High, High, Low], true);
-            told.iter()
+            round_trips
+                .iter()
                 .for_each(|&time| throttle.handle_round_trip(time));
             throttle.handle_body_start(0);
-            assert_eq!(want_all(&mut throttle), [1, 2, 3, 4], "{told:?}");
+            assert_eq!(want_all(&mut throttle), [1, 2, 3, 4], "{round_trips:?}");
         }
     }
 

@@ -59,16 +59,16 @@ fn the_same_seed_gives_the_same_loads_on_any_number_of_threads() {
     race.threads = NonZeroUsize::new(1);
     let alone = race.run(|_| ());
     race.threads = NonZeroUsize::new(2);
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     let together =
-        race.run(|progress| told.push((progress.done, progress.total, progress.load.load_ms)));
+        race.run(|progress| reports.push((progress.done, progress.total, progress.load.load_ms)));
     assert_eq!(written(&alone), written(&together));
-    let want: Vec<_> = alone
+    let expected: Vec<_> = alone
         .iter()
         .enumerate()
         .map(|(at, load)| (at + 1, 8, load.load_ms))
         .collect();
-    assert_eq!(told, want, "progress comes in the order of the race");
+    assert_eq!(reports, expected, "progress comes in the order of the race");
     expect_no_failures(&alone);
 }
 

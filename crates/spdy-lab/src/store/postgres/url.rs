@@ -355,7 +355,7 @@ mod tests {
         }
         let last = url("postgres://db.test/sweep?password=hu@?").target();
         assert!(last.is_ok_and(|target| target.config.get_password() == Some(b"hu@?")));
-        let told = url("postgres:///sweep").target().err();
-        assert!(told.is_some_and(|why| why.contains("has no host")));
+        let message = url("postgres:///sweep").target().err();
+        assert!(message.is_some_and(|why| why.contains("has no host")));
     }
 }

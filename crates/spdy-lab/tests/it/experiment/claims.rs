@@ -25,11 +25,11 @@ fn a_claim_gives_the_same_result_on_any_number_of_threads() {
         claim("nsdi14", "large-lossy"),
         claim("belshe", "framing"),
     ];
-    let told = |threads| {
+    let results_of = |threads| {
         let findings = quick.map(|claim| ClaimResult::of(claim, &bench(threads)));
         serde_json::to_string(&findings).expect("it is JSON")
     };
-    assert_eq!(told(1), told(3));
+    assert_eq!(results_of(1), results_of(3));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
 }
 
 #[test]
-fn names_are_told_apart_and_the_page_tells_every_claim_as_it_stands() {
+fn claim_names_differ_and_the_page_has_every_claim() {
     let page = include_str!("../../../../../docs/measurements/claims.md");
     let mut section = "";
     let mut rows = std::collections::BTreeMap::new();

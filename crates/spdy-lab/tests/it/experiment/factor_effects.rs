@@ -163,9 +163,9 @@ fn over_quic_an_era_of_tcp_is_its_algorithm_and_its_window() {
 #[test]
 fn an_accelerator_before_a_folded_page_is_refused() {
     let text = "name = 'a'\npages = ['page']\n[factors]\nnetwork = 'cable'\naccelerator = ['off', 'warm']\nfold = ['no', 'yes']\n";
-    let told = Plan::parse(text).expect_err("a folded page").to_string();
+    let message = Plan::parse(text).expect_err("a folded page").to_string();
     assert!(
-        told.contains("accelerator=warm") && told.contains("/.spdy/1/"),
-        "{told}"
+        message.contains("accelerator=warm") && message.contains("/.spdy/1/"),
+        "{message}"
     );
 }

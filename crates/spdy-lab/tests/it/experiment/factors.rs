@@ -519,6 +519,6 @@ fn pushes_stop_at_the_budget_unless_push_is_all() {
 #[test]
 fn a_client_with_a_cache_of_its_own_is_refused_before_an_accelerator() {
     let text = "name = 'a'\npages = ['mineki']\n[factors]\nnetwork = 'cable'\naccelerator = 'warm'\ncache = 'warm'\n";
-    let told = Plan::parse(text).unwrap_err().to_string();
-    assert!(told.contains("accelerator and cache"), "{told}");
+    let message = Plan::parse(text).unwrap_err().to_string();
+    assert!(message.contains("accelerator and cache"), "{message}");
 }

@@ -86,9 +86,9 @@ fn a_store_with_views_or_triggers_as_tables_is_refused() {
             Store::open(&location),
             Store::open_or_create(&location, &contents()),
         ] {
-            let told = opened.err().map(|error| error.to_string());
-            let told = told.unwrap_or_else(|| panic!("it is open: {sql}"));
-            assert!(told.contains(wanted), "{sql}: {told}");
+            let message = opened.err().map(|error| error.to_string());
+            let message = message.unwrap_or_else(|| panic!("it is open: {sql}"));
+            assert!(message.contains(wanted), "{sql}: {message}");
         }
     }
 }
@@ -108,8 +108,8 @@ fn a_table_replaced_after_opening_is_not_executed() {
     let view = "DROP TRIGGER less; ALTER TABLE results RENAME TO kept;
                 CREATE VIEW results AS SELECT * FROM kept";
     connection.execute_batch(view).expect("it is SQL");
-    let told = store.rows().expect_err("views are not read").to_string();
-    assert!(told.contains("prohibited"), "{told}");
+    let message = store.rows().expect_err("views are not read").to_string();
+    assert!(message.contains("prohibited"), "{message}");
 }
 
 #[test]
@@ -146,8 +146,8 @@ fn a_store_with_extra_rows_is_refused() {
         "INSERT INTO results (id, plan, cell, run) VALUES (7, 'h', 'w', 1)",
     );
     let mut given = 0;
-    let told = foreign(store.each_row(|_| given += 1));
-    assert!(told.contains("more than 6 loads"), "{told}");
+    let message = foreign(store.each_row(|_| given += 1));
+    assert!(message.contains("more than 6 loads"), "{message}");
     assert_eq!(given, 6);
 
     // All of one cell, and first runs alone, as those read who ask for less.
@@ -157,12 +157,12 @@ fn a_store_with_extra_rows_is_refused() {
 
     let more = "WITH RECURSIVE n(i) AS (VALUES (3) UNION ALL SELECT i + 1 FROM n WHERE i < 4)
                 INSERT INTO pages SELECT i, i, 'f' FROM n";
-    let told = foreign(open("pages.db", more).contents());
-    assert!(told.contains("more than 3 pages"), "{told}");
+    let message = foreign(open("pages.db", more).contents());
+    assert!(message.contains("more than 3 pages"), "{message}");
 
     let more = "INSERT INTO plan SELECT 'other', name, program, runs, cells, toml, done FROM plan";
-    let told = foreign(open("plans.db", more).contents());
-    assert!(told.contains("more than one plan"), "{told}");
+    let message = foreign(open("plans.db", more).contents());
+    assert!(message.contains("more than one plan"), "{message}");
 }
 
 #[test]
@@ -181,8 +181,8 @@ fn a_store_never_exceeds_the_maximum_number_of_loads() {
     let connection = Connection::open(folder.path().join("a.db")).expect("a store");
     let more = "UPDATE results SET run = 1, plan = NULL WHERE id = 2";
     connection.execute_batch(more).expect("its columns");
-    let told = foreign(store.keys());
-    assert!(told.contains("more than 1000000 loads"), "{told}");
+    let message = foreign(store.keys());
+    assert!(message.contains("more than 1000000 loads"), "{message}");
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn a_table_of_lulics_that_is_a_view_is_not_imported() {
                 1 AS onContentLoad, 1 AS onLoad, 1 AS tow, i AS run FROM n",
     )
     .expect("it is SQL");
-    let told = import(&from, &Location::File(into.clone()));
-    let told = told.expect_err("it is refused").to_string();
-    assert!(told.contains("its results is a view"), "{told}");
+    let message = import(&from, &Location::File(into.clone()));
+    let message = message.expect_err("it is refused").to_string();
+    assert!(message.contains("its results is a view"), "{message}");
     assert!(!into.exists(), "a store of nothing");
 }

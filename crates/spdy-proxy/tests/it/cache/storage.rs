@@ -296,7 +296,7 @@ async fn uncacheable_replacement_removes_the_stored_response() {
 async fn private_response_does_not_remove_stored_one() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match request.headers().contains_key("cookie") {
-            true => respond(&[("cache-control", "private")], "his"),
+            true => respond(&[("cache-control", "private")], "personal"),
             false => respond(
                 &[("cache-control", "max-age=0, stale-while-revalidate=600")],
                 "all",
@@ -305,7 +305,7 @@ async fn private_response_does_not_remove_stored_one() {
     });
     let proxy = accelerator(&origin, "");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "all");
-    until("it is kept", || proxy.cache.usage().2 == 1).await;
+    until("the response is stored", || proxy.cache.usage().2 == 1).await;
     get(&proxy, "/a", &[("cookie", "who=me")]).await;
     until("the origin is contacted", || origin.times("/a") == 2).await;
     let response = get(&proxy, "/a", &[]).await;

@@ -112,7 +112,7 @@ impl Setup {
         std::mem::take(&mut self.notes.taken.lock().unwrap())
     }
 
-    /// The last that an origin was told with the request for `target`.
+    /// The headers of the last request that an origin received for `target`.
     fn last_upstream_headers(&self, target: &str) -> HeaderMap {
         let asked = self.requests.lock().unwrap();
         let found = asked.iter().rev().find(|(asked, _)| asked == target);
@@ -317,10 +317,10 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
             ("user_agent.original", "me"),
             ("spdy.cache.status", "spdy; hit; ttl=599"),
         ] {
-            let told = said(&hit[0], name);
+            let value = said(&hit[0], name);
             assert!(
-                told == wanted || name == "spdy.cache.status" && told.starts_with("spdy; hit"),
-                "{name}: {told}"
+                value == wanted || name == "spdy.cache.status" && value.starts_with("spdy; hit"),
+                "{name}: {value}"
             );
         }
         for secret in ["secret", "sesame"] {
@@ -416,9 +416,12 @@ fn trace_headers_go_to_the_sites_origin_and_to_no_other_host() {
         stage.get("/private", &fields).await;
         let taken = stage.taken();
         let fetch = taken.iter().find(|span| span.kind == SpanKind::Client);
-        let told = stage.last_upstream_headers("/private");
-        assert_eq!(told["traceparent"], fetch.unwrap().context.traceparent());
-        assert!(!told.contains_key("tracestate"), "it is of another trace");
+        let headers = stage.last_upstream_headers("/private");
+        assert_eq!(headers["traceparent"], fetch.unwrap().context.traceparent());
+        assert!(
+            !headers.contains_key("tracestate"),
+            "it is of another trace"
+        );
         // The client's trace ends here, and leads on.
         let request = taken.iter().find(|span| span.kind == SpanKind::Server);
         let request = request.unwrap();
@@ -427,8 +430,8 @@ fn trace_headers_go_to_the_sites_origin_and_to_no_other_host() {
         assert_eq!(request.link.as_ref().unwrap().traceparent(), CLIENTS);
         stage.get("/.spdy/1/-/p/cdn.test/b.png", &fields).await;
         assert_eq!(stage.taken().len(), 2);
-        let told = stage.last_upstream_headers("/b.png");
-        assert!(!told.contains_key("traceparent") && !told.contains_key("tracestate"));
+        let headers = stage.last_upstream_headers("/b.png");
+        assert!(!headers.contains_key("traceparent") && !headers.contains_key("tracestate"));
     });
 }
 
@@ -455,20 +458,23 @@ fn a_trusted_client_continues_its_trace_and_sampling() {
         // One that has it not recorded, and one that says nothing.
         let unsampled = CLIENTS.replace("-01", "-00");
         stage.get("/private", &[("traceparent", &unsampled)]).await;
-        let told = stage.last_upstream_headers("/private")["traceparent"]
+        let traceparent = stage.last_upstream_headers("/private")["traceparent"]
             .to_str()
             .unwrap()
             .to_owned();
         assert!(
-            told.contains(TRACE) && told.ends_with("-00") && told != unsampled,
-            "{told}"
+            traceparent.contains(TRACE) && traceparent.ends_with("-00") && traceparent != unsampled,
+            "{traceparent}"
         );
         stage.get("/private", &[]).await;
-        let told = stage.last_upstream_headers("/private")["traceparent"]
+        let traceparent = stage.last_upstream_headers("/private")["traceparent"]
             .to_str()
             .unwrap()
             .to_owned();
-        assert!(told.ends_with("-00") && !told.contains(TRACE), "{told}");
+        assert!(
+            traceparent.ends_with("-00") && !traceparent.contains(TRACE),
+            "{traceparent}"
+        );
         assert_eq!(stage.taken(), []);
     });
 }
@@ -505,9 +511,9 @@ fn without_spans_a_trace_goes_on_as_it_came() {
     run(7, None, async |stage| {
         let fields = [("traceparent", CLIENTS), ("tracestate", "a=b")];
         stage.get("/private", &fields).await;
-        let told = stage.last_upstream_headers("/private");
-        assert_eq!(told["traceparent"], CLIENTS);
-        assert_eq!(told["tracestate"], "a=b");
+        let headers = stage.last_upstream_headers("/private");
+        assert_eq!(headers["traceparent"], CLIENTS);
+        assert_eq!(headers["tracestate"], "a=b");
     });
 }
 
