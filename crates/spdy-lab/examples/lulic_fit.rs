@@ -74,12 +74,12 @@ fn print_set(out: &mut impl Write, tried: &FitResult) -> std::io::Result<()> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
-    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     writeln!(
         out,
         "image   streams  browser     http    https     spdy      all"
     )?;
-    if let [image_bytes, streams, browser_ms] = &asked[..] {
+    if let [image_bytes, streams, browser_ms] = &arguments[..] {
         let (image_bytes, browser_ms) = (image_bytes.parse()?, browser_ms.parse()?);
         let parameters = Parameters {
             image_bytes: Some(image_bytes),

@@ -48,7 +48,7 @@ fn parameters(out: &mut impl Write) -> std::io::Result<()> {
         "parameters", "", "load:    mean, bias", "DOMContentLoaded"
     )?;
     for (name, set) in [
-        ("nothing of his results", Parameters::UNSEEN),
+        ("no published results", Parameters::UNSEEN),
         ("by hand", Parameters::BY_HAND),
         ("fitted to these cells", Parameters::FITTED),
     ] {

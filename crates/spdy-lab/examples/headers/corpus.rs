@@ -78,8 +78,8 @@ impl Corpus {
 
 /// The exchange of a HAR's entry, or why it is none.
 fn exchange(recording: usize, entry: &Value) -> Result<Exchange, &'static str> {
-    let (asked, answered) = (&entry["request"], &entry["response"]);
-    let url = asked["url"].as_str().unwrap_or_default();
+    let (request, response) = (&entry["request"], &entry["response"]);
+    let url = request["url"].as_str().unwrap_or_default();
     let url = url::Url::parse(url).map_err(|_| "with a url that cannot be read")?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("not of HTTP");
@@ -88,24 +88,24 @@ fn exchange(recording: usize, entry: &Value) -> Result<Exchange, &'static str> {
         .parse()
         .map_err(|_| "with a url that cannot be read")?;
     let host = uri.authority().ok_or("without a host")?.to_string();
-    let status = answered["status"].as_u64().unwrap_or_default();
+    let status = response["status"].as_u64().unwrap_or_default();
     if status < 100 {
         return Err("without an answer");
     }
     let (mut head, ()) = Request::new(()).into_parts();
-    head.method = asked["method"]
+    head.method = request["method"]
         .as_str()
         .unwrap_or_default()
         .parse()
         .map_err(|_| "with a method that is none")?;
     head.uri = uri;
-    head.headers = headers(&asked["headers"])?;
+    head.headers = headers(&request["headers"])?;
     let (mut answer, ()) = Response::new(()).into_parts();
     answer.status = u16::try_from(status)
         .ok()
         .and_then(|status| status.try_into().ok())
         .ok_or("with a status that is none")?;
-    answer.headers = headers(&answered["headers"])?;
+    answer.headers = headers(&response["headers"])?;
     Ok(Exchange {
         recording,
         host,
@@ -117,8 +117,8 @@ fn exchange(recording: usize, entry: &Value) -> Result<Exchange, &'static str> {
     })
 }
 
-/// The headers of a message. What a HAR of HTTP/2 or SPDY tells of the first line among them, that line
-/// tells already.
+/// The headers of a message. The pseudo-headers in a HAR of HTTP/2 or SPDY are left out: the first line
+/// has their values.
 fn headers(list: &Value) -> Result<HeaderMap, &'static str> {
     let mut headers = HeaderMap::new();
     for pair in list.as_array().into_iter().flatten() {

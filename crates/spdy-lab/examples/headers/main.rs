@@ -4,7 +4,7 @@
 //! cargo run --release -p spdy-lab --example headers -- FOLDER [--json] [--speed] [--only WAY] [--blocks FILE]
 //! ```
 //!
-//! FOLDER holds HARs (`.har`, `.har.gz`). Every exchange counts that was asked for by HTTP or HTTPS.
+//! FOLDER holds HARs (`.har`, `.har.gz`). Every exchange over HTTP or HTTPS counts.
 //!
 //! - *Before* is its head as HTTP/1.1 text: request or status line, each header as `name: value` and a
 //!   line end, a Host header where the recording has none, the empty line.
@@ -35,7 +35,7 @@ use spdy_frame::version::Version;
 
 pub(crate) const VERSION: Version = Version::V31;
 
-/// A way to compress, and how it is told.
+/// A way to compress, with its name in reports.
 pub(crate) type NamedCompression = (String, DeflateOptions);
 
 fn ways() -> Vec<NamedCompression> {

@@ -15,7 +15,7 @@ use spdy_http::request;
 use crate::corpus::Corpus;
 use crate::{NamedCompression, Stream, VERSION};
 
-/// Rounds over everything; the fastest is told, since other work on the machine only adds.
+/// Rounds over everything; the fastest is reported, since other work on the machine only adds.
 const ROUNDS: usize = 3;
 
 /// One way's blocks a second.
@@ -31,7 +31,7 @@ pub(crate) struct Row {
     decode_requests: f64,
 }
 
-/// Time that this thread has had a core to itself; the hour, where the system does not tell.
+/// CPU time of this thread; wall-clock time if the system does not report it.
 fn spent() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     std::fs::read_to_string("/proc/thread-self/schedstat")
@@ -111,7 +111,8 @@ pub(crate) fn measure(corpus: &Corpus, streams: &[Stream], ways: &[NamedCompress
         .collect();
     for _ in 0..ROUNDS {
         for (row, (_, options)) in rows.iter_mut().zip(ways) {
-            let (asked, answered) = (wire(options, &requests), wire(options, &responses));
+            let (request_wire, response_wire) =
+                (wire(options, &requests), wire(options, &responses));
             faster(&mut row.deflate_requests, blocks, || {
                 deflate(options, &requests);
             });
@@ -119,14 +120,14 @@ pub(crate) fn measure(corpus: &Corpus, streams: &[Stream], ways: &[NamedCompress
                 deflate(options, &responses);
             });
             faster(&mut row.inflate_requests, blocks, || {
-                inflate(&asked, |h| _ = black_box(h));
+                inflate(&request_wire, |h| _ = black_box(h));
             });
             faster(&mut row.inflate_responses, blocks, || {
-                inflate(&answered, |h| _ = black_box(h));
+                inflate(&response_wire, |h| _ = black_box(h));
             });
             faster(&mut row.encode_requests, blocks, || encode(&heads, options));
             faster(&mut row.decode_requests, blocks, || {
-                inflate(&asked, |headers| {
+                inflate(&request_wire, |headers| {
                     _ = black_box(request::decode(VERSION, &headers));
                 });
             });

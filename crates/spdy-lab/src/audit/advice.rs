@@ -50,8 +50,8 @@ pub struct HostAdvice {
 type HostKey = (String, Scheme);
 
 impl Advice {
-    /// For `replica` behind an accelerator of `operator`, whose clients come in TLS if `secure`; and an operator who
-    /// listed even what stays for another reason, which is what is then told of it.
+    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`. The second
+    /// value is a configuration that also lists resources that stay for another reason: a report with it shows that reason.
     ///
     /// # Errors
     ///

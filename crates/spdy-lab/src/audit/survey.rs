@@ -27,7 +27,7 @@ pub struct Host {
     pub is_own: bool,
     /// Whether it is of the same site, by the list of public suffixes.
     pub is_of_site: bool,
-    /// What the page asks of it.
+    /// Resources that the page requests from it.
     pub resources: usize,
     /// Bytes of their bodies, as they were transferred.
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub struct Host {
     pub named: usize,
     /// Resources that stay; of the site's own host none do.
     pub left: usize,
-    /// Answers that the accelerator may give to everyone for a while.
+    /// Responses that the accelerator may serve to every client for a while.
     pub kept: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Resource {
     pub reason: Option<&'static str>,
     /// The reason in words.
     pub why: Option<String>,
-    /// For how many seconds the accelerator may give the answer to everyone; `None` if it may not keep it, or does not have it.
+    /// For how many seconds the accelerator may serve the response to every client; `None` if it may not store it, or does not have it.
     pub kept_s: Option<u64>,
 }
 
@@ -74,11 +74,14 @@ impl Survey {
         })
     }
 
-    /// Hosts that a client asks behind the accelerator, and without it.
+    /// Number of hosts that a client contacts behind the accelerator, and without it.
     #[must_use]
     pub fn hosts_contacted(&self) -> (usize, usize) {
-        let is_asked = |host: &&Host| host.is_own || host.left > 0;
-        (self.hosts.iter().filter(is_asked).count(), self.hosts.len())
+        let is_contacted = |host: &&Host| host.is_own || host.left > 0;
+        (
+            self.hosts.iter().filter(is_contacted).count(),
+            self.hosts.len(),
+        )
     }
 }
 
@@ -89,24 +92,25 @@ fn resources(page: &Page, seen: &AcceleratedPage) -> Vec<Resource> {
         .iter()
         .zip(&seen.deliveries)
         .zip(&seen.shared_lifetime_s);
-    let resource = |((node, fate), kept): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
-        let exchange = &page.replica().exchanges[node.exchange];
-        let (becomes, left) = match fate {
-            Delivery::Own => ("own", None),
-            Delivery::Proxied => ("moved", None),
-            Delivery::Aliased => ("named", None),
-            Delivery::Direct(left) => ("left", Some(left)),
+    let resource =
+        |((node, fate), lifetime_s): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
+            let exchange = &page.replica().exchanges[node.exchange];
+            let (becomes, left) = match fate {
+                Delivery::Own => ("own", None),
+                Delivery::Proxied => ("moved", None),
+                Delivery::Aliased => ("named", None),
+                Delivery::Direct(left) => ("left", Some(left)),
+            };
+            Resource {
+                url: exchange.url.to_string(),
+                kind: exchange.kind,
+                bytes: exchange.body.len() as u64,
+                becomes,
+                reason: left.map(DirectReason::name),
+                why: left.map(ToString::to_string),
+                kept_s: lifetime_s.filter(|_| left.is_none()),
+            }
         };
-        Resource {
-            url: exchange.url.to_string(),
-            kind: exchange.kind,
-            bytes: exchange.body.len() as u64,
-            becomes,
-            reason: left.map(DirectReason::name),
-            why: left.map(ToString::to_string),
-            kept_s: kept.filter(|_| left.is_none()),
-        }
-    };
     nodes.map(resource).collect()
 }
 
@@ -114,7 +118,7 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
     let document = &page.replica().document().url;
     let own = document.host_str().unwrap_or_default();
     let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
-    for ((node, fate), kept) in page
+    for ((node, fate), lifetime_s) in page
         .graph()
         .nodes
         .iter()
@@ -143,7 +147,7 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
             Delivery::Direct(_) => host.left += 1,
         }
         let is_here = !matches!(fate, Delivery::Direct(_));
-        host.kept += usize::from(is_here && kept.is_some_and(|seconds| seconds > 0));
+        host.kept += usize::from(is_here && lifetime_s.is_some_and(|seconds| seconds > 0));
     }
     let mut hosts: Vec<_> = hosts.into_values().collect();
     // Stable: what is alike stays in the order of names.

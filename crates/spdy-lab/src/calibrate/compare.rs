@@ -26,13 +26,13 @@ pub struct CellResult<S> {
     pub virtual_ms: Vec<f64>,
     /// Milliseconds of each run in real time that counts.
     pub real_ms: Vec<f64>,
-    /// Milliseconds for which both ends computed in each of them, where the system tells. In virtual time that takes none.
+    /// Milliseconds for which both ends computed in each of them, if the system reports it. In virtual time computing takes no time.
     pub computed_ms: Vec<f64>,
     /// Runs in real time that were to count.
     pub runs_asked: u32,
     /// Runs that did not count, and were repeated.
     pub repeated: u32,
-    /// What was wrong with the last of them, for a cell that has fewer runs than asked for.
+    /// What was wrong with the last of them, for a cell that has fewer runs than requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_of_runs: Option<String>,
 }
@@ -65,13 +65,13 @@ impl<S: Workload> CellResult<S> {
         Some(self.virtual_figure()? / self.real_figure()? - 1.0)
     }
 
-    /// That it has fewer runs than asked for, and why; `None` if it has them all.
+    /// A message that it has fewer runs than requested, and why; `None` if it has them all.
     #[must_use]
     pub fn missing_runs(&self) -> Option<String> {
         let why = self.short_of_runs.as_ref()?;
-        let (what, count, asked) = (&self.subject, self.real_ms.len(), self.runs_asked);
+        let (what, count, requested) = (&self.subject, self.real_ms.len(), self.runs_asked);
         Some(format!(
-            "{what}: only {count} of {asked} runs are valid: {why}"
+            "{what}: only {count} of {requested} runs are valid: {why}"
         ))
     }
 }
@@ -131,7 +131,7 @@ pub struct SixVsOne {
 }
 
 impl SixVsOne {
-    /// Whether both clocks say that one connection is faster, or both that six are; or their ratios are no
+    /// Whether one connection is faster in both clocks, or six are in both; or their ratios are no
     /// farther apart than [`EVEN`].
     #[must_use]
     pub fn agrees(&self) -> bool {

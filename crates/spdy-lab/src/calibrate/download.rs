@@ -1,4 +1,4 @@
-//! The program that runs in both clocks: a request is 100 bytes that say how long the answer is to be.
+//! The program that runs in both clocks: a request is 100 bytes that hold the length of the answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::calibrate::download_cell::{ConnectionMode, DownloadCell};
 
 /// Length of a request.
 const REQUEST_LEN: usize = 100;
-/// Largest answer that is asked for, bytes.
+/// Largest answer that may be requested, bytes.
 const MAX_ANSWER: u64 = 1 << 30;
 
 /// Answers requests until the client leaves.
@@ -40,7 +40,7 @@ fn invalid_request(request: &[u8]) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Downloads what `cell` says from `server`; how long that took, from the first SYN to the last byte.
+/// Downloads the objects of `cell` from `server`. Returns the time from the first SYN to the last byte.
 pub(crate) async fn fetch(
     network: &dyn Network,
     runtime: &dyn Runtime,

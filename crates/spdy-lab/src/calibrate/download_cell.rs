@@ -7,7 +7,7 @@ use serde::Serialize;
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::path::PathConfig;
 
-/// How objects are asked for.
+/// How objects are requested.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionMode {
@@ -49,7 +49,7 @@ pub struct DownloadCell {
     pub rtt_ms: u64,
     /// Loss of each direction, parts of a thousand.
     pub loss_permille: u32,
-    /// How it is asked for.
+    /// How they are requested.
     pub manner: ConnectionMode,
     /// Objects in all.
     pub objects: u32,

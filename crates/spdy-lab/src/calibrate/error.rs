@@ -22,13 +22,13 @@ pub enum CalibrateError {
     /// Sockets of a host failed.
     #[error("a socket behind the link failed")]
     Socket(#[from] io::Error),
-    /// The kernel runs another congestion control than it was told.
-    #[error("the kernel uses congestion control {got:?}, expected {want:?}")]
+    /// The kernel runs another congestion control than the configured one.
+    #[error("the kernel uses congestion control {found:?}, expected {expected:?}")]
     Congestion {
-        /// What was asked for.
-        want: String,
-        /// What the socket said.
-        got: String,
+        /// The configured one.
+        expected: String,
+        /// The one that the socket has.
+        found: String,
     },
     /// A link never came to rest after a run.
     #[error("the link was still busy {seconds} s after a run")]

@@ -1,6 +1,6 @@
 //! Measures the rate and the round trip of a link without TCP, by UDP sockets at its two ends.
 //!
-//! The rate is that of a flood of full packets, by the times at which the kernel got the first and the last. The round
+//! The rate is that of a flood of full packets, by the times at which the kernel received the first and the last. The round
 //! trip is that of datagrams of 64 bytes that the other end sends back: it includes the cost of waking four threads.
 //!
 //! Both sockets exist before the first datagram is sent, and until the last has arrived: a datagram without a socket
@@ -44,13 +44,13 @@ const ATTEMPTS: u32 = 5;
 /// One rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rate {
-    /// What was asked for.
+    /// The configured rate.
     pub asked_bps: u64,
-    /// What the receiver got, IP headers counted.
+    /// The rate at the receiver, IP headers counted.
     pub got_bps: f64,
-    /// What the link's thread says of itself.
+    /// The rate that the link's thread measured.
     pub link_bps: Option<f64>,
-    /// Got over asked, less 1.
+    /// Received over configured rate, less 1.
     pub error: f64,
     /// For how long, seconds.
     pub seconds: f64,
@@ -63,7 +63,7 @@ pub struct Rate {
 /// One round trip.
 #[derive(Clone, Debug, Serialize)]
 pub struct RoundTrip {
-    /// What was asked for, milliseconds.
+    /// The configured round trip, milliseconds.
     pub asked_ms: f64,
     /// How many echoes.
     pub echoes: usize,
@@ -73,7 +73,7 @@ pub struct RoundTrip {
     pub p95_ms: f64,
     /// Longest.
     pub max_ms: f64,
-    /// Median less what was asked for and the two serialisations.
+    /// Median less the configured round trip and the two serialisations.
     pub error_ms: f64,
     /// Measurements that did not count before this one.
     pub repeated: u32,

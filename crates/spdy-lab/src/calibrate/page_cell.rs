@@ -27,7 +27,7 @@ pub const MAX_PAGE_ERROR: f64 = 0.03;
 pub struct PageCell {
     /// The page.
     pub page: Arc<Page>,
-    /// The network; TCP of today, whatever it says of an era: in real time it is the kernel's.
+    /// The network; its TCP era is ignored, since real time uses the kernel's TCP of today.
     pub network: Arc<RaceNetwork>,
     /// What is spoken.
     pub protocol: RaceProtocol,

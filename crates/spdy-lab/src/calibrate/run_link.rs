@@ -1,4 +1,4 @@
-//! A link in real time that runs one subject after the other, and says which runs count.
+//! A link in real time that runs one subject after the other, and decides which runs count.
 //!
 //! Each run has a link that is idle and counts from zero, and nothing of it is on its way when the next begins: so both
 //! clocks meet the same chance in the same packets.
@@ -55,11 +55,11 @@ pub fn cpu_wait_limit_ms(expected: Duration) -> f64 {
 pub struct RunResult {
     /// What it took, or why it does not count.
     pub took: Result<Duration, String>,
-    /// For how long both ends computed; `None` where the system does not tell.
+    /// For how long both ends computed; `None` if the system does not report it.
     pub computed: Option<Duration>,
 }
 
-/// What something ran under: the link, and what its ends computed and waited for, where the system tells.
+/// What something ran under: the link, and for how long its ends computed and waited, if the system reports it.
 type LinkAndCpu = (LinkStats, Option<CpuTime>);
 
 /// A link that runs subjects one after the other.
@@ -151,7 +151,7 @@ impl RunLink {
         })
     }
 
-    /// Does `work` over an idle link, and says what was wrong with the link and the ends meanwhile.
+    /// Does `work` over an idle link, and returns the faults of the link and of its ends meanwhile.
     fn run_measured<T>(
         &mut self,
         path: &PathConfig,
@@ -178,7 +178,7 @@ impl RunLink {
     }
 }
 
-/// Asks a connection of each side which congestion control it has.
+/// Checks the congestion control of a connection on each side.
 fn check_congestion(network: &RealNetwork) -> Result<(), CalibrateError> {
     let listener = network
         .server
@@ -193,8 +193,8 @@ fn check_congestion(network: &RealNetwork) -> Result<(), CalibrateError> {
         let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
         if name != CONGESTION.as_bytes() {
             return Err(CalibrateError::Congestion {
-                want: CONGESTION.to_owned(),
-                got: String::from_utf8_lossy(&name).into_owned(),
+                expected: CONGESTION.to_owned(),
+                found: String::from_utf8_lossy(&name).into_owned(),
             });
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   cells, the longest first ─┬─ lane 1: a link of its own, one run after the other ─┐
-//!                             ├─ lane 2                                               ├─► told as they are done
+//!                             ├─ lane 2                                               ├─► reported as they are done
 //!                             └─ ..                                                   ┘
 //! ```
 //!
@@ -22,7 +22,7 @@ use crate::calibrate::workload::Workload;
 
 /// How often a run that does not count is repeated.
 pub const MAX_RETRIES: u32 = 10;
-/// Pause before the first repetition, and how much longer each further one is: whatever kept the machine busy may pass.
+/// Pause before the first repetition, and how much longer each further one is: whatever made the machine busy may pass.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// How it is done.
@@ -38,12 +38,12 @@ pub struct CalibrationRunner {
     pub links: usize,
 }
 
-/// What is told on the way.
+/// Progress of a calibration.
 #[derive(Debug)]
 pub enum Event<S> {
     /// A run counts, or was given up; so long it takes in virtual time.
     Ran(Duration),
-    /// A cell is done; its number among those that were asked for.
+    /// A cell is done; its number among the requested ones.
     Done(usize, Box<CellResult<S>>),
 }
 
@@ -109,8 +109,8 @@ impl CalibrationRunner {
         Ok(plans)
     }
 
-    /// Compares `subjects`. `begin` is told how long all runs take in virtual time, `on_event` all that happens, in the
-    /// order in which it does. The results come in the order of `subjects`.
+    /// Compares `subjects`. `begin` gets the time of all runs in virtual time, `on_event` each event, in the
+    /// order in which they happen. The results come in the order of `subjects`.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl CalibrationRunner {
     ) -> Result<Vec<CellResult<S>>, CalibrateError> {
         let plans = self.plan(subjects)?;
         begin(plans.iter().map(PlannedCell::total).sum());
-        // Made one after the other: a machine without namespaces says so before anything runs.
+        // Made one after the other: a machine without namespaces fails before anything runs.
         let lanes = (0..self.links.min(plans.len()))
             .map(|_| RunLink::start())
             .collect::<Result<Vec<_>, _>>()?;
@@ -167,7 +167,7 @@ impl CalibrationRunner {
     fn cell<S: Workload>(
         &self,
         plan: &PlannedCell<S>,
-        told: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
+        sender: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
         mut run_once: impl FnMut(RunAttempt) -> Result<RunResult, CalibrateError>,
     ) -> Result<CellResult<S>, CalibrateError> {
         let ms = |time: &Duration| time.as_secs_f64() * 1e3;
@@ -195,7 +195,7 @@ impl CalibrationRunner {
                     if plan.subject.is_lossy() {
                         result.virtual_ms.push(ms(&expected));
                     }
-                    let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
+                    let _ = sender.send(Ok(Event::Ran(expected))); // the caller may have given up
                     continue;
                 }
                 Err(why) => why,
@@ -205,7 +205,7 @@ impl CalibrationRunner {
                 left.push_back((run, attempts + 1));
             } else {
                 result.short_of_runs = Some(why);
-                let _ = told.send(Ok(Event::Ran(expected)));
+                let _ = sender.send(Ok(Event::Ran(expected)));
             }
         }
         if !plan.subject.is_lossy() {
@@ -227,13 +227,13 @@ mod tests {
         links: 1,
     };
 
-    /// What comes of a cell without loss whose attempts come to what `took` says of their seed and their number, from 1.
+    /// The result of a cell without loss. `took` maps the seed and number (from 1) of an attempt to its result.
     fn cell(
         mut took: impl FnMut(u64, u32) -> Result<Duration, String>,
     ) -> CellResult<DownloadCell> {
         let plans = WORK.plan(&download_cell::small()[..1]);
         let plans = plans.expect("it ends in virtual time");
-        let (told, _events) = mpsc::channel();
+        let (sender, _receiver) = mpsc::channel();
         let mut attempts = 0;
         let run = |it: RunAttempt| {
             attempts += 1;
@@ -241,7 +241,7 @@ mod tests {
             let took = took(it.seed, attempts);
             Ok(RunResult { took, computed })
         };
-        let result = WORK.cell(&plans[0], &told, run);
+        let result = WORK.cell(&plans[0], &sender, run);
         result.expect("no link broke")
     }
 

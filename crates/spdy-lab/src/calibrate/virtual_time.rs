@@ -14,7 +14,7 @@ use spdy_sim::runtime::Executor;
 use crate::calibrate::download;
 use crate::calibrate::download_cell::DownloadCell;
 
-/// Downloads what `cell` says; how long that took.
+/// Downloads the objects of `cell`. Returns the time that took.
 ///
 /// # Errors
 ///
@@ -55,8 +55,8 @@ mod tests {
         let wire_us = |bytes: u64| bytes * 8;
         let up = wire_us(60) + wire_us(52) + wire_us(152);
         let down = wire_us(60) + wire_us(52) + 10_000 * 8 + 7 * wire_us(52);
-        let want = Duration::from_micros(2 * 50_000 + up + down);
-        assert_eq!(run(&cell, 1).unwrap(), want);
+        let expected = Duration::from_micros(2 * 50_000 + up + down);
+        assert_eq!(run(&cell, 1).unwrap(), expected);
     }
 
     #[test]

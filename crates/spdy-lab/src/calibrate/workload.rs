@@ -29,7 +29,7 @@ pub trait Workload: Clone + Debug + Display + Send + Serialize + Sync {
     ///
     /// # Errors
     ///
-    /// The link or a host failed. That the subject itself came to no end is told by the [`Attempt`].
+    /// The link or a host failed. If the subject itself did not complete, the [`Attempt`] has the reason.
     fn run_real(
         &self,
         network: &mut RealNetwork,
@@ -52,6 +52,6 @@ pub struct Attempt {
     pub took: Result<Duration, String>,
     /// What the link was meanwhile.
     pub measured: LinkStats,
-    /// What both hosts computed, and waited for a core; `None` where the system does not tell.
+    /// What both hosts computed, and waited for a core; `None` if the system does not report it.
     pub hosts: Option<CpuTime>,
 }

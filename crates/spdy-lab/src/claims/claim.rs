@@ -9,7 +9,7 @@ use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 
-/// Who said it.
+/// Where a claim was published.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
@@ -99,7 +99,7 @@ pub enum ClaimedResult {
         /// Where there is no effect; `None` if the number has no direction.
         neutral: Option<f64>,
     },
-    /// A number of which the claim says from where to where it goes.
+    /// A number within a range that the claim states.
     Between {
         /// Least.
         low: f64,

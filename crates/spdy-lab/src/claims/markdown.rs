@@ -52,11 +52,11 @@ fn figures(finding: &ClaimResult) -> (String, String) {
     match &finding.measured {
         None => ("–".to_owned(), "–".to_owned()),
         Some(measured) => {
-            let mut text = measured.describe(finding.unit);
+            let mut figure = measured.describe(finding.unit);
             if measured.left_out > 0 {
-                let _ = write!(text, " ({} pairs left out)", measured.left_out);
+                let _ = write!(figure, " ({} pairs left out)", measured.left_out);
             }
-            (text, measured.intervals(finding.unit))
+            (figure, measured.intervals(finding.unit))
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum Unit {
     RoundTrips,
     /// TCP connections.
     Connections,
-    /// Things that are counted; which, the claim says.
+    /// Things that are counted; the claim names them.
     Count,
     /// Thousands of bytes.
     Kilobytes,

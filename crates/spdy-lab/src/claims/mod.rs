@@ -1,7 +1,7 @@
-//! What papers said of SPDY, run again.
+//! Claims of papers about SPDY, measured again.
 //!
 //! ```text
-//! papers/          Claim (claim.rs): what was said, as data; under which conditions; how to measure it
+//! papers/          Claim (claim.rs): the paper's statement, as data; under which conditions; how to measure it
 //!    │             of pages and a setting (setting.rs)
 //!    ▼
 //! runner.rs        loads in virtual time: pages x settings x runs, the two setups in pairs
@@ -17,8 +17,8 @@
 //! corpus.rs        the user's recordings; recorded_heads.rs and header_saving.rs measure their heads without a network
 //! ```
 //!
-//! Two kinds of conditions are told apart in each claim's own words: those of the paper, and those that the paper does not
-//! tell and that are ours.
+//! The text of each claim separates two kinds of conditions: those of the paper, and those that the paper does not
+//! state and that are ours.
 
 mod claim;
 mod corpus;

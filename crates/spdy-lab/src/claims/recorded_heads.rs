@@ -65,9 +65,9 @@ impl Heads {
     }
 }
 
-/// Request and response of `exchange` as header blocks, with their lengths as text; `None` if it cannot be asked for.
+/// Request and response of `exchange` as header blocks, with their lengths as text; `None` if it cannot be requested.
 fn blocks(exchange: &Exchange) -> Option<[(HeaderBlock, usize); 2]> {
-    let (asked, _) = request_of(exchange, false).ok()?.into_parts();
+    let (request_head, _) = request_of(exchange, false).ok()?.into_parts();
     let recorded = Head::parse(&exchange.response_head)?;
     let mut answer = Response::builder().status(recorded.status()?);
     for (name, value) in recorded.fields() {
@@ -76,8 +76,8 @@ fn blocks(exchange: &Exchange) -> Option<[(HeaderBlock, usize); 2]> {
     let (answer, ()) = answer.body(()).ok()?.into_parts();
     Some([
         (
-            request::encode(VERSION, &asked).ok()?,
-            http1_text::request_head_bytes(&asked),
+            request::encode(VERSION, &request_head).ok()?,
+            http1_text::request_head_bytes(&request_head),
         ),
         (
             response::encode(VERSION, &answer),

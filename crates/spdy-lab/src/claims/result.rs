@@ -10,7 +10,7 @@ use crate::claims::verdict::Verdict;
 /// What became of one claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimResult {
-    /// Who said it.
+    /// Where it was published.
     pub paper: Paper,
     /// Name of the claim.
     pub name: &'static str,

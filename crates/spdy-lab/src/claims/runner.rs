@@ -228,7 +228,7 @@ fn paired(
     }
 }
 
-/// `replica` made ready, on one host if wanted, in so many generations.
+/// `replica` prepared for loads, on one host if `fold`, in `depth` generations.
 fn page(replica: &Replica, fold: bool, depth: usize) -> Page {
     let mut graph = PageGraph::of(replica);
     if depth > 1 {
@@ -246,7 +246,7 @@ fn page(replica: &Replica, fold: bool, depth: usize) -> Page {
     Page::with_graph(folded(replica, &foreign), graph)
 }
 
-/// Cuts what the page fetches into `depth` generations, each known when the first of the one before is there. Redirects
+/// Cuts what the page fetches into `depth` generations, each found when the first of the one before is there. Redirects
 /// and what they lead to stay where they are.
 fn deepen(graph: &mut PageGraph, depth: usize) {
     let redirected = |node: &spdy_page::graph::Node| {

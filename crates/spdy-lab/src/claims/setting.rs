@@ -34,7 +34,7 @@ pub(crate) struct Setting {
     pub(crate) base: ClaimSetup,
     /// What is compared.
     pub(crate) other: ClaimSetup,
-    /// Resources that wait for one another: above 1, the page's resources come in so many generations, each known when
+    /// Resources that wait for one another: above 1, the page's resources come in so many generations, each found when
     /// the first of the one before is there.
     pub(crate) depth: usize,
     /// Of several pages only the smaller half, by the bytes of their bodies.

@@ -16,7 +16,7 @@ pub enum Verdict {
     Reproduced,
     /// The whole interval has the right sign; the size is not that of the claim, or not for sure.
     DirectionOnly,
-    /// The interval reaches to both sides: more pages or runs would tell.
+    /// The interval reaches to both sides: more pages or runs may decide it.
     Undecided,
     /// The opposite, or, of what has no direction, another number.
     Contradicted,
@@ -143,11 +143,11 @@ fn shifted(estimate: &Estimate, by: f64) -> Estimate {
     }
 }
 
-/// On which side of nothing all of `estimate` is, and whether that is the side of `wanted`.
-fn verdict_on_side(estimate: &Estimate, wanted: f64) -> Verdict {
+/// Whether all of `estimate` is on one side of 0, and whether that is the side of `claimed`.
+fn verdict_on_side(estimate: &Estimate, claimed: f64) -> Verdict {
     if estimate.contains(0.0) {
         Verdict::Undecided
-    } else if (estimate.low > 0.0) == (wanted > 0.0) {
+    } else if (estimate.low > 0.0) == (claimed > 0.0) {
         Verdict::DirectionOnly
     } else {
         Verdict::Contradicted

@@ -72,7 +72,7 @@ pub struct SavedTime {
     /// Whether there is no chance in it, so that one run is enough.
     pub is_exact: bool,
     /// Whether there is a difference: the interval does not include 0, and is of at least [`MIN_RUNS`] runs or has no
-    /// chance in it. If not, it is unknown which is earlier.
+    /// chance in it. If not, either may be earlier.
     pub is_certain: bool,
 }
 

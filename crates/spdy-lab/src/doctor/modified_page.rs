@@ -71,14 +71,14 @@ impl ModifiedPage {
 /// `graph` without the nodes of `host`, and without what only they lead to.
 fn without(replica: &Replica, graph: &PageGraph, host: &str) -> PageGraph {
     debug_assert_ne!(host, own_host(replica), "a page without itself");
-    let mut kept: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
+    let mut new_index: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
     let mut nodes: Vec<Node> = Vec::new();
     for node in &graph.nodes {
         // A parent stands before its children.
-        let parent = node.parent().map(|parent| kept[parent]);
+        let parent = node.parent().map(|parent| new_index[parent]);
         let goes = head::authority(&replica.exchanges[node.exchange].url) == host;
         if goes || parent == Some(None) {
-            kept.push(None);
+            new_index.push(None);
             continue;
         }
         let mut node = node.clone();
@@ -87,7 +87,7 @@ fn without(replica: &Replica, graph: &PageGraph, host: &str) -> PageGraph {
         {
             *at = now;
         }
-        kept.push(Some(nodes.len()));
+        new_index.push(Some(nodes.len()));
         nodes.push(node);
     }
     PageGraph { nodes }

@@ -24,7 +24,7 @@ pub enum Remedy {
         /// How many resources are theirs.
         resources: usize,
     },
-    /// The page's host pushes what the graph says that it needs of it (SPDY).
+    /// The page's host pushes the resources of this host that the page's graph needs (SPDY).
     Push,
     /// The head of the page's document names these URLs (`Link: <...>; rel=preload`).
     Hint {

@@ -68,7 +68,7 @@ pub struct RealRun {
     pub late_p99_ms: f64,
     /// Largest lateness of a packet, milliseconds.
     pub late_max_ms: f64,
-    /// For how long the link's thread waited for a core, milliseconds; `None` where the system does not tell.
+    /// For how long the link's thread waited for a core, milliseconds; `None` if the system does not report it.
     pub link_waited_ms: Option<f64>,
     /// For how long client and servers did, milliseconds.
     pub hosts_waited_ms: Option<f64>,
@@ -81,7 +81,7 @@ pub struct RealRun {
 pub struct RealDirection {
     /// Bits of IP packets a second while packets stood behind each other; `None` if they hardly did.
     pub bps: Option<f64>,
-    /// Propagation as it was, milliseconds: what was asked for, and the mean lateness.
+    /// Propagation as it was, milliseconds: the configured delay, and the mean lateness.
     pub delay_ms: f64,
     /// Packets that the queue dropped.
     pub queue_drops: u64,

@@ -138,8 +138,8 @@ pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), St
     Ok((options, hosts))
 }
 
-fn level<'a>(levels: &[(Factor, &'a str)], wanted: Factor) -> Option<&'a str> {
-    let found = levels.iter().find(|(factor, _)| *factor == wanted);
+fn level<'a>(levels: &[(Factor, &'a str)], factor: Factor) -> Option<&'a str> {
+    let found = levels.iter().find(|(other, _)| *other == factor);
     found.map(|(_, level)| *level)
 }
 

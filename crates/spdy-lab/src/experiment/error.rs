@@ -1,4 +1,4 @@
-//! Why a text is no experiment: the line, and what was wanted there.
+//! Why a text is no experiment: the line, and what was expected there.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub enum PlanError {
     Text {
         /// Where.
         place: TextPosition,
-        /// What was wanted and what came.
+        /// What was expected and what was found.
         what: String,
     },
     /// Each level is right by itself, and together they are not.

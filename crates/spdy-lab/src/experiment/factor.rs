@@ -84,9 +84,9 @@ pub enum Factor {
     Fold,
     /// Which hosts speak the protocol.
     Deploy,
-    /// Whether requests say how urgent they are.
+    /// Whether requests carry a priority.
     Priorities,
-    /// What holds requests back that the page wants.
+    /// Which rules delay a page's requests.
     Scheduler,
     /// Whether the head of the document hints at what its text does not name.
     Hints,
@@ -100,7 +100,7 @@ pub enum Factor {
     Accelerator,
     /// Round trip behind the access link.
     Backhaul,
-    /// Whether the accelerator fetches what pages name before it is asked for.
+    /// Whether the accelerator fetches what pages name before a client requests it.
     Prefetch,
     /// How the accelerator writes the URLs of what it moves.
     Urls,
@@ -282,7 +282,7 @@ impl Factor {
     ///
     /// # Errors
     ///
-    /// What was wanted.
+    /// The invalid level, and what was expected.
     pub(crate) fn check(self, level: &str) -> Result<(), String> {
         let refused = |error: spdy_netem::profile::ProfileError| error.to_string();
         match self.kind() {
@@ -299,37 +299,37 @@ impl Factor {
     ///
     /// # Errors
     ///
-    /// What was wanted.
+    /// The invalid level, and what was expected.
     pub(crate) fn apply(self, level: &str, options: &mut Options) -> Result<(), String> {
-        let want = |what: &str| format!("invalid level {self}={level}: expected {what}");
+        let invalid = |what: &str| format!("invalid level {self}={level}: expected {what}");
         match self {
             Self::Preset => {
                 let names = Options::PRESETS.join(" or ");
-                *options = Options::preset(level).ok_or_else(|| want(&names))?;
+                *options = Options::preset(level).ok_or_else(|| invalid(&names))?;
             }
             Self::Tcp => {
                 let eras = [Era::Y2009, Era::Y2013, Era::Today];
                 let era = eras.into_iter().find(|era| era.to_string() == level);
-                options.tcp_era = Some(era.ok_or_else(|| want("2009, 2013 or today"))?);
+                options.tcp_era = Some(era.ok_or_else(|| invalid("2009, 2013 or today"))?);
             }
             Self::InitialWindow => {
                 let segments = count(level, 1_000)
-                    .ok_or_else(|| want("a number of segments from 1 to 1000"))?;
+                    .ok_or_else(|| invalid("a number of segments from 1 to 1000"))?;
                 options.initial_window = Some(segments);
             }
             Self::Tls => {
                 let version = level.parse::<TlsVersion>();
-                options.tls = version.map_err(|_| want("1.2 or 1.3"))?;
+                options.tls = version.map_err(|_| invalid("1.2 or 1.3"))?;
             }
-            Self::MlKem => options.ml_kem = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::MlKem => options.ml_kem = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?,
             Self::Resumption => {
-                options.tls_resumption = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
+                options.tls_resumption = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?;
             }
             Self::Dns => {
                 options.name_lookups = match level {
                     "round-trip" => NameLookups::RoundTrip,
                     "known" => NameLookups::Known,
-                    _ => return Err(want("round-trip or known")),
+                    _ => return Err(invalid("round-trip or known")),
                 }
             }
             Self::Connections => {
@@ -337,38 +337,40 @@ impl Factor {
                     count(level, u32::MAX).and_then(|count| usize::try_from(count).ok());
                 let connections = connections.and_then(NonZeroUsize::new);
                 options.http1_connections =
-                    connections.ok_or_else(|| want("a number from 1"))?.get();
+                    connections.ok_or_else(|| invalid("a number from 1"))?.get();
             }
             Self::Streams => {
                 options.max_concurrent_streams =
-                    count(level, u32::MAX).ok_or_else(|| want("a number from 1"))?;
+                    count(level, u32::MAX).ok_or_else(|| invalid("a number from 1"))?;
             }
             Self::Compression => {
                 options.spdy_compression = match (level, level.parse()) {
                     ("masked", _) => Compression::CrimeSafe,
                     (_, Ok(depth @ 0..=9)) => Compression::Zlib(depth),
-                    _ => return Err(want("masked, or a zlib level from 0 to 9")),
+                    _ => return Err(invalid("masked, or a zlib level from 0 to 9")),
                 }
             }
             Self::HeaderWindow => {
                 let bits = level.parse().ok().filter(|bits| (11..=15).contains(bits));
                 options.spdy_window_bits =
-                    Some(bits.ok_or_else(|| want("a power of two from 11 to 15"))?);
+                    Some(bits.ok_or_else(|| invalid("a power of two from 11 to 15"))?);
             }
-            Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
-            Self::Push => options.push = level.parse().map_err(|_| want("no, yes or all"))?,
+            Self::IpPooling => {
+                options.ip_pooling = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?
+            }
+            Self::Push => options.push = level.parse().map_err(|_| invalid("no, yes or all"))?,
             Self::Deploy => {
                 let names = Deployment::ALL.map(Deployment::name).join(" or ");
-                options.deployment = level.parse().map_err(|_| want(&names))?;
+                options.deployment = level.parse().map_err(|_| invalid(&names))?;
             }
             Self::Priorities => {
-                options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
+                options.priorities = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?;
             }
             Self::Scheduler => {
                 let names = Scheduler::ALL.map(Scheduler::name).join(" or ");
-                options.scheduler = level.parse().map_err(|_| want(&names))?;
+                options.scheduler = level.parse().map_err(|_| invalid(&names))?;
             }
-            Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?,
             Self::Cache => {
                 let cache = level.parse();
                 options.cache = cache.map_err(|unknown: UnknownCache| unknown.to_string())?;
@@ -377,7 +379,7 @@ impl Factor {
                 let bytes = count(level, MAX_FRAME_BYTES).filter(|bytes| *bytes >= MIN_FRAME_BYTES);
                 let range =
                     format!("a number of bytes from {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}");
-                options.data_frame_bytes = bytes.ok_or_else(|| want(&range))?;
+                options.data_frame_bytes = bytes.ok_or_else(|| invalid(&range))?;
             }
             Self::Accelerator => {
                 let accelerator = level.parse();
@@ -386,25 +388,27 @@ impl Factor {
             }
             Self::Backhaul => {
                 let time = probe("rtt", level);
-                let profile = time.map_err(|_| want("a time with its unit, such as 20ms"))?;
+                let profile = time.map_err(|_| invalid("a time with its unit, such as 20ms"))?;
                 options.backhaul = profile.path.rtt;
             }
-            Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?,
             Self::Urls => {
                 options.paper_urls = match level {
                     "ours" => false,
                     "paper" => true,
-                    _ => return Err(want("ours or paper")),
+                    _ => return Err(invalid("ours or paper")),
                 }
             }
             // Of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
-                .ok_or_else(|| want(&format!("a number of hosts from 1 to {MAX_SHARDS}")))?,
-            Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
+                .ok_or_else(|| invalid(&format!("a number of hosts from 1 to {MAX_SHARDS}")))?,
+            Self::Fold => yes_or_no(level)
+                .map(|_| ())
+                .ok_or_else(|| invalid(SWITCH))?,
             Self::Clock => {
                 let clock = level.parse::<Clock>().map(|_| ());
-                clock.map_err(|_| want("virtual or real"))?;
+                clock.map_err(|_| invalid("virtual or real"))?;
             }
             _ => {}
         }
@@ -432,7 +436,7 @@ impl LoadChoice {
     ///
     /// # Errors
     ///
-    /// What was wanted.
+    /// The invalid level, and what was expected.
     pub fn new(factor: Factor, level: &str) -> Result<Self, String> {
         factor.check(level)?;
         let level = level.to_owned();
@@ -491,7 +495,7 @@ fn count(level: &str, most: u32) -> Option<u32> {
 
 /// Tries one setting on a network that goes with each of them.
 fn probe(name: &str, level: &str) -> Result<Profile, spdy_netem::profile::ProfileError> {
-    // The first setting that is parsed reports first, so a setting that depends on another comes after it.
+    // The first error is reported, so a setting that depends on another stands behind it.
     let base = match name {
         "rate" | "down" | "up" => "rtt=1ms",
         "rtt" => "rate=1mbit",
@@ -527,7 +531,7 @@ mod tests {
             (choice.factor, &choice.level[..]),
             (Factor::Cache, "warm:1h")
         );
-        for (wrong, want) in [
+        for (wrong, expected) in [
             ("tls", "expected FACTOR=LEVEL"),
             ("tsl=1.2", "unknown factor tsl: expected one of preset, tcp"),
             ("tls=1.1", "expected 1.2 or 1.3"),
@@ -536,7 +540,7 @@ mod tests {
             ("header_window=16", "from 11 to 15"),
         ] {
             let message = wrong.parse::<LoadChoice>().expect_err(wrong);
-            assert!(message.contains(want), "{wrong}: {message}");
+            assert!(message.contains(expected), "{wrong}: {message}");
         }
     }
 

@@ -156,11 +156,11 @@ pub fn ineffective_factors(plan: &Plan) -> Vec<IneffectiveFactor> {
     found.sort_by_key(|idle| idle.factor);
     let of = |factor: Factor| found.iter().filter(move |it| it.factor == factor);
     let everywhere = |factor| of(factor).map(|it| it.cells).sum::<usize>() == plan.len();
-    let is_told =
+    let is_reported =
         |idle: &IneffectiveFactor| plan.factors[&idle.factor].len() > 1 || everywhere(idle.factor);
-    let told: Vec<bool> = found.iter().map(is_told).collect();
-    let mut told = told.into_iter();
-    found.retain(|_| told.next().unwrap_or_default());
+    let reported: Vec<bool> = found.iter().map(is_reported).collect();
+    let mut reported = reported.into_iter();
+    found.retain(|_| reported.next().unwrap_or_default());
     found
 }
 
@@ -251,9 +251,9 @@ mod tests {
         assert_eq!(of("'http', 'https'"), []);
         assert_eq!(of("'https', 'h3'"), []);
         let everywhere = of("'http', 'spdy-plain', 'h3'");
-        let told = everywhere.iter().map(|idle| (idle.cells, idle.why));
+        let reported = everywhere.iter().map(|idle| (idle.cells, idle.why));
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            reported.collect::<Vec<_>>(),
             [(4, "no connection uses TLS"), (2, "QUIC has TLS 1.3")]
         );
     }
@@ -265,8 +265,8 @@ mod tests {
              [2, 6]\ndeploy = ['all', 'first-party']\n",
         );
         let idle = ineffective_factors(&plan);
-        let told: Vec<_> = idle.iter().map(|it| (it.factor.name(), it.cells)).collect();
-        assert_eq!(told, [("connections", 16), ("prefetch", 16)]);
+        let reported: Vec<_> = idle.iter().map(|it| (it.factor.name(), it.cells)).collect();
+        assert_eq!(reported, [("connections", 16), ("prefetch", 16)]);
         let mut repeats = DuplicateCells::default();
         let mut first = |key: &str| {
             let key = format!("page=p,protocol=spdy,network=dsl,{key}");

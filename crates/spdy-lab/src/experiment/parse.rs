@@ -1,4 +1,4 @@
-//! Parses an experiment from TOML. Each error states its line.
+//! Reading an experiment from TOML. Every fault is reported with its line.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -130,8 +130,8 @@ impl Reader<'_> {
         let mut seen = HashSet::new();
         for (span, value) in &values {
             if value.is_empty() || value.chars().any(char::is_control) {
-                let want = "expected text without control characters";
-                return self.fault(span, format!("{what} has {value:?}: {want}"));
+                let expected = "expected text without control characters";
+                return self.fault(span, format!("{what} has {value:?}: {expected}"));
             }
             if !seen.insert(value) {
                 return self.fault(span, format!("{what} has {value:?} twice"));
@@ -178,9 +178,9 @@ impl Reader<'_> {
         let mut factors = BTreeMap::new();
         for (name, levels) in written {
             let Some(factor) = Factor::named(name.get_ref()) else {
-                let known = Factor::ALL.map(Factor::name).join(", ");
+                let names = Factor::ALL.map(Factor::name).join(", ");
                 let what = format!(
-                    "unknown factor {:?}: expected one of {known}",
+                    "unknown factor {:?}: expected one of {names}",
                     name.get_ref()
                 );
                 return self.fault(&name.span(), what);
@@ -214,7 +214,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The line of what is wrong and what was wanted, or the cell whose levels do not go together.
+    /// The line of what is wrong and what was expected, or the cell whose levels do not go together.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let plan = plan(text)?;
         // Pages and protocols do not change what goes together.
@@ -392,10 +392,10 @@ mod tests {
                 "a level",
             ),
         ];
-        for (text, place, wanted) in cases {
+        for (text, place, expected) in cases {
             let message = error_text(text);
             assert!(
-                message.starts_with(place) && message.contains(wanted),
+                message.starts_with(place) && message.contains(expected),
                 "{text}: {message}"
             );
         }
@@ -416,10 +416,10 @@ mod tests {
                 "pipe=shared: a shared pipe has one rate",
             ),
         ];
-        for (factors, wanted) in cases {
+        for (factors, expected) in cases {
             let message = error_text(&format!("{head}{factors}"));
             assert!(
-                message.starts_with("cell page=flags,protocol=spdy") && message.contains(wanted),
+                message.starts_with("cell page=flags,protocol=spdy") && message.contains(expected),
                 "{message}"
             );
         }

@@ -11,7 +11,7 @@ use crate::experiment::factor::Factor;
 
 /// Most runs of a cell.
 pub const MAX_RUNS: u32 = 100_000;
-/// Most loads of an experiment: a row each, and a slip in a list of levels may ask for any number.
+/// Most loads of an experiment: a row each, and a mistake in a list of levels may give any number.
 pub const MAX_LOADS: u64 = 1_000_000;
 /// Largest seed: a number that every reader of JSON and SQL keeps whole.
 pub const MAX_SEED: u64 = (1 << 53) - 1;

@@ -25,10 +25,10 @@ pub struct Runner {
     pages: Vec<ExperimentPage>,
 }
 
-/// A page, as its levels may want it.
+/// A page, prepared as the levels of its cells require.
 struct ExperimentPage {
     replica: Replica,
-    /// By where its resources lie, once a cell wants it so.
+    /// By where its resources lie, once a cell requires it.
     ready: Mutex<BTreeMap<HostLayout, Arc<Page>>>,
     fingerprint: Fingerprint,
 }
@@ -74,7 +74,7 @@ impl CellLoads<'_> {
 }
 
 impl ExperimentPage {
-    /// The page with its resources where `hosts` says, made ready once.
+    /// The page with its resources laid out as `hosts`, prepared once.
     fn page(&self, hosts: HostLayout) -> Arc<Page> {
         let mut ready = self.ready.lock();
         let page = ready.entry(hosts);
@@ -97,7 +97,7 @@ impl Runner {
             "a replica for each page"
         );
         let opened = |(name, mut replica): (&String, Replica)| {
-            // Results tell pages apart by the plan's names.
+            // Results identify pages by the plan's names.
             replica.name.clone_from(name);
             let fingerprint = Fingerprint::of(&replica);
             ExperimentPage {
@@ -132,8 +132,8 @@ impl Runner {
         self.pages[cell.page].page(conditions.hosts)
     }
 
-    /// Loads one cell in virtual time, whatever its clock, all its runs, on this thread; `None` if `stops`, asked before each run, said so. Never inside a
-    /// runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
+    /// Loads all runs of one cell on this thread, in virtual time whatever its clock. Returns `None` if `stops`, called before
+    /// each run, returned true. Never call it inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //!
 //! The servers' host has every IPv4 address but the client's, so nearly every recorded one is its own. One that
 //! leads somewhere else from the client (loopback, multicast, IPv6) is exchanged for one of 198.18.0.0/15, and so are
-//! all its names: who shared an address still does.
+//! all its names: hosts that shared an address still do.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -60,9 +60,9 @@ mod tests {
         ];
         let named =
             |(host, at, _): (&str, &str, _)| (host.to_owned(), at.parse().expect("an address"));
-        let got = assign_addresses(hosts.map(named).to_vec());
-        for (host, at, want) in hosts {
-            assert_eq!(got[host].to_string(), want, "{host} at {at}");
+        let assigned = assign_addresses(hosts.map(named).to_vec());
+        for (host, at, expected) in hosts {
+            assert_eq!(assigned[host].to_string(), expected, "{host} at {at}");
         }
     }
 }

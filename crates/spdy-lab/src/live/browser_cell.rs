@@ -1,6 +1,6 @@
 //! Loads of one page by a browser over one network by one protocol, and what our own client makes of the same.
 //!
-//! A load is averaged with others only if its link was what was asked for, nothing was asked for in vain, and it
+//! A load is averaged with others only if its link was as configured, no request was in vain, and it
 //! fetched what most of them did. What our client then loads in virtual time is what each such run *recorded*: the
 //! resources, their order and the computation between them are the browser's own, so that only the network, the
 //! connections and the protocol differ.
@@ -170,7 +170,7 @@ impl ProtocolRatio {
         cells.iter().filter_map(ratio).collect()
     }
 
-    /// Whether both say that the same protocol is faster.
+    /// Whether the same protocol is faster in both.
     #[must_use]
     pub fn agrees(&self) -> bool {
         (self.browser < 1.0) == (self.ours < 1.0)

@@ -1,7 +1,8 @@
 //! A load by a browser that is not ours: Chromium behind a link, and the page on a `Replay`.
 //!
-//! Each load is a recording (`spdy-record`): so it is known what was fetched, byte for byte, and what asked for it when.
-//! Recording costs the browser a little: it writes its log meanwhile. That is also what our own client can load afterwards, with the order and the computation that the browser had.
+//! Each load is a recording (`spdy-record`): it has what was fetched, byte for byte, and when and by what each resource was requested.
+//! Recording costs the browser a little: it writes its log meanwhile. Our own client can load the recording afterwards, with
+//! the order and the computation that the browser had.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub struct BrowserLoad {
     pub connections: u64,
     /// Of what was fetched: method, URL, status and body of each.
     pub fingerprint: String,
-    /// The page's requests for what was not recorded, and those that got no answer, except for the failures that the
+    /// The page's requests for what was not recorded, and those that had no response, except for the failures that the
     /// replica records.
     pub asked_in_vain: Vec<String>,
     /// Names that are unknown here, including those of the browser's own requests.

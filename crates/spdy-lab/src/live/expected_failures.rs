@@ -1,4 +1,4 @@
-//! Requests of a page that failed when it was recorded. They fail again behind the link, and say nothing against a load.
+//! Requests of a page that failed when it was recorded. They fail again behind the link, and do not make a load invalid.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ impl ExpectedFailures {
             || failure.error == UNRESOLVED && is_dead()
     }
 
-    /// Whether a request that a server got for `uri` got no answer when the page was recorded.
+    /// Whether a request for `uri`, now received by a server, had no answer when the page was recorded.
     pub(crate) fn has_uri(&self, method: &http::Method, uri: &Uri) -> bool {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let authority = uri.authority().map_or("", |authority| authority.as_str());
@@ -96,7 +96,7 @@ mod tests {
             failure("GET", "http://www.portal.test/once", UNRESOLVED),
         ];
         let expected = ExpectedFailures::of(&replica);
-        for (method, url, error, want) in [
+        for (method, url, error, is_expected) in [
             ("GET", "http://dead.test/x.js?1", UNRESOLVED, true),
             ("GET", "https://dead.test/x.js?1", refused, true),
             ("GET", "https://dead.test/x.js?2", UNRESOLVED, true),
@@ -111,7 +111,7 @@ mod tests {
         ] {
             assert_eq!(
                 expected.has(&failure(method, url, error)),
-                want,
+                is_expected,
                 "{method} {url} {error}"
             );
         }

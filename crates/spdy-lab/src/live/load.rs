@@ -56,7 +56,7 @@ pub struct LiveLoad {
     pub measured: LinkStats,
     /// It took longer than its patience.
     pub was_given_up: bool,
-    /// Time that the client and the servers computed, and waited for a core; `None` where the system does not tell.
+    /// Time that the client and the servers computed, and waited for a core; `None` if the system does not report it.
     pub hosts: Option<CpuTime>,
 }
 
@@ -64,7 +64,7 @@ pub struct LiveLoad {
 ///
 /// # Errors
 ///
-/// The link broke, or a host gives no sockets. A load that is not whole is no error; its failures tell.
+/// The link broke, or a host gives no sockets. A load that is not whole is no error: it has failures.
 pub fn load(
     network: &mut RealNetwork,
     page: &Arc<Page>,
@@ -118,7 +118,7 @@ pub fn load(
     })
 }
 
-/// What the client's thread tells of a load.
+/// What the client's thread reports of a load.
 struct ClientResult {
     load: Load,
     was_given_up: bool,

@@ -10,8 +10,8 @@
 //!
 //! Three things differ from virtual time, each behind the trait that is there for it: [`clock`] is a
 //! [`Runtime`](spdy::runtime::Runtime) of tokio whose timers keep their time, `network` a
-//! [`Network`](spdy_net::network::Network), and seeds decide the link alone. What computing costs, time passes for
-//! here; [`load`] says how much that was.
+//! [`Network`](spdy_net::network::Network), and seeds decide the link alone. Computing takes time here;
+//! [`load`] reports how much.
 
 pub mod addresses;
 pub mod browser_cell;

@@ -17,7 +17,7 @@ use crate::live::resolver::{self, Resolver};
 pub(crate) struct LiveNetwork {
     pub(crate) runtime: SharedRuntime,
     pub(crate) resolver: SocketAddr,
-    /// What it knows without asking, if it does not ask.
+    /// Names that it resolves without a lookup, if `name_lookups` is `Known`.
     pub(crate) names: Resolver,
     pub(crate) name_lookups: NameLookups,
     /// Connections that were begun.
@@ -30,9 +30,11 @@ impl Network for LiveNetwork {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
         if self.name_lookups == NameLookups::Known {
-            let known = self.names.address(host);
-            let known = known.map(|address| vec![IpAddr::V4(address)]);
-            return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
+            let address = self.names.address(host);
+            let addresses = address.map(|address| vec![IpAddr::V4(address)]);
+            return Box::pin(std::future::ready(
+                addresses.ok_or_else(|| dns::unknown(host)),
+            ));
         }
         let (runtime, resolver, host) = (self.runtime.clone(), self.resolver, host.to_owned());
         Box::pin(async move { resolver::lookup(&*runtime, resolver, &host).await })

@@ -6,11 +6,11 @@
 //!   which no page requests, and requests that failed when the page was recorded.
 //!   With HTTP/3, QUIC replaces TLS at the same addresses and ports.
 //! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
-//!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
+//!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser gets
 //!   its pin. ECDSA keys: browsers take no Ed25519.
 //! - **URLs** stay as they are. A page that was recorded over `http` is loaded in TLS from the same URL with another scheme,
-//!   and its documents ask for the same of what they name (`upgrade-insecure-requests`): one header more, and no byte of
-//!   a body less. A page that names `https` URLs gets them in TLS whatever is asked for.
+//!   and its documents request the same for what they name (`upgrade-insecure-requests`): one header more, and no byte of
+//!   a body less. A page that names `https` URLs gets them in TLS for any protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,7 +39,7 @@ use crate::live::expected_failures::ExpectedFailures;
 use crate::live::resolver::Resolver;
 use crate::live::server_side::{RunningServers, ServerSide};
 
-/// What browsers ask for of their own accord, for the tab.
+/// What browsers request by themselves, for the tab.
 const FAVICON: &str = "/favicon.ico";
 /// Unknown requests that are remembered.
 const MAX_UNKNOWN: usize = 1_000;
@@ -50,9 +50,9 @@ pub struct Replay {
     pin: Pin,
     by_quic: Vec<String>,
     far_side: ServerSide,
-    /// Requests that got no answer when the page was recorded.
+    /// Requests that had no answer when the page was recorded.
     expected_failures: ExpectedFailures,
-    /// Method, host and target of everything that was asked for and is not there.
+    /// Method, host and target of every request for something that was not recorded.
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -189,7 +189,7 @@ fn start_of(replica: &Replica, secure: bool) -> Url {
     url
 }
 
-/// Makes a document that came over `http` ask for what it names in TLS.
+/// Makes a document that came over `http` request in TLS what it names.
 fn upgrade(exchange: &mut Exchange) {
     const FIELD: &[u8] = b"Content-Security-Policy: upgrade-insecure-requests\r\n";
     let first_line = exchange
@@ -241,8 +241,8 @@ fn log(
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
-        let is_known = is_here || expected_failures.has_uri(method, uri);
-        if matches!(status, 404 | 405 | 421) && !is_known {
+        let is_expected = is_here || expected_failures.has_uri(method, uri);
+        if matches!(status, 404 | 405 | 421) && !is_expected {
             tracing::warn!(%method, %uri, status, "request that was not recorded");
             let mut unknown = unknown.lock();
             if unknown.len() < MAX_UNKNOWN {
@@ -272,9 +272,9 @@ mod tests {
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
             let by_quic: BTreeSet<_> = stage.quic_origins().iter().cloned().collect();
-            let wanted = hosts.iter().map(|host| format!("{host}:443"));
+            let expected = hosts.iter().map(|host| format!("{host}:443"));
             match protocol {
-                RaceProtocol::H3 => assert_eq!(by_quic, wanted.collect()),
+                RaceProtocol::H3 => assert_eq!(by_quic, expected.collect()),
                 _ => assert_eq!(by_quic, BTreeSet::new()),
             }
             for (at, config) in &stage.far_side.servers {

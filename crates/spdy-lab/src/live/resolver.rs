@@ -1,9 +1,9 @@
-//! Name look-ups in real time: the resolver behind the link, and who asks it.
+//! Name look-ups in real time: the resolver behind the link, and its client.
 //!
-//! Messages are those of RFC 1035, one question each, and without EDNS where we ask ourselves: they are then as long as
-//! virtual time counts them (`spdy_sim::network::dns`), and are asked again after the same time.
-//! The resolver knows the hosts of one page: of a host that it knows it tells the address, and that there is nothing of
-//! any other type; of one that it does not know it says so, and remembers that it was asked.
+//! Messages are those of RFC 1035, one question each, and without EDNS in our own queries: they are then as long as
+//! virtual time counts them (`spdy_sim::network::dns`), and queries are repeated after the same time.
+//! The resolver has the hosts of one page. For such a host it answers with the address, and for any other type with no
+//! records. For any other name it answers NXDOMAIN, and remembers the name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,19 +26,19 @@ const MAX_MESSAGE: usize = 512;
 /// Unknown names that are remembered.
 const MAX_UNKNOWN: usize = 1_000;
 
-/// A resolver's known names, and the unknown ones that were requested; clones are the same resolver.
+/// A resolver's names with their addresses, and the unknown names that were requested; clones are the same resolver.
 #[derive(Clone, Debug, Default)]
 pub struct Resolver {
-    known: Arc<BTreeMap<String, Ipv4Addr>>,
+    addresses: Arc<BTreeMap<String, Ipv4Addr>>,
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Resolver {
     /// A resolver of these hosts.
     #[must_use]
-    pub fn new(known: BTreeMap<String, Ipv4Addr>) -> Self {
+    pub fn new(addresses: BTreeMap<String, Ipv4Addr>) -> Self {
         Self {
-            known: Arc::new(known),
+            addresses: Arc::new(addresses),
             ..Self::default()
         }
     }
@@ -46,7 +46,7 @@ impl Resolver {
     /// The address of `host`.
     #[must_use]
     pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
-        self.known.get(&dns::name(host)).copied()
+        self.addresses.get(&dns::name(host)).copied()
     }
 
     /// Unknown names that were requested, sorted; a thousand at most.
@@ -64,15 +64,15 @@ impl Resolver {
 
     /// The answer to `question`; `None` if that is no question.
     fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
-        let asked = Message::from_vec(question).ok()?;
-        if asked.metadata.message_type != MessageType::Query {
+        let request = Message::from_vec(question).ok()?;
+        if request.metadata.message_type != MessageType::Query {
             return None;
         }
-        let mut answer = Message::response(asked.metadata.id, asked.metadata.op_code);
-        answer.metadata = Metadata::response_from_request(&asked.metadata);
+        let mut answer = Message::response(request.metadata.id, request.metadata.op_code);
+        answer.metadata = Metadata::response_from_request(&request.metadata);
         answer.metadata.recursion_available = true;
         answer.metadata.authoritative = true;
-        for query in &asked.queries {
+        for query in &request.queries {
             let name = query.name().to_ascii();
             let host = dns::name(&name);
             match self.address(&host) {
@@ -90,8 +90,8 @@ impl Resolver {
                 }
             }
         }
-        answer.add_queries(asked.queries);
-        if asked.edns.is_some() {
+        answer.add_queries(request.queries);
+        if request.edns.is_some() {
             answer.set_edns(Edns::new());
         }
         answer.to_vec().ok()
@@ -109,26 +109,26 @@ impl Resolver {
     }
 }
 
-/// Asks `resolver` for the address of `host`, as often as in virtual time.
+/// Queries `resolver` for the address of `host`, as often as in virtual time.
 pub(crate) async fn lookup(
     runtime: &dyn Runtime,
     resolver: SocketAddr,
     host: &str,
 ) -> io::Result<Vec<IpAddr>> {
     let name = Name::from_ascii(host).map_err(|_| dns::unknown(host))?;
-    let mut asked = Message::query();
-    asked.metadata.recursion_desired = true;
-    asked.add_query(Query::query(name, RecordType::A));
-    let id = asked.metadata.id;
-    let asked = asked.to_vec().map_err(io::Error::other)?;
+    let mut request = Message::query();
+    request.metadata.recursion_desired = true;
+    request.add_query(Query::query(name, RecordType::A));
+    let id = request.metadata.id;
+    let request = request.to_vec().map_err(io::Error::other)?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     socket.connect(resolver).await?;
-    socket.writable().await?; // else the first try would not know that it may
+    socket.writable().await?; // else the first send may fail
     let answer = Box::pin(read_answer(&socket, id));
-    let ask = || {
-        let _ = socket.try_send(&asked); // one that was not sent is one that was lost
+    let send_query = || {
+        let _ = socket.try_send(&request); // one that was not sent is one that was lost
     };
-    match query_with_retries(runtime, host, ask, answer).await?? {
+    match query_with_retries(runtime, host, send_query, answer).await?? {
         addresses if addresses.is_empty() => Err(dns::unknown(host)),
         addresses => Ok(addresses),
     }
@@ -175,35 +175,35 @@ mod tests {
 
     #[test]
     fn messages_are_as_long_as_virtual_time_counts_them() {
-        let asked = question("www.example.com", RecordType::A);
+        let request = question("www.example.com", RecordType::A);
         assert_eq!(
-            asked.len() + UDP_AND_IP,
+            request.len() + UDP_AND_IP,
             dns::query_len_bytes("www.example.com")
         );
-        let answer = names().answer(&asked).expect("it is a question");
+        let answer = names().answer(&request).expect("it is a question");
         let address = [IpAddr::from([192, 0, 2, 1])];
-        let want = dns::answer_len_bytes("www.example.com", &address);
-        assert_eq!(answer.len() + UDP_AND_IP, want);
+        let expected = dns::answer_len_bytes("www.example.com", &address);
+        assert_eq!(answer.len() + UDP_AND_IP, expected);
     }
 
     #[test]
-    fn known_hosts_resolve_and_unknown_names_are_recorded() {
+    fn hosts_of_the_page_resolve_and_other_names_are_recorded() {
         let names = names();
-        let answer = |host: &str, kind| {
+        let resolve = |host: &str, kind| {
             let answer = names.answer(&question(host, kind)).expect("a question");
             let answer = Message::from_vec(&answer).expect("an answer");
             (answer.metadata.response_code, answer.answers.len())
         };
         assert_eq!(
-            answer("WWW.example.com.", RecordType::A),
+            resolve("WWW.example.com.", RecordType::A),
             (ResponseCode::NoError, 1)
         );
         assert_eq!(
-            answer("www.example.com", RecordType::AAAA),
+            resolve("www.example.com", RecordType::AAAA),
             (ResponseCode::NoError, 0)
         );
         assert_eq!(
-            answer("other.example.com", RecordType::A),
+            resolve("other.example.com", RecordType::A),
             (ResponseCode::NXDomain, 0)
         );
         assert_eq!(names.unknown(), ["other.example.com"]);
@@ -218,7 +218,7 @@ mod tests {
             tokio::spawn(names().serve(socket));
             let runtime = LiveRuntime::start();
             let found = lookup(&runtime, resolver, "www.example.com").await?;
-            let unknown = lookup(&runtime, resolver, "nobody.test").await;
+            let unknown = lookup(&runtime, resolver, "unknown.test").await;
             Ok((found, unknown.map_err(|error| error.kind())))
         });
         let (found, unknown) = looked_up.expect("there is a socket");

@@ -1,4 +1,4 @@
-//! What is kept of a browser's load for other programs: a HAR, a capture that opens itself, and a picture.
+//! Files of a browser's load for other programs: a HAR, a capture that contains its secrets, and a picture.
 //!
 //! ```text
 //!  interface "client"   what a capture at the client would show     up: when it was sent    down: when it came
@@ -6,7 +6,7 @@
 //!  secrets              TLS and QUIC of every connection, before the first packet
 //! ```
 //!
-//! So every packet is there once, those that the link took with the reason as their comment. HAR and capture tell
+//! So every packet is there once, those that the link took with the reason as their comment. HAR and capture have
 //! the same time of day.
 
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use spdy_inspect::pcapng_writer::{PacketDirection, PcapngWriter};
 use spdy_netem::path::Direction;
 use spdy_tun::capture::{Capture, CapturedPacket, DropReason, PacketOutcome};
 
-/// Bytes of packets that are held of a load, with what is known of each.
+/// Bytes of packets that are held of a load, with their metadata.
 pub const CAPTURE_BYTES: usize = 256 << 20;
 
 /// What the files of one load are made of, beside its recording, which is the HAR.
@@ -33,7 +33,7 @@ pub struct RunFiles {
 }
 
 impl RunFiles {
-    /// Packets past [`CAPTURE_BYTES`], which are not kept.
+    /// Packets past [`CAPTURE_BYTES`], which are not stored.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.capture.left_out()
@@ -52,7 +52,7 @@ impl RunFiles {
             file.tls_secrets(&self.key_log)?;
         }
         let since_1970 = self.origin.duration_since(SystemTime::UNIX_EPOCH);
-        let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock that stands before 1970 tells no time of day
+        let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock before 1970 has no valid time of day
         let mut seen: Vec<_> = self.capture.packets().iter().filter_map(seen).collect();
         seen.sort_by_key(|seen| seen.at);
         for PacketRecord { at, packet, why } in seen {
@@ -128,14 +128,14 @@ mod tests {
             emulator.handle_written(&delivery, delivery.due, true);
         }
         emulator.offer(end, Direction::Down, &[0x44; 50]);
-        let kept = RunFiles {
+        let run_files = RunFiles {
             capture: emulator.end_capture(),
             origin: SystemTime::UNIX_EPOCH + 7 * MS,
             key_log: b"keys".to_vec(),
             png: None,
         };
         let mut file = Vec::new();
-        kept.write_pcapng(&mut file).unwrap();
+        run_files.write_pcapng(&mut file).unwrap();
         let mut reader = Reader::new(Limits::default());
         reader.push(&file);
         let mut records = Vec::new();
@@ -147,8 +147,8 @@ mod tests {
                 } => (bytes[0], unix_nanos / 1_000_000),
             });
         }
-        let want = [(b'k', 0), (0x42, 8), (0x43, 9), (0x40, 68), (0x41, 118)];
-        assert_eq!(records, want);
+        let expected = [(b'k', 0), (0x42, 8), (0x43, 9), (0x40, 68), (0x41, 118)];
+        assert_eq!(records, expected);
         let comment = b"dropped by the link: its queue was full";
         let count = file
             .windows(comment.len())

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   run of a cell ─► virtual time: what it takes ─► limits of lateness, patience
-//!                    real time:    a load ─┬─ within limits ───────────────► kept
+//!                    real time:    a load ─┬─ within limits ───────────────► counts
 //!                                  ▲       └─ late, starved, not whole ─┐
-//!                                  └── again, same seed, after a pause ─┴──► [`MAX_RETRIES`] times; then kept as one that
+//!                                  └── again, same seed, after a pause ─┴──► [`MAX_RETRIES`] times; then stored as one that
 //!                                                                            does not count, with its reasons
 //! ```
 

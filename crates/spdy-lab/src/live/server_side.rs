@@ -132,7 +132,7 @@ impl ServerSide {
                 }
             };
             accepted.fetch_add(1, Ordering::Relaxed);
-            // It fails only on a connection that is gone already, which its first read will tell.
+            // It fails only on a connection that is gone already; its first read fails then.
             let _ = stream.set_nodelay(true);
             let config = address_of(&stream).and_then(|address| self.servers.get(&address));
             if let Some(config) = config {

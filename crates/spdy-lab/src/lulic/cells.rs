@@ -37,8 +37,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// What is known without Lulic's results: flags of the same kind as they ship, the 100 streams that `mod_spdy`
-    /// allows by default (its ConfigOptions), and a browser of which nothing is known.
+    /// Values that need none of Lulic's results: flags of the same kind as they ship, the 100 streams that `mod_spdy`
+    /// allows by default (its ConfigOptions), and a browser that takes no time.
     pub const UNSEEN: Self = Self {
         image_bytes: None,
         streams: 100,
@@ -222,15 +222,17 @@ impl LulicComparison {
     #[must_use]
     pub fn load_error(&self, browser_ms: f64) -> LulicError {
         let pairs = self.cells.iter().zip(&self.loads);
-        LulicError::of(pairs.map(|(his, ours)| (ours.load_ms + browser_ms) / his.load_ms - 1.0))
+        LulicError::of(
+            pairs.map(|(published, ours)| (ours.load_ms + browser_ms) / published.load_ms - 1.0),
+        )
     }
 
     /// Of DOMContentLoaded.
     #[must_use]
     pub fn dom_content_loaded_error(&self, browser_ms: f64) -> LulicError {
         let pairs = self.cells.iter().zip(&self.loads);
-        LulicError::of(pairs.map(|(his, ours)| {
-            (ours.dom_content_loaded_ms + browser_ms) / his.dom_content_loaded_ms - 1.0
+        LulicError::of(pairs.map(|(published, ours)| {
+            (ours.dom_content_loaded_ms + browser_ms) / published.dom_content_loaded_ms - 1.0
         }))
     }
 }
@@ -267,7 +269,7 @@ pub fn best_browser_ms(comparisons: &[LulicComparison]) -> f64 {
         .iter()
         .flat_map(|it| it.cells.iter().zip(&it.loads));
     let mut missing: Vec<(f64, f64)> = pairs
-        .map(|(his, ours)| (his.load_ms - ours.load_ms, 1.0 / his.load_ms))
+        .map(|(published, ours)| (published.load_ms - ours.load_ms, 1.0 / published.load_ms))
         .collect();
     missing.sort_by(|a, b| a.0.total_cmp(&b.0));
     let half = missing.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;

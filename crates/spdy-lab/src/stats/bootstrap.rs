@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(seeded(1), seeded(1));
     }
 
-    /// The interval is worth what it says: of 400 samples of 25 from a skewed distribution, some 95 % of the
+    /// The interval has its stated level: of 400 samples of 25 from a skewed distribution, some 95 % of the
     /// intervals hold its median.
     #[test]
     fn an_interval_covers_the_true_value_at_its_level() {

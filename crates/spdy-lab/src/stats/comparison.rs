@@ -1,9 +1,9 @@
-//! What may be said of two cells: less, more, as good as equal, or nothing.
+//! Compares two cells: less, more, the same within a margin, or undecided.
 //!
-//! "No difference was found" and "there is none worth speaking of" are not the same, and are told apart: the second is a
+//! "No difference was found" and "any difference is within the margin" are two results: the second is a
 //! test of its own (two one-sided tests at 5 %, which is a 90 % interval within the margin).
 //!
-//! An interval of few runs is too narrow to tell anything, so with under [`MIN_RUNS`] nothing is decided, unless there is
+//! An interval of few runs is too narrow, so with fewer than [`MIN_RUNS`] the result is undecided, unless there is
 //! no chance in the loads, of which one run is as good as many, or nothing has changed at all.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //!  ───────┼───────┼───────┼──────►  ratio of times, b to a
 //!   ├───┤ │       │       │         less          95 % interval below 1, not all within the margin
 //!         │   ├───┼──┤    │         same          90 % interval within the margin
-//!         │     ├─┼───────┼───┤     undecided     more runs would tell
+//!         │     ├─┼───────┼───┤     undecided     more runs may decide
 //!         │       │  ├────┼──┤      more
 //! ```
 
@@ -34,7 +34,7 @@ pub enum Difference {
     More,
     /// Whatever the difference is, it is within the margin.
     Same,
-    /// The runs do not tell.
+    /// The runs do not decide it.
     Undecided,
 }
 
@@ -52,7 +52,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Runs that belong together, one of each cell with the same chance: `(first, second)`. `margin` is the part of the
-    /// first that does not matter; `exact` says that there is no chance in them. `None` if there is no run, or a first that took no time.
+    /// first that does not matter; `exact` is set if there is no chance in them. `None` if there is no run, or a first that took no time.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)], margin: f64, exact: bool) -> Option<Self> {
         let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
@@ -85,9 +85,9 @@ impl Comparison {
             ..Bootstrap::default()
         })?;
         let within = narrower.low >= 1.0 - margin && narrower.high <= 1.0 + margin;
-        let tells = exact || a == b || a.len().min(b.len()) >= MIN_RUNS;
+        let can_decide = exact || a == b || a.len().min(b.len()) >= MIN_RUNS;
         let difference = match (within, ratio.contains(1.0)) {
-            _ if !tells => Difference::Undecided,
+            _ if !can_decide => Difference::Undecided,
             (true, _) => Difference::Same,
             (false, true) => Difference::Undecided,
             (false, false) if ratio.high < 1.0 => Difference::Less,
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(difference(&small), Difference::Same);
     }
 
-    /// Two cells of the same kind: some 5 % may be said to differ, with the fewest runs a few more.
+    /// Two cells of the same kind: some 5 % may be reported as different, with the fewest runs a few more.
     #[test]
     fn chance_alone_is_rarely_taken_for_a_difference() {
         use rand::{RngExt, SeedableRng};

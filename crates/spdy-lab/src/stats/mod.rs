@@ -1,8 +1,8 @@
-//! Sums over many loads, and what may be said of them.
+//! Statistics over many loads.
 //!
 //! ```text
 //! times of runs ──► median             what a cell takes
-//!               ──► modes              whether that says anything: two heaps have no middle
+//!               ──► modes              whether the median is meaningful: two heaps have no middle
 //! two cells     ──► bootstrap          their ratio, and between what it may lie
 //!               ──► effect             how often one is faster than the other
 //!               ──► comparison         less, more, as good as equal, or not decided

@@ -28,7 +28,7 @@ pub struct Column {
     pub(crate) of: fn(&Source<'_>) -> Value,
 }
 
-/// Everything that is known of one load.
+/// Everything that describes one load.
 pub(crate) struct Source<'a> {
     pub(crate) plan_hash: &'a str,
     pub(crate) program: &'a str,
@@ -55,7 +55,7 @@ const fn column(
     }
 }
 
-/// A column that came after others; before, every load was as `where_absent` says.
+/// A column that was added later; for loads stored before it, the value is `where_absent`.
 const fn added_column(
     name: &'static str,
     declared: &'static str,
@@ -300,7 +300,7 @@ const NO_TEXT: &str = "CAST(NULL AS TEXT)";
 const NO_COUNT: &str = "CAST(NULL AS BIGINT)";
 const NO_FIGURE: &str = "CAST(NULL AS DOUBLE PRECISION)";
 
-/// What is known of runs in real time alone.
+/// A value that only runs in real time have.
 fn real(it: &Source<'_>, of: fn(&RealRun) -> Value) -> Value {
     it.real.map_or(Value::Null, of)
 }

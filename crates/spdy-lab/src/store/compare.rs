@@ -78,7 +78,7 @@ impl Measure {
         }
     }
 
-    /// Of one load; `None` where it was not kept.
+    /// Of one load; `None` where it was not stored.
     fn of(self, row: &Row) -> Option<f64> {
         let columns = self.columns().iter();
         columns.map(|column| row.value(column).as_f64()).sum()
@@ -98,7 +98,7 @@ pub struct CellComparison {
     pub runs: (usize, usize),
     /// Whether runs were compared in pairs.
     pub paired: bool,
-    /// What may be said of it.
+    /// The result of the comparison.
     #[serde(flatten)]
     pub comparison: Comparison,
     /// The two heaps that the runs before fall into, if they do.

@@ -51,8 +51,8 @@ mod tests {
             (Value::text("a,b"), "\"a,b\""),
             (Value::text("a\n\"b\""), "\"a\n\"\"b\"\"\""),
         ];
-        for (value, wanted) in cases {
-            assert_eq!(field(&value), wanted);
+        for (value, expected) in cases {
+            assert_eq!(field(&value), expected);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What a store asks of a database.
+//! What a store requires of a database.
 //!
 //! Every statement of the store is written once, in the SQL that SQLite and PostgreSQL share, with parameters `$1`, `$2`,
 //! .. in their order. Behind this trait stands only what they do not share: how they are opened, what a transaction is
-//! called, how a table says whose it is, and what a value looks like on the way.
+//! called, how a table is marked as one of a store, and what a value looks like on the way.
 
 use crate::store::value::Value;
 
@@ -21,7 +21,7 @@ pub(crate) enum DatabaseState {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
-    /// SQLite says so.
+    /// An error of SQLite.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// A PostgreSQL server, or the way to it.
@@ -37,7 +37,7 @@ pub(crate) trait Database {
     /// Makes the tables where nothing is, inside a transaction.
     fn create(&mut self) -> Result<(), DatabaseError>;
 
-    /// Makes others who would create tables here wait until the transaction is over.
+    /// Makes other programs that would create tables here wait until the transaction is over.
     fn lock_creation(&mut self) -> Result<(), DatabaseError>;
 
     /// Begins a transaction.

@@ -16,7 +16,7 @@ pub enum StoreError {
     Database {
         /// The store.
         store: Location,
-        /// What it says.
+        /// Its error.
         cause: DatabaseError,
     },
     /// There is none.
@@ -40,32 +40,32 @@ pub enum StoreError {
         what: String,
     },
     /// A store of another version of this program.
-    #[error("{store} is a store of version {got}, expected {VERSION}")]
+    #[error("{store} is a store of version {found}, expected {VERSION}")]
     Version {
         /// The store.
         store: Location,
-        /// The version that it says.
-        got: i64,
+        /// Its version.
+        found: i64,
     },
-    /// A store of other columns than those that are known, or than those that are written.
+    /// A store with columns that this build does not have, or without columns that it writes.
     #[error("{store}, table results: {what}")]
     Columns {
         /// The store.
         store: Location,
-        /// What was wanted and what came.
+        /// What was expected and what was found.
         what: String,
     },
     /// A store of another plan, page, program or model.
-    #[error("{store} has results of {of} {got}, expected {want}: use another store")]
+    #[error("{store} has results of {of} {found}, expected {expected}: use another store")]
     Mismatch {
         /// The store.
         store: Location,
         /// What is another one.
         of: String,
-        /// What the store says.
-        got: String,
-        /// What was asked for.
-        want: String,
+        /// What the store has.
+        found: String,
+        /// What was requested.
+        expected: String,
     },
     /// A cell that was loaded twice came out as two things, which the same program never does.
     #[error("{store} has other results of the {difference}; use stores of the same build")]
@@ -75,7 +75,7 @@ pub enum StoreError {
         /// What differs.
         difference: Box<RowDifference>,
     },
-    /// A store where Lulic's database was wanted.
+    /// A store where Lulic's database was expected.
     #[error("{path} is an experiment store of spdy, expected a database of Lulic's: use spdy lab show to read it", path = .path.display())]
     OwnStore {
         /// The file.
@@ -86,14 +86,16 @@ pub enum StoreError {
     Import {
         /// The file.
         path: PathBuf,
-        /// What was wanted and what came.
+        /// What was expected and what was found.
         what: String,
     },
 }
 
 /// Where two rows of the same load differ.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("cell {cell}: {column} is {got:?} of run {run} in the store, and {want:?} in this run")]
+#[error(
+    "cell {cell}: {column} is {found:?} of run {run} in the store, and {expected:?} in this run"
+)]
 pub struct RowDifference {
     /// Key of the cell.
     pub cell: String,
@@ -102,9 +104,9 @@ pub struct RowDifference {
     /// The first column that differs.
     pub column: &'static str,
     /// What the store has.
-    pub got: String,
+    pub found: String,
     /// What was to be added.
-    pub want: String,
+    pub expected: String,
 }
 
 /// A store could not be written as another file.

@@ -23,7 +23,7 @@ pub enum AddOutcome {
 }
 
 impl Store {
-    /// Makes the tables, and says in them whose they are, unless there are some; with `rows`, all in one transaction.
+    /// Creates the tables with `contents` and `rows` in one transaction, unless there are some.
     pub(super) fn create_if_blank(
         &mut self,
         contents: &Manifest,
@@ -57,7 +57,7 @@ impl Store {
         Ok(added[0])
     }
 
-    /// Adds the rows of many cells in one transaction; says of each what became of it.
+    /// Adds the rows of many cells in one transaction; returns what became of each.
     ///
     /// # Errors
     ///
@@ -87,17 +87,17 @@ impl Store {
         Ok(added)
     }
 
-    /// Finds fault with `rows` unless they are of one model, which is that of the rows that are there.
+    /// Returns an error unless `rows` are of one model, which is that of the rows that are there.
     fn check_model<'a>(&mut self, rows: impl Iterator<Item = &'a Row>) -> Result<(), StoreError> {
         let mut there = self.model()?;
-        for want in rows.filter_map(|row| row.value("model").as_u64()) {
-            let got = *there.get_or_insert(want);
-            if got != want {
+        for expected in rows.filter_map(|row| row.value("model").as_u64()) {
+            let found = *there.get_or_insert(expected);
+            if found != expected {
                 return Err(StoreError::Mismatch {
                     store: self.location.clone(),
                     of: "the model".to_owned(),
-                    got: model::format(got),
-                    want: model::format(want),
+                    found: model::format(found),
+                    expected: model::format(expected),
                 });
             }
         }
@@ -118,14 +118,16 @@ impl Store {
         }
         // Real-time loads are not reproducible; the first writer's rows stay.
         let exact = rows.iter().zip(&there).filter(|(row, _)| !row.is_real());
-        for (want, got) in exact {
-            if let Some(at) = (0..COLUMNS.len()).find(|at| want.values[*at] != got.values[*at]) {
+        for (expected, found) in exact {
+            if let Some(at) =
+                (0..COLUMNS.len()).find(|at| expected.values[*at] != found.values[*at])
+            {
                 let difference = RowDifference {
                     cell: key,
-                    run: want.value("run").to_string(),
+                    run: expected.value("run").to_string(),
                     column: COLUMNS[at].name,
-                    got: got.values[at].to_string(),
-                    want: want.values[at].to_string(),
+                    found: found.values[at].to_string(),
+                    expected: expected.values[at].to_string(),
                 };
                 return Err(StoreError::Differs {
                     store: self.location.clone(),
@@ -166,7 +168,7 @@ fn describe(database: &mut dyn Database, contents: &Manifest) -> Result<(), Data
         name,
         hash,
         program,
-        model: _, // every load says it
+        model: _, // every load has it
         runs,
         cells,
         plan,

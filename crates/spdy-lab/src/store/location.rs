@@ -16,8 +16,8 @@ pub enum Location {
 }
 
 impl Location {
-    /// What `text` names: a database if it is a URL of PostgreSQL, else a file. Whether it can be reached, or makes
-    /// sense at all, opening it tells.
+    /// What `text` names: a database if it is a URL of PostgreSQL, else a file. It is not checked here:
+    /// opening it fails if it is invalid or cannot be reached.
     #[must_use]
     pub fn new(text: &OsStr) -> Self {
         match text.to_str().and_then(PostgresUrl::new) {

@@ -59,27 +59,30 @@ impl Manifest {
         keys.filter(|key| !there.contains(&key[..])).collect()
     }
 
-    /// What is another in `self` than in `wanted`, as that has it and as this has it.
-    pub(crate) fn difference_from(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
+    /// What differs between `self` and `expected`: its name, the value in `self` and the value in `expected`.
+    pub(crate) fn difference_from(
+        &self,
+        expected: &Self,
+    ) -> Option<(&'static str, String, String)> {
         let named = |name: &str, hash: &str| format!("{name} ({})", short(hash));
-        if self.hash != wanted.hash {
+        if self.hash != expected.hash {
             let plan = |it: &Self| named(&it.name, &it.hash);
-            return Some(("the plan", plan(self), plan(wanted)));
+            return Some(("the plan", plan(self), plan(expected)));
         }
         let mut ours = self.pages.iter();
-        for (name, fingerprint) in &wanted.pages {
-            let got = ours.next().map_or("", |(_, fingerprint)| fingerprint);
-            if got != fingerprint {
-                return Some(("the page", named(name, got), named(name, fingerprint)));
+        for (name, fingerprint) in &expected.pages {
+            let found = ours.next().map_or("", |(_, fingerprint)| fingerprint);
+            if found != fingerprint {
+                return Some(("the page", named(name, found), named(name, fingerprint)));
             }
         }
         let version = |it: &Self| it.program.clone();
-        if self.program != wanted.program {
-            return Some(("the version", version(self), version(wanted)));
+        if self.program != expected.program {
+            return Some(("the version", version(self), version(expected)));
         }
-        match (self.model, wanted.model) {
-            (Some(got), Some(want)) if got != want => {
-                Some(("the model", model::format(got), model::format(want)))
+        match (self.model, expected.model) {
+            (Some(found), Some(expected)) if found != expected => {
+                Some(("the model", model::format(found), model::format(expected)))
             }
             _ => None,
         }

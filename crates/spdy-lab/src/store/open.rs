@@ -109,24 +109,24 @@ impl Store {
             DatabaseState::Store(version) if (oldest..=VERSION).contains(&version) => {
                 self.check_columns()
             }
-            DatabaseState::Store(got) => Err(StoreError::Version { store, got }),
+            DatabaseState::Store(found) => Err(StoreError::Version { store, found }),
             DatabaseState::Foreign(what) => Err(StoreError::Foreign { store, what }),
             DatabaseState::Empty => Err(StoreError::Missing { store }),
         }
     }
 
-    /// Whether all of its columns are known, and which of ours it lacks.
+    /// Checks that each of its columns is one of ours, and notes which of ours it lacks.
     fn check_columns(&mut self) -> Result<(), StoreError> {
         let there = self.with(|database| database.columns())?;
         let is_there =
             |column: &Column| there.iter().any(|it| it.eq_ignore_ascii_case(column.name));
-        let is_known = |name: &&String| {
-            let mut known = COLUMNS.iter();
-            known.any(|column| column.name.eq_ignore_ascii_case(name))
+        let is_defined = |name: &&String| {
+            let mut columns = COLUMNS.iter();
+            columns.any(|column| column.name.eq_ignore_ascii_case(name))
         };
         let absent: Vec<_> = COLUMNS.iter().filter(|column| !is_there(column)).collect();
         let needed = absent.iter().find(|column| column.default_sql.is_none());
-        let unknown = there.iter().find(|name| !is_known(name));
+        let unknown = there.iter().find(|name| !is_defined(name));
         let what = match (needed, unknown) {
             (Some(needed), _) => format!("column {} is missing", needed.name),
             // Rows that differ in it alone would look the same.
@@ -156,19 +156,19 @@ impl Store {
         })
     }
 
-    /// Finds fault with it unless its results are those of `wanted`.
+    /// Returns an error unless its results are those of `expected`.
     ///
     /// # Errors
     ///
     /// A store of another plan, page, program or model; whatever keeps the database from it.
-    pub fn check_is_of(&mut self, wanted: &Manifest) -> Result<(), StoreError> {
-        match self.contents()?.difference_from(wanted) {
+    pub fn check_is_of(&mut self, expected: &Manifest) -> Result<(), StoreError> {
+        match self.contents()?.difference_from(expected) {
             None => Ok(()),
-            Some((of, got, want)) => Err(StoreError::Mismatch {
+            Some((of, found, expected)) => Err(StoreError::Mismatch {
                 store: self.location.clone(),
                 of: of.to_owned(),
-                got,
-                want,
+                found,
+                expected,
             }),
         }
     }

@@ -6,8 +6,8 @@
 //! TEXT          BYTE_ARRAY, String
 //! ```
 //!
-//! Rows are those of the store in its order, in groups of [`ROWS_PER_GROUP`], compressed with Snappy. What the store says of
-//! its plan stands in the file's metadata: `spdy.name`, `spdy.hash`, `spdy.program`, `spdy.plan`. The same store gives the same bytes.
+//! Rows are those of the store in its order, in groups of [`ROWS_PER_GROUP`], compressed with Snappy. The store's description of
+//! its plan is in the file's metadata: `spdy.name`, `spdy.hash`, `spdy.program`, `spdy.plan`. The same store gives the same bytes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -60,17 +60,17 @@ pub fn write(store: &mut Store, out: &mut (impl Write + Send)) -> Result<usize, 
 }
 
 fn properties(contents: Manifest) -> WriterProperties {
-    let said = [
+    let metadata = [
         ("spdy.name", contents.name),
         ("spdy.hash", contents.hash),
         ("spdy.program", contents.program),
         ("spdy.plan", contents.plan),
     ];
-    let said = said.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value));
     WriterProperties::builder()
         .set_created_by("spdy lab".to_owned())
         .set_compression(Compression::SNAPPY)
-        .set_key_value_metadata(Some(said.into()))
+        .set_key_value_metadata(Some(metadata.into()))
         .build()
 }
 
@@ -209,10 +209,11 @@ mod tests {
         assert_eq!(bytes, written(&mut store), "twice the same");
         let reader = SerializedFileReader::new(bytes).expect("it is Parquet");
         assert_eq!(reader.num_row_groups(), 2);
-        let said = reader.metadata().file_metadata().key_value_metadata();
-        let said = said.expect("metadata").iter();
+        let metadata = reader.metadata().file_metadata().key_value_metadata();
+        let metadata = metadata.expect("metadata").iter();
         assert!(
-            said.clone()
+            metadata
+                .clone()
                 .any(|it| it.key == "spdy.name" && it.value.as_deref() == Some("made"))
         );
         let mut back = reader.get_row_iter(None).expect("rows");
@@ -241,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn half_a_millisecond_is_refused_where_whole_ones_are_wanted() {
+    fn half_a_millisecond_is_refused_where_whole_ones_are_required() {
         let mut store = store(2);
         let mut row = store.rows().expect("rows").remove(1);
         row.values[position("id")] = Value::Integer(99);
         row.values[position("cell")] = Value::text("another");
         row.values[position("onLoad")] = Value::Real(0.5);
         store.add(&[row]).expect("SQLite takes it");
-        let message = write(&mut store, &mut Vec::new()).expect_err("no column for it");
+        let error = write(&mut store, &mut Vec::new()).expect_err("no column for it");
         assert_eq!(
-            message.to_string(),
+            error.to_string(),
             "cannot write Parquet: Parquet error: onLoad is Real(0.5), expected INT"
         );
     }

@@ -25,7 +25,7 @@ impl Row {
         &self.values[position(name)]
     }
 
-    /// Whether it may be averaged with others: all in virtual time, and of those in real time whose link was what was asked for.
+    /// Whether it may be averaged with others: all in virtual time, and of those in real time whose link was as configured.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         *self.value("invalid") == Value::Null

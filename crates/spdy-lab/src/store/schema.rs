@@ -2,10 +2,10 @@
 
 use crate::store::column::COLUMNS;
 
-/// What a SQLite file's `application_id` says of a store: `SPDY`. In PostgreSQL it is the lock under which tables are made.
+/// The `application_id` of a store's SQLite file: `SPDY`. In PostgreSQL it is the lock under which tables are made.
 pub(crate) const APPLICATION: i64 = 0x5350_4459;
 
-/// What a store says of itself. Any change of a table is another version, but for a column of `results` that says what it is read as
+/// The version that a store has. Any change of a table is another version, but for a column of `results` that has a default
 /// where it is absent ([`Column::where_absent`]): a store that lacks such columns is read, and never written to, whatever its version.
 ///
 /// [`Column::where_absent`]: crate::store::column::Column

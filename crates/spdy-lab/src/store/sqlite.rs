@@ -22,7 +22,7 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens `path`, which `flags` may say to make.
+    /// Opens `path`; `flags` may allow to create it.
     pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;

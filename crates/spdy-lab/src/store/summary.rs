@@ -18,7 +18,7 @@ pub struct CellSummary {
     pub runs: usize,
     /// How many of them did not get all of their page.
     pub failed: usize,
-    /// How many of them are in no median, for their link in real time was not what was asked for.
+    /// How many of them are in no median, for their link in real time was not as configured.
     pub invalid: usize,
     /// Median of DOMContentLoaded, milliseconds.
     pub dom_content_loaded_ms: Option<f64>,

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing is known, or nothing was there.
+    /// No value, or nothing was there.
     Null,
     /// A whole number; truths are 1 and 0.
     Integer(i64),

@@ -1,4 +1,4 @@
-//! What an audit says of pages whose every resource has a fate of its own.
+//! Audits of pages whose every resource has a fate of its own.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,9 +25,9 @@ fn exchange(url: &str, kind: Kind, body: impl Into<Vec<u8>>) -> Exchange {
         _ => "image/png",
     };
     let exchange = Exchange::synthetic(Url::parse(url).unwrap(), kind, media, body.into());
-    let kept = Some("max-age=3600");
+    let cache_control = Some("max-age=3600");
     Exchange {
-        response_head: head::with_field(&exchange.response_head, "cache-control", kept),
+        response_head: head::with_field(&exchange.response_head, "cache-control", cache_control),
         ..exchange
     }
 }
@@ -79,7 +79,7 @@ fn case(replica: Replica, operator: Option<OperatorConfig>) -> AuditCase {
 
 fn audit(case: &AuditCase) -> Audit {
     let audit = case.audit(None, |_, _| ControlFlow::Continue(()));
-    let audit = audit.unwrap().expect("nobody broke it off");
+    let audit = audit.unwrap().expect("the audit was not interrupted");
     assert_eq!(audit.failures, []);
     audit
 }

@@ -97,11 +97,11 @@ fn each_remedy_saves_the_round_trips_that_it_spares() {
     // two, behind its sheet.
     let now = examination.now.load_ms / RTT;
     assert!((now - 8.0).abs() < SLACK / RTT, "{examination:#?}");
-    let fold = |wanted: &[&str]| {
-        let wanted = wanted.to_vec();
+    let fold = |fold_hosts: &[&str]| {
+        let fold_hosts = fold_hosts.to_vec();
         find(
             &examination,
-            move |remedy| matches!(remedy, Remedy::Fold { hosts, .. } if *hosts == wanted),
+            move |remedy| matches!(remedy, Remedy::Fold { hosts, .. } if *hosts == fold_hosts),
         )
     };
     // One host folded: the other one still takes as long. Both: the font is last, at six.

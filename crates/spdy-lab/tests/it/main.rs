@@ -1,4 +1,4 @@
-//! The lab: experiments, and what they say of pages and accelerators.
+//! The lab: experiments, and reports about pages and accelerators.
 
 mod audit;
 mod doctor;

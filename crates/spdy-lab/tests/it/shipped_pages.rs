@@ -70,7 +70,7 @@ fn a_page_of_seven_hosts_comes_from_one_over_one_session() {
 }
 
 #[test]
-fn urls_as_in_the_paper_bring_the_same_and_cost_less_to_ask_for() {
+fn urls_as_in_the_paper_fetch_the_same_with_smaller_requests() {
     for name in ["mineki", "portal"] {
         let page = Page::new(builtin_experiments::page(name).unwrap());
         for protocol in [RaceProtocol::Http, RaceProtocol::Spdy, RaceProtocol::H2] {

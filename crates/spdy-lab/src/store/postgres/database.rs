@@ -32,12 +32,12 @@ pub(crate) struct Postgres {
 
 impl From<::postgres::Error> for DatabaseError {
     fn from(error: ::postgres::Error) -> Self {
-        // What the server itself says is all there is to it.
-        let said = error.as_db_error().map(|said| {
-            let detail = said.detail().map(|detail| format!(" ({detail})"));
-            format!("{}{}", said.message(), detail.unwrap_or_default())
+        // The server's own message has all the detail.
+        let message = error.as_db_error().map(|server_error| {
+            let detail = server_error.detail().map(|detail| format!(" ({detail})"));
+            format!("{}{}", server_error.message(), detail.unwrap_or_default())
         });
-        Self::Postgres(said.unwrap_or_else(|| chain(&error)))
+        Self::Postgres(message.unwrap_or_else(|| chain(&error)))
     }
 }
 
@@ -152,37 +152,37 @@ impl Database for Postgres {
 
 /// Why a value is not for a column.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot store {value:?} in a column of {wanted}")]
+#[error("cannot store {value:?} in a column of {column_type}")]
 struct NotOfType {
     value: Value,
-    wanted: Type,
+    column_type: Type,
 }
 
 impl ToSql for Value {
-    /// As SQLite does, a whole number may stand where a number is wanted, and the other way round if nothing is lost.
+    /// As SQLite does, a whole number may stand in a column of numbers, and the other way round if nothing is lost.
     fn to_sql(
         &self,
-        wanted: &Type,
+        column_type: &Type,
         out: &mut BytesMut,
     ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        match (self, wanted) {
+        match (self, column_type) {
             (Self::Null, _) => Ok(IsNull::Yes),
-            (Self::Integer(number), &Type::INT8) => number.to_sql(wanted, out),
-            (Self::Integer(number), &Type::FLOAT8) => (*number as f64).to_sql(wanted, out),
-            (Self::Real(number), &Type::FLOAT8) => number.to_sql(wanted, out),
+            (Self::Integer(number), &Type::INT8) => number.to_sql(column_type, out),
+            (Self::Integer(number), &Type::FLOAT8) => (*number as f64).to_sql(column_type, out),
+            (Self::Real(number), &Type::FLOAT8) => number.to_sql(column_type, out),
             (Self::Real(number), &Type::INT8) if (*number as i64) as f64 == *number => {
-                (*number as i64).to_sql(wanted, out)
+                (*number as i64).to_sql(column_type, out)
             }
-            (Self::Text(text), _) => text.to_sql(wanted, out),
+            (Self::Text(text), _) => text.to_sql(column_type, out),
             _ => Err(Box::new(NotOfType {
                 value: self.clone(),
-                wanted: wanted.clone(),
+                column_type: column_type.clone(),
             })),
         }
     }
 
-    fn accepts(wanted: &Type) -> bool {
-        [Type::INT8, Type::FLOAT8, Type::TEXT].contains(wanted)
+    fn accepts(column_type: &Type) -> bool {
+        [Type::INT8, Type::FLOAT8, Type::TEXT].contains(column_type)
     }
 
     to_sql_checked!();

@@ -19,7 +19,7 @@ use crate::store::postgres::url::{Encryption, Target};
 pub(crate) struct Tls(ClientTls);
 
 impl Tls {
-    /// Believes whom `target` says.
+    /// Trusts the certificates that `target` names.
     pub(crate) fn new(target: &Target) -> Result<Self, TlsSetupError> {
         let trust = Trust {
             roots: target.roots.clone().map_or(Roots::System, Roots::File),

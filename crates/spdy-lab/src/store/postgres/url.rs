@@ -106,9 +106,9 @@ impl PostgresUrl {
                 "sslrootcert" => roots = Some(PathBuf::from(unescaped(value))),
                 // Its name is not shown: it may be the end of a password.
                 key if !PARAMETERS.contains(&key) => {
-                    let known = PARAMETERS.join(", ");
+                    let names = PARAMETERS.join(", ");
                     return Err(format!(
-                        "it has an unknown parameter: expected one of sslmode, sslrootcert, {known}"
+                        "it has an unknown parameter: expected one of sslmode, sslrootcert, {names}"
                     ));
                 }
                 _ => others.push(escaped(parameter)),
@@ -196,7 +196,7 @@ fn check_reserved(what: &str, name: &str) -> Result<(), String> {
     }
 }
 
-/// An error with what it came of: the client's own say little by themselves.
+/// An error with its causes: the client's own messages have little detail by themselves.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Claims: the same twice, and the page that tells them is of this list.
+//! Claims: two runs give the same results, and the documented page has every claim of this list.
 
 use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Verdict};
 
@@ -25,11 +25,11 @@ fn a_claim_gives_the_same_result_on_any_number_of_threads() {
         claim("nsdi14", "large-lossy"),
         claim("belshe", "framing"),
     ];
-    let results_of = |threads| {
+    let json = |threads| {
         let findings = quick.map(|claim| ClaimResult::of(claim, &bench(threads)));
         serde_json::to_string(&findings).expect("it is JSON")
     };
-    assert_eq!(results_of(1), results_of(3));
+    assert_eq!(json(1), json(3));
 }
 
 #[test]
@@ -65,7 +65,7 @@ const SLOW: [&str; 13] = [
 
 /// Virtual time leaves nothing to the machine: the same build makes the same rows, figures, intervals and verdicts.
 #[test]
-fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
+fn claims_without_a_corpus_reproduce_the_documented_rows() {
     let page = include_str!("../../../../../docs/measurements/claims.md");
     let bench = ClaimRunner {
         runs: ClaimRunner::RUNS,
@@ -89,7 +89,7 @@ fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
 }
 
 #[test]
-fn claim_names_differ_and_the_page_has_every_claim() {
+fn claim_names_are_unique_and_the_page_has_every_claim() {
     let page = include_str!("../../../../../docs/measurements/claims.md");
     let mut section = "";
     let mut rows = std::collections::BTreeMap::new();

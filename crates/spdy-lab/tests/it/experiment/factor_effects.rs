@@ -44,7 +44,7 @@ fn page() -> &'static Page {
     })
 }
 
-/// What a plan with `factors` says of the first of its cells.
+/// The conditions of the first cell of a plan with `factors`.
 fn conditions(protocol: RaceProtocol, factors: &str) -> Conditions {
     let text = format!(
         "name = 'a'\npages = ['page']\nprotocols = ['{protocol}']\n[factors]\nnetwork = 'cable'\n{factors}\n"

@@ -104,12 +104,12 @@ fn with_first_party_deployment_other_hosts_use_http1() {
         assert_eq!(all.len(), 7);
         assert!(all.values().all(|&count| count == 1), "{all:?}");
         for (host, count) in connections(&some) {
-            let want = if own.contains(&&host[..]) {
+            let expected = if own.contains(&&host[..]) {
                 1
             } else {
                 without[&host]
             };
-            assert_eq!(count, want, "{protocol} to {host}");
+            assert_eq!(count, expected, "{protocol} to {host}");
         }
         // What is spoken there has no compressed heads.
         assert!(some.request_header_bytes_wire < some.request_header_bytes);
@@ -247,7 +247,7 @@ fn hints_save_the_round_trip_of_a_font_in_a_style_sheet() {
     for protocol in multiplexed.filter(|it| it.wire_protocol().is_multiplexed()) {
         let loads = run(&page, protocol, "hints = ['no', 'yes']");
         let saved = loads[0].load_ms - loads[1].load_ms;
-        // 28 ms there and back. What the text names is asked for when it is read, as ever.
+        // 28 ms there and back. What the text names is requested when it is read, as before.
         assert!((25.0..40.0).contains(&saved), "{protocol}: {saved} ms");
         assert_eq!(loads[0].requests, loads[1].requests, "{protocol}");
     }
@@ -365,8 +365,8 @@ fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
             image("d", "Cache-Control: no-store, max-age=60\r\nETag: \"d\""),
         ],
     );
-    // The document says nothing, so it is asked for each time.
-    let asked: [(&str, &[(&str, u16)]); 4] = [
+    // The document has no caching fields, so it is requested each time.
+    let levels: [(&str, &[(&str, u16)]); 4] = [
         (
             "cold",
             &[
@@ -394,23 +394,23 @@ fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
         ),
     ];
     for protocol in RaceProtocol::ALL {
-        for (level, want) in asked {
+        for (level, expected) in levels {
             let options = Options {
                 cache: level.parse().unwrap(),
                 ..Options::default()
             };
             let load = load(&page, protocol, &options);
-            let got: Vec<_> = load
+            let found: Vec<_> = load
                 .waterfall
                 .iter()
                 .map(|row| (Url::parse(&row.url).unwrap().path().to_owned(), row.status))
                 .collect();
-            let got: Vec<_> = got
+            let found: Vec<_> = found
                 .iter()
                 .map(|(path, status)| (&path[..], *status))
                 .collect();
-            assert_eq!(got, want, "{protocol} {level}");
-            assert_eq!(load.requests, want.len() as u64, "{protocol} {level}");
+            assert_eq!(found, expected, "{protocol} {level}");
+            assert_eq!(load.requests, expected.len() as u64, "{protocol} {level}");
         }
         let loads = run(
             &page,
@@ -453,7 +453,7 @@ fn small_frames_add_overhead_and_large_ones_delay_urgent_data() {
     );
     let imported = own("b.css", Kind::Stylesheet, "text/css", "p { color: red }");
     let script = own("s.js", Kind::Script, "text/javascript", " ");
-    // The script waits for a sheet that is asked for when the image is on its way.
+    // The script waits for a sheet that is requested when the image is on its way.
     let html = "<html><body><img src=/i.png><link rel=stylesheet href=/a.css><script src=/s.js></script></body></html>";
     let page = page(html, vec![image, sheet, imported, script]);
     for (protocol, head) in [

@@ -101,11 +101,11 @@ fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
     };
     assert_eq!(trips(RaceProtocol::Https, tls13), 38.0);
     // A DNS lookup over the network adds one, whatever the protocol.
-    let asked = Options {
+    let with_lookup = Options {
         name_lookups: NameLookups::RoundTrip,
         ..Options::lulic()
     };
-    assert_eq!(trips(RaceProtocol::Http, asked), 37.0);
+    assert_eq!(trips(RaceProtocol::Http, with_lookup), 37.0);
     // 196 images in rounds of 46 at once, or of 100.
     let hundred = Options {
         max_concurrent_streams: 100,

@@ -44,9 +44,9 @@ fn made(path: &Path, sql: &str) -> Location {
 /// `table` as a view of the same columns that never ends.
 fn endless(table: &str) -> String {
     format!(
-        "ALTER TABLE {table} RENAME TO kept;
+        "ALTER TABLE {table} RENAME TO original;
          CREATE VIEW {table} AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n)
-                                SELECT kept.* FROM n, kept"
+                                SELECT original.* FROM n, original"
     )
 }
 
@@ -80,7 +80,7 @@ fn a_store_with_views_or_triggers_as_tables_is_refused() {
             "it has 1 triggers",
         ),
     ];
-    for (number, (sql, wanted)) in cases.iter().enumerate() {
+    for (number, (sql, expected)) in cases.iter().enumerate() {
         let location = made(&folder.path().join(format!("{number}.db")), sql);
         for opened in [
             Store::open(&location),
@@ -88,7 +88,7 @@ fn a_store_with_views_or_triggers_as_tables_is_refused() {
         ] {
             let message = opened.err().map(|error| error.to_string());
             let message = message.unwrap_or_else(|| panic!("it is open: {sql}"));
-            assert!(message.contains(wanted), "{sql}: {message}");
+            assert!(message.contains(expected), "{sql}: {message}");
         }
     }
 }
@@ -105,8 +105,8 @@ fn a_table_replaced_after_opening_is_not_executed() {
     connection.execute_batch(trigger).expect("it is SQL");
     store.add(&rows[4..]).expect("a cell that is not there");
     assert_eq!(store.rows().expect("rows"), rows);
-    let view = "DROP TRIGGER less; ALTER TABLE results RENAME TO kept;
-                CREATE VIEW results AS SELECT * FROM kept";
+    let view = "DROP TRIGGER less; ALTER TABLE results RENAME TO original;
+                CREATE VIEW results AS SELECT * FROM original";
     connection.execute_batch(view).expect("it is SQL");
     let message = store.rows().expect_err("views are not read").to_string();
     assert!(message.contains("prohibited"), "{message}");
@@ -122,10 +122,10 @@ fn extra_schema_objects_are_ignored() {
     assert_eq!(store.contents().expect("a plan"), contents());
     assert_eq!(store.keys().expect("keys"), ["x", "y", "z"]);
     assert_eq!(store.rows().expect("rows").len(), 6);
-    assert!(store.finish().expect("it can be laid out anew"));
+    assert!(store.finish().expect("it can be laid out again"));
 }
 
-/// What it finds wrong with having more of something.
+/// The fault of a store that has more of something than it may.
 fn foreign<T>(read: Result<T, StoreError>) -> String {
     match read {
         Err(StoreError::Foreign { what, .. }) => what,
@@ -150,7 +150,7 @@ fn a_store_with_extra_rows_is_refused() {
     assert!(message.contains("more than 6 loads"), "{message}");
     assert_eq!(given, 6);
 
-    // All of one cell, and first runs alone, as those read who ask for less.
+    // Reads of less: all rows of one cell, and first runs alone.
     let mut store = open("cell.db", "UPDATE plan SET cells = 1, runs = 1");
     assert!(foreign(store.rows_of("x")).contains("more than 1 loads"));
     assert!(foreign(store.keys()).contains("more than 1 loads"));
@@ -188,9 +188,12 @@ fn a_store_never_exceeds_the_maximum_number_of_loads() {
 #[test]
 fn a_table_of_lulics_that_is_a_view_is_not_imported() {
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let (from, into) = (folder.path().join("his.db"), folder.path().join("into.db"));
-    let his = Connection::open(&from).expect("a file can be made");
-    his.execute_batch(
+    let (from, into) = (
+        folder.path().join("lulic.db"),
+        folder.path().join("into.db"),
+    );
+    let database = Connection::open(&from).expect("a file can be made");
+    database.execute_batch(
         "CREATE VIEW results AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n)
          SELECT i AS id, '1' AS bw, '1' AS delay, 'http' AS method, 'a' AS site,
                 1 AS onContentLoad, 1 AS onLoad, 1 AS tow, i AS run FROM n",
