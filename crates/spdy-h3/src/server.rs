@@ -93,7 +93,7 @@ pub(super) async fn serve(
     ));
     let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
     let mut expired = Box::pin(idle.expired());
-    let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
+    let (mut stopped, mut evicted) = (stop.wait(), options.slot.evicted());
     let mut parting = None;
     let closer = Closer::from(connection.clone());
     let mut answers = FuturesUnordered::new();
@@ -106,7 +106,7 @@ pub(super) async fn serve(
                 return Poll::Ready(Some(fault));
             }
             if goaway.is_some()
-                && (Pin::new(&mut wanted).poll(cx).is_ready()
+                && (Pin::new(&mut evicted).poll(cx).is_ready()
                     || expired.as_mut().poll(cx).is_ready()
                     || Pin::new(&mut stopped).poll(cx).is_ready())
                 && let Some(goaway) = goaway.take()

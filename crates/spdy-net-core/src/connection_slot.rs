@@ -1,4 +1,4 @@
-//! The place of one connection among all: whether it has something to do, and whether it is wanted for another.
+//! The slot of one connection: whether the connection is idle, and whether another connection needs the slot.
 //!
 //! ```text
 //!  let in --> idle --exchange--> busy --last exchange ended--> idle --others wait, and it is its turn--> gives way
@@ -26,7 +26,7 @@ pub struct ConnectionSlot(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    wanted: Latch,
+    evicted: Latch,
     /// Counts on whenever a connection of the same door has nothing to do any more.
     sequence: Arc<AtomicU64>,
 }
@@ -49,7 +49,7 @@ impl ConnectionSlot {
         });
         Self(Arc::new(Shared {
             state,
-            wanted: Latch::new(),
+            evicted: Latch::new(),
             sequence: turns,
         }))
     }
@@ -63,7 +63,7 @@ impl ConnectionSlot {
     /// Turn since which the connection is idle; `None` if it is busy or was evicted.
     pub fn idle_since(&self) -> Option<u64> {
         let state = self.lock();
-        (state.open == 0 && !self.0.wanted.is_set()).then_some(state.idle_since)
+        (state.open == 0 && !self.0.evicted.is_set()).then_some(state.idle_since)
     }
 
     /// Requests an orderly end of the connection; `false` if it is busy by now, and may stay.
@@ -71,14 +71,14 @@ impl ConnectionSlot {
         let state = self.lock();
         let idle = state.open == 0;
         if idle {
-            self.0.wanted.set();
+            self.0.evicted.set();
         }
         idle
     }
 
-    /// Completes when another shall have the place.
-    pub fn wanted(&self) -> Wait {
-        self.0.wanted.wait()
+    /// Completes when the connection was evicted: another connection needs its slot.
+    pub fn evicted(&self) -> Wait {
+        self.0.evicted.wait()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -151,9 +151,9 @@ mod tests {
         let seat = ConnectionSlot::default();
         let exchange = seat.exchange();
         assert!(!seat.try_evict());
-        assert!(!seat.0.wanted.is_set());
+        assert!(!seat.0.evicted.is_set());
         drop(exchange);
         assert!(seat.try_evict());
-        assert!(seat.0.wanted.is_set());
+        assert!(seat.0.evicted.is_set());
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller must tell apart: a connection lost, or one exchange lost, and whether to try again.
+//! Errors by consequence: the connection is lost, or one exchange is lost, and whether to try again.
 
 use std::io;
 use std::time::Duration;
@@ -22,16 +22,16 @@ pub enum ConnectionError {
         /// How long.
         after: Duration,
     },
-    /// The client left before it said anything.
+    /// The client closed the connection before it sent anything.
     #[error("the client closed the connection without sending anything")]
     NoBytes,
-    /// The client speaks what this server does not.
-    #[error("the client speaks {got}, expected {}", list(want))]
+    /// The client speaks a protocol that this server does not.
+    #[error("the client speaks {found}, expected {}", list(expected))]
     UnsupportedProtocol {
         /// What its first bytes look like.
-        got: &'static str,
-        /// What is spoken here.
-        want: Vec<Protocol>,
+        found: &'static str,
+        /// The protocols of this server.
+        expected: Vec<Protocol>,
     },
     /// The server of a TLS connection selected no protocol by ALPN. It would do the same again.
     #[error(
@@ -158,7 +158,7 @@ pub struct ExchangeError {
 }
 
 impl ExchangeError {
-    /// An error that says `message`.
+    /// An error with the text `message`.
     pub fn new(retry: Retry, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),

@@ -19,12 +19,12 @@ pub struct RequestInfo {
     pub protocol: Protocol,
     /// The client came over TLS.
     pub secure: bool,
-    /// What the client asked for; 0 for HTTP/1.1, which cannot say.
+    /// The priority that the client requested; 0 for HTTP/1.1, which has none.
     pub priority: Priority,
 }
 
-/// Pushes beside an answer, whatever the protocol. To be used before the [`Handler`] gives the answer: what is
-/// pushed must be told before it can be asked for.
+/// Pushes beside a response, in any protocol. Use it before the [`Handler`] returns the response: a push
+/// must be announced before the client can request it.
 #[derive(Clone, Debug)]
 pub struct Pusher(Arc<dyn PushSender>);
 
@@ -59,7 +59,7 @@ impl Pusher {
     }
 
     /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, HTTP/3, and HTTP/2 unless
-    /// [it is wanted](crate::options::ServerOptions::http2_push)).
+    /// [it is enabled](crate::options::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
         let spdy = request.get::<spdy::server::Pusher>().cloned();

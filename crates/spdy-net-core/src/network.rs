@@ -28,7 +28,7 @@ pub trait Network: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The address is in use, not ours, or not permitted. A network that has no UDP says so by default.
+    /// The address is in use, not ours, or not permitted. The default is the error of a network without UDP.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
         let why = format!("this network has no UDP socket at {local}");
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
@@ -62,7 +62,7 @@ impl Network for SystemNetwork {
         })
     }
 
-    /// Wants a tokio runtime around it.
+    /// Must be called inside a tokio runtime.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
         Self::datagrams_from_std(Self::bind_datagrams(local)?)
     }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use spdy_frame::version::Version;
 
-/// What is spoken on a connection once it stands. TLS or not is told apart elsewhere.
+/// The protocol of an established connection. It does not include whether the connection uses TLS.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Protocol {
     /// HTTP/1.1.

@@ -84,7 +84,7 @@ impl Flaw {
         }
     }
 
-    /// An answer that says `why`.
+    /// A response with `why` as its body.
     pub fn answer(self, why: impl Into<Cow<'static, str>>) -> Response<Body> {
         let why = why.into();
         let has_text = !why.is_empty();

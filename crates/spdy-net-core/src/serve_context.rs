@@ -68,7 +68,7 @@ pub fn shutdown_before_first_byte(
             .sleep_until(runtime.now() + FIRST_REQUEST_GRACE)
             .await;
     };
-    select(Box::pin(late), options.slot.wanted()).map(drop)
+    select(Box::pin(late), options.slot.evicted()).map(drop)
 }
 
 /// Completes when the connection must end in order: the server stops, or the slot of the connection is needed for another.
@@ -76,5 +76,5 @@ pub fn end_requested(
     options: &ServerOptions,
     stop: &Latch,
 ) -> impl Future<Output = ()> + Unpin + use<> {
-    select(stop.wait(), options.slot.wanted()).map(drop)
+    select(stop.wait(), options.slot.evicted()).map(drop)
 }

@@ -122,7 +122,7 @@ impl fmt::Debug for ConnectionTap {
     }
 }
 
-/// A SPDY session's observer that tells a tap.
+/// Reports the events of a SPDY session to the tap.
 impl spdy_session::observe::Observe for ConnectionTap {
     fn seen(&self, seen: &SpdySeen<'_>) {
         self.tap.seen(

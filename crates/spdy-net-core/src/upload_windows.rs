@@ -6,8 +6,8 @@
 //!   connection   64 KiB for each stream that may be open, and 4 MiB of growth for all of them
 //! ```
 //!
-//! A window that holds less than a reader takes in a round trip limits the client to one window per round trip. How long that
-//! is, is not known here, but it is hardly ever longer than a second.
+//! A window that holds less than a reader takes in a round trip limits the client to one window per round trip. The round-trip
+//! time is not measured here, but it is rarely longer than a second.
 //!
 //! HTTP/2 has one size for the windows of all streams (SETTINGS_INITIAL_WINDOW_SIZE), so it grows with the fastest reader, and
 //! only so far that every open upload can have its window and every other stream still its first 64 KiB. SPDY has a window
@@ -22,7 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
-/// Receive window of a stream that is not known to be read, bytes.
+/// Receive window of a stream before a whole window of it was read, bytes.
 pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
 /// The most that it grows to, bytes: 80 Mbit/s at 100 ms.
 pub const GROWN_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -66,7 +66,7 @@ struct State {
     /// Bodies that are being received.
     uploads: u32,
     /// The size that the windows should have.
-    wanted: u32,
+    target: u32,
     /// The window size in the last SETTINGS sent.
     sent: u32,
     /// The task that sends SETTINGS.
@@ -74,9 +74,9 @@ struct State {
 }
 
 impl State {
-    fn set(&mut self, wanted: u32) -> Option<Waker> {
-        self.wanted = wanted;
-        (wanted != self.sent).then(|| self.connection.clone())
+    fn set(&mut self, target: u32) -> Option<Waker> {
+        self.target = target;
+        (target != self.sent).then(|| self.connection.clone())
     }
 }
 
@@ -85,7 +85,7 @@ impl UploadWindows {
     pub fn new(runtime: SharedRuntime) -> Self {
         let state = State {
             uploads: 0,
-            wanted: FIRST_WINDOW_BYTES,
+            target: FIRST_WINDOW_BYTES,
             sent: FIRST_WINDOW_BYTES,
             connection: Waker::noop().clone(),
         };
@@ -104,8 +104,8 @@ impl UploadWindows {
         let waker = {
             let mut state = self.lock();
             state.uploads += 1;
-            let wanted = state.wanted.min(allowed(state.uploads));
-            state.set(wanted)
+            let target = state.target.min(allowed(state.uploads));
+            state.set(target)
         };
         waker.into_iter().for_each(Waker::wake);
         Upload {
@@ -115,14 +115,14 @@ impl UploadWindows {
         }
     }
 
-    /// The size that SETTINGS should say, if they say another. The task of `cx` is woken when that changes.
+    /// The size that SETTINGS should announce, if the last SETTINGS have another. The task of `cx` is woken when that changes.
     pub fn poll_change(&self, cx: &Context<'_>) -> Option<u32> {
         let mut state = self.lock();
         state.connection.clone_from(cx.waker());
-        (state.wanted != state.sent).then_some(state.wanted)
+        (state.target != state.sent).then_some(state.target)
     }
 
-    /// SETTINGS say `size`.
+    /// SETTINGS with `size` were sent.
     pub fn settings_sent(&self, size: u32) {
         self.lock().sent = size;
     }
@@ -145,15 +145,15 @@ impl Upload {
         self.read += bytes;
         let waker = {
             let mut state = self.windows.lock();
-            if self.read < state.wanted as usize {
+            if self.read < state.target as usize {
                 return;
             }
             (self.since, self.read) = (Some(now), 0);
             if now - since > GROWTH_PERIOD {
                 return;
             }
-            let wanted = (state.wanted * 2).min(allowed(state.uploads));
-            state.set(wanted)
+            let target = (state.target * 2).min(allowed(state.uploads));
+            state.set(target)
         };
         waker.into_iter().for_each(Waker::wake);
     }

@@ -69,7 +69,7 @@ fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, Connec
         (Detection::Http2, Protocol::Http2) | (Detection::Http1, Protocol::Http1) => true,
         _ => false,
     };
-    let got = match verdict {
+    let found = match verdict {
         Detection::Spdy(2) => "SPDY/2",
         Detection::Spdy(_) => "SPDY/3 or SPDY/3.1",
         Detection::Http2 => "HTTP/2",
@@ -86,8 +86,8 @@ fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, Connec
         .find(fits)
         .copied()
         .ok_or_else(|| ConnectionError::UnsupportedProtocol {
-            got,
-            want: protocols.to_vec(),
+            found,
+            expected: protocols.to_vec(),
         })
 }
 
@@ -111,8 +111,8 @@ pub async fn sniff(
         }
         // Never past the preface: the protocol's own reader needs the bytes that follow.
         let mut rest = [0; H2_PREFACE.len()];
-        let want = H2_PREFACE.len() - seen.len();
-        let read = std::pin::pin!(io.read(&mut rest[..want]));
+        let missing = H2_PREFACE.len() - seen.len();
+        let read = std::pin::pin!(io.read(&mut rest[..missing]));
         match select(read, &mut deadline).await {
             Either::Left((Ok(0), _)) if seen.is_empty() => return Err(ConnectionError::NoBytes),
             // A client that sent "P" and closed spoke invalid HTTP/1.1; its parser reports that best.
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn protocol_is_detected_from_the_fewest_first_bytes() {
-        for (bytes, want) in [
+        for (bytes, expected) in [
             (&b""[..], Detection::Incomplete),
             (b"\x80", Detection::Incomplete),
             (b"\x80\x03", Detection::Spdy(3)),
@@ -190,7 +190,7 @@ mod tests {
             (b"PRI * HTTP/1.1\r\n", Detection::Http1),
             (b"\x16\x03", Detection::Tls),
         ] {
-            assert_eq!(detect(bytes), want, "{bytes:x?}");
+            assert_eq!(detect(bytes), expected, "{bytes:x?}");
         }
     }
 

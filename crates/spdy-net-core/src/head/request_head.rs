@@ -1,4 +1,5 @@
-//! What HTTP/2 and HTTP/3 ask alike of the head of a request (RFC 9113 §8.3.1, RFC 9114 §4.3.1), and what all but HTTP/1.1 make of `Host`.
+//! Checks on a request's head that HTTP/2 and HTTP/3 share (RFC 9113 §8.3.1, RFC 9114 §4.3.1), and the handling of `Host` in all
+//! protocols but HTTP/1.1.
 
 use bytes::{Bytes, BytesMut};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -8,19 +9,19 @@ use spdy_http::request::without_default_port;
 
 use crate::refusal::Flaw;
 
-/// Why a list of fields is no message (RFC 9113 §8.1.1, RFC 9114 §4.1.2). It says what is wrong.
+/// Why a list of fields is not a valid message (RFC 9113 §8.1.1, RFC 9114 §4.1.2).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("malformed message: {0}")]
 pub struct Malformed(pub &'static str);
 
 impl Malformed {
-    /// The same for who sent it.
+    /// The 400 response for the peer that sent it.
     pub fn answer(&self) -> Response<Body> {
         Flaw::Malformed.answer(format!("{self}\n"))
     }
 }
 
-/// Host and port: who asks, and by which password, must not be there (RFC 9114 §4.3.1).
+/// Host and port, without a user name and password, which must not be there (RFC 9114 §4.3.1).
 pub fn without_userinfo(authority: &Authority) -> &str {
     let authority = authority.as_str();
     authority
@@ -28,9 +29,9 @@ pub fn without_userinfo(authority: &Authority) -> &str {
         .map_or(authority, |(_, host)| host)
 }
 
-/// Whom a request is for, as `:authority` or `host` says.
-pub fn authority(said: Bytes) -> Result<Authority, Malformed> {
-    let authority = Authority::from_maybe_shared(said);
+/// Parses the value of `:authority` or `host`.
+pub fn authority(field_value: Bytes) -> Result<Authority, Malformed> {
+    let authority = Authority::from_maybe_shared(field_value);
     let authority = authority.map_err(|_| Malformed("invalid authority"))?;
     match without_userinfo(&authority) == authority.as_str() {
         true => Ok(authority),
@@ -38,12 +39,12 @@ pub fn authority(said: Bytes) -> Result<Authority, Malformed> {
     }
 }
 
-/// The one host that a request is for, which `:authority` has `said`, or `host` does, or both alike, the port of `scheme` said or not
-/// (RFC 9113 §8.3.1). CONNECT says it in `:authority`.
+/// The host that a request is for (RFC 9113 §8.3.1): `authority_field` (the value of `:authority`) or `host`. If both are there, they must
+/// be equal; the default port of `scheme` may be omitted in either. CONNECT requires `:authority`.
 pub fn resolve_host(
     method: &Method,
     scheme: &str,
-    said: Option<Authority>,
+    authority_field: Option<Authority>,
     headers: &HeaderMap,
 ) -> Result<Authority, Malformed> {
     let mut hosts = headers.get_all(header::HOST).iter();
@@ -51,11 +52,13 @@ pub fn resolve_host(
     if hosts.next().is_some() {
         return Err(Malformed("more than one host"));
     }
-    match (said, host) {
-        (Some(said), Some(host)) if !is_same_host(scheme, said.as_str(), host) => {
+    match (authority_field, host) {
+        (Some(authority_field), Some(host))
+            if !is_same_host(scheme, authority_field.as_str(), host) =>
+        {
             Err(Malformed(":authority and host differ"))
         }
-        (Some(said), _) => Ok(said),
+        (Some(authority_field), _) => Ok(authority_field),
         (None, Some(host)) if method != Method::CONNECT => {
             authority(Bytes::copy_from_slice(host.as_bytes()))
         }
@@ -63,10 +66,10 @@ pub fn resolve_host(
     }
 }
 
-fn is_same_host(scheme: &str, said: &str, host: &HeaderValue) -> bool {
-    let said = without_default_port(scheme, said);
+fn is_same_host(scheme: &str, authority_field: &str, host: &HeaderValue) -> bool {
+    let authority_field = without_default_port(scheme, authority_field);
     let host = host.to_str().map(|host| without_default_port(scheme, host));
-    host.is_ok_and(|host| host.eq_ignore_ascii_case(said))
+    host.is_ok_and(|host| host.eq_ignore_ascii_case(authority_field))
 }
 
 /// Fails unless `path` begins at the root; `*` stands for all of a server, and is for OPTIONS.
@@ -78,7 +81,8 @@ pub fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), Malformed>
     }
 }
 
-/// Makes one field of the cookies: compression likes them apart, all others want them in one (RFC 9113 §8.2.3, RFC 9114 §4.2.1).
+/// Joins the cookies into one field: separate fields compress better, but all other protocols and handlers expect one
+/// (RFC 9113 §8.2.3, RFC 9114 §4.2.1).
 pub fn join_cookies(headers: &mut HeaderMap) {
     let mut cookies = headers.get_all(header::COOKIE).iter();
     let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else {
@@ -96,12 +100,12 @@ pub fn join_cookies(headers: &mut HeaderMap) {
     );
 }
 
-/// Has `:authority` name the host that `Host` names, as HTTP/1.1 would: the URI says where a request is sent, which may be elsewhere
-/// (RFC 9113 §8.3.1). CONNECT names one host alone.
+/// Sets `:authority` to the value of `Host`, as in HTTP/1.1: the URI is where the request is sent, which may be another host
+/// (RFC 9113 §8.3.1). CONNECT has only one host.
 ///
 /// # Errors
 ///
-/// `Host` names none.
+/// `Host` is not a valid host.
 pub fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed> {
     let Some(host) = request.headers_mut().remove(header::HOST) else {
         return Ok(());
@@ -116,16 +120,21 @@ pub fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The head of a request as HTTP/2 is read beneath, which looks at no more than names, values, and which pseudo-header fields there are,
-/// and leaves `:scheme` out where there is no `:authority`: then it is that of the connection, which may be `secure`.
+/// Checks and completes the head of an HTTP/2 request. h2 checks only names, values, and which pseudo-header fields there are. It leaves
+/// `:scheme` out if there is no `:authority`: then the scheme is that of the connection, which is HTTPS if `secure`.
 pub fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
-    let said = head.uri.authority();
-    if said.is_some_and(|said| without_userinfo(said) != said.as_str()) {
+    let authority_field = head.uri.authority();
+    if authority_field.is_some_and(|it| without_userinfo(it) != it.as_str()) {
         return Err(Malformed("authority with userinfo"));
     }
     let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
     let scheme = head.uri.scheme().unwrap_or(&of_connection).as_str();
-    let host = resolve_host(&head.method, scheme, said.cloned(), &head.headers)?;
+    let host = resolve_host(
+        &head.method,
+        scheme,
+        authority_field.cloned(),
+        &head.headers,
+    )?;
     let path = head.uri.path_and_query();
     let path = path.filter(|_| head.method != Method::CONNECT);
     if let Some(path) = path {
@@ -148,11 +157,11 @@ mod tests {
     use super::*;
 
     fn head(method: &str, uri: &str, fields: &[(&'static str, &'static str)]) -> request::Parts {
-        let mut asked = Request::builder().method(method).uri(uri);
+        let mut builder = Request::builder().method(method).uri(uri);
         for (name, value) in fields {
-            asked = asked.header(*name, *value);
+            builder = builder.header(*name, *value);
         }
-        asked.body(()).expect("a request").into_parts().0
+        builder.body(()).expect("a request").into_parts().0
     }
 
     #[test]
@@ -163,15 +172,15 @@ mod tests {
             ("cookie", "c=d"),
             ("cookie", "e=f"),
         ];
-        let mut asked = head("GET", "https://site.test/", &crumbs);
-        check_head(&mut asked, true).expect("a good one");
-        let cookies: Vec<_> = asked.headers.get_all(header::COOKIE).iter().collect();
+        let mut head_parts = head("GET", "https://site.test/", &crumbs);
+        check_head(&mut head_parts, true).expect("a valid head");
+        let cookies: Vec<_> = head_parts.headers.get_all(header::COOKIE).iter().collect();
         assert_eq!(cookies, ["a=b; c=d; e=f"]);
     }
 
     #[test]
     fn a_request_is_for_one_host() {
-        for (uri, hosts, want) in [
+        for (uri, hosts, expected) in [
             ("https://site.test/a", &[][..], Ok("https://site.test/a")),
             (
                 "https://site.test/a",
@@ -213,10 +222,10 @@ mod tests {
             ("https://me@site.test/", &[], Err("authority with userinfo")),
         ] {
             let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
-            let mut asked = head("GET", uri, &hosts);
-            let settled = check_head(&mut asked, true).map(|()| asked.uri.to_string());
-            let want = want.map(str::to_owned).map_err(Malformed);
-            assert_eq!(settled, want, "{uri} {hosts:?}");
+            let mut head_parts = head("GET", uri, &hosts);
+            let settled = check_head(&mut head_parts, true).map(|()| head_parts.uri.to_string());
+            let expected = expected.map(str::to_owned).map_err(Malformed);
+            assert_eq!(settled, expected, "{uri} {hosts:?}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! `Expect: 100-continue` (RFC 9110 §10.1.1): a client that holds its body back until it is wanted is told to go on when the first of
-//! it is asked for, and not at all if it is answered without.
+//! `Expect: 100-continue` (RFC 9110 §10.1.1): sends 100 (Continue) to a client that holds its body back when the handler first reads
+//! the body. A handler that responds without reading it sends no 100.
 //!
-//! Over HTTP/2 and HTTP/3. Over HTTP/1.1 hyper does the same; SPDY has no interim answers, and its clients wait for none.
+//! Over HTTP/2 and HTTP/3. Over HTTP/1.1 hyper does the same; SPDY has no interim responses, and its clients wait for none.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,7 +14,7 @@ use spdy::body::{Body, BoxError};
 use crate::interim::early_hints::EarlyHints;
 use crate::interim::expect_continue::expects_continue;
 
-/// `body` of a request with these headers, as it is, or held back by its client until `interim` says otherwise.
+/// `body` of a request with these headers. If its client holds it back, the first read sends 100 (Continue) by `interim`.
 pub fn send_continue_on_read(body: Body, headers: &HeaderMap, interim: &EarlyHints) -> Body {
     if !expects_continue(headers) || http_body::Body::is_end_stream(&body) {
         return body;
@@ -27,7 +27,7 @@ pub fn send_continue_on_read(body: Body, headers: &HeaderMap, interim: &EarlyHin
 
 struct ContinueOnReadBody {
     body: Body,
-    /// Until its client is told, or sends by itself.
+    /// `None` once 100 (Continue) was sent, or the client sent the body without it.
     pending_continue: Option<EarlyHints>,
 }
 

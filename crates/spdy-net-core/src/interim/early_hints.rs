@@ -1,7 +1,7 @@
-//! 103 Early Hints (RFC 8297): what a page will need, told before its answer is there.
+//! 103 Early Hints (RFC 8297): announces resources of a page before its response is ready.
 //!
-//! Over HTTP/2 and HTTP/3 alone. SPDY has no interim answers, its hints stand in the head of the answer; over HTTP/1.1 hyper has
-//! no call for it, and browsers do not look for them there.
+//! Only over HTTP/2 and HTTP/3. SPDY has no interim responses: its hints are in the head of the response. Over HTTP/1.1 hyper has
+//! no call for it, and browsers ignore them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::{Extensions, HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 
-/// Tells a client what it will need. To be used before the [`Handler`](crate::handler::Handler) gives the answer.
+/// Sends early hints to a client. Use it before the [`Handler`](crate::handler::Handler) returns the response.
 #[derive(Clone)]
 pub struct EarlyHints(Arc<dyn InterimSender>);
 
@@ -43,7 +43,7 @@ impl EarlyHints {
         (Self::new(sender), heads)
     }
 
-    /// The way that came with a request; `None` where there is none.
+    /// The sender that came with a request; `None` if it has none.
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
         request.get().cloned()
@@ -56,7 +56,7 @@ impl EarlyHints {
 
     /// Lets the client send the body that it holds back (RFC 9110 §15.2.1).
     pub(crate) fn send_continue(&self) {
-        self.send_interim(StatusCode::CONTINUE, HeaderMap::new()); // a client that has the answer already does not wait for it
+        self.send_interim(StatusCode::CONTINUE, HeaderMap::new()); // a client that has the response already does not wait for it
     }
 
     fn send_interim(&self, status: StatusCode, fields: HeaderMap) -> bool {

@@ -1,4 +1,4 @@
-//! `Expect: 100-continue` towards a server (RFC 9110 §10.1.1): the body of such a request is held back until the server wants it.
+//! `Expect: 100-continue` towards a server (RFC 9110 §10.1.1): the body of such a request is held back until the server requests it.
 //!
 //! ```text
 //!  head sent ── 100 (Continue), or nothing for CONTINUE_TIMEOUT ──▶ the body is sent
@@ -7,10 +7,10 @@
 //! ```
 //!
 //! The first of these three events decides. A server that responds without reading the content would take a body that comes later for its
-//! next request. So an HTTP/1.1 connection is used for another request only if the server asked for the body with 100 (Continue).
+//! next request. So an HTTP/1.1 connection is used for another request only if the server requested the body with 100 (Continue).
 //!
-//! A proxy that passes the body of its own client on therefore asks that client to go on no sooner than the origin does. Over HTTP/1.1 and
-//! HTTP/2; SPDY has no interim responses, and HTTP/3 servers are asked by clients that have their bodies at hand.
+//! A proxy that forwards its client's body therefore sends 100 (Continue) to that client only after the origin did. Over HTTP/1.1 and
+//! HTTP/2; SPDY has no interim responses, and the clients that send to HTTP/3 servers have their bodies at hand.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -109,11 +109,11 @@ impl Expectation {
         }
         let hold = Hold::default();
         let timeout = runtime.sleep_until(runtime.now() + CONTINUE_TIMEOUT);
-        let wanted = Box::pin(hold.clone().wait(timeout));
+        let may_send = Box::pin(hold.clone().wait(timeout));
         let request = request.map(|body| {
             Body::wrap(HeldBody {
                 body,
-                wanted: Some(wanted),
+                may_send: Some(may_send),
             })
         });
         (request, Some(Self(hold)))
@@ -124,7 +124,7 @@ impl Expectation {
         ContinueSignal(self.0.clone())
     }
 
-    /// Handles the head of the final response: from now on a held body is not sent. Returns whether the server asked for the body
+    /// Handles the head of the final response: from now on a held body is not sent. Returns whether the server requested the body
     /// before. If it did not, it may not read the body, so an HTTP/1.1 connection cannot be used again.
     #[must_use]
     pub fn handle_final_head(&self) -> bool {
@@ -150,15 +150,15 @@ impl Drop for Expectation {
     }
 }
 
-/// The exchange ended before the server asked for the body.
+/// The exchange ended before the server requested the body.
 #[derive(Debug, thiserror::Error)]
 #[error("the server responded without requesting the body")]
 struct BodyNotRequested;
 
 struct HeldBody {
     body: Body,
-    /// Whether the server wants it; `None` once it does.
-    wanted: Option<BoxFuture<bool>>,
+    /// Completes when the body may be sent (`true`), or never will be (`false`). `None` once it may.
+    may_send: Option<BoxFuture<bool>>,
 }
 
 impl http_body::Body for HeldBody {
@@ -169,13 +169,13 @@ impl http_body::Body for HeldBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(wanted) = &mut self.wanted {
-            if !ready!(wanted.as_mut().poll(cx)) {
+        if let Some(may_send) = &mut self.may_send {
+            if !ready!(may_send.as_mut().poll(cx)) {
                 // Another poll fails again.
-                self.wanted = Some(Box::pin(std::future::ready(false)));
+                self.may_send = Some(Box::pin(std::future::ready(false)));
                 return Poll::Ready(Some(Err(BodyNotRequested.into())));
             }
-            self.wanted = None;
+            self.may_send = None;
         }
         Pin::new(&mut self.body).poll_frame(cx)
     }

@@ -97,16 +97,16 @@ impl std::fmt::Debug for ClientOptions {
 pub struct SpdyClientOptions {
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
-    /// Which header values are kept apart from all others in them.
+    /// Header values that are compressed separately from all others.
     pub secrets: Secrets,
     /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
     pub compression_window_bits: Option<u8>,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
-    /// Tell SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS, whose
-    /// greater value Undertow takes for its own windows as well, so that uploads to it hang
+    /// Announce SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS.
+    /// Undertow applies a greater value in SETTINGS to its own windows as well, so that uploads to it hang
     /// ([`Config::settings_window_bytes`](spdy::Config::settings_window_bytes)). `false` saves 16 bytes a request,
-    /// unless pushes are taken: their own window is told so in any case.
+    /// unless pushes are accepted: their window is announced by WINDOW_UPDATE in any case.
     pub window_update_per_stream: bool,
     /// Read capitals in names of SPDY's headers as small letters, instead of resetting the stream.
     pub lowercase_names: bool,

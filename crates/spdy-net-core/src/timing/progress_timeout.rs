@@ -60,7 +60,7 @@ impl ProgressTimeout {
         stall.with_hits(options)
     }
 
-    /// For a server that takes nothing of what a client sends, or a trickle: `pace` bytes a second of waiting are wanted.
+    /// For a server that takes nothing of what a client sends, or a trickle: at least `pace` bytes per second of waiting are expected.
     pub fn for_upload(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
         Self::new(runtime, ProgressDirection::PeerReceives, patience, pace)
     }
@@ -183,7 +183,7 @@ impl ProgressTimeout {
         io::Error::new(io::ErrorKind::TimedOut, ProgressTimeoutError(why))
     }
 
-    /// `polled`, unless it is pending for too long. `moved` tells how much of it is progress.
+    /// `polled`, unless it is pending for too long. `moved` returns how many bytes of it are progress.
     pub(super) fn guard<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -24,7 +24,7 @@ impl WriteTimeoutIo {
     }
 }
 
-/// A client's connection, whose writes fail when the server takes nothing for as long as `options` say, if they do.
+/// A client's connection, whose writes fail when the server takes nothing for the `write_timeout` of `options`, if it is set.
 pub fn with_write_timeout(io: BoxIo, options: &ClientOptions, runtime: &SharedRuntime) -> BoxIo {
     let Some(patience) = options.write_timeout else {
         return io;

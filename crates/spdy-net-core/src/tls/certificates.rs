@@ -35,7 +35,7 @@ pub enum KeyKind {
     EcdsaP256,
     /// RSA of 2048 bits, as the servers of 2012 had. Takes up to a second to make.
     Rsa2048,
-    /// Ed25519: all lengths fixed, which repeatable simulations want. Browsers refuse it.
+    /// Ed25519: all lengths are fixed, which repeatable simulations need. Browsers refuse it.
     Ed25519,
 }
 
@@ -77,7 +77,7 @@ impl Identity {
         let chain = certificates_from_pem(chain, what)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
             rustls::pki_types::pem::Error::NoItemsFound => TlsSetupError::EmptyPem {
-                want: "private key",
+                expected: "private key",
                 what: what.to_owned(),
             },
             other => TlsSetupError::Pem {
@@ -175,7 +175,7 @@ pub fn certificates_from_pem(
         })?;
     if found.is_empty() {
         return Err(TlsSetupError::EmptyPem {
-            want: "certificate",
+            expected: "certificate",
             what: what.to_owned(),
         });
     }
@@ -191,7 +191,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
 }
 
 /// A certificate authority that signs what a local server needs. It lives as long as the process, or is
-/// [kept in files](LocalCa::load_or_create).
+/// [stored in files](LocalCa::load_or_create).
 pub struct LocalCa {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -301,7 +301,7 @@ impl LocalCa {
         ];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
-        // CA:FALSE in so many words: some clients want to read it.
+        // An explicit CA:FALSE: some clients require it.
         params.is_ca = IsCa::ExplicitNoCa;
         let key = self.kind.generate()?;
         let leaf = params.signed_by(&key, &self.issuer)?;
@@ -326,7 +326,7 @@ impl LocalCa {
     }
 }
 
-/// What an authority says of itself; of one that is read again only the key is new to us.
+/// The parameters of the authority's certificate. They are constant, so an authority that is loaded from files needs only its key.
 fn authority_params() -> CertificateParams {
     let mut params = params("spdy local authority");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

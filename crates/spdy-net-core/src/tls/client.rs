@@ -30,7 +30,7 @@ pub struct ClientTls {
     check: Option<CertificateCheck>,
 }
 
-/// Who says whether a certificate is believed.
+/// Decides whether a certificate is trusted.
 #[derive(Clone)]
 struct CertificateCheck {
     verifier: Arc<dyn ServerCertVerifier>,
@@ -44,7 +44,7 @@ impl fmt::Debug for ClientTls {
 }
 
 impl ClientTls {
-    /// A client that believes what `trust` says.
+    /// A client that verifies servers by `trust`.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl ClientTls {
     /// `host` is no name, or TLS 1.3 is not among the versions.
     pub fn for_quic(&self, host: &str) -> io::Result<Arc<ClientConfig>> {
         let config = self.with_alpn(&[Protocol::Http3]).config;
-        // rustls tells only by trying.
+        // rustls reports an unusable configuration only when a connection is made.
         let tried = quic::ClientConnection::new(
             config.clone(),
             quic::Version::V1,
@@ -114,7 +114,7 @@ impl ClientTls {
     /// Whether `shown`, the certificates of a connection that stands, would have been believed on a
     /// connection to `host`: chain, name, hour and pins, all by the rules of this client (the pins of a
     /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
-    /// asked for, or the configuration was made elsewhere.
+    /// requested, or the configuration was made elsewhere.
     #[must_use]
     pub fn would_trust(&self, shown: &PeerCertificates, host: &str) -> bool {
         let (Some(judge), Ok(name)) = (&self.check, server_name(host)) else {

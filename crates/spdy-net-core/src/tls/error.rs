@@ -12,7 +12,7 @@ pub enum TlsSetupError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file could not be written.
@@ -20,14 +20,14 @@ pub enum TlsSetupError {
     Write {
         /// The file, or its folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// PEM text without what was looked for.
-    #[error("no {want} in {what}")]
+    #[error("no {expected} in {what}")]
     EmptyPem {
         /// What was looked for.
-        want: &'static str,
+        expected: &'static str,
         /// Where.
         what: String,
     },
@@ -54,9 +54,9 @@ pub enum TlsSetupError {
     /// TLS 1.2 and TLS 1.3 are both switched off.
     #[error("no TLS version is enabled: minimum {min}, maximum {max}")]
     NoVersion {
-        /// Lower bound asked for.
+        /// Configured lower bound.
         min: crate::tls::TlsVersion,
-        /// Upper bound asked for.
+        /// Configured upper bound.
         max: crate::tls::TlsVersion,
     },
 }

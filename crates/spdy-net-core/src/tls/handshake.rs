@@ -20,10 +20,10 @@ pub struct HandshakeInfo {
     pub version: Option<rustls::ProtocolVersion>,
     /// The cipher suite.
     pub suite: Option<rustls::CipherSuite>,
-    /// An earlier session was taken up again: the handshake was an abbreviated one. (QUIC's does not tell, and
+    /// An earlier session was resumed: the handshake was abbreviated. (QUIC does not report it, and
     /// counts as a full one.)
     pub resumed: bool,
-    /// The client wanted to see a proof of the name and nothing else (`acme-tls/1`, RFC 8737): the connection is over.
+    /// The client requested only a proof of the name (`acme-tls/1`, RFC 8737): the connection is over.
     pub is_acme_challenge: bool,
 }
 

@@ -25,7 +25,7 @@ use crate::tls::certificates::Identity;
 use crate::tls::error::TlsSetupError;
 use crate::tls::local_certificates::LocalCertificates;
 
-/// What a client that wants a proof offers by ALPN (RFC 8737 §6.2).
+/// What a client that requests a proof offers by ALPN (RFC 8737 §6.2).
 pub(crate) const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 
 /// Identities by host. Clones are the same ones.
@@ -256,7 +256,7 @@ impl IdentityTable {
 
     fn find(&self, host: &str) -> Option<&Arc<CertifiedKey>> {
         let hosts = &self.hosts;
-        let at = hosts.binary_search_by(|(known, _)| known.as_str().cmp(host));
+        let at = hosts.binary_search_by(|(listed_host, _)| listed_host.as_str().cmp(host));
         at.ok().map(|at| &hosts[at].1)
     }
 
@@ -286,10 +286,10 @@ impl ResolvesServerCert for Identities {
             let now = self.now.read();
             now.clone()
         };
-        let wants_proof = hello
+        let is_challenge = hello
             .alpn()
             .is_some_and(|offered| offered.eq([ACME_TLS_ALPN]));
-        match wants_proof {
+        match is_challenge {
             true => now.challenge(hello.server_name()).cloned(),
             false => self.certificate_for(&now, hello.server_name()),
         }

@@ -1,4 +1,4 @@
-//! Whether a server is whom it says: roots, pins, or nothing at all.
+//! Verifies a server's certificate: by roots, by pins, or not at all.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::tls::certificates::{certificates_from_pem, read};
 use crate::tls::error::TlsSetupError;
 use crate::tls::pins::Pin;
 
-/// Where systems keep their roots, in the order of trying.
+/// Where systems store their roots, in the order of trying.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -124,7 +124,7 @@ impl Trust {
         }
     }
 
-    /// The verifier that asks for all of this.
+    /// The verifier that checks all of this.
     ///
     /// # Errors
     ///
@@ -169,14 +169,14 @@ impl ServerCertVerifier for PinVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let got = Pin::of(end_entity)?;
+        let presented = Pin::of(end_entity)?;
         let name = server_name.to_str().to_ascii_lowercase();
         let of_host = self.host_pins.iter().filter(|(host, _)| *host == name);
         let everyones = (!self.pins.is_empty()).then_some(&self.pins);
-        let mut wanted = everyones.into_iter().chain(of_host.map(|(_, pins)| pins));
-        if wanted.any(|pins| !pins.contains(&got)) {
+        let mut required = everyones.into_iter().chain(of_host.map(|(_, pins)| pins));
+        if required.any(|pins| !pins.contains(&presented)) {
             return Err(Error::General(format!(
-                "the key of {name} is {got}, which is not pinned"
+                "the key of {name} is {presented}, which is not pinned"
             )));
         }
         self.chain
@@ -206,7 +206,7 @@ impl ServerCertVerifier for PinVerifier {
     }
 }
 
-/// Believes any chain and any name, but still wants the handshake signed by the key that was shown.
+/// Accepts any chain and any name, but still requires that the handshake is signed by the certificate's key.
 #[derive(Debug)]
 struct AcceptAnyVerifier {
     provider: Arc<CryptoProvider>,

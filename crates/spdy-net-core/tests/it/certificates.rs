@@ -168,7 +168,7 @@ async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
             .await
             .is_err()
     );
-    // Not by a server that was not told to.
+    // A server without challenges does not present one.
     assert!(
         shown_to(&plain, &shop, acme_protocol, "a.test")
             .await

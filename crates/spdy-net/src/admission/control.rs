@@ -271,25 +271,25 @@ mod tests {
             }
         }
         let slot = |n: usize| held[n].0.slot();
-        let wanted = || (0..5).filter(|n| held[*n].0.slot().wanted().now_or_never().is_some());
+        let evicted = || (0..5).filter(|n| held[*n].0.slot().evicted().now_or_never().is_some());
         // Of the second address the first connection is busy, and the second was busy recently.
         let _busy = slot(1).exchange();
         drop(slot(2).exchange());
         assert_eq!(
-            wanted().count(),
+            evicted().count(),
             0,
             "all slots are in use and no connection waits"
         );
         let mut first = Box::pin(door.wait_for_place());
         assert!((&mut first).now_or_never().is_none());
-        assert_eq!(wanted().collect::<Vec<_>>(), [3]);
+        assert_eq!(evicted().collect::<Vec<_>>(), [3]);
         let mut next = Box::pin(door.wait_for_place());
         assert!((&mut next).now_or_never().is_none());
-        assert_eq!(wanted().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(evicted().collect::<Vec<_>>(), [2, 3]);
         // The other addresses have one connection each, and that of the first is idle longest.
         let mut last = Box::pin(door.wait_for_place());
         assert!((&mut last).now_or_never().is_none());
-        assert_eq!(wanted().collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(evicted().collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(door.hits.of(ConnectionLimit::IdleEviction), 3);
         assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 3);
     }
@@ -301,7 +301,7 @@ mod tests {
         let _permit = door.wait_for_place().await;
         let admitted = door.admit(ms(0), ip("192.0.2.1")).expect("a place");
         assert!(door.wait_for_place().now_or_never().is_none());
-        assert!(admitted.slot().wanted().now_or_never().is_none());
+        assert!(admitted.slot().evicted().now_or_never().is_none());
     }
 
     #[tokio::test]

@@ -96,13 +96,13 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         .then(|| PusherFactory::new(runtime.clone(), options.clone()));
     let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
     let mut expired = Box::pin(idle.expired());
-    let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
+    let (mut stopped, mut evicted) = (stop.wait(), options.slot.evicted());
     let mut overdue = None;
     let (mut begun, mut answers) = (Vec::new(), FuturesUnordered::new());
     poll_fn(|cx| {
         loop {
             if overdue.is_none()
-                && (Pin::new(&mut wanted).poll(cx).is_ready()
+                && (Pin::new(&mut evicted).poll(cx).is_ready()
                     || expired.as_mut().poll(cx).is_ready()
                     || Pin::new(&mut stopped).poll(cx).is_ready())
             {

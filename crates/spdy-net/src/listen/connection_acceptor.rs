@@ -119,7 +119,7 @@ async fn read_proxy_header(
     tokio::select! {
         heard = proxy_protocol::read(io) => heard,
         () = too_late => Err(ProxyHeaderError::NoBytes),
-        () = seat.wanted() => Err(ProxyHeaderError::NoBytes),
+        () = seat.evicted() => Err(ProxyHeaderError::NoBytes),
     }
 }
 
