@@ -171,19 +171,19 @@ impl Http3Client {
             max_field_section: Arc::new(AtomicU64::new(u64::MAX)),
         });
         let ended = Latch::new();
-        let (end, told, clock) = (ended.clone(), shared.clone(), runtime.clone());
+        let (end, peer_state, clock) = (ended.clone(), shared.clone(), runtime.clone());
         let closer = shared.closer.clone();
         let max_head_bytes = options.max_head_bytes;
         runtime.spawn(Box::pin(async move {
-            let (_never_said, goaway) = oneshot::channel(); // clients just close
-            let hear = move |said| match said {
+            let (_goaway_sender, goaway) = oneshot::channel(); // clients just close
+            let on_event = move |event| match event {
                 ControlEvent::MaxFieldSection(limit) => {
-                    told.max_field_section.store(limit, Ordering::Relaxed);
+                    peer_state.max_field_section.store(limit, Ordering::Relaxed);
                 }
                 ControlEvent::Goaway(id) => {
-                    told.goaway.handle(id);
-                    if told.lock().open == 0 {
-                        told.connection.close(Code::NO_ERROR.wire(), b"");
+                    peer_state.goaway.handle(id);
+                    if peer_state.lock().open == 0 {
+                        peer_state.connection.close(Code::NO_ERROR.wire(), b"");
                     }
                 }
                 ControlEvent::Priority(..) => {}
@@ -197,7 +197,7 @@ impl Http3Client {
                 connection.clone(),
                 Role::Client,
                 None,
-                hear,
+                on_event,
             ));
             let fault = match select(speaking, hearing).await {
                 Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
@@ -287,7 +287,7 @@ impl Http3Client {
             Either::Left(_) => return Err(rejected()),
             Either::Right((opened, _)) => opened,
         };
-        // Without a stream nothing was asked, whatever happened.
+        // Without a stream no request was sent, whatever the error is.
         let (send, recv) = opened.map_err(|lost| shared.explain_error(&lost.into(), true))?;
         let id = send.id().into();
         let watch = stream_observer(&send, &self.counters, self.tap.clone());
@@ -367,7 +367,7 @@ impl Http3Client {
             let has_body = head.method != Method::HEAD
                 && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&response.status);
             let len = fields::content_length(&response.headers)?;
-            // What says how long a body would be does not make one (RFC 9110 §6.4.1).
+            // A response without content may still have a `content-length` (RFC 9110 §6.4.1).
             Ok((response, if has_body { len } else { Some(0) }))
         });
         let (response, len) = answer.map_err(|fault| {
@@ -402,7 +402,7 @@ impl Http3Client {
     }
 }
 
-/// A request that the server will not look at, as it said itself.
+/// The error of a request that the server rejected by GOAWAY.
 fn rejected() -> ExchangeError {
     ExchangeError::new(
         Retry::Always,

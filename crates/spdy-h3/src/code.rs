@@ -40,7 +40,7 @@ codes! {
     FRAME_UNEXPECTED = 0x105,
     /// A frame that is not as frames of its kind are.
     FRAME_ERROR = 0x106,
-    /// More than one wants to bear.
+    /// The peer causes too much load.
     EXCESSIVE_LOAD = 0x107,
     /// An id that may not be.
     ID_ERROR = 0x108,
@@ -50,7 +50,7 @@ codes! {
     MISSING_SETTINGS = 0x10a,
     /// A request that was not looked at.
     REQUEST_REJECTED = 0x10b,
-    /// A request or its answer that is no longer wanted.
+    /// A request or its response that is no longer needed.
     REQUEST_CANCELLED = 0x10c,
     /// A request that ended before it was whole.
     REQUEST_INCOMPLETE = 0x10d,

@@ -79,10 +79,12 @@ impl DecodedStream {
         } else {
             Role::Server
         };
-        let mut hearing = ControlState::new(role);
+        let mut control_state = ControlState::new(role);
         Self::read(chunks, StreamKind::Control, |stream, piece| {
-            let said = hearing.handle(piece)?;
-            stream.events.extend(said.map(|said| format!("{said:?}")));
+            let event = control_state.handle(piece)?;
+            stream
+                .events
+                .extend(event.map(|event| format!("{event:?}")));
             Ok(())
         })
     }

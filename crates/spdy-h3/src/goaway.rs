@@ -1,4 +1,4 @@
-//! What the server says of the requests that it will not look at: those on streams from an id on, which may fall
+//! The server's GOAWAY: requests on streams from an id on are rejected. A later GOAWAY may lower the id
 //! (RFC 9114 §5.2).
 
 use std::sync::Arc;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use spdy_net_core::latch::Latch;
 
-/// Where the server stops. Clones are the same.
+/// The state of the server's GOAWAY. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Goaway(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// Streams from this one on are not processed; `u64::MAX`, which no stream has, while nothing was said.
+    /// Streams from this one on are not processed; `u64::MAX`, which no stream has, before the first GOAWAY.
     first_rejected: u64,
     /// Set when that changes, and then another takes its place.
     change: Latch,
 }
 
 impl Goaway {
-    /// Nothing was said.
+    /// No GOAWAY was received.
     pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             first_rejected: u64::MAX,
@@ -41,18 +41,18 @@ impl Goaway {
         changed.set();
     }
 
-    /// Whether it came at all: nothing new may be asked then.
+    /// Whether a GOAWAY was received: no new request may be sent then.
     pub(crate) fn is_received(&self) -> bool {
         self.rejects(u64::MAX - 1)
     }
 
-    /// Whether the request on stream `id` is none that the server looks at.
+    /// Whether the server rejects the request on stream `id`.
     pub(crate) fn rejects(&self, id: u64) -> bool {
         self.lock().first_rejected <= id
     }
 
-    /// Completes when the request on stream `id` is known to be none that the server looks at; without a stream it is
-    /// at the first GOAWAY.
+    /// Completes when the server rejects the request on stream `id`. A request without a stream is rejected by the first
+    /// GOAWAY.
     pub(crate) async fn rejected(self, id: Option<u64>) {
         loop {
             let change = {
@@ -78,15 +78,15 @@ mod tests {
         let goaway = Goaway::new();
         let mut waiting =
             [None, Some(8), Some(4)].map(|id| goaway.clone().rejected(id).boxed().fuse());
-        let mut told = |id: Option<u64>| {
+        let mut state_after = |id: Option<u64>| {
             id.into_iter().for_each(|id| goaway.handle(id));
-            let known = waiting.each_mut().map(|it| it.now_or_never().is_some());
-            (goaway.is_received(), goaway.rejects(4), known)
+            let rejected = waiting.each_mut().map(|it| it.now_or_never().is_some());
+            (goaway.is_received(), goaway.rejects(4), rejected)
         };
-        assert_eq!(told(None), (false, false, [false; 3]));
+        assert_eq!(state_after(None), (false, false, [false; 3]));
         let all_so_far = Some((1 << 62) - 4);
-        assert_eq!(told(all_so_far), (true, false, [true, false, false]));
-        assert_eq!(told(Some(8)), (true, false, [false, true, false]));
-        assert_eq!(told(Some(4)), (true, true, [false, false, true]));
+        assert_eq!(state_after(all_so_far), (true, false, [true, false, false]));
+        assert_eq!(state_after(Some(8)), (true, false, [false, true, false]));
+        assert_eq!(state_after(Some(4)), (true, true, [false, false, true]));
     }
 }

@@ -7,12 +7,12 @@ use std::task::{Context, Waker};
 use parking_lot::{Mutex, MutexGuard};
 use spdy_net_core::priority::HttpPriority;
 
-/// Priorities that are told before the streams they are for; past it those of the last streams go.
+/// Priorities stored for streams that have not begun. When there are more, those of the last streams are dropped.
 const MAX_EARLY_PRIORITIES: usize = 256;
 /// Streams of requests count in fours (RFC 9000 §2.1).
 pub(crate) const NEXT_STREAM: u64 = 4;
 
-/// What PRIORITY_UPDATE said. Clones are the same.
+/// The priorities in PRIORITY_UPDATE frames. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct PriorityUpdates(Arc<Mutex<PriorityState>>);
 
@@ -21,7 +21,7 @@ struct PriorityState {
     /// Streams from this one on have not begun.
     next: u64,
     updates: BTreeMap<u64, HttpPriority>,
-    /// Who is to hear of it, by stream, from its beginning to its end.
+    /// The waker of each open stream's task.
     open: BTreeMap<u64, Waker>,
 }
 
@@ -31,41 +31,41 @@ impl PriorityUpdates {
     }
 
     pub(crate) fn update(&self, id: u64, precedence: HttpPriority) {
-        let mut told = self.lock();
-        match told.open.get(&id) {
+        let mut state = self.lock();
+        match state.open.get(&id) {
             Some(waker) => waker.wake_by_ref(),
-            None if id < told.next => return, // it is over
+            None if id < state.next => return, // it is over
             None => {}
         }
-        told.updates.insert(id, precedence);
-        if told.updates.range(told.next..).count() > MAX_EARLY_PRIORITIES {
-            told.updates.pop_last(); // it will be wanted last
+        state.updates.insert(id, precedence);
+        if state.updates.range(state.next..).count() > MAX_EARLY_PRIORITIES {
+            state.updates.pop_last(); // it will be used last
         }
     }
 
     pub(crate) fn begin(&self, id: u64) {
-        let mut told = self.lock();
-        told.next = id + NEXT_STREAM;
-        told.open.insert(id, Waker::noop().clone());
+        let mut state = self.lock();
+        state.next = id + NEXT_STREAM;
+        state.open.insert(id, Waker::noop().clone());
     }
 
     pub(crate) fn of(&self, id: u64) -> Option<HttpPriority> {
         self.lock().updates.get(&id).copied()
     }
 
-    /// The same, and wakes when there is another.
+    /// The same, and wakes the task of `cx` when the priority changes.
     pub(crate) fn poll_of(&self, id: u64, cx: &mut Context<'_>) -> Option<HttpPriority> {
-        let mut told = self.lock();
-        if let Some(waker) = told.open.get_mut(&id) {
+        let mut state = self.lock();
+        if let Some(waker) = state.open.get_mut(&id) {
             waker.clone_from(cx.waker());
         }
-        told.updates.get(&id).copied()
+        state.updates.get(&id).copied()
     }
 
     pub(crate) fn forget(&self, id: u64) {
-        let mut told = self.lock();
-        told.updates.remove(&id);
-        told.open.remove(&id);
+        let mut state = self.lock();
+        state.updates.remove(&id);
+        state.open.remove(&id);
     }
 }
 

@@ -1,12 +1,12 @@
-//! The server's side: an exchange a stream, each answered by its precedence.
+//! The server's side: one exchange per stream, and responses are sent by precedence.
 //!
 //! ```text
-//!   serving --stop, idle, or its place is wanted--> draining: GOAWAY, and every later stream is rejected
-//!                                                      `--nothing open, and two round trips more--> closed
+//!   serving --stop, idle, or its slot is needed--> draining: GOAWAY, and every later stream is rejected
+//!                                                     `--nothing open, and two round trips more--> closed
 //! ```
 //!
-//! An exchange is open until the client has acknowledged the last byte of its answer: a connection that is closed
-//! takes with it what is under way.
+//! An exchange is open until the client has acknowledged the last byte of its response: closing a connection discards
+//! the bytes that are in flight.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -53,7 +53,7 @@ use crate::role::Role;
 
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
 const DRAIN_RTTS: u32 = 2;
-/// And how long at most: a client makes its round trips as long as it likes, and keeps a place meanwhile.
+/// And how long at most: a client can delay its round trips, and it occupies a slot during that time.
 const MAX_DRAIN: Duration = Duration::from_secs(3);
 
 /// Serves a connection whose handshake is done until it ends.
@@ -72,20 +72,24 @@ pub(super) async fn serve(
         PriorityUpdates::default(),
         SendBudget::new(SEND_WINDOW_BYTES),
     );
-    let (goaway, say_goaway) = oneshot::channel();
+    let (goaway, goaway_receiver) = oneshot::channel();
     let mut goaway = Some(goaway);
     let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
-    let (told, most) = (priorities.clone(), max_field_section.clone());
-    let hear = move |said| match said {
-        ControlEvent::Priority(id, field) => told.update(id, HttpPriority::parse(&field)),
+    let (updates, most) = (priorities.clone(), max_field_section.clone());
+    let on_event = move |event| match event {
+        ControlEvent::Priority(id, field) => updates.update(id, HttpPriority::parse(&field)),
         ControlEvent::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
         ControlEvent::Goaway(_) => {} // of pushes, and there are none
     };
     let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
     let speaking =
-        control::send_control_stream(connection.clone(), options.max_head_bytes, say_goaway);
-    let hearing =
-        control::read_uni_streams(connection.clone(), Role::Server, Some(floods.clone()), hear);
+        control::send_control_stream(connection.clone(), options.max_head_bytes, goaway_receiver);
+    let hearing = control::read_uni_streams(
+        connection.clone(),
+        Role::Server,
+        Some(floods.clone()),
+        on_event,
+    );
     let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
     let mut accepted = Box::pin(futures_util::stream::unfold(
         connection.clone(),
@@ -318,7 +322,7 @@ impl ExchangeContext {
         let mut answered = self.handler.answer(Request::from_parts(head, body));
         let mut response = None;
         let response = loop {
-            // What was said before the answer goes out before it.
+            // Interim responses that were queued before the response are sent before it.
             let next = poll_fn(|cx| {
                 if response.is_none()
                     && let Poll::Ready(answer) = answered.as_mut().poll(cx)
@@ -336,7 +340,7 @@ impl ExchangeContext {
             let given_up = Box::pin(sending.stopped());
             let next = match select(next, given_up).await {
                 Either::Left((next, _)) => next,
-                Either::Right(_) => return Ok(ExchangeOutcome::Aborted), // the client does not want the answer any more
+                Either::Right(_) => return Ok(ExchangeOutcome::Aborted), // the client stopped the stream
             };
             match next {
                 HandlerOutput::Answer(response) => break response,
@@ -388,7 +392,7 @@ enum HandlerOutput {
 /// A request whose head is read.
 struct ParsedRequest {
     head: http::request::Parts,
-    /// What the head says of the body's length.
+    /// The body's length from `content-length`, if there is one.
     len: Option<u64>,
     priority: HttpPriority,
 }

@@ -68,8 +68,8 @@ pub(crate) async fn head(
     }
 }
 
-/// A body that arrives: QUIC gives credit as it is read. Dropped before its end, the peer is asked to stop. What
-/// `held` is lives as long as the body.
+/// A body that arrives: QUIC gives credit as it is read. If it is dropped before its end, it sends STOP_SENDING. `held`
+/// lives as long as the body.
 pub(crate) struct Http3Body<T> {
     frames: FrameReader,
     closer: Closer,
@@ -90,7 +90,7 @@ enum Phase {
 }
 
 impl<T> Http3Body<T> {
-    /// The rest of `frames`; `left` is what the head said of its length.
+    /// The rest of `frames`; `left` is the body's length from the head.
     pub(crate) fn new(
         frames: FrameReader,
         closer: impl Into<Closer>,

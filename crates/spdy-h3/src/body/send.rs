@@ -242,7 +242,7 @@ impl SendingStream {
         self.queue.iter().all(Bytes::is_empty)
     }
 
-    /// Ends the stream: all was said.
+    /// Ends the stream: everything was written.
     pub(crate) fn finish(&mut self) -> Result<(), Fault> {
         self.reset_code = None;
         let lost = |_| Fault::Ended(Code::NO_ERROR);
@@ -256,16 +256,16 @@ impl SendingStream {
         }
     }
 
-    /// Completes when the peer wants no more, or has taken all of a stream that was finished.
+    /// Completes when the peer stopped the stream, or has acknowledged all of a finished stream.
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let stopped = self.stream.stopped();
         async move {
-            let _ = stopped.await; // a connection that is lost is told of elsewhere
+            let _ = stopped.await; // a lost connection is reported elsewhere
         }
     }
 
-    /// Waits until the peer has taken what was sent on the finished stream, as long as it goes on taking. Packets
-    /// prove nothing: it may say again and again what it said before.
+    /// Waits until the peer has taken what was sent on the finished stream, as long as the peer makes progress. Packets
+    /// alone prove no progress: the peer may repeat the same acknowledgements.
     pub(crate) async fn delivered(
         mut self,
         room: &SendBudget,
@@ -283,14 +283,14 @@ impl SendingStream {
         .await
     }
 
-    /// Writes `body`, and ends the stream. `precedence` is asked before each piece, for it may change.
+    /// Writes `body`, and ends the stream. `precedence` is called before each piece, because it may change.
     pub(crate) async fn body(
         &mut self,
         mut body: Body,
         room: &SendBudget,
         precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
-        // `framed` is what is left of a frame whose head is said already.
+        // `framed` is the rest of a frame whose head was written already.
         let (mut queue, mut framed, mut data) = (room.claim(), Bytes::new(), Bytes::new());
         self.wake = Arc::new(WakeDetector::with_notifier(queue.notifier()));
         let mut released = room.released_bytes();

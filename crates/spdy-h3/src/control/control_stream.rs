@@ -22,22 +22,22 @@ const MAX_FIELD_SECTION: u64 = 0x6;
 const QPACK_BLOCKED: u64 = 0x7;
 /// Settings of HTTP/2 that must not come (RFC 9114 §7.2.4.1).
 const HTTP2_SETTINGS: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
-/// Before all requests: what is said of the connection must not wait behind bodies.
+/// Before all requests: frames about the connection must not wait behind bodies.
 const CONTROL_PRIORITY: i32 = i32::MAX;
 
-/// What a peer said about the connection.
+/// A frame of the peer about the connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum ControlEvent {
-    /// Field sections of at most so many bytes are taken.
+    /// The peer accepts field sections of at most so many bytes.
     MaxFieldSection(u64),
     /// Streams from this one on will not be processed.
     Goaway(u64),
-    /// The priority of this stream's response shall be that of this header field.
+    /// The priority of this stream's response is the value of this header field.
     Priority(u64, String),
 }
 
-/// Opens our control stream, says our settings, and GOAWAY with the id that `goaway` gives; holds the stream open
-/// until it is dropped. Gives why that failed.
+/// Opens our control stream, sends our SETTINGS, and GOAWAY with the id from `goaway`. Keeps the stream open
+/// until it is dropped. Returns why that failed.
 pub(crate) async fn send_control_stream(
     connection: quinn::Connection,
     max_head_bytes: usize,
@@ -103,7 +103,7 @@ pub(crate) async fn read_control_stream(
     }
 }
 
-/// What a control stream said so far.
+/// The state of the peer's control stream.
 #[derive(Debug)]
 pub(crate) struct ControlState {
     role: Role,
@@ -114,7 +114,7 @@ pub(crate) struct ControlState {
 }
 
 impl ControlState {
-    /// Nothing yet, to `role`.
+    /// Before the first frame; `role` is the receiver's.
     pub(crate) fn new(role: Role) -> Self {
         Self {
             role,
@@ -123,7 +123,7 @@ impl ControlState {
         }
     }
 
-    /// What the next frame says, if that is of interest.
+    /// Handles the next frame. Returns its event, if it has one.
     pub(crate) fn handle(&mut self, piece: FrameEvent) -> Result<Option<ControlEvent>, Fault> {
         let FrameEvent::Frame(kind, payload) = piece else {
             panic!("expected only frames on a control stream, found {piece:?}");

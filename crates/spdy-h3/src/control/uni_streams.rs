@@ -4,7 +4,7 @@
 //!   00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      the control stream: once, and never closed
 //!   01 a push: none is allowed       02, 03 QPACK: once each; without a dynamic table only a capacity of 0
 //!                                    and cancellations are valid there
-//!   others: not wanted, STOP_SENDING
+//!   others: refused with STOP_SENDING
 //! ```
 
 use std::pin::pin;
@@ -23,7 +23,7 @@ use crate::fault::Fault;
 use crate::flood_budget::FloodBudget;
 use crate::role::Role;
 
-/// Hears every unidirectional stream of the peer, and tells `on` what it says, until something is wrong.
+/// Reads every unidirectional stream of the peer, and calls `on` with its events, until there is a fault.
 pub(crate) async fn read_uni_streams(
     connection: quinn::Connection,
     role: Role,
@@ -62,7 +62,7 @@ async fn next_of<F: Future>(open: &mut FuturesUnordered<F>) -> F::Output {
     }
 }
 
-/// Hears one stream to its end.
+/// Reads one stream to its end.
 async fn read_uni_stream(
     mut stream: quinn::RecvStream,
     role: Role,
@@ -71,7 +71,7 @@ async fn read_uni_stream(
     on: &impl Fn(ControlEvent),
 ) -> Result<(), Fault> {
     let Some(kind) = read_varint(&mut stream).await? else {
-        return count(&floods); // gone before it said what it is
+        return count(&floods); // ended before its type arrived
     };
     let once = |which: usize| {
         let mut seen = seen.lock();

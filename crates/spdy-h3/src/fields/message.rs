@@ -75,8 +75,8 @@ impl<const N: usize> Pseudo<N> {
     }
 
     fn put(&mut self, name: &[u8], value: Bytes) -> Result<(), Malformed> {
-        let known = self.names.iter().position(|known| known.as_bytes() == name);
-        let at = known.ok_or(Malformed("unexpected pseudo-header field"))?;
+        let position = self.names.iter().position(|it| it.as_bytes() == name);
+        let at = position.ok_or(Malformed("unexpected pseudo-header field"))?;
         match self.values[at].replace(value) {
             None => Ok(()),
             Some(_) => Err(Malformed("duplicate pseudo-header field")),
@@ -126,24 +126,29 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(),
 /// The request of `fields`; its URI is absolute, but for CONNECT.
 pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let names = [":method", ":scheme", ":authority", ":path"];
-    let ([method, scheme, said, path], headers) = split(fields, names)?;
+    let ([method, scheme, authority_field, path], headers) = split(fields, names)?;
     let method = method.ok_or(Malformed("request without :method"))?;
     let method = Method::from_bytes(&method).map_err(|_| Malformed("invalid :method"))?;
-    let said = said.filter(|said| !said.is_empty());
-    let said = said.map(authority).transpose()?;
+    let authority_field = authority_field.filter(|it| !it.is_empty());
+    let authority_field = authority_field.map(authority).transpose()?;
     let of_web = scheme.as_ref().and_then(|it| std::str::from_utf8(it).ok());
-    let for_whom = resolve_host(&method, of_web.unwrap_or_default(), said, &headers);
+    let resolved_host = resolve_host(
+        &method,
+        of_web.unwrap_or_default(),
+        authority_field,
+        &headers,
+    );
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
         if scheme.is_some() || path.is_some() {
             return Err(Malformed("CONNECT with :scheme or :path"));
         }
-        uri.authority = Some(for_whom?);
+        uri.authority = Some(resolved_host?);
     } else {
         let scheme = scheme.ok_or(Malformed("request without :scheme"))?;
         let path = path.filter(|path| !path.is_empty());
         let path = path.ok_or(Malformed("request without :path"))?;
-        uri.authority = Some(for_whom?);
+        uri.authority = Some(resolved_host?);
         uri.scheme = Some(Scheme::try_from(&scheme[..]).map_err(|_| Malformed("invalid :scheme"))?);
         let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed("invalid :path"))?;
         check_path(&method, &path)?;
@@ -175,9 +180,9 @@ pub(crate) fn decode_trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed
     split(fields, []).map(|([], trailers)| trailers)
 }
 
-/// What `content-length` says; every one must say the same.
+/// The value of `content-length`; all of its fields must have the same value.
 pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
-    let mut said = None;
+    let mut content_length = None;
     for value in headers.get_all(header::CONTENT_LENGTH) {
         let wrong = Malformed("invalid or conflicting content-length");
         let digits = value
@@ -187,12 +192,12 @@ pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Malform
         let len = digits
             .and_then(|digits| digits.parse().ok())
             .ok_or(wrong.clone())?;
-        if said.is_some_and(|said: u64| said != len) {
+        if content_length.is_some_and(|earlier: u64| earlier != len) {
             return Err(wrong);
         }
-        said = Some(len);
+        content_length = Some(len);
     }
-    Ok(said)
+    Ok(content_length)
 }
 
 #[cfg(test)]

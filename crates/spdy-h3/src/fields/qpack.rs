@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Our SETTINGS allow a dynamic table of no bytes, and we fill none of the peer's: a block then depends on no
-//! other, no stream ever waits for another, and what one request carries tells nothing about the next (CRIME has
-//! nothing to measure). The price is that every request says all its headers again.
+//! other, no stream ever waits for another, and the bytes of one request reveal nothing about another (CRIME has
+//! nothing to measure). The price is that every request sends all its headers again.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use octets::{Octets, OctetsMut, huffman_encoding_len};
@@ -31,7 +31,7 @@ pub(crate) enum BlockError {
     /// It breaks off, or an integer or a string is none.
     #[error("invalid header block")]
     Broken,
-    /// It refers to a table that we said we do not have.
+    /// It refers to a dynamic table, which our SETTINGS do not allow.
     #[error("header block with a reference to a dynamic table, expected none")]
     Dynamic,
     /// More than we take.
@@ -177,7 +177,7 @@ fn string(block: &mut Octets<'_>, bits: u32, limit: usize) -> Result<Bytes, Bloc
     if !is_huffman {
         return Ok(Bytes::copy_from_slice(text.buf()));
     }
-    // A code is five bits at the least: what is longer than the limit then is told from what is broken.
+    // A code has at least five bits. The limit is checked first, so that a string that is too long is not reported as broken.
     if len > limit {
         return Err(BlockError::TooLarge { limit });
     }

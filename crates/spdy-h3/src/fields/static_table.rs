@@ -124,11 +124,11 @@ pub(crate) enum TableMatch {
 /// Looks a field up; `None` if not even its name is there.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Option<TableMatch> {
     let mut first = None;
-    for (index, (known, its_value)) in STATIC_TABLE.iter().enumerate() {
-        if known.as_bytes() != name {
+    for (index, (entry_name, entry_value)) in STATIC_TABLE.iter().enumerate() {
+        if entry_name.as_bytes() != name {
             continue;
         }
-        if its_value.as_bytes() == value {
+        if entry_value.as_bytes() == value {
             return Some(TableMatch::Field(index));
         }
         first = first.or(Some(TableMatch::Name(index)));

@@ -1,7 +1,7 @@
 //! The frames of a stream as they arrive: heads and blocks whole and bounded, bodies in pieces (RFC 9114 §7).
 //!
 //! ```text
-//!   type i | length i | payload           i: 1, 2, 4 or 8 bytes, told by the first two bits (RFC 9000 §16)
+//!   type i | length i | payload           i: 1, 2, 4 or 8 bytes, by the first two bits (RFC 9000 §16)
 //! ```
 //!
 //! The length comes from the peer and can be up to 2^62. A payload that is stored whole has a limit, which is checked
@@ -56,7 +56,7 @@ enum State {
     Head(BytesMut),
     /// They are handed on, so many more.
     Data(u64),
-    /// They are kept until all came.
+    /// They are buffered until the payload is complete.
     Whole(u64, u64, BytesMut),
     /// They are passed over, so many more.
     Skip(u64),
@@ -287,6 +287,6 @@ impl FrameDecoder {
 enum Step {
     /// On.
     Go,
-    /// To something that the caller wants.
+    /// To an event for the caller.
     Found(FrameEvent),
 }

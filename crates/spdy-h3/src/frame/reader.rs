@@ -78,7 +78,7 @@ impl FrameReader {
         }
     }
 
-    /// Whether nothing follows, as far as is known without waiting.
+    /// Whether nothing follows, without waiting for more bytes.
     pub(crate) fn is_at_end(&mut self) -> bool {
         if self.is_over || !self.cutter.is_between() {
             return self.is_over && self.pending_fault.is_none();

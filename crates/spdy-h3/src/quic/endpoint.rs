@@ -60,7 +60,7 @@ impl QuicEndpoint {
     ///
     /// # Errors
     ///
-    /// The socket does not say.
+    /// The socket does not report its address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.endpoint.local_addr()
     }
@@ -89,7 +89,7 @@ pub struct QuicIncoming {
 }
 
 impl QuicIncoming {
-    /// Where the packet says that it comes from; see [`is_address_validated`](Self::is_address_validated).
+    /// The source address of the packet; see [`is_address_validated`](Self::is_address_validated).
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.incoming.remote_address()
@@ -101,19 +101,19 @@ impl QuicIncoming {
         self.incoming.remote_address_validated()
     }
 
-    /// Asks for that proof, which costs an honest client a round trip (RFC 9000 §8.1.2).
+    /// Sends a Retry to validate the address, which costs an honest client a round trip (RFC 9000 §8.1.2).
     pub fn retry(self) {
         if let Err(proven) = self.incoming.retry() {
             proven.into_incoming().refuse();
         }
     }
 
-    /// Says no.
+    /// Refuses the connection.
     pub fn refuse(self) {
         self.incoming.refuse();
     }
 
-    /// Shakes hands.
+    /// Completes the handshake.
     ///
     /// # Errors
     ///

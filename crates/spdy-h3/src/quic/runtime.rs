@@ -10,7 +10,7 @@ use std::time::Instant as SystemInstant;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 
-/// Our runtime as quinn wants one. quinn only compares and adds instants, so any fixed origin will do.
+/// Our runtime as an implementation of quinn's. quinn only compares and adds instants, so any fixed origin will do.
 #[derive(Debug)]
 pub(super) struct QuicRuntime {
     runtime: SharedRuntime,

@@ -16,8 +16,8 @@ pub const DATAGRAM_BYTES: u32 = 1200;
 pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
 /// Unidirectional streams a peer may have open: it needs three, and may grease with another.
 pub(super) const MAX_UNI_STREAMS: u32 = 8;
-/// The most streams of requests that are open at once, whatever `max_streams` says: quinn makes an entry for each that
-/// may be, when the connection is born.
+/// The most streams of requests that are open at once, even if `max_streams` is greater: quinn allocates an entry for each
+/// possible stream when the connection is created.
 const MAX_REQUEST_STREAMS: u32 = 4096;
 /// How long a client receives nothing from its server before the connection counts as lost.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
@@ -51,8 +51,8 @@ fn transport(options: &QuicOptions, idle: Duration) -> TransportConfig {
     transport
         // A period that is too long for the wire is none.
         .max_idle_timeout(IdleTimeout::try_from(idle).ok())
-        // Its probes of up to 1,452 bytes go out right behind the handshake, at the cost of what is asked for then,
-        // and save a hundredth of a long answer.
+        // Its probes of up to 1,452 bytes go out right behind the handshake, and delay the requests that are sent then.
+        // They save one percent of the bytes of a long response.
         .mtu_discovery_config(None)
         .max_concurrent_uni_streams(VarInt::from_u32(MAX_UNI_STREAMS))
         // Bounded, and shared out by urgency, in quinn_shims/send_budget.rs.

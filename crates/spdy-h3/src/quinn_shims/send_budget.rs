@@ -26,8 +26,8 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use spdy_net_core::priority::HttpPriority;
 
-/// The most that becomes free at once, bytes: a peer that takes less than `min_rate` is told from one that takes more
-/// by what becomes free in `write_timeout`, so it is a fraction of that (14,400 bytes by default).
+/// The most that becomes free at once, bytes. The bytes that become free within `write_timeout` decide whether a peer
+/// is slower than `min_rate`, so this is a fraction of them (14,400 bytes by default).
 const BUDGET_CHUNK_BYTES: usize = 4 * 1024;
 
 /// How far one that shares may be behind others and have it made good, bytes: several turns, and not all that others had while
@@ -49,7 +49,7 @@ struct State {
     /// Of those that share at each urgency, the most that one had had, bytes, when it had more: who comes begins there.
     shared_bytes: BTreeMap<u8, u64>,
     waiting: BTreeMap<ClaimKey, Waker>,
-    /// The places of those of which QUIC took no more, by what they are known by.
+    /// The streams of which QUIC accepted no more bytes, by the `id` of their claim.
     blocked: BTreeMap<u64, BlockedStream>,
     /// All that ever became free.
     released_bytes: u64,
@@ -119,7 +119,7 @@ impl State {
         called.map(|blocked| blocked.place).min()
     }
 
-    /// Whether one at `place` goes before all that want room.
+    /// Whether a claim at `place` goes before all waiting claims.
     fn is_first(&self, place: ClaimKey) -> bool {
         let waiting = self.waiting.first_key_value().map(|(place, _)| *place);
         let others = waiting.into_iter().chain(self.first_woken());
@@ -147,7 +147,7 @@ impl QuicWakeNotifier {
 #[derive(Debug)]
 pub(crate) struct BudgetClaim {
     room: SendBudget,
-    /// What it is known by, whatever its place: the later began later.
+    /// Identifies the claim independent of its place. A later claim has a higher id.
     id: u64,
     /// The urgency at which it shares, and what it had there, bytes, counted as if it had been there from the first.
     shared_bytes: Option<(u8, u64)>,

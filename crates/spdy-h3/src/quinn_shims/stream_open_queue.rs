@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use spdy_frame::priority::Priority;
 
-/// The requests of a connection that want a stream. Clones are the same.
+/// The requests of a connection that wait for a stream. Clones share one queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StreamOpenQueue(Arc<Mutex<State>>);
 
@@ -53,7 +53,7 @@ pub(crate) struct StreamOpen {
     openings: StreamOpenQueue,
     place: OpenKey,
     connection: quinn::Connection,
-    /// QUIC is asked, for this is the head of the queue.
+    /// The pending request for a stream from QUIC; only the head of the queue has one.
     pending: Option<BoxFuture<'static, OpenResult>>,
 }
 

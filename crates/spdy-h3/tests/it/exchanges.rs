@@ -212,7 +212,7 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
     };
     let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
-    // As much as is told is what counts; nothing of it has to come.
+    // The announced length decides; no byte of the payload has to arrive.
     assert_eq!(
         outcome(&raw, &announced(1, 501, b"")).await,
         Some(code::EXCESSIVE_LOAD)

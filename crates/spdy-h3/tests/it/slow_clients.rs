@@ -36,7 +36,7 @@ async fn second_of<F: Future>(
     None
 }
 
-/// A client that says that it is there, and whose streams have windows of `stream_window_bytes`.
+/// A client that sends keep-alives, and whose streams have windows of `stream_window_bytes`.
 fn awake(stream_window_bytes: u32) -> quinn::TransportConfig {
     let mut transport = quinn::TransportConfig::default();
     transport

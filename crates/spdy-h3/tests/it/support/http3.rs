@@ -168,7 +168,7 @@ pub(crate) fn long(value: usize) -> [u8; 4] {
     (u32::try_from(value).unwrap() | 0x8000_0000).to_be_bytes()
 }
 
-/// A frame of `kind` that says it has `len` bytes, and its first bytes.
+/// The head of a frame of `kind` with the length `len`, and the first bytes of its payload.
 pub(crate) fn announced(kind: u8, len: usize, payload: &[u8]) -> Vec<u8> {
     [&[kind][..], &long(len), payload].concat()
 }
