@@ -94,8 +94,8 @@ impl Connection {
         self.protocol
     }
 
-    /// Exchanges that may be open here at once, as far as is known. A SPDY session and HTTP/3 keep queues of their
-    /// own by priority, so there is no limit to what they may be given.
+    /// The most exchanges that may be open here at once. A SPDY session and HTTP/3 have priority queues of their
+    /// own, so there is no limit for them.
     #[must_use]
     pub fn limit(&self) -> usize {
         match &self.inner {

@@ -1,24 +1,24 @@
-//! What is said at once, and said again only after a while, however often it happens.
+//! Limits how often an event is logged: the first time, and then at most once per interval.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use spdy_clock::Instant;
 
-/// After how long it is said again.
+/// The least time between two log messages of one event.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// When it was last said.
+/// When the event was last logged.
 #[derive(Debug, Default)]
 pub(crate) struct LogThrottle(Mutex<Option<Instant>>);
 
 impl LogThrottle {
-    /// Whether it is to be said `now`.
+    /// Whether to log the event at `now`. `true` starts the next interval.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        let mut said = self.0.lock();
-        let is_due = said.is_none_or(|said| now - said >= INTERVAL);
+        let mut last_logged = self.0.lock();
+        let is_due = last_logged.is_none_or(|last| now - last >= INTERVAL);
         if is_due {
-            *said = Some(now);
+            *last_logged = Some(now);
         }
         is_due
     }

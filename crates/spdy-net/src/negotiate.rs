@@ -3,7 +3,7 @@
 //! ```text
 //! first bytes                      spoken
 //! 80 02 ..                         SPDY/2
-//! 80 03 ..                         SPDY/3 or 3.1: the wire does not tell them apart (SPDY/3.1 §2.2.1); see below
+//! 80 03 ..                         SPDY/3 or 3.1: the bytes do not differ (SPDY/3.1 §2.2.1); see below
 //! "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"   HTTP/2 by prior knowledge (RFC 9113 §3.3)
 //! 16 03 ..                         TLS, on a port that has none
 //! anything else                    HTTP/1.1
@@ -29,7 +29,7 @@ use tokio::io::AsyncReadExt;
 /// What an HTTP/2 client writes first (RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What the bytes so far say.
+/// The protocol that the bytes so far show.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Detection {
     /// They could still be more than one thing.

@@ -32,8 +32,8 @@ pub use spdy_net_core::options::ServerOptions;
 
 /// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
 ///
-/// `protocols` are spoken, best first: with TLS its ALPN must say the same; without ALPN, and on plain
-/// TCP, the first bytes tell.
+/// `protocols` are spoken, best first. With TLS, its ALPN must offer the same protocols. Without ALPN, and on plain
+/// TCP, the first bytes decide.
 ///
 /// # Errors
 ///
@@ -86,8 +86,8 @@ pub async fn serve_connection(
     }
 }
 
-/// TLS, if there is any, what is spoken, and whether that is a guess from the first bytes; `None` where a handshake was all that
-/// was wanted.
+/// Accepts TLS, if it is used. Returns the protocol, and whether it is a guess from the first bytes; `None` if the client requested
+/// only a handshake.
 async fn open(
     io: BoxIo,
     protocols: &[Protocol],

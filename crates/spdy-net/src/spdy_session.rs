@@ -127,7 +127,7 @@ impl SpdyClient {
 /// HTTP/1.1 and HTTP/2. All that came is passed on before.
 struct LengthCheckedBody {
     body: Body,
-    /// The end was told, good or bad.
+    /// The end was reported, as complete or as an error.
     is_end_reported: bool,
 }
 
@@ -220,10 +220,10 @@ pub(crate) async fn serve(
     config.write_timeout = Some(options.timeouts.write_timeout);
     config.frame_timeout = Some(options.spdy.frame_timeout);
     limit_heads(config, options.max_head_bytes);
-    let told = handler.clone();
+    let bad_request_handler = handler.clone();
     builder = builder.on_bad_request(move |error| {
         if let Some(flaw) = Flaw::of_spdy(error) {
-            told.refused(&Refusal::unread(Protocol::Spdy(version), flaw));
+            bad_request_handler.refused(&Refusal::unread(Protocol::Spdy(version), flaw));
         }
     });
     let seat = options.slot.clone();

@@ -16,7 +16,7 @@ pub enum WallClock {
     System,
     /// The run began at this time; the run's own clock counts on from there.
     FromEpoch(SystemTime),
-    /// The time is not known; no `Date` is sent.
+    /// There is no wall-clock time; no `Date` is sent.
     Unknown,
 }
 

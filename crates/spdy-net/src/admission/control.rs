@@ -16,7 +16,7 @@ use crate::admission::limits::AdmissionLimits;
 use crate::admission::source_table::SourceTable;
 use crate::log_throttle::LogThrottle;
 
-/// How long a connection that was asked to close has, before another is asked.
+/// How long an evicted connection has to close, before another is evicted.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a connection's peer behaved. Addresses with too many abusive connections are refused for a time.
@@ -40,7 +40,7 @@ pub struct Admission {
     limits: AdmissionLimits,
     places: Arc<Semaphore>,
     table: Arc<Mutex<Table>>,
-    /// Limits how often the log says that all places are taken.
+    /// Limits how often it is logged that all slots are in use.
     full_log: Arc<LogThrottle>,
     hits: LimitHits,
     /// The origin of [`now`](Self::now).
@@ -85,7 +85,7 @@ impl Admission {
 
     /// Waits for a free place for one more connection, and takes it.
     ///
-    /// If all places are taken and `evict_idle` is set, this asks an idle connection to close, now and after each [`EVICTION_TIMEOUT`].
+    /// If all places are taken and `evict_idle` is set, this evicts an idle connection, now and after each [`EVICTION_TIMEOUT`].
     /// Places are given in the order of the calls.
     pub(crate) async fn wait_for_place(&self) -> OwnedSemaphorePermit {
         if let Ok(permit) = self.places.clone().try_acquire_owned() {
@@ -102,7 +102,7 @@ impl Admission {
         // The same future in each turn, so that it keeps its position in the queue.
         let mut acquiring = std::pin::pin!(self.places.clone().acquire_owned());
         loop {
-            if self.limits.evict_idle && self.lock().slots.ask_idle_to_close() {
+            if self.limits.evict_idle && self.lock().slots.evict_longest_idle() {
                 self.hits.count(ConnectionLimit::IdleEviction);
             }
             if let Ok(permit) = tokio::time::timeout(EVICTION_TIMEOUT, &mut acquiring).await {

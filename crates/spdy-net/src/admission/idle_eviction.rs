@@ -1,4 +1,4 @@
-//! Selects the idle connection that is asked to close when all slots are taken.
+//! Selects the idle connection that is evicted when all slots are taken.
 //!
 //! Among the sources with an idle connection it selects the one with the most connections, and of those the connection
 //! that is idle longest. So a few addresses cannot keep all others out by holding connections.
@@ -42,9 +42,9 @@ impl SlotTable {
         }
     }
 
-    /// Asks an idle connection to close: it belongs to the source with the most connections among those that have an idle one, and is that
+    /// Evicts an idle connection: it belongs to the source with the most connections among those that have an idle one, and is that
     /// source's connection that is idle longest. Returns `false` if no connection is idle.
-    pub(super) fn ask_idle_to_close(&self) -> bool {
+    pub(super) fn evict_longest_idle(&self) -> bool {
         // A connection that got a request since `longest_idle` found it stays open, and the next one is tried.
         while let Some(seat) = self.longest_idle() {
             if seat.try_evict() {

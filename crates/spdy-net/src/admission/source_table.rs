@@ -20,7 +20,7 @@ pub(super) struct SourceTable {
     all: BTreeMap<Source, SourceRecord>,
 }
 
-/// What is known of a source.
+/// The state of a source.
 #[derive(Clone, Copy, Debug)]
 struct SourceRecord {
     open: u32,
@@ -148,8 +148,8 @@ impl SourceRecord {
         if limits.per_address > 0 && self.open >= times(limits.per_address) {
             return Some(ConnectionLimit::ConnectionsPerAddress);
         }
-        // Only whole milliseconds are paid for, and what is left of one stays due: who asks more often would
-        // shut the door for all behind the address.
+        // Only whole milliseconds are paid for, and the rest of one stays due. Otherwise a client that connects more
+        // often would block all clients of its address.
         let waited = (now - self.filled).as_millis() as u64;
         self.filled += Duration::from_millis(waited);
         let earned = waited.saturating_mul(times(limits.rate).into());
@@ -256,14 +256,14 @@ mod tests {
         assert!(by_number.has_headroom(ms(0), one));
     }
 
-    /// A client that asked more than once a millisecond kept its address at nothing for ever.
+    /// A client that connected more than once a millisecond kept the tokens of its address at zero for ever.
     #[test]
     fn connecting_above_the_rate_still_gets_the_rate() {
         let mut records = records(|limits| (limits.rate, limits.per_address) = (1000, 0));
         let one = ip("192.0.2.1");
         let every = Duration::from_micros(600);
-        let asks = (0..50_000).map(|nth| records.admit(Instant::ZERO + every * nth, one));
-        let admitted = asks.filter(Result::is_ok).count();
+        let attempts = (0..50_000).map(|nth| records.admit(Instant::ZERO + every * nth, one));
+        let admitted = attempts.filter(Result::is_ok).count();
         assert_eq!(
             admitted,
             5_000 + 29_999,

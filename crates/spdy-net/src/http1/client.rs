@@ -110,7 +110,7 @@ impl Http1Client {
                 let is_unsent = error.take_message().is_some();
                 exchange_error(is_unsent, error.error(), max_head_bytes)
             })?;
-            // A server that did not ask for the body may take it for its next request.
+            // A server that did not request the body may read it as its next request.
             if let Some(expectation) = &expectation
                 && !expectation.handle_final_head()
             {

@@ -1,7 +1,7 @@
 //! HTTP/1.1 on both sides, by hyper (RFC 9112).
 //!
-//! hyper keeps the state of the connection. This module runs it by the clock of the runtime, counts heads as they pass,
-//! and tells a request that was never sent from one that was lost.
+//! hyper holds the state of the connection. This module runs it by the clock of the runtime, counts heads as they pass,
+//! and distinguishes a request that was never sent from one that was lost.
 
 mod client;
 mod request_check;

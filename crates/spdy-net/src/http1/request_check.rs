@@ -27,14 +27,14 @@ pub(super) fn request_host(
     }
 }
 
-/// A host and maybe a port, without anyone's name in front (RFC 9110 §7.2).
+/// A host and an optional port, without userinfo (RFC 9110 §7.2).
 fn host_of(host: &[u8]) -> Option<Authority> {
     let host = Some(host).filter(|host| !host.contains(&b'@'));
     Authority::try_from(host?).ok()
 }
 
-/// Whether a request's body is under no coding but chunks, and under those once: any other would reach the handler undecoded, and
-/// with nothing that tells of it (RFC 9112 §6.1).
+/// Whether a request's body has no transfer coding but chunked, and that at most once: any other would reach the handler undecoded,
+/// and no header would show it (RFC 9112 §6.1).
 pub(super) fn is_chunked_at_most(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {

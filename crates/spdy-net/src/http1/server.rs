@@ -43,7 +43,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     let max_head_bytes = options.max_head_bytes;
     let behind = PendingUpgrade::default();
     let next = behind.clone();
-    let told = handler.clone();
+    let connection_handler = handler.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         let exchange = seat.exchange();
         let handler = handler.clone();
@@ -99,16 +99,16 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         }
     };
     if let Some(flaw) = ended.as_ref().err().and_then(flaw_of) {
-        told.refused(&Refusal::unread(Protocol::Http1, flaw));
+        connection_handler.refused(&Refusal::unread(Protocol::Http1, flaw));
     }
     ended.map_err(|error| ConnectionError::Http1(error.into()))?;
     behind.run(stop).await;
     Ok(())
 }
 
-/// Tells what `request` should have been, and `handler` that it was not.
+/// Builds the response to an invalid `request`, and reports the refusal to `handler`.
 fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Response<Body> {
-    let want = match flaw {
+    let advice = match flaw {
         Flaw::Host => HOST_ADVICE,
         Flaw::TransferCoding => TRANSFER_ENCODING_ADVICE,
         _ => "",
@@ -118,11 +118,11 @@ fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Respon
         method: Some(request.method()),
         uri: Some(request.uri()),
         headers: Some(request.headers()),
-        body_bytes: want.len() as u64,
+        body_bytes: advice.len() as u64,
         flaw,
     });
-    let mut response = flaw.answer(want);
-    // Whatever comes next on this connection was written by the same hand.
+    let mut response = flaw.answer(advice);
+    // The client's next request would probably be invalid too.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);
     response

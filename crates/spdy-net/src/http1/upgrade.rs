@@ -1,11 +1,11 @@
 //! Another protocol on a connection of HTTP/1.1, from its 101 on (RFC 9110 §7.8).
 //!
 //! ```text
-//!  served   request with Upgrade --> handler --> 101 with a Takeover --> hyper writes it --> Takeover: all bytes from there on
-//!  asked    request with Upgrade --> ask ------> 101: bytes behind it, or another answer and its body
+//!  server   request with Upgrade --> handler --> 101 with a Takeover --> hyper writes it --> Takeover: all bytes from there on
+//!  client   request with Upgrade --> ask ------> 101: bytes behind it, or another response and its body
 //! ```
 //!
-//! Which protocols may be switched to, and whether a 101 is what was asked for, is the business of who uses this.
+//! The caller decides which protocols may be switched to, and checks that a 101 matches its request.
 
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ async fn end(upgrade: OnUpgrade) {
     }
 }
 
-/// What a server says that is asked for another protocol.
+/// The response of a server to a request with `Upgrade`.
 pub enum UpgradeResponse {
     /// 101, and the bytes behind it.
     Upgraded(Response<()>, BoxIo),
@@ -156,13 +156,13 @@ pub enum UpgradeResponse {
     Declined(Response<Body>),
 }
 
-/// Sends `request`, which asks for another protocol and whose URI is absolute, as the one request on `io`. Nothing follows it until
-/// the answer is there.
+/// Sends `request`, which has an `Upgrade` header and an absolute URI, as the only request on `io`. Nothing follows it until
+/// the response has arrived.
 ///
 /// # Errors
 ///
-/// The connection broke, the server took nothing of the request for [`write_timeout`](ClientOptions::write_timeout), or what came
-/// is no answer. Writes to what a 101 gives fail in the same way.
+/// The connection broke, the server took nothing of the request for [`write_timeout`](ClientOptions::write_timeout), or its
+/// response is invalid. Writes after a 101 fail in the same way.
 pub async fn ask(
     io: BoxIo,
     request: Request<Body>,

@@ -40,7 +40,7 @@ use crate::shims::h2::write_coalescer::WriteCoalescer;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::{Http2HeaderCounter, ObservedIo};
 
-/// Streams a client opens before the server's SETTINGS say how many it may.
+/// Streams a client may open before the server's SETTINGS limit them.
 const ASSUMED_STREAMS: usize = 100;
 /// The most of an upload that is handed to h2 at once, bytes: one frame of the default size.
 const CHUNK_BYTES: usize = 16 * 1024;
@@ -179,7 +179,7 @@ impl Http2Client {
                 let response = ready!(response.poll_unpin(cx));
                 // The upload is polled next: it must not send a body that is still held.
                 if let Some(expectation) = &expectation {
-                    let _was_asked_for = expectation.handle_final_head();
+                    let _was_requested = expectation.handle_final_head();
                 }
                 Poll::Ready(response)
             });

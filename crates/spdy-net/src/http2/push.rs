@@ -23,7 +23,7 @@ use spdy_net_core::timing::progress_timeout::{ProgressTimeout, StreamProgressTim
 use crate::http2::body::send_body;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 
-/// The response of one exchange, which its pushes and what is said before it are told beside.
+/// Sends the response of one exchange, and before it its interim responses and pushes.
 #[derive(Clone)]
 pub(crate) struct ResponseSender {
     to: Arc<Mutex<SendResponse<Bytes>>>,

@@ -47,8 +47,8 @@ const MAX_UNSEEN_RESETS: usize = 20;
 /// Serves `io` until the connection ends. After `stop`, or when no requests come any more, GOAWAY ends it.
 ///
 /// ```text
-///   serving --stop, idle, or its place is wanted--> draining --PING answered, all streams sent--> ended
-///                                                      `--nothing open for write_timeout--> ended hard
+///   serving --stop, idle, or its slot is needed--> draining --PING answered, all streams sent--> ended
+///                                                     `--nothing open for write_timeout--> ended hard
 /// ```
 pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), ConnectionError> {
     let ServeContext {
@@ -183,7 +183,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     .await
 }
 
-/// What is known of a request beside itself.
+/// The context of a request.
 struct RequestContext {
     /// Whether its head is one.
     head_check: Result<(), Malformed>,

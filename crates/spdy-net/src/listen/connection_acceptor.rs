@@ -72,13 +72,13 @@ where
             return;
         }
         let (door, serve, stop) = (door.clone(), self.serve.clone(), self.stop.clone());
-        let told = self.header_log.clone();
+        let header_log = self.header_log.clone();
         open.spawn(permit, async move {
             let waiting = door.admit_trusted_proxy(from.ip());
             let (io, announced) =
                 match read_proxy_header(Box::new(stream), waiting.slot(), stop).await {
                     Ok(heard) => heard,
-                    Err(why) => return log_proxy_header_error(&door, &told, from, &why),
+                    Err(why) => return log_proxy_header_error(&door, &header_log, from, &why),
                 };
             drop(waiting);
             let caller = in_front.client(from, announced);
@@ -106,7 +106,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Reads the PROXY header from `io`, unless it comes too late or another connection needs the place first.
+/// Reads the PROXY header from `io`, unless it comes too late or another connection needs the slot first.
 async fn read_proxy_header(
     io: BoxIo,
     seat: ConnectionSlot,
@@ -126,7 +126,7 @@ async fn read_proxy_header(
 /// Logs why a proxy's connection was closed: the proxy and this listener are configured differently.
 fn log_proxy_header_error(
     door: &Admission,
-    told: &LogThrottle,
+    throttle: &LogThrottle,
     from: SocketAddr,
     why: &ProxyHeaderError,
 ) {
@@ -138,7 +138,7 @@ fn log_proxy_header_error(
         why,
         ProxyHeaderError::NoBytes | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
     );
-    if !is_well_set_up && told.is_due(door.now()) {
+    if !is_well_set_up && throttle.is_due(door.now()) {
         tracing::warn!(%from, %why, "trusted proxy sends no valid PROXY protocol header: closing its connections");
     } else {
         tracing::debug!(%from, %why, "connection without a valid PROXY protocol header");
@@ -154,15 +154,15 @@ mod tests {
     #[test]
     fn slow_proxy_header_is_counted_and_a_wrong_one_is_logged() {
         let from = SocketAddr::from(([192, 0, 2, 1], 1));
-        let is_told = |why: ProxyHeaderError| {
-            let (hits, told) = (LimitHits::default(), LogThrottle::default());
+        let log_error = |why: ProxyHeaderError| {
+            let (hits, throttle) = (LimitHits::default(), LogThrottle::default());
             let door = Admission::new(AdmissionLimits::default(), hits.clone());
-            log_proxy_header_error(&door, &told, from, &why);
-            let is_told = !told.is_due(door.now());
-            (is_told, hits.of(ConnectionLimit::HandshakeTimeout))
+            log_proxy_header_error(&door, &throttle, from, &why);
+            let is_logged = !throttle.is_due(door.now());
+            (is_logged, hits.of(ConnectionLimit::HandshakeTimeout))
         };
         let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-        for (why, want) in [
+        for (why, expected) in [
             (ProxyHeaderError::NoBytes, (false, 0)),
             (ProxyHeaderError::Io(broken), (false, 0)),
             (ProxyHeaderError::TimedOut(0), (false, 1)),
@@ -175,7 +175,7 @@ mod tests {
             ),
         ] {
             let named = why.to_string();
-            assert_eq!(is_told(why), want, "{named}");
+            assert_eq!(log_error(why), expected, "{named}");
         }
     }
 }

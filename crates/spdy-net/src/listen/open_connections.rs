@@ -23,7 +23,7 @@ impl OpenConnections {
         while self.0.try_join_next().is_some() {}
     }
 
-    /// Serves one. It holds its place and counts for its address until `serving` ends, which tells how the peer behaved.
+    /// Serves one. It holds its place and counts for its address until `serving` ends, which returns how the peer behaved.
     pub(crate) fn serve<S>(
         &mut self,
         admitted: AdmissionPermit,

@@ -6,7 +6,7 @@
 //!  0d 0a 0d 0a 00 0d 0a 51 55 49 54 0a 21 11 …     | the client's bytes      version 2
 //! ```
 //!
-//! It is read only from known proxies: any other peer could name any address (§2).
+//! It is read only from trusted proxies: any other peer could name any address (§2).
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,21 +19,21 @@ use spdy_net_core::network::BoxIo;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
-/// How version 2 begins where the proxy connects for itself, as to look whether anybody listens.
+/// How version 2 begins where the proxy connects for itself, as for a health check.
 const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20";
 /// The longest header taken: addresses have 52 bytes at most, and what stands beside them a few hundred.
 const MAX_BYTES: usize = 4096;
 /// How much is read at first.
 const FIRST_READ: usize = 512;
-/// How much of what is no header is told.
+/// The most bytes of an invalid header that an error quotes.
 const MAX_QUOTED_BYTES: usize = 32;
 /// How long it may take: TCP sends a lost first segment again after 1 s, and after 3 s once more.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was said of a connection.
+/// The contents of a PROXY header.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct ProxyHeaderInfo {
-    /// Who is at its other end; `None` where the proxy connects for itself, or says nothing of it.
+    /// The client's address; `None` if the proxy connects for itself, or does not state it.
     pub(crate) client: Option<SocketAddr>,
     /// The port that the client came to.
     pub(crate) port: Option<u16>,
@@ -41,7 +41,7 @@ pub(crate) struct ProxyHeaderInfo {
     pub(crate) is_secure: Option<bool>,
 }
 
-/// Why nothing is known of a connection that was to be announced.
+/// Why the PROXY header of a connection could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyHeaderError {
     /// It began with something else.
@@ -95,7 +95,7 @@ pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), Prox
     }
 }
 
-/// What is said at the beginning of `seen`, and in how many bytes.
+/// Parses the header at the beginning of `seen`, and returns its length in bytes.
 fn parse(seen: &[u8]) -> Result<(ProxyHeaderInfo, usize), Error> {
     if let Some(local) = seen.strip_prefix(LOCAL) {
         // Whatever family and addresses stand there are to be passed over (§2.2); the crate would read them.
@@ -173,7 +173,7 @@ mod tests {
         };
         let local = |more: &[u8]| [LOCAL, more].concat();
         let long = Tlv::Noop(2000);
-        for (header, want) in [
+        for (header, expected) in [
             (
                 b"PROXY TCP4 203.0.113.7 192.0.2.1 53952 443\r\n".to_vec(),
                 client("203.0.113.7:53952", None),
@@ -205,13 +205,13 @@ mod tests {
         ] {
             let whole = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
             for at_once in [1, 7, 8192] {
-                let told = format!(
+                let case = format!(
                     "{:?}, in pieces of {at_once}",
                     header.escape_ascii().to_string()
                 );
-                let (announced, rest) = heard(&whole, at_once).await.expect(&told);
-                assert_eq!(announced, want, "{told}");
-                assert_eq!(rest, b"GET / HTTP/1.1\r\n", "{told}");
+                let (announced, rest) = heard(&whole, at_once).await.expect(&case);
+                assert_eq!(announced, expected, "{case}");
+                assert_eq!(rest, b"GET / HTTP/1.1\r\n", "{case}");
             }
         }
     }
@@ -219,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn bytes_that_are_not_a_proxy_header_are_an_error() {
         let endless = version_2("203.0.113.7:5", vec![Tlv::Noop(8192)]);
-        for (bytes, want) in [
+        for (bytes, expected) in [
             (
                 &b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n"[..],
                 "expected a PROXY protocol header of version 1 or 2, found \"GET / HTTP/1.1\\r\\nHost: site.test\\r\"",
@@ -235,8 +235,8 @@ mod tests {
             (b"", "the connection ended before its first byte"),
             (&endless, "PROXY protocol header exceeds 4096 bytes"),
         ] {
-            let error = heard(bytes, 8192).await.expect_err(want);
-            assert_eq!(error.to_string(), want);
+            let error = heard(bytes, 8192).await.expect_err(expected);
+            assert_eq!(error.to_string(), expected);
         }
         let endless = [&b"PROXY UNKNOWN "[..], &[b'x'; 8192]].concat();
         heard(&endless, 8192)
@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_unfinished_proxy_header_times_out() {
-        for (bytes, want) in [
+        for (bytes, expected) in [
             (&b""[..], "received 0 bytes"),
             (b"PROXY ", "received 6 bytes"),
         ] {
@@ -257,7 +257,7 @@ mod tests {
                 panic!("no client was announced by {bytes:?}");
             };
             assert_eq!(began.elapsed(), READ_TIMEOUT);
-            assert!(why.to_string().contains(want), "{why}");
+            assert!(why.to_string().contains(expected), "{why}");
         }
     }
 

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use crate::listen::Listener;
 use crate::listen::inherited_sockets::InheritedSockets;
 
-/// How often the system is asked for a port of TCP until it has one that is free for datagrams, too.
+/// How many TCP ports are requested from the system until one is also free for datagrams.
 const PORT_TRIES: usize = 20;
 
 /// Takes inherited sockets and binds the others. All of them stay open as long as this lives.

@@ -18,12 +18,12 @@ use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies};
 /// Connections the kernel may hold before they are accepted.
 const BACKLOG: u32 = 1024;
 /// Bytes that the kernel holds unsent of a connection before it takes no more (TCP_NOTSENT_LOWAT); with half of
-/// them sent it takes more. Without that it takes megabytes, and tells nothing until a third of them is gone: a
-/// client that takes 5 kB/s looks for minutes as if it took nothing. And what lies there can no longer be
-/// overtaken by what is more urgent.
+/// them sent it takes more. Without that it takes megabytes, and reports no progress until a third of them is gone: a
+/// client that takes 5 kB/s looks for minutes as if it took nothing. Also, more urgent bytes cannot overtake bytes
+/// in this buffer.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 * 1024;
-/// Rest after an `accept` that failed for want of file descriptors or memory.
+/// Delay after an `accept` that failed for lack of file descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How a listener listens.
@@ -108,8 +108,8 @@ impl Listener {
     }
 
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
-    /// drops them. One that waits for a place then has the first that is free. What `serve` says of its peer is
-    /// remembered of the caller's address; the [`ConnectionSlot`] is for `ServerOptions::seat`, and what the
+    /// drops them. One that waits for a place then has the first that is free. The conduct that `serve` returns is
+    /// stored for the caller's address; the [`ConnectionSlot`] is for `ServerOptions::seat`, and what the
     /// `Caller` came over for [`ServerOptions::is_tls`](spdy_net_core::options::ServerOptions::is_tls).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
@@ -162,7 +162,7 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, from) = self.socket.accept().await?;
-        // It fails only on a connection that is gone already, which its first read will tell.
+        // It fails only on a connection that has ended already: its first read reports that.
         let _ = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);

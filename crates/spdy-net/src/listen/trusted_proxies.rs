@@ -1,13 +1,13 @@
-//! Proxies in front of a door whose word its operator believes: where they stand, and whether they announce whom they connect for.
+//! Proxies in front of a listener that its operator trusts: their addresses, and whether they announce the client of each connection.
 //!
 //! ```text
 //!  client 203.0.113.7 ──▶ balancer 10.0.0.5 ──▶ here     is 10.0.0.5 in front?
 //!                                                          no   ─▶ it is the client; a door's limits are for it
-//!                                                          yes  ─▶ it says who is, by one of two:
+//!                                                          yes  ─▶ it announces the client, in one of two ways:
 //!                                                                  with each request, in HTTP: many clients come by one connection,
 //!                                                                  and no limit of an address is for it
 //!                                                                  with each connection (listen/proxy_protocol.rs): the limits are for
-//!                                                                  whom it names, and what that one says of himself is not believed
+//!                                                                  the client it names, and that client's own headers are not trusted
 //! ```
 
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use parking_lot::RwLock;
 
 use crate::listen::proxy_protocol::ProxyHeaderInfo;
 
-/// Who stands in front.
+/// The proxies in front of a listener.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TrustedProxies {
     ranges: Vec<IpNet>,
@@ -26,11 +26,11 @@ pub struct TrustedProxies {
     proxy_protocol: Option<ProxyProtocolOptions>,
 }
 
-/// What is known of those who announce clients.
+/// Options of the proxies that announce clients.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ProxyProtocolOptions {
-    /// Where TLS ends at them: the port that clients reach it at. Who is announced to have come there came over TLS, where the
-    /// announcement does not say.
+    /// The port at which these proxies terminate TLS. If the header does not state whether the client came over TLS, a client of
+    /// this port did.
     pub tls_port: Option<u16>,
 }
 
@@ -172,7 +172,7 @@ mod tests {
     fn tls_of_a_client_follows_from_the_header_or_the_port() {
         let balancer = SocketAddr::from(([10, 0, 0, 5], 1));
         let client = SocketAddr::from(([203, 0, 113, 7], 2));
-        for (tls_port, port, is_secure, want) in [
+        for (tls_port, port, is_secure, expected) in [
             (None, 443, None, false),
             (None, 443, Some(true), true),
             (Some(443), 443, None, true),
@@ -189,8 +189,8 @@ mod tests {
             };
             let caller = in_front.client(balancer, announced);
             assert_eq!(caller.address, client);
-            let told = format!("{tls_port:?} {port} {is_secure:?}");
-            assert_eq!(caller.is_tls, want, "{told}");
+            let case = format!("{tls_port:?} {port} {is_secure:?}");
+            assert_eq!(caller.is_tls, expected, "{case}");
         }
         let in_front =
             TrustedProxies::default().with_proxy_protocol(ProxyProtocolOptions::default());

@@ -6,7 +6,7 @@
 //! | `h2/write_coalescer.rs` | h2's encoder holds one DATA frame and flushes after each: one system call and one TLS record a frame. | hyperium/h2#902, PR #903 (open; h2 0.4.20 still has the single slot) |
 //! | `h2/data_frame_splitter.rs` | h2 reads with `LengthDelimitedCodec`: it passes a DATA frame on only when its last byte is there. | none found (hyperium/h2#902 names the receiving side). `MIN_MEAN_PART` must respect the budget of small DATA frames of h2 PR #935 |
 //! | `h2/write_scheduler.rs` | h2 sends streams in turn, without the priorities of RFC 9218. | hyperium/h2#340 (closed, not done) |
-//! | `h2/window_tracker.rs` | h2 reports neither a stream's send window nor what left on it. Both tell a closed window from a stream behind others. | none found (near: hyperium/h2#857, receive side) |
+//! | `h2/window_tracker.rs` | h2 reports neither a stream's send window nor what left on it. Both distinguish a closed window from a stream behind others. | none found (near: hyperium/h2#857, receive side) |
 //! | `hyper/head_timeout.rs` | `header_read_timeout` counts the idle time between requests and the time of a head as one, with a timer for each request. | hyperium/hyper#1628 (open), PR #3828 (open), PR #3743 (closed) |
 //! | `hyper/head_size.rs` | A head that is complete within the read that passes the limit is accepted. | hyperium/hyper#4081, `max_header_size` of servers (PR #4093) reports no method and target of what it refuses; for clients #3832, PR #4183 (open) |
 //!

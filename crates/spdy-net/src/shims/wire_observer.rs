@@ -1,4 +1,4 @@
-//! Header bytes as they cross the wire, told by looking at the bytes themselves.
+//! Counts header bytes on the wire by parsing the bytes themselves.
 //!
 //! ```text
 //! HTTP/1.1   GET / HTTP/1.1 CR LF .. CR LF CR LF | body                head: all up to the blank line
@@ -102,8 +102,8 @@ impl<W: ByteObserver> AsyncWrite for ObservedIo<W> {
     }
 }
 
-/// Heads of HTTP/1.1 exchanges. Where a body ends is the codec's knowledge, so the codec's driver
-/// says when the next exchange begins.
+/// Heads of HTTP/1.1 exchanges. Only the codec knows where a body ends, so the codec's driver
+/// reports when the next exchange begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Http1HeadCounter {
     sides: Arc<Mutex<[HeadScanner; 2]>>,
@@ -118,7 +118,7 @@ struct HeadScanner {
     open: bool,
     /// How much of CR LF CR LF the last bytes are.
     matched: usize,
-    /// The head so far, as far as anyone may want to see it.
+    /// The head so far, up to the part that observers need.
     text: Vec<u8>,
 }
 
@@ -199,7 +199,7 @@ const FRAME_HEAD_BYTES: usize = 9;
 /// Length of what an HTTP/2 client writes before its first frame (RFC 9113 §3.4).
 const PREFACE_BYTES: usize = 24;
 /// The longest payload that is stored for observers: a SETTINGS of 16 entries.
-const MAX_KEPT_PAYLOAD: usize = 96;
+const MAX_STORED_PAYLOAD: usize = 96;
 
 /// Walks the frames of one direction of an HTTP/2 connection.
 #[derive(Debug, Default)]
@@ -246,7 +246,7 @@ impl FrameScanner {
         }
     }
 
-    /// Calls `ended` for each frame that ends in `bytes`, with what was kept of its payload.
+    /// Calls `ended` for each frame that ends in `bytes`, with the stored part of its payload.
     pub fn scan(&mut self, bytes: &[u8], ended: impl FnMut(FrameHead, &[u8])) {
         self.scan_parts(bytes, |_, _| {}, ended);
     }
@@ -277,7 +277,7 @@ impl FrameScanner {
             let len = self.left.min(bytes.len());
             // DATA, HEADERS, PUSH_PROMISE and CONTINUATION are long, and their payload is not used here.
             if !matches!(frame.kind, 0 | 1 | 5 | 9) {
-                let room = MAX_KEPT_PAYLOAD.saturating_sub(self.payload.len());
+                let room = MAX_STORED_PAYLOAD.saturating_sub(self.payload.len());
                 self.payload.extend_from_slice(&bytes[..len.min(room)]);
             }
             self.left -= len;
@@ -360,11 +360,11 @@ mod tests {
             watch.begin_exchange();
             pieces(request, len).for_each(|piece| watch.observe(Direction::Sent, piece));
             pieces(response, len).for_each(|piece| watch.observe(Direction::Received, piece));
-            let want = HeaderBytes {
+            let expected = HeaderBytes {
                 sent: (request.len() - b"body\r\n\r\n".len()) as u64,
                 received: (response.len() - b"body".len()) as u64,
             };
-            assert_eq!(counters.read(), want, "cut into pieces of {len}");
+            assert_eq!(counters.read(), expected, "cut into pieces of {len}");
         }
     }
 

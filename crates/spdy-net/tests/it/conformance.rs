@@ -42,7 +42,7 @@ use run_result::{RequestFailure, Run, decode, version};
 
 /// Connections open at once: each is three file descriptors in this one process.
 const CONCURRENT_CASES: usize = 64;
-/// Bytes that `/big` may send before we say anything of windows.
+/// Bytes that `/big` may send before we send any window update.
 const FIRST_WINDOW: usize = 65_536;
 
 #[tokio::test]
@@ -127,7 +127,7 @@ impl Log {
         }
     }
 
-    /// Waits until the run is as wanted; who finds out that it never will be is the judge.
+    /// Waits until `is_so` holds for the run, or the time limit; the caller judges the run then.
     async fn until(&self, case: &Case, is_so: impl Fn(&Run) -> bool) {
         while !is_so(&self.run(case)) {
             let changed = tokio::time::timeout(WAIT_LIMIT, self.0.1.notified());
@@ -192,8 +192,8 @@ fn echoes(run: &Run, id: u32) -> bool {
     frames.any(|observed| matches!(&observed.frame, Frame::Ping(ping) if ping.id == id))
 }
 
-/// Whether all that can be answered of `setup` was: PINGs, and requests as far as the first window goes. A server must
-/// have opened its windows, and a client have asked.
+/// Whether all of `setup` was answered: PINGs, and requests as far as the first window goes. A server must
+/// have opened its windows, and a client must have sent a request.
 fn is_set_up(case: &Case, run: &Run) -> bool {
     if case.receiver == Receiver::Client {
         let mut frames = run.frames.iter();

@@ -175,7 +175,7 @@ async fn report_framing(request: Request<Body>) -> Response<Body> {
     let body = http_body_util::BodyExt::collect(body).await;
     let body_len = body.map_or(0, |body| body.to_bytes().len());
     let response = Response::builder().header("x-came", body_len);
-    let response = response.header("x-said", framing).body(Body::empty());
+    let response = response.header("x-framing", framing).body(Body::empty());
     response.expect("a response")
 }
 
@@ -206,16 +206,16 @@ async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
             assert_eq!(response.headers()["x-came"], "40000", "{case}");
             if protocol == Protocol::Http1 {
                 let framing = if len { "true false" } else { "false true" };
-                assert_eq!(response.headers()["x-said"], framing, "{case}");
+                assert_eq!(response.headers()["x-framing"], framing, "{case}");
             }
         }
-        // One without any is told of by nothing.
+        // A request without a body has neither field.
         let request = Request::get("http://site.test/").body(Body::empty());
         let response = connection.send(request.expect("a request"), Priority::new(3));
         let response = response.await.expect("a response");
         assert_eq!(response.headers()["x-came"], "0", "{protocol}");
         if protocol == Protocol::Http1 {
-            assert_eq!(response.headers()["x-said"], "false false");
+            assert_eq!(response.headers()["x-framing"], "false false");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Connections that have nothing to do, and others that want their place.
+//! Idle connections are evicted when others need their slots.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -217,7 +217,7 @@ async fn an_http2_client_that_does_not_read_times_out() {
         while (&mut server_task).now_or_never().is_none() {
             assert!(seconds < 10, "{body}: the connection is still open");
             settle().await;
-            // Whatever it says, it takes nothing.
+            // It sends bytes, but receives none.
             let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
             let _ = write_half.write_all(&ping).now_or_never();
             settle().await;
@@ -230,7 +230,7 @@ async fn an_http2_client_that_does_not_read_times_out() {
     }
 }
 
-/// h2's end in order waits for the answer to a PING: a client that never gave one kept its place for ever.
+/// h2's graceful end waits for the reply to a PING: a client that never sent one held its slot for ever.
 #[tokio::test]
 async fn an_idle_http2_client_that_answers_no_ping_is_ended_all_the_same() {
     without_pong(7 * SECOND, 2 * SECOND, None, 9).await;
@@ -241,7 +241,7 @@ async fn a_stopped_http2_server_bounds_its_wait_for_a_pong() {
     without_pong(60 * SECOND, 3 * SECOND, Some(2), 5).await;
 }
 
-/// A client that says hello and nothing else, and a server that is stopped at `stop_at`: it ends after `end`
+/// A client that sends only its preface, and a server that is stopped at `stop_at`: it ends after `end`
 /// seconds.
 async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end: u32) {
     let options = ServerOptions {

@@ -97,7 +97,7 @@ async fn early_hints_are_shown_and_are_not_the_response() {
     }
 }
 
-/// Tells of two things to come, one after the other, and then answers.
+/// Sends two early hints, one after the other, and then responds.
 async fn hinting(request: Request<Body>) -> Response<Body> {
     let hints = EarlyHints::of(request.extensions());
     let Some(hints) = hints else {
@@ -112,7 +112,7 @@ async fn hinting(request: Request<Body>) -> Response<Body> {
     Response::new("here".into())
 }
 
-/// Tells of more than anybody waits with, and then answers.
+/// Sends more early hints than are queued, and then responds.
 async fn flooding(request: Request<Body>) -> Response<Body> {
     let hints =
         EarlyHints::of(request.extensions()).expect("the request has a sender for early hints");
@@ -206,7 +206,7 @@ async fn hints_of_a_handler_go_out_before_its_response() {
     }
 }
 
-/// Says how many bytes came, if it is asked to look, and answers at once if it is not.
+/// Responds with the number of body bytes, or without reading the body for `/unseen`.
 async fn looks(request: Request<Body>) -> Response<Body> {
     if request.uri().path() == "/unseen" {
         return Response::new("unseen".into());
@@ -215,7 +215,7 @@ async fn looks(request: Request<Body>) -> Response<Body> {
     Response::new(Body::full(body.map_or(0, |body| body.len()).to_string()))
 }
 
-/// It was not told to, waited, and was given up after a minute.
+/// The client got no 100 (Continue), waited, and timed out after a minute.
 #[tokio::test]
 async fn expect_continue_gets_100_when_the_body_is_read() {
     let world = TestServer::serve(looks);

@@ -1,4 +1,4 @@
-//! The first bytes of a connection: what is spoken, told by ALPN or by looking.
+//! Detects the protocol of a connection by ALPN or by its first bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -72,7 +72,7 @@ async fn spdy_3_and_3_1_receive_more_than_one_window_undetected() {
 
 #[tokio::test]
 async fn a_request_names_its_host_once_and_well() {
-    // hyper takes them all; RFC 9112 §3.2 wants 400 for some.
+    // hyper takes them all; RFC 9112 §3.2 requires 400 for some.
     for (head, expected) in [
         ("GET /1 HTTP/1.1\r\nhost: a.test\r\n", "200"),
         ("GET /1 HTTP/1.1\r\nhost: [::1]:80\r\n", "200"),

@@ -180,7 +180,7 @@ async fn limits_apply_to_the_announced_client_not_the_proxy() {
         listener.response_to(PROXY, &abuse).await,
         "203.0.113.9 true abuse\n"
     );
-    // What came of a connection is known a little after its last byte.
+    // The conduct of a connection is recorded shortly after its last byte.
     for _ in 0..1000 {
         if listener.response_to(PROXY, &third).await.is_empty() {
             break;
@@ -243,7 +243,7 @@ async fn a_silent_proxy_is_evicted_for_a_waiting_connection() {
     assert_eq!(read_line(&mut silent_connections[0]).await, "");
 }
 
-/// A balancer that does not say whose a connection is, is as any client that many are behind: it could be anybody's.
+/// A balancer that does not name the client of a connection counts as a client itself, as any shared address does.
 #[tokio::test]
 async fn unnamed_clients_count_for_the_proxy_address() {
     for header in [

@@ -1,4 +1,4 @@
-//! When a listener over QUIC asks clients for a proof of their address (Retry, RFC 9000 §8.1.2).
+//! When a listener over QUIC requires a proof of a client's address (Retry, RFC 9000 §8.1.2).
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! What a connection answers by itself, since it is no request: its handler is not asked, and is told.
+//! Invalid requests, to which a connection responds by itself: its handler does not respond, but is notified.
 
 use std::sync::{Arc, Mutex};
 
@@ -131,7 +131,7 @@ async fn http1_refusals_report_the_parsed_part_of_the_request() {
     }
 }
 
-/// Nothing is said to it, and so nothing is told.
+/// There is no response to it, and so no report.
 #[tokio::test]
 async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone() {
     let handler = RecordingHandler::default();

@@ -156,7 +156,7 @@ async fn an_upload_continues_after_an_early_response() {
 #[tokio::test]
 async fn a_body_below_the_min_rate_times_out() {
     for protocol in ALL {
-        // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
+        // In a minute of waiting 14,400 bytes are required: 2400 in each of six pieces.
         for (piece, is_complete) in [(2400, true), (2399, false)] {
             let hits = LimitHits::default();
             let time = Clock::default();
@@ -215,7 +215,7 @@ fn channel_body() -> (tokio::sync::mpsc::UnboundedSender<Bytes>, Body) {
 #[tokio::test]
 async fn backpressure_of_other_streams_does_not_count_as_stall() {
     for protocol in MULTIPLEXED {
-        // How long it says nothing once it could speak again.
+        // How long it sends nothing after it could send again.
         for (silent_seconds, is_complete) in [(59, true), (60, false)] {
             let hits = LimitHits::default();
             let time = Clock::default();
@@ -337,7 +337,7 @@ async fn an_address_with_flooding_sessions_is_rejected() {
     listening.await.expect("no panic");
 }
 
-/// Each listener took a place while it waited for its next client, and the last of them got none.
+/// Each listener took a slot while it waited for its next client, and none was left for the last of them.
 #[tokio::test]
 async fn idle_listeners_hold_no_connection_slot() {
     let limits = AdmissionLimits {

@@ -86,7 +86,7 @@ impl Server {
 #[tokio::test]
 async fn an_upload_below_the_min_rate_times_out() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
-        // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
+        // In a minute of waiting 14,400 bytes are required: 2400 in each of six pieces.
         for (piece, is_enough) in [(2400, true), (2399, false)] {
             let time = Clock::default();
             let (connection, mut io) = connect(protocol, &time).await;
@@ -245,7 +245,7 @@ async fn responses_sharing_a_slow_link_do_not_time_out() {
     }
 }
 
-/// It was kept back until the last byte of its frame, which a page's first packets wait for.
+/// h2 held it back until the last byte of its frame, and a page's first packets waited for that.
 #[tokio::test]
 async fn a_partial_data_frame_is_readable_but_is_no_complete_body() {
     let (connection, io) = connect(Protocol::Http2, &Clock::default()).await;

@@ -15,7 +15,7 @@ async fn refuse(_: Request<Body>) -> Response<Body> {
     response
 }
 
-/// hyper ends no connection in order once it was asked for another protocol on it; a client of TLS takes that for an attack.
+/// hyper does not end a connection in order after a request with `Upgrade`; a TLS client reports that as truncation.
 #[tokio::test]
 async fn a_connection_with_a_declined_upgrade_closes_cleanly() {
     for offer in [

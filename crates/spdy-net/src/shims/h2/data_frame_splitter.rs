@@ -127,8 +127,8 @@ impl SplitState {
         }
     }
 
-    /// Makes frames of `bytes`; tells how many of them stand. The others are a head in part; but none are left of a part that has
-    /// none yet. If `more` is at hand no frame is parted.
+    /// Splits `bytes` into frames. Returns how many leading bytes can be sent; the rest is an incomplete frame head. The head of a part
+    /// without payload is removed. If there is `more`, no frame is split.
     fn part(&mut self, bytes: &mut BytesMut, more: bool) -> usize {
         let mut start = 0;
         loop {
@@ -513,8 +513,8 @@ mod tests {
         let written = poll_fn(|cx| Pin::new(&mut parted).poll_write_vectored(cx, &slices));
         assert!(written.await.unwrap() > 0);
         parted.shutdown().await.unwrap();
-        let mut said = String::new();
-        far.read_to_string(&mut said).await.unwrap();
-        assert!(said.starts_with("PRI * "), "{said}");
+        let mut output = String::new();
+        far.read_to_string(&mut output).await.unwrap();
+        assert!(output.starts_with("PRI * "), "{output}");
     }
 }

@@ -1,4 +1,4 @@
-//! The windows of HTTP/2's streams, and what went out on them, read off the wire (RFC 9113 §6.9): h2 tells neither.
+//! The windows of HTTP/2's streams, and what went out on them, read off the wire (RFC 9113 §6.9): h2 reports neither.
 
 use spdy::runtime::SharedRuntime;
 use spdy_session::observe::Direction;
@@ -16,7 +16,7 @@ const ACK: u8 = 1;
 /// SETTINGS_INITIAL_WINDOW_SIZE.
 const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// Tells a connection's [`WriteScheduler`] what passes.
+/// Reports the frames of a connection to its [`WriteScheduler`].
 pub(crate) struct WindowTracker {
     sent: FrameScanner,
     received: FrameScanner,

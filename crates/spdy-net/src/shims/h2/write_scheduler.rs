@@ -1,18 +1,18 @@
-//! Whose turn it is to write on an HTTP/2 connection: priority among bodies, and what each of them waits for.
+//! Chooses the body that writes next on an HTTP/2 connection: priority among bodies, and what each of them waits for.
 //!
 //! h2 writes what it is given, stream by stream in turn. So that urgent bytes are not queued behind
 //! others, a response hands its next chunk to h2 only when no more urgent one could use the room:
 //!
 //! ```text
-//! response --chunk ready--> wants --the most urgent that could send--> h2 --> socket
+//! response --chunk ready--> ready --the most urgent that could send--> h2 --> socket
 //!     ^                       |
 //!     `---- body not ready: rests; stream window closed: does not hold up the others ----'
 //! ```
 //!
 //! Urgency is RFC 9218's `u`, 0 to 7, the same scale as SPDY's. Of equals the older goes first, as
 //! RFC 9218 §10 has it for responses that are of no use in part; incremental ones share.
-//! h2 does not tell how wide a stream's window is, so that is kept here too (RFC 9113 §6.9), as `shims/h2/window_tracker.rs` sees it on the
-//! wire. By that a stream whose window the peer keeps closed is told from one that only waits until others have had theirs.
+//! h2 does not report the size of a stream's window, so that is tracked here too (RFC 9113 §6.9), as `shims/h2/window_tracker.rs` reads it
+//! from the wire. It distinguishes a stream whose window the peer keeps closed from one that only waits for its turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

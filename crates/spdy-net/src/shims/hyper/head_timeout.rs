@@ -59,7 +59,7 @@ struct Shared {
     stage: Mutex<ReadStage>,
     /// So many have begun.
     exchanges: AtomicU64,
-    /// Who waits for bytes: bodies of requests end in other tasks, and then there is a time to wait for.
+    /// The task that waits for bytes. Request bodies end in other tasks, which then start a timeout for it.
     reader: AtomicWaker,
     runtime: SharedRuntime,
 }
@@ -287,10 +287,10 @@ impl AsyncWrite for HeadTimeoutIo {
     }
 }
 
-/// A body that tells when it is over: given to its end, broken off, or left.
+/// A body that reports its end: complete, failed, or dropped.
 struct TrackedBody<B> {
     body: B,
-    /// `None` once that is told.
+    /// `None` once the end was reported.
     of: Option<TimedExchange>,
     part: ExchangeHalf,
 }
@@ -312,7 +312,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for TrackedBody<B
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if self.body.is_end_stream() {
-            // hyper says so of a body behind its answer only when the next head has come.
+            // hyper reports the end of a body behind its response only when the next head has come.
             self.is_over();
             return Poll::Ready(None);
         }

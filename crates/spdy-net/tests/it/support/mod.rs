@@ -143,7 +143,7 @@ pub(crate) async fn read(response: Response<Body>) -> Result<Bytes, spdy::BoxErr
     response.into_body().collect_up_to(1 << 30).await
 }
 
-/// `/N` gives N bytes; a POST comes back; every answer says how its request came.
+/// `/N` returns N bytes; a POST is echoed; every response reports how its request arrived.
 pub(crate) async fn echo(request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let arrival = *head
