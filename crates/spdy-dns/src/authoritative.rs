@@ -1,6 +1,6 @@
 //! Answers DNS queries for the configured zones. This is the authoritative server without its sockets.
 //!
-//! | asked | answered |
+//! | query | response |
 //! | --- | --- |
 //! | a name of ours | its records; through aliases, as long as they stay with us |
 //! | a type that it does not have | nothing, with the SOA (NODATA, RFC 2308) |
@@ -12,8 +12,8 @@
 //! | not one question, records where none belong, bytes behind | FORMERR |
 //! | no head, or an answer | nothing at all |
 //!
-//! The question comes back as it was asked, in its own capitals (0x20); records bear its spelling too. Whatever is no
-//! answer of substance is no longer than what was asked: a forged sender gains nothing by it.
+//! The response repeats the question with the same upper and lower case (0x20), also in the names of its records. A response
+//! without records is no longer than its query, so a forged sender address gains no amplification.
 
 use hickory_proto::op::{
     Edns, Header, Message, MessageType, Metadata, OpCode, Query, ResponseCode,
@@ -38,7 +38,7 @@ const MAX_ADDITIONALS: u16 = 2;
 const HEAD: usize = 12;
 /// The bit of a head's third octet that marks a truncated message (RFC 1035 §4.1.1).
 const TRUNCATED: u8 = 2;
-/// Seconds for which an answer to ANY is believed (RFC 8482 §4.2 wants them many).
+/// TTL of the response to ANY, seconds (RFC 8482 §4.2 recommends a large one).
 const ANY_TTL: u32 = 3600;
 
 /// What a message came over.
@@ -64,28 +64,28 @@ pub struct Answer {
 /// Answers `request` from `zones`; `None` if it is nothing that may be answered.
 #[must_use]
 pub fn answer(zones: &Zones, request: &[u8], transport: Transport) -> Option<Answer> {
-    let asked = match read(request)? {
-        Ok(asked) => asked,
+    let parsed = match read(request)? {
+        Ok(parsed) => parsed,
         Err(fault) => return Some(fault.answer()),
     };
-    let mut message = asked.response();
-    let limit = asked.limit(transport);
-    if let Err(code) = asked.check_supported() {
+    let mut message = parsed.response();
+    let limit = parsed.limit(transport);
+    if let Err(code) = parsed.check_supported() {
         message.metadata.response_code = code;
     } else {
-        fill(&mut message, zones, &asked.query);
+        fill(&mut message, zones, &parsed.query);
     }
     Some(fit(message, limit))
 }
 
-/// The answer that only says that it must be asked for over TCP, for whom [`rate_limit`](crate::rate_limit) slows down.
+/// A truncated response without records, so that a client that [`rate_limit`](crate::rate_limit) limits retries over TCP.
 #[must_use]
 pub fn answer_truncated(request: &[u8]) -> Option<Answer> {
     match read(request)? {
-        Ok(asked) => {
-            let mut message = asked.response();
+        Ok(parsed) => {
+            let mut message = parsed.response();
             message.metadata.truncation = true;
-            Some(fit(message, asked.limit(Transport::Udp)))
+            Some(fit(message, parsed.limit(Transport::Udp)))
         }
         Err(fault) => Some(fault.answer()),
     }
@@ -119,8 +119,8 @@ fn read(request: &[u8]) -> Option<Result<ParsedQuery, QueryError>> {
         return fault(ResponseCode::NotImp);
     }
     // Counts first: a reader makes room for what a head promises.
-    let wanted = (1, 0, 0);
-    if (counts.queries, counts.answers, counts.authorities) != wanted
+    let expected_counts = (1, 0, 0);
+    if (counts.queries, counts.answers, counts.authorities) != expected_counts
         || counts.additionals > MAX_ADDITIONALS
         || request.len() > MAX_REQUEST
     {
@@ -158,10 +158,10 @@ impl ParsedQuery {
         let mut message = Message::response(self.head.id, self.head.op_code);
         message.metadata = Metadata::response_from_request(&self.head);
         message.add_query(self.query.clone());
-        if let Some(asked) = &self.edns {
+        if let Some(query_edns) = &self.edns {
             let mut edns = Edns::new();
             edns.set_max_payload(MAX_UDP);
-            edns.set_dnssec_ok(asked.flags().dnssec_ok); // RFC 3225 §3
+            edns.set_dnssec_ok(query_edns.flags().dnssec_ok); // RFC 3225 §3
             message.set_edns(edns);
         }
         message
@@ -270,7 +270,7 @@ fn add_servers(message: &mut Message, zones: &Zones, kind: RecordType) {
 /// Writes `message` in at most `limit` bytes: without what was only helpful, and then without records at all.
 fn fit(mut message: Message, limit: u16) -> Answer {
     let mut bytes = write(&message);
-    // What does not fit 64 KiB the codec cuts itself, in the midst, and says so in the head.
+    // The codec itself truncates a message above 64 KiB, within a record, and sets the bit in the head.
     let fits = |bytes: &[u8]| bytes.len() <= usize::from(limit) && bytes[2] & TRUNCATED == 0;
     if !fits(&bytes) && !message.additionals.is_empty() {
         message.additionals.clear();

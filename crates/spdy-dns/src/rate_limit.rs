@@ -6,7 +6,7 @@
 //! over TCP, which a forger cannot make: genuine clients get through.
 //!
 //! ```text
-//!  network (/24, /56) -> purse, when it was last asked       a table of bounded length
+//!  network (/24, /56) -> token bucket, last query            a table of bounded length
 //! ```
 //!
 //! There is no clock here: `now` is an argument.
@@ -20,11 +20,11 @@ use spdy_clock::Instant;
 /// What one network may have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateLimits {
-    /// Answers a second, on average; 0 is no limit. Default 100: a large resolver asks from many addresses, and rarely.
+    /// Answers a second, on average; 0 is no limit. Default 100: a large resolver sends queries from many addresses, and rarely.
     pub per_second: u32,
     /// For how long a flood is silenced after it has ended, at most. Default 15 s.
     pub window: Duration,
-    /// Of the answers that are not given, each so-manieth is sent without records, to be asked for over TCP; 0 sends
+    /// Every `slip`-th suppressed answer is sent truncated and without records, so that the client retries over TCP; 0 sends
     /// none, 1 all. Default 2.
     pub slip: u32,
     /// Bits of an IPv4 address that are a network, 0 to 32. Default 24.
@@ -53,9 +53,9 @@ impl Default for RateLimits {
 pub enum Verdict {
     /// It is answered.
     Answer,
-    /// It is told to ask over TCP.
+    /// The response is truncated, so that the client retries over TCP.
     Slip,
-    /// Nothing is said.
+    /// There is no response.
     Drop,
 }
 
@@ -64,7 +64,7 @@ pub enum Verdict {
 pub struct RateLimiter {
     limits: RateLimits,
     networks: BTreeMap<IpAddr, TokenBucket>,
-    /// Which was asked from when, by the number of the question.
+    /// The network of each latest query, by the number of that query.
     order: BTreeMap<u64, IpAddr>,
     questions: u64,
 }

@@ -1,7 +1,7 @@
 //! The authoritative server's sockets: UDP, and TCP for what does not fit (RFC 7766).
 //!
 //! ```text
-//!  UDP  datagram ──▶ rate_limit.rs ──▶ authoritative.rs ──▶ datagram, from the address that was asked
+//!  UDP  datagram ──▶ rate_limit.rs ──▶ authoritative.rs ──▶ datagram, from the address that was queried
 //!  TCP  length, question ──▶ authoritative.rs ──▶ length, answer      one after the other, so many a connection
 //! ```
 //!
@@ -185,7 +185,7 @@ struct Service {
 
 impl DnsServer {
     /// Binds UDP and TCP at each of `addresses`; port 0 lets the system choose one for both. `[::]` serves IPv4 too where
-    /// the system does so. Wants a tokio runtime around it.
+    /// the system does so. Must be called inside a tokio runtime.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl DnsServer {
         Ok(Self::over(pairs, zones, limits, runtime))
     }
 
-    /// A server over sockets of whatever network, without TCP: what does not fit is cut, and cannot be asked for again.
+    /// A server over datagram sockets of any network, without TCP: a response that does not fit is truncated, and cannot be requested again.
     #[must_use]
     pub fn over_datagrams(
         sockets: Vec<DatagramSocket>,
@@ -377,12 +377,12 @@ impl Service {
 
     /// Answers one connection's questions, one after the other.
     async fn serve_connection(self, mut io: BoxIo, from: SocketAddr, stop: Latch) -> Conduct {
-        let mut asked = 0;
+        let mut question_count = 0;
         let is_cut_off = loop {
-            if asked == self.limits.questions {
+            if question_count == self.limits.questions {
                 break true;
             }
-            asked += 1;
+            question_count += 1;
             let Some(len) = self.next_len(&mut io, &stop).await else {
                 break false;
             };

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A name exists if it has records or if a name under it has. A text that is set at run time makes its name exist, and those
-//! above it where nothing else does: what a wildcard says of them stays said.
+//! above it where nothing else does: a wildcard that matches them still applies.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -134,8 +134,8 @@ impl Zones {
 
     /// The node that `name`, which lies in `zone`, is answered from.
     pub(crate) fn find<'a>(&'a self, zone: &'a Zone, name: &Name) -> Option<&'a Node> {
-        let known = self.with_texts.get(name).or_else(|| zone.find(name));
-        known.or_else(|| {
+        let node = self.with_texts.get(name).or_else(|| zone.find(name));
+        node.or_else(|| {
             let is_above = self.texts.keys().any(|text| name.zone_of(text));
             is_above.then_some(&NOTHING)
         })
@@ -182,7 +182,7 @@ impl Zones {
         let Some(texts) = self.texts.get_mut(&owner) else {
             return false;
         };
-        let Some(at) = texts.iter().position(|known| known == text) else {
+        let Some(at) = texts.iter().position(|it| it == text) else {
             return false;
         };
         texts.remove(at);
@@ -486,15 +486,15 @@ fn records(
     Ok(records)
 }
 
-/// Service mode, priority 1, the owner itself as target (`.`); keys rise, as the wire wants them (RFC 9460 §2.2).
+/// Service mode, priority 1, the owner itself as target (`.`); keys are in ascending order (RFC 9460 §2.2).
 fn service(alpn: &[String], port: Option<u16>, addresses: &[IpAddr]) -> SVCB {
-    let mut told = Vec::new();
+    let mut params = Vec::new();
     if !alpn.is_empty() {
         let alpn = SvcParamValue::Alpn(Alpn(alpn.to_vec()));
-        told.push((SvcParamKey::Alpn, alpn));
+        params.push((SvcParamKey::Alpn, alpn));
     }
     if let Some(port) = port {
-        told.push((SvcParamKey::Port, SvcParamValue::Port(port)));
+        params.push((SvcParamKey::Port, SvcParamValue::Port(port)));
     }
     let v4 = addresses.iter().filter_map(|address| match address {
         IpAddr::V4(address) => Some(A(*address)),
@@ -507,13 +507,13 @@ fn service(alpn: &[String], port: Option<u16>, addresses: &[IpAddr]) -> SVCB {
     let (v4, v6): (Vec<A>, Vec<AAAA>) = (v4.collect(), v6.collect());
     if !v4.is_empty() {
         let hint = SvcParamValue::Ipv4Hint(IpHint(v4));
-        told.push((SvcParamKey::Ipv4Hint, hint));
+        params.push((SvcParamKey::Ipv4Hint, hint));
     }
     if !v6.is_empty() {
         let hint = SvcParamValue::Ipv6Hint(IpHint(v6));
-        told.push((SvcParamKey::Ipv6Hint, hint));
+        params.push((SvcParamKey::Ipv6Hint, hint));
     }
-    SVCB::new(1, Name::root(), told)
+    SVCB::new(1, Name::root(), params)
 }
 
 fn address_data(address: IpAddr) -> RData {

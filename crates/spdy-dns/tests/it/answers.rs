@@ -1,4 +1,4 @@
-//! What the authoritative server says to whom, without any socket.
+//! Responses of the authoritative server to queries, without sockets.
 
 use hickory_proto::op::{Edns, Message, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::A;

@@ -1,4 +1,4 @@
-//! The authoritative server on real sockets, and real peers that ask it.
+//! The authoritative server on real sockets, queried by real clients.
 
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -352,7 +352,7 @@ async fn dig_kdig_and_drill_parse_the_answers() {
                         printed.contains(expected) || plain.contains(&expected.replace('"', ""));
                     assert!(
                         is_printed,
-                        "{program} {options}: want {expected:?}, printed\n{printed}"
+                        "{program} {options}: expected {expected:?}, printed\n{printed}"
                     );
                 }
             }
