@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use spdy_clock::Instant;
 
-/// What came of a look-up that is worth keeping: addresses, or that there are none.
+/// The result of a look-up that is cached: addresses, or that there are none.
 pub(crate) type CachedAnswer = Result<Vec<IpAddr>, NegativeAnswer>;
 
 /// There is nothing.
@@ -25,14 +25,14 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    /// What is known of `host` at `now`.
+    /// The cached answer for `host`, if it is valid at `now`.
     pub(crate) fn get(&self, now: Instant, host: &str) -> Option<CachedAnswer> {
-        let (end, known) = self.hosts.get(host)?;
-        (now < *end).then(|| known.clone())
+        let (end, answer) = self.hosts.get(host)?;
+        (now < *end).then(|| answer.clone())
     }
 
-    /// Keeps `known` until `end`; past `limit` hosts the one that ends first makes room.
-    pub(crate) fn put(&mut self, host: &str, end: Instant, known: CachedAnswer, limit: usize) {
+    /// Stores `answer` until `end`; past `limit` hosts the one that ends first makes room.
+    pub(crate) fn put(&mut self, host: &str, end: Instant, answer: CachedAnswer, limit: usize) {
         if limit == 0 {
             return;
         }
@@ -43,7 +43,7 @@ impl Cache {
             };
             self.forget(&first);
         }
-        self.hosts.insert(host.to_owned(), (end, known));
+        self.hosts.insert(host.to_owned(), (end, answer));
         self.ends.insert((end, host.to_owned()), ());
     }
 
@@ -73,9 +73,9 @@ mod tests {
     #[test]
     fn an_entry_is_valid_until_its_end() {
         let mut cache = Cache::default();
-        let known = Ok(vec![IpAddr::from([192, 0, 2, 1])]);
-        cache.put("a.test", at(10), known.clone(), 2);
-        assert_eq!(cache.get(at(9), "a.test"), Some(known));
+        let answer = Ok(vec![IpAddr::from([192, 0, 2, 1])]);
+        cache.put("a.test", at(10), answer.clone(), 2);
+        assert_eq!(cache.get(at(9), "a.test"), Some(answer));
         assert_eq!(cache.get(at(10), "a.test"), None);
         cache.put("a.test", at(20), Err(NegativeAnswer::Name), 2);
         assert_eq!(cache.get(at(10), "a.test"), Some(Err(NegativeAnswer::Name)));

@@ -21,14 +21,14 @@ pub struct ResolverConfig {
     pub rounds: u32,
     /// Aliases that are followed. Default 8.
     pub aliases: usize,
-    /// The least time for which an answer is believed, whatever its TTL. Default 1 s: names that forbid any memory would
-    /// be asked for at every request.
+    /// The least time for which an answer is cached, whatever its TTL. Default 1 s: names with TTL 0 would
+    /// be queried at every request.
     pub min_ttl: Duration,
     /// The longest. Default one hour.
     pub max_ttl: Duration,
-    /// How long the answer of a resolver that tells no TTL is believed. Default 30 s.
+    /// How long the answer of a resolver without TTLs is cached. Default 30 s.
     pub default_ttl: Duration,
-    /// The longest time for which it is believed that there is no such name, or no address (RFC 2308 §5). Default 10 s.
+    /// The longest time for which a negative answer (no such name, or no address) is cached (RFC 2308 §5). Default 10 s.
     pub max_negative_ttl: Duration,
     /// Hosts that are remembered; the one that would be forgotten first makes room. Default 4096.
     pub hosts: usize,

@@ -19,10 +19,10 @@ const REPLY_BUFFER_BYTES: usize = 4096;
 /// Queries `server`. Each transport has `timeout`.
 ///
 /// A reply over UDP is accepted if it comes from the address of `server`, to the port of this one question, with its ID and its name in
-/// the same case. All others are counted by `suspicion`. After one that differs in case alone the server is asked over TCP, since not all
+/// the same case. All others are counted by `suspicion`. After one that differs in case alone the server is queried over TCP, since not all
 /// servers preserve case; past the limit of `suspicion` UDP is not used at all. Packets from other addresses do not count towards that
 /// limit: they are no guesses at a reply, and any host can send them.
-pub(crate) async fn ask(
+pub(crate) async fn query_server(
     network: &SharedNetwork,
     runtime: &SharedRuntime,
     server: SocketAddr,

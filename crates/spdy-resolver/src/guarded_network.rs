@@ -60,7 +60,7 @@ impl RefusalCounts {
 }
 
 impl GuardedNetwork {
-    /// Puts `inner` under `rules`. What `rules` allow besides the world is told to the log.
+    /// Applies `rules` to `inner`. Logs the ranges that `rules` allow besides public addresses.
     #[must_use]
     pub fn new(inner: SharedNetwork, rules: AddressRules) -> Self {
         Self::with_names(inner.clone(), inner, rules)

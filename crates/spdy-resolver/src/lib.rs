@@ -9,7 +9,7 @@
 //!        │                  is denied                       │
 //!        ├─ resolver.rs     upstream servers, own_names.rs  │
 //!        │    exchange.rs   one query: UDP, TCP             │
-//!        │    reply.rs      what a reply says               │
+//!        │    reply.rs      parses a reply                  │
 //!        │    spoof_budget.rs  replies that do not match    │
 //!        │    cache.rs, config.rs                           │
 //!        │                                                  │

@@ -83,7 +83,7 @@ impl HostError {
 
 /// Whether `host`, as it stands in a URL without its port, is a name that may be looked up.
 ///
-/// Who connects by URL asks this first: `spdy-client` looks no literal up, and so no resolver can refuse it.
+/// Code that connects by URL must call this first: `spdy-client` does not look up literals, so no resolver can refuse them.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A question to a recursive server, and what its reply says (RFC 1035 §7.3, RFC 2308). Pure.
+//! A question to a recursive server, and the contents of its reply (RFC 1035 §7.3, RFC 2308). Pure.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const MAX_TTL: u32 = 0x7fff_ffff;
 /// Addresses of one type that are used from a reply; further ones are ignored.
 pub(crate) const MAX_ADDRESSES: usize = 64;
 
-/// A question as it was asked.
+/// A question as it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     id: u16,
@@ -186,7 +186,7 @@ fn seconds(ttl: u32) -> Duration {
     Duration::from_secs(ttl.into())
 }
 
-/// What a server says.
+/// The contents of a reply.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Reply {
     Addresses {
@@ -195,7 +195,7 @@ pub(crate) enum Reply {
         /// The aliases' targets on the way.
         through: Vec<Name>,
     },
-    /// Aliases to a name that must be asked for: the last of them.
+    /// Aliases to a name that needs another query: the last of them.
     Alias { ttl: Duration, through: Vec<Name> },
     Nothing {
         nothing: NegativeAnswer,

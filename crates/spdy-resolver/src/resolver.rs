@@ -33,7 +33,7 @@ use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 
 use crate::cache::{Cache, CachedAnswer, NegativeAnswer};
 use crate::config::ResolverConfig;
-use crate::exchange::ask;
+use crate::exchange::query_server;
 use crate::own_names::OwnNames;
 use crate::reply::{Question, Reply};
 use crate::spoof_budget::{MismatchedReplies, SpoofBudget};
@@ -83,10 +83,10 @@ impl Resolver {
         }
     }
 
-    /// The same, which counts the replies that match no question of its in `unwanted`.
+    /// The same, but counts replies that match none of its questions in `mismatched`.
     #[must_use]
-    pub fn with_counts(mut self, unwanted: MismatchedReplies) -> Self {
-        self.mismatched = unwanted;
+    pub fn with_counts(mut self, mismatched: MismatchedReplies) -> Self {
+        self.mismatched = mismatched;
         self
     }
 
@@ -104,21 +104,21 @@ impl Resolver {
                 ),
             ));
         }
-        let known = {
+        let answer = {
             let cache = self.cache.lock();
             cache.get(self.runtime.now(), &host)
         };
-        let known = match known {
-            Some(known) => known,
+        let answer = match answer {
+            Some(answer) => answer,
             None => {
-                let (known, ttl) = self.lookup(&host).await?;
+                let (answer, ttl) = self.lookup(&host).await?;
                 let end = self.runtime.now() + ttl;
                 let mut cache = self.cache.lock();
-                cache.put(&host, end, known.clone(), self.config.hosts);
-                known
+                cache.put(&host, end, answer.clone(), self.config.hosts);
+                answer
             }
         };
-        known.map_err(|nothing| {
+        answer.map_err(|nothing| {
             let what = match nothing {
                 NegativeAnswer::Name => "unknown host",
                 NegativeAnswer::Address => "no address for",
@@ -128,7 +128,7 @@ impl Resolver {
         })
     }
 
-    /// What there is to know, and for how long.
+    /// Looks up `host`. Returns the answer, and how long it is valid.
     async fn lookup(&self, host: &str) -> io::Result<(CachedAnswer, Duration)> {
         let _place = self.place()?;
         let config = &self.config;
@@ -152,7 +152,7 @@ impl Resolver {
                 let addresses = interleave(&v6, &v4);
                 Ok((Ok(addresses), self.clamp_ttl(ttl_v6.min(ttl_v4))))
             }
-            // One kind is enough; of the other it is not known, or known for less long, that there is nothing.
+            // One kind is enough: the other failed, or has no addresses.
             (Ok((Ok(addresses), ttl)), _) | (_, Ok((Ok(addresses), ttl))) => {
                 Ok((Ok(addresses), self.clamp_ttl(ttl)))
             }
@@ -169,7 +169,7 @@ impl Resolver {
     }
 
     fn clamp_ttl(&self, ttl: Duration) -> Duration {
-        // `clamp` wants its bounds in order, and a configuration may not have them so.
+        // `clamp` panics if its bounds are not in order, and a configuration may have them so.
         ttl.max(self.config.min_ttl).min(self.config.max_ttl)
     }
 
@@ -194,16 +194,20 @@ impl Resolver {
         let (mut name, mut ttl, mut aliases) = (name, Duration::MAX, 0);
         let mut seen = BTreeSet::new();
         while seen.insert(name.clone()) {
-            let (found, told, through) = match self.ask_servers(&name, kind, suspicion).await? {
-                Reply::Addresses {
-                    addresses,
-                    ttl,
-                    through,
-                } => (Some(addresses), ttl, through),
-                Reply::Alias { ttl, through } => (None, ttl, through),
-                Reply::Nothing { nothing, ttl: told } => return Ok((Err(nothing), ttl.min(told))),
-                Reply::AliasLoop | Reply::Truncated | Reply::Failed(_) => break,
-            };
+            let (found, reply_ttl, through) =
+                match self.query_servers(&name, kind, suspicion).await? {
+                    Reply::Addresses {
+                        addresses,
+                        ttl,
+                        through,
+                    } => (Some(addresses), ttl, through),
+                    Reply::Alias { ttl, through } => (None, ttl, through),
+                    Reply::Nothing {
+                        nothing,
+                        ttl: reply_ttl,
+                    } => return Ok((Err(nothing), ttl.min(reply_ttl))),
+                    Reply::AliasLoop | Reply::Truncated | Reply::Failed(_) => break,
+                };
             if let Some(own) = through.iter().find(|name| self.own.contains(name)) {
                 let why = format!(
                     "{name} is an alias of {own}, a name of this program: the request would loop"
@@ -211,7 +215,7 @@ impl Resolver {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
             aliases += through.len();
-            ttl = ttl.min(told);
+            ttl = ttl.min(reply_ttl);
             if aliases > self.config.aliases {
                 break;
             }
@@ -226,8 +230,8 @@ impl Resolver {
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    /// The first reply of substance, of whichever server.
-    async fn ask_servers(
+    /// The first usable reply of any server.
+    async fn query_servers(
         &self,
         name: &Name,
         kind: RecordType,
@@ -243,8 +247,9 @@ impl Resolver {
                 };
                 let (network, runtime, timeout) =
                     (&self.network, &self.runtime, self.config.timeout);
-                let asking = ask(network, runtime, server, &question, timeout, suspicion);
-                last = match asking.await {
+                let querying =
+                    query_server(network, runtime, server, &question, timeout, suspicion);
+                last = match querying.await {
                     Ok(Reply::Failed(code)) => {
                         io::Error::other(format!("{server} returned {code} for {name}"))
                     }

@@ -51,7 +51,7 @@ const fn v4(octets: [u8; 4], bits: u8, purpose: Purpose, source: &'static str) -
     }
 }
 
-/// `head` are the first four groups; no range here says more, but for those that end in ones and zeros.
+/// `head` are the first four groups. Other groups are zero; ranges that need them use `v6_whole`.
 const fn v6(head: [u16; 4], bits: u8, purpose: Purpose, source: &'static str) -> Range {
     let [a, b, c, d] = head;
     v6_whole([a, b, c, d, 0, 0, 0, 0], bits, purpose, source)
@@ -104,7 +104,7 @@ const NOT_GLOBAL_UNICAST: Purpose = purpose("not_global_unicast", "not global un
 
 /// Every range, narrow ones first.
 pub const RANGES: &[Range] = &[
-    // Answered by the machine's own cloud, whatever the number says.
+    // Answered by the machine's own cloud, although the address looks like another kind.
     v4([169, 254, 169, 254], 32, METADATA, "RFC 3927, clouds"),
     v4([168, 63, 129, 16], 32, METADATA, "Azure"),
     v4(

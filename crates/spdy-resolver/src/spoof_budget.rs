@@ -37,7 +37,7 @@ impl Mismatch {
     }
 }
 
-/// Counts unwanted replies of one or more resolvers. Clones count together.
+/// Counts mismatched replies of one or more resolvers. Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct MismatchedReplies(Arc<Counts>);
 
@@ -62,7 +62,7 @@ impl MismatchedReplies {
     }
 }
 
-/// The unwanted replies of one look-up.
+/// The mismatched replies of one look-up.
 #[derive(Debug)]
 pub(crate) struct SpoofBudget {
     /// Those that count towards `limit`.

@@ -87,7 +87,7 @@ fn guarded(names: ChangingResolver, port: u16) -> (Client, GuardedNetwork) {
     };
     let network = GuardedNetwork::new(Arc::new(names), rules);
     let config = Config {
-        dns_ttl: Duration::ZERO, // asks again each time
+        dns_ttl: Duration::ZERO, // looks up again each time
         ..Config::default()
     };
     let shared = Arc::new(network.clone());
@@ -140,7 +140,7 @@ async fn one_denied_address_refuses_the_name() {
 async fn an_address_without_a_lookup_is_checked_on_connect() {
     let (port, _, canary) = origin_and_canary().await;
     let (client, network) = guarded(ChangingResolver::default(), port);
-    // The client asks no resolver for these.
+    // The client does not look these up.
     for uri in [
         format!("http://127.0.0.1:{port}/"),
         format!("http://[::1]:{port}/"),
@@ -149,7 +149,7 @@ async fn an_address_without_a_lookup_is_checked_on_connect() {
         let error = fetch(&client, uri.clone()).await.unwrap_err();
         assert!(error.contains("is denied"), "{uri}: {error}");
     }
-    // And for these none is asked: they are refused as names.
+    // These are not looked up either: they are refused as names.
     for host in [
         "localhost",
         "2130706433",

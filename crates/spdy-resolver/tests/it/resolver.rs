@@ -74,7 +74,7 @@ fn own_names() -> OwnNames {
     OwnNames::new(move |name| zones.owns(name))
 }
 
-/// An upstream that answers as `answer` says, any number of messages each.
+/// An upstream that replies to each query with the messages of `respond`.
 async fn fake(
     respond: impl Fn(Message) -> Vec<Message> + Send + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -98,7 +98,7 @@ async fn fake(
     (address, query_count)
 }
 
-/// An answer with one address for the name that was asked, if IPv4 was.
+/// An answer with one address for the name of the query, if the query is for IPv4.
 fn address(request: &Message, address: [u8; 4], ttl: u32) -> Message {
     let mut answer = Message::response(request.metadata.id, request.metadata.op_code);
     answer.add_queries(request.queries.clone());
@@ -319,7 +319,7 @@ async fn mismatched_replies_are_ignored() {
         other_kind.queries[0].query_type = RecordType::TXT;
         let mut no_question = evil.clone();
         no_question.queries.clear();
-        // Of another name than the one that was asked for, in a reply that belongs to it.
+        // A record of another name than the queried one, in a valid reply.
         let mut valid_reply = address(&request, [192, 0, 2, 7], 60);
         let stray = Name::from_ascii("c.origin.test.").unwrap();
         let data = RData::A(A([192, 0, 2, 66].into()));
@@ -505,7 +505,7 @@ async fn ttls_are_followed_within_bounds() {
     for (ttl, min, max, questions) in [
         (0, 0, 3600, 4),           // never
         (0, 60, 3600, 2),          // at least a minute
-        (60, 0, 3600, 2),          // as it says
+        (60, 0, 3600, 2),          // the TTL itself
         (60, 0, 0, 4),             // at most not at all
         (0x8000_0000, 0, 3600, 4), // RFC 2181 §8: as 0
     ] {
@@ -580,7 +580,7 @@ async fn without_servers_the_network_resolver_is_used() {
             .contains("would loop")
     );
     assert_eq!(query_count.load(Ordering::SeqCst), 1);
-    // Under the guard, which sees what was kept as well.
+    // Under the guard, which also checks cached addresses.
     let guarded = GuardedNetwork::new(Arc::new(resolver), AddressRules::default());
     let error = guarded.resolve("a.origin.test").await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
