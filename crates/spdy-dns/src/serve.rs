@@ -78,7 +78,7 @@ pub struct DnsStats {
     pub answered: u64,
     /// There is no such name: NXDOMAIN.
     pub no_such_name: u64,
-    /// Not ours, or not given to anybody: REFUSED.
+    /// Not in our zones, another class, or a zone transfer: REFUSED.
     pub refused: u64,
     /// No questions, or none that we know: FORMERR, NOTIMP, BADVERS, SERVFAIL.
     pub faults: u64,

@@ -337,7 +337,7 @@ impl Http3Client {
                 let watch = Some(&watch);
                 let fields = read_head(&mut frames, Role::Client, max_head_bytes, watch).await?;
                 let response = fields::response(fields).map_err(Fault::from)?;
-                // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
+                // Interim responses (RFC 9110 §15.2) go to the tap and the receiver; they do not complete the request.
                 if !response.status.is_informational() {
                     return Ok(response);
                 }

@@ -1,6 +1,6 @@
-//! The limits of connections, whatever is spoken on them, by name, and how often each was met.
+//! The limits of connections, of any protocol, by name, and how often each was reached.
 //!
-//! Those of a SPDY session are in [`spdy::Limit`]; here is what stands before and around it: who may
+//! The limits of a SPDY session are in [`spdy::Limit`]. Those here apply before and around it: which peers may
 //! connect, and how slow a peer may be. The rule for names is the same: the option's own.
 
 use std::fmt;

@@ -88,7 +88,7 @@ impl GuardedNetwork {
         }
     }
 
-    /// The same, whose refusals are counted with those of `refusals`: of who came before it.
+    /// The same, but counts refusals in `refusals`, which may have counts of an earlier network.
     #[must_use]
     pub fn with_counts(mut self, refusals: RefusalCounts) -> Self {
         self.refusals = refusals;

@@ -8,7 +8,7 @@ pub const MAX_NAME: usize = 253;
 /// Longest label (RFC 1035 §2.3.4).
 pub const MAX_LABEL: usize = 63;
 
-/// Names under which nothing public stands, and who reserved them.
+/// Reserved names without public hosts, and the source that reserves them.
 pub const SPECIAL_NAMES: &[(&str, &str)] = &[
     ("localhost", "RFC 6761"),
     ("invalid", "RFC 6761"),
@@ -57,7 +57,7 @@ pub enum HostError {
         host: String,
         /// The name that is reserved.
         name: &'static str,
-        /// By whom.
+        /// The source that reserves it.
         source_of_rule: &'static str,
     },
 }

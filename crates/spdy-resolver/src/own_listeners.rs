@@ -20,7 +20,7 @@ impl OwnListeners {
         }
     }
 
-    /// Whether who connects to `to` reaches one of them.
+    /// Whether a connection to `to` reaches one of them.
     #[must_use]
     pub fn contains(&self, to: SocketAddr) -> bool {
         let address = to.ip().to_canonical();

@@ -186,7 +186,7 @@ pub const RANGES: &[Range] = &[
     v6([0x2620, 0x4f, 0x8000, 0], 48, AS112, "RFC 7534"),
     v6([0x3ffe, 0, 0, 0], 16, SIX_BONE, "RFC 3701"),
     v6([0x3fff, 0, 0, 0], 20, DOCUMENTATION, "RFC 9637"),
-    // and the rest of it, which IANA has not given to anybody
+    // and the rest of it, which IANA has not assigned
     v6([0, 0, 0, 0], 3, NOT_GLOBAL_UNICAST, "RFC 4291 §2.4"),
     v6([0x4000, 0, 0, 0], 2, NOT_GLOBAL_UNICAST, "RFC 4291 §2.4"),
     v6([0x8000, 0, 0, 0], 1, NOT_GLOBAL_UNICAST, "RFC 4291 §2.4"),

@@ -265,7 +265,7 @@ async fn shares(
                 } else {
                     pieces.push(Box::pin(lengths(recv).map(move |len| (number, len))));
                 }
-                shares.fill(0); // those who came before had all for themselves
+                shares.fill(0); // the earlier streams did not share
             }
             Some((nth, len)) = pieces.next() => shares[nth] += len,
         }

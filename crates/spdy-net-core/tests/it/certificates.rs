@@ -55,7 +55,7 @@ impl TestCa {
         Self { ca, client }
     }
 
-    /// For every name of these tests, so that who is shown which one is the server's choice alone.
+    /// For every name of these tests, so that the server alone decides which certificate a client gets.
     fn issue(&self) -> Identity {
         let names = ["a.test", "b.test", "*.x.test", "*.y.x.test"].map(str::to_owned);
         self.ca.issue(&names, &[]).unwrap()

@@ -81,7 +81,7 @@ impl SourceTable {
                 return Err(limit);
             }
         }
-        // Only who meets no limit at all is charged.
+        // Only a connection that reaches no limit is charged.
         for source in Source::all(address) {
             if let Some(record) = self.all.get_mut(&source) {
                 record.open += 1;

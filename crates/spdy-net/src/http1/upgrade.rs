@@ -61,7 +61,7 @@ pub(crate) struct PendingUpgrade(Arc<Mutex<Option<AfterHttp>>>);
 enum AfterHttp {
     /// Another protocol.
     Switch(AcceptedUpgrade),
-    /// Its end, since the offer was not taken up: hyper keeps that until then, and leaves the ending to who takes it up.
+    /// Its end, because the offer was declined: until then hyper holds the connection, and leaves its end to the code that upgrades it.
     End(OnUpgrade),
 }
 

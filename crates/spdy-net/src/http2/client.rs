@@ -161,7 +161,7 @@ impl Http2Client {
             let stream_id = response.stream_id().as_u32();
             let interim = tap.clone();
             let response = poll_fn(|cx| {
-                // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
+                // Interim responses (RFC 9110 §15.2) go to the tap and the receiver; they do not complete the request.
                 if interim.is_some() || listens.is_some() || signal.is_some() {
                     while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
                         let (head, ()) = head.into_parts();

@@ -1,4 +1,4 @@
-//! What becomes of a connection between its place and its serving: it is let in, or closed unheard, by whose it is.
+//! Admits an accepted connection to `serve`, or closes it unread, by its client's address.
 //!
 //! ```text
 //!  accepted, with a place ──▶ a client's ─────────────────────────────▶ its address's limits ─▶ served

@@ -141,7 +141,7 @@ mod tests {
         let (mut far, near) = tokio::io::duplex(at_once);
         let bytes = bytes.to_vec();
         let writing = tokio::spawn(async move {
-            let _ = far.write_all(&bytes).await; // who hears enough hears no more
+            let _ = far.write_all(&bytes).await; // the reader may stop early
         });
         let (mut io, announced) = read(Box::new(near)).await?;
         let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! A real UDP socket that takes HTTP/3: who is let in, and an end in order. As `listen/tcp.rs` for TCP.
+//! A real UDP socket that accepts HTTP/3: admission of connections, and a graceful end. As `listen/tcp.rs` for TCP.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! Real TCP listeners: who is let in, and an end in order.
+//! Real TCP listeners: admission of connections, and a graceful end.
 
 use std::future::Future;
 use std::io;

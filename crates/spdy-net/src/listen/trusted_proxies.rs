@@ -52,7 +52,7 @@ impl TrustedProxies {
         })
     }
 
-    /// The same, who announce each connection's client by the PROXY protocol.
+    /// The same proxies, which announce each connection's client by the PROXY protocol.
     #[must_use]
     pub fn with_proxy_protocol(self, announcing: ProxyProtocolOptions) -> Self {
         Self {
@@ -93,10 +93,10 @@ impl TrustedProxies {
     }
 }
 
-/// Who is at the other end of a connection.
+/// The client at the other end of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClientInfo {
-    /// The client's address: that of the connection, or of whom a proxy in front makes it for.
+    /// The client's address: that of the connection, or the one that a trusted proxy announced.
     pub address: SocketAddr,
     /// It came over TLS, which ended in front.
     pub is_tls: bool,
@@ -122,7 +122,7 @@ impl SharedTrustedProxies {
         Self(Arc::new(RwLock::new(in_front)))
     }
 
-    /// From now on these. Connections that are open stay whose they are.
+    /// Replaces the trusted proxies. Open connections keep their client addresses.
     pub fn replace(&self, in_front: Arc<TrustedProxies>) {
         *self.0.write() = in_front;
     }

@@ -148,7 +148,7 @@ async fn a_path_that_is_empty_before_its_query_is_the_root() {
     assert!(response.ends_with("http://site.test/?a=1 "), "{response}");
 }
 
-/// Where it is sent is one thing, and for whom it is another.
+/// The server that a request is sent to may differ from its host.
 #[tokio::test]
 async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
     for protocol in ALL {

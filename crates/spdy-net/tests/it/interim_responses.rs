@@ -153,7 +153,7 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
         }
         assert!(interim_heads.try_recv().is_err(), "{protocol}");
     }
-    // One past the limit is lost on who waits with so many; over HTTP/3 the exchange ends there.
+    // An early hint past the queue's limit is dropped; over HTTP/3 the exchange ends there.
     let connection = over_http2(flooding).await;
     let (listens, mut interim_heads) = InterimResponses::channel();
     let mut request = get("/");

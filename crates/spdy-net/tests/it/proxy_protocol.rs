@@ -1,4 +1,4 @@
-//! A listener behind a proxy that announces its clients: whom the limits are for, and what becomes of what is announced otherwise.
+//! A listener behind a proxy that announces its clients: the addresses that limits apply to, and the handling of other headers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -204,7 +204,7 @@ async fn a_local_proxy_header_has_no_limits_per_address() {
         assert_eq!(read_line(&mut stream).await, "127.0.0.2 false hello\n");
         open.push(stream);
     }
-    // As anybody has who is trusted no more.
+    // The limits apply to a proxy that is no longer trusted.
     listener.in_front.replace(Arc::default());
     for _ in 0..2 {
         let mut stream = listener.connect(PROXY, "hello\n").await;

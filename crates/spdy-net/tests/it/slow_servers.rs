@@ -1,4 +1,4 @@
-//! Servers that are slow on purpose, and streams that wait for each other: who is given up, and who is not. Time is pushed by hand.
+//! Servers that are slow on purpose, and streams that wait for each other: which of them time out. Tests advance the time.
 
 use std::time::Duration;
 

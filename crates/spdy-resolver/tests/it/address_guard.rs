@@ -160,7 +160,7 @@ fn the_edges_of_every_range_are_denied() {
 }
 
 proptest! {
-    /// Whatever wraps a denied address is denied, also by whom the wrapping is allowed.
+    /// An address that embeds a denied one is denied, also by rules that allow the embedding range.
     #[test]
     fn no_wrapping_frees_what_is_in_it(number in 0..RANGES.len(), random_bits: u32, wide: bool) {
         let ipnet::IpNet::V4(net) = RANGES[number].net else { return Ok(()) };

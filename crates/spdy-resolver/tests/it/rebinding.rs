@@ -49,7 +49,7 @@ impl Network for ChangingResolver {
     }
 }
 
-/// An HTTP server at `ip` that counts who comes; port 0 lets the system choose.
+/// An HTTP server at `ip` that counts its requests; port 0 lets the system choose.
 async fn server(ip: &str, port: u16) -> Option<(u16, Arc<AtomicUsize>)> {
     let listener = TcpListener::bind((ip.parse::<IpAddr>().unwrap(), port)).await;
     let listener = listener.ok()?;

@@ -42,7 +42,7 @@ pub(crate) fn quiet() -> TlsOptions {
     }
 }
 
-/// The two sides of TLS for `localhost`, who trust each other.
+/// The two sides of TLS for `localhost`, which trust each other.
 pub(crate) fn tls_pair(options: &TlsOptions) -> (ServerTls, ClientTls) {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
