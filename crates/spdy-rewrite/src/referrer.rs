@@ -37,13 +37,13 @@ impl ReferrerScope {
         })
     }
 
-    /// The scope in the head of a page: of several words the last that is known (Referrer Policy §8.1).
+    /// The scope in the head of a page: of several words, the last valid one (Referrer Policy §8.1).
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(REFERRER_POLICY).iter();
         let texts = values.filter_map(|value| value.to_str().ok());
         let words = texts.flat_map(|text| text.split(','));
-        let mut known = words.filter_map(Self::from_token);
-        known.next_back().unwrap_or_default()
+        let mut scopes = words.filter_map(Self::from_token);
+        scopes.next_back().unwrap_or_default()
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_known_referrer_policy_token_wins() {
+    fn last_valid_referrer_policy_token_wins() {
         for (values, expected) in [
             (&[][..], ReferrerScope::All),
             (&["no-referrer"], ReferrerScope::None),

@@ -66,7 +66,7 @@ impl CspGuard {
         Self::from_policies(rules, &policies)
     }
 
-    /// The same by all that is known of a page.
+    /// The guard that all policies of a page give, from its head and its text.
     pub(crate) fn from_policies(rules: &Rules, policies: &Policies) -> Self {
         if policies.is_empty() {
             return Self::default(); // most pages
@@ -321,14 +321,14 @@ mod tests {
             ("img-src 'self'; font-src 'self'", "", "", ""),
         ] {
             let guarded = by(&rules, policy);
-            for (at, want) in [
+            for (at, expected) in [
                 ("https://cdn.test/a", of_cdn),
                 ("https://open.test/a", of_open),
                 ("https://other.test/a", of_other),
             ] {
                 let kinds = guarded.guarded_kinds(&rules, &url(at));
                 let names: Vec<_> = kinds.iter().map(Kind::name).collect();
-                assert_eq!(names.join(" "), want, "{policy}: {at}");
+                assert_eq!(names.join(" "), expected, "{policy}: {at}");
             }
             let words: Vec<_> = guarded.tokens().collect();
             let read = CspGuard::parse(words.iter().map(String::as_str));

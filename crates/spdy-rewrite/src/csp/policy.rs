@@ -46,7 +46,9 @@ impl Policy {
         for directive in text.split(';') {
             let mut words = directive.split_ascii_whitespace().map(str::to_owned);
             if let Some(name) = words.next().map(|name| name.to_ascii_lowercase())
-                && !directives.iter().any(|(known, _)| *known == name)
+                && !directives
+                    .iter()
+                    .any(|(directive_name, _)| *directive_name == name)
             {
                 directives.push((name, words.collect()));
             }
@@ -62,7 +64,10 @@ impl Policy {
     /// The sources of the first of these directives that is present.
     pub(crate) fn first_of(&self, names: &[&str]) -> Option<&[String]> {
         names.iter().find_map(|name| {
-            let directive = self.directives.iter().find(|(known, _)| known == name);
+            let directive = self
+                .directives
+                .iter()
+                .find(|(directive_name, _)| directive_name == name);
             directive.map(|(_, words)| words.as_slice())
         })
     }
@@ -320,17 +325,17 @@ fn rewritten_directive(rules: &Rules, at: &PageLocation, directive: &str) -> Opt
     let words: Vec<&str> = words.collect();
     let sources: Vec<Source> = words.iter().copied().filter_map(Source::parse).collect();
     let mut out = String::new();
-    let mut said = Vec::new();
+    let mut added = Vec::new();
     for source in &sources {
         for addition in additions(rules, at, source, kinds) {
             // Not every path is one that a URL can have (`/../`), so it may be there and match nothing.
             let is_there = words.contains(&addition.as_str())
                 || Url::parse(&addition)
                     .is_ok_and(|url| sources.iter().any(|source| source.matches(&at.seen, &url)));
-            if !is_there && !said.contains(&addition) {
+            if !is_there && !added.contains(&addition) {
                 out.push(' ');
                 out.push_str(&addition);
-                said.push(addition);
+                added.push(addition);
             }
         }
     }

@@ -126,8 +126,8 @@ impl Source {
                     Port::Any => true,
                     Port::Default => url.port().is_none(),
                     Port::Of(port) => {
-                        let got = url.port_or_known_default();
-                        got == Some(*port) || *port == 80 && got == Some(443)
+                        let url_port = url.port_or_known_default();
+                        url_port == Some(*port) || *port == 80 && url_port == Some(443)
                     }
                 };
                 scheme_matches(scheme.as_deref().unwrap_or(page.scheme()), url.scheme())
@@ -138,12 +138,12 @@ impl Source {
     }
 }
 
-fn scheme_matches(wanted: &str, got: &str) -> bool {
-    wanted == got || wanted == "http" && got == "https"
+fn scheme_matches(source_scheme: &str, url_scheme: &str) -> bool {
+    source_scheme == url_scheme || source_scheme == "http" && url_scheme == "https"
 }
 
-fn path_matches(wanted: &str, got: &str) -> bool {
-    wanted.is_empty() || is_in(&percent_decoded(got), &percent_decoded(wanted))
+fn path_matches(source_path: &str, url_path: &str) -> bool {
+    source_path.is_empty() || is_in(&percent_decoded(url_path), &percent_decoded(source_path))
 }
 
 /// Percent-encoding undone, as bytes that are compared and nothing else.
@@ -189,7 +189,7 @@ pub(crate) fn additions(
     else {
         return Vec::new();
     };
-    let wanted = scheme.as_deref().unwrap_or(at.original.scheme());
+    let source_scheme = scheme.as_deref().unwrap_or(at.original.scheme());
     let home = at.seen.origin().ascii_serialization();
     let mut out = Vec::new();
     for entry in &rules.entries {
@@ -207,7 +207,7 @@ pub(crate) fn additions(
             pattern if !is_wild && pattern.matches(host) => host,
             _ => continue,
         };
-        if is_port && scheme_matches(wanted, entry.scheme.name()) {
+        if is_port && scheme_matches(source_scheme, entry.scheme.name()) {
             out.extend(match entry.is_alias() {
                 true => alias_source(rules, entry, path),
                 // Under the site's name nothing is moved for it.
@@ -219,7 +219,7 @@ pub(crate) fn additions(
     if at.is_named() {
         return out;
     }
-    let is_plain = wanted == "https" && *port == Port::Default && !is_wild;
+    let is_plain = source_scheme == "https" && *port == Port::Default && !is_wild;
     let passive = kinds.and(Kinds::PASSIVE);
     if is_plain
         && !passive.is_empty()

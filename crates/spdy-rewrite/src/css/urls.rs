@@ -297,7 +297,7 @@ impl Strings {
 }
 
 fn at_rule(name: &str) -> Rule {
-    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    let is = |keyword: &str| name.eq_ignore_ascii_case(keyword);
     if is("import") {
         Rule::Import
     } else if is("namespace") || is("document") || is("-moz-document") {
@@ -328,7 +328,7 @@ fn property(name: &str) -> UrlUse {
         UrlUse::Custom
     } else if FRAGMENTS
         .iter()
-        .any(|known| name.eq_ignore_ascii_case(known))
+        .any(|property| name.eq_ignore_ascii_case(property))
     {
         UrlUse::Fragment
     } else {
@@ -357,7 +357,7 @@ mod tests {
             r { mask: url(#here); background: src("i.png") } t { --x: url(j.png); --y: { background: url(k.png) }; color: red; background: URL( l.png ) }
             u { filter: url(m.svg#blur); cursor: url(n.cur), auto } @-moz-document url(o) { } v { background: url(p.png"#;
         use UrlUse::{Custom, Font, Fragment, Image, Import};
-        let want = [
+        let expected = [
             ("a.css", Import),
             ("b.css", Import),
             ("c.css", Import),
@@ -378,7 +378,7 @@ mod tests {
         ];
         assert_eq!(
             found(text),
-            want.map(|(url, usage)| (url.to_owned(), usage))
+            expected.map(|(url, usage)| (url.to_owned(), usage))
         );
     }
 
@@ -397,10 +397,10 @@ mod tests {
         let text =
             "a { --x: 1; &:hover { background: url(b) } filter: url(c#d); e:f { mask: url(g) } }";
         use UrlUse::{Fragment, Image};
-        let want = [("b", Image), ("c#d", Fragment), ("g", Image)];
+        let expected = [("b", Image), ("c#d", Fragment), ("g", Image)];
         assert_eq!(
             found(text),
-            want.map(|(url, usage)| (url.to_owned(), usage))
+            expected.map(|(url, usage)| (url.to_owned(), usage))
         );
     }
 

@@ -27,7 +27,7 @@ const C1: [u32; 32] = [
     0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x9d, 0x017e, 0x0178,
 ];
 
-/// The value that a browser reads in `source`; `None` if it holds a name that is not known here.
+/// The value that a browser reads in `source`; `None` if it has an entity name that this table lacks.
 pub fn decode(source: &str) -> Option<Cow<'_, str>> {
     let Some(first) = source.find('&') else {
         return Some(source.into());
@@ -80,7 +80,7 @@ fn named(name: &str) -> Option<char> {
         "COPY" => Some('\u{a9}'),
         "REG" => Some('\u{ae}'),
         _ => {
-            let at = LATIN_1.iter().position(|known| *known == name)?;
+            let at = LATIN_1.iter().position(|entry| *entry == name)?;
             char::from_u32(0xa0 + u32::try_from(at).ok()?)
         }
     }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn attribute_entities_decode_like_browsers() {
-        for (source, want) in [
+        for (source, expected) in [
             ("a&amp;b&#38;c&#x26;d&e=1", "a&b&c&d&e=1"),
             ("?a=1&copy=2&copy2&copy", "?a=1&copy=2&copy2\u{a9}"),
             ("&lt;&gt;&quot;&apos;&QUOT", "<>\"'\""),
@@ -141,7 +141,7 @@ mod tests {
             ("&y&ampx", "&y&ampx"),
             ("&yuml;&nbsp.&not/", "\u{ff}\u{a0}.\u{ac}/"),
         ] {
-            assert_eq!(decode(source).as_deref(), Some(want), "{source}");
+            assert_eq!(decode(source).as_deref(), Some(expected), "{source}");
         }
     }
 

@@ -7,7 +7,7 @@ use crate::kind::Kind;
 pub(crate) enum LinkUse {
     /// It fetches a resource of this kind.
     Fetch(Kind),
-    /// It fetches a module, as the first of which an import map must be known.
+    /// It fetches a module. The import map must come before the first module.
     Module,
     /// It connects to the host, and does nothing else.
     Connect,

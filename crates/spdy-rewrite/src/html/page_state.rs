@@ -1,4 +1,4 @@
-//! What is known of a page while it streams by: its base, its policies, what is held of it, and the report.
+//! The state of a page while it streams through: its base, its policies, the bytes that are held, and the report.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

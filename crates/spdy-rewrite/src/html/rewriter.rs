@@ -7,7 +7,7 @@
 //!               └───────────────► passing            the encoding is no superset of ASCII, or the rules leave the page
 //! ```
 //!
-//! A page whose encoding is not known is held until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
+//! A page whose encoding is unknown is held until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
 //! ([`flush`](HtmlRewriter::flush)), the bytes so far are rewritten as far as any encoding allows, and the search for the `meta` continues.
 //!
 //! Tags without changes pass byte for byte. In other tags, only the changed attributes are rewritten. The content of `noscript`, of
@@ -124,10 +124,10 @@ impl HtmlRewriter {
         if let RewriteStage::DetectingCharset(start) = &mut self.stage {
             start.extend_from_slice(bytes);
             // A BOM has three bytes; before them nothing is certain.
-            let is_said = start.len() >= 3
+            let has_charset = start.len() >= 3
                 && (Charset::of_page(start, self.declared.as_deref()).is_some()
                     || Charset::of_whole_meta(start).is_some());
-            if is_said || start.len() >= PRESCAN_BYTES {
+            if has_charset || start.len() >= PRESCAN_BYTES {
                 self.begin(out);
             }
             return;
@@ -176,8 +176,8 @@ impl HtmlRewriter {
 
     /// Appends to `out` what need not wait for the page's encoding: its origin pauses, and the client should see what is there.
     ///
-    /// Until the encoding is known, only what is ASCII is certain: a reference with other characters stays where it is, where it would be
-    /// moved without the pause. If the encoding turns out to be no superset of ASCII (ISO-2022-JP), the rest passes as it came.
+    /// Until the encoding is determined, only ASCII can be read for certain: a reference with other characters is not rewritten, although
+    /// it would be without the pause. If the encoding turns out to be no superset of ASCII (ISO-2022-JP), the rest passes as it came.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         if !self.is_waiting() {
             return;
@@ -198,7 +198,7 @@ impl HtmlRewriter {
         }
     }
 
-    /// The encoding of what was rewritten so far is known.
+    /// The encoding of the bytes that were rewritten so far is determined.
     fn set_charset(&mut self, charset: Charset, out: &mut Vec<u8>) {
         self.rewritten_prefix = None;
         if charset != Charset::Opaque {
@@ -238,7 +238,7 @@ impl HtmlRewriter {
         lock(&self.page).report.take_references()
     }
 
-    /// The encoding is known, or will not be: what was held goes its way.
+    /// Ends the search for the encoding, found or not, and releases the bytes that were held.
     fn begin(&mut self, out: &mut Vec<u8>) {
         let RewriteStage::DetectingCharset(start) =
             std::mem::replace(&mut self.stage, RewriteStage::PassThrough)

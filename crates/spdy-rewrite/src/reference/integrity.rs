@@ -1,7 +1,7 @@
 //! Subresource integrity: whether bytes are what a page pinned, and what it pins once they are rewritten.
 //!
 //! A moved resource whose bytes are untouched keeps its hash. A sheet's bytes may be rewritten, so a pinned sheet is
-//! moved only when it is known what became of it: the host's bytes are checked against the page's hash first, and
+//! moved only after its rewritten bytes were seen: the host's bytes are checked against the page's hash first, and
 //! the hash of the rewritten ones is written in its place. Where they do not match, the browser is left to find that
 //! out. No hash is ever taken away.
 
@@ -87,7 +87,7 @@ fn strongest(metadata: &str) -> Option<(Algorithm, Vec<&str>)> {
     Some((best, of_best.map(|(_, hash)| hash).collect()))
 }
 
-/// Whether a browser would take the body for what `metadata` pins; metadata without a known hash pins nothing.
+/// Whether a browser would take the body for what `metadata` pins; metadata without a supported hash pins nothing.
 pub fn matches(metadata: &str, body: &Digests) -> bool {
     strongest(metadata).is_none_or(|(algorithm, hashes)| {
         let digest = body.by(algorithm);
@@ -104,7 +104,7 @@ pub fn has_integrity(metadata: &str) -> bool {
     strongest(metadata).is_some()
 }
 
-/// What is known of a sheet that a page pins.
+/// The state of a sheet that a page pins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum IntegrityState {
     /// It is what the page pins, and is served so.

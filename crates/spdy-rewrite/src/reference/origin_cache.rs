@@ -9,7 +9,7 @@
 //!
 //! Pages name few origins, many times, and nearly always plainly: no byte of the target is one that the URL standard would write
 //! otherwise, or that the rules would mind. All else is judged by itself: other targets, hosts of which only parts are moved, scripts of
-//! shared hosts, and whatever a policy or what was seen of the site is asked about.
+//! shared hosts, and every reference that depends on a policy or on facts about the site.
 
 use std::cell::RefCell;
 
@@ -149,7 +149,7 @@ fn is_root(url: &Url) -> bool {
 /// Whether a target is written so by the URL standard whatever stands before it, and is fetched so: no byte of it is encoded or mended,
 /// and no segment begins with a dot.
 fn is_plain(target: &str) -> bool {
-    let is_kept = |byte: u8| {
+    let is_unchanged = |byte: u8| {
         matches!(
             byte,
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' | b'?' | b'=' | b'&'
@@ -157,7 +157,7 @@ fn is_plain(target: &str) -> bool {
         )
     };
     let has_dot_segment = || target.as_bytes().windows(2).any(|two| two == b"/.");
-    target.starts_with('/') && target.bytes().all(is_kept) && !has_dot_segment()
+    target.starts_with('/') && target.bytes().all(is_unchanged) && !has_dot_segment()
 }
 
 /// Whether a plain target holds the prefix of moved URLs, as a server may read it; the usual prefix begins with a dot, and so is in none.
@@ -305,7 +305,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
-        /// The whole of it: what follows from an origin is what the URL standard and the rules say of the reference itself.
+        /// The result by a cached origin equals the result by the URL standard and the rules for the reference itself.
         #[test]
         fn cached_origin_gives_same_rewrite(
             texts in proptest::collection::vec((any_text(), any_of(&Kind::ALL[..2])), 1..12),
@@ -334,7 +334,7 @@ mod tests {
         let (rules, origins) = (rules(true, "/.spdy/"), OriginCache::default());
         let place = place(&rules, rules.site(), Some(&origins));
         let by_origin = |text: &str| origins.rewrite(&place, text, Kind::Image);
-        for (text, want) in [
+        for (text, expected) in [
             (
                 "https://cdn.test/a/b.png?v=1&q=2",
                 "/.spdy/1/-/s/cdn.test/a/b.png?v=1&q=2",
@@ -342,7 +342,7 @@ mod tests {
             ("https://cdn.test//c.png", "/.spdy/1/-/s/cdn.test//c.png"),
         ] {
             let judged = by_origin(text).unwrap();
-            assert_eq!(judged.written.as_deref(), Some(want), "{text}");
+            assert_eq!(judged.written.as_deref(), Some(expected), "{text}");
         }
         assert_eq!(origins.0.borrow().len(), 1);
         for other in [

@@ -1,8 +1,8 @@
 //! A reference to a sheet that the page pins by a hash, which it may bear in an element or in a Link field.
 //!
 //! ```text
-//!  another host's  rewritten, and known ──▶ moved, and pinned as it is served      not known ──▶ stays
-//!  the site's own  rewritten, and known ──▶ pinned as it is served                 not known ──▶ asked for as it came
+//!  another host's  rewritten, hash cached ──▶ moved, with the hash of the served bytes    no hash ──▶ stays
+//!  the site's own  rewritten, hash cached ──▶ stays, with the hash of the served bytes    no hash ──▶ requested unrewritten
 //! ```
 
 use url::Url;
@@ -22,7 +22,7 @@ pub(crate) enum IntegrityRewrite {
     RequestUnrewritten {
         /// With the mark.
         text: String,
-        /// Without it, to be known for the next page.
+        /// Without the mark: the URL to fetch, so that the next page has the hash.
         plain: Url,
     },
     /// It stays where it is.
@@ -46,7 +46,7 @@ pub(crate) fn plan_integrity(
         url = secure;
     }
     let text = secure.as_deref().unwrap_or(text);
-    let known = || {
+    let integrity_state = || {
         place.seen.map_or(IntegrityState::Unknown, |seen| {
             seen.stylesheet_integrity(&url, metadata)
         })
@@ -56,7 +56,7 @@ pub(crate) fn plan_integrity(
         if place.rules.is_empty() || text.is_empty() {
             return IntegrityRewrite::Rewrite(None);
         }
-        return match known() {
+        return match integrity_state() {
             IntegrityState::Unchanged => IntegrityRewrite::Rewrite(None),
             IntegrityState::Rewritten(hash) => IntegrityRewrite::Rewrite(Some(hash)),
             IntegrityState::Unknown => IntegrityRewrite::RequestUnrewritten {
@@ -66,7 +66,7 @@ pub(crate) fn plan_integrity(
         };
     }
     let verdict = place.rules.verdict(&url, Kind::Style, place.source);
-    match (verdict, known()) {
+    match (verdict, integrity_state()) {
         // It is what the page pins where it is, and nowhere else.
         (Verdict::Rewrite(_), _) if place.is_guarded(&url, Kind::Style) => IntegrityRewrite::Skip,
         (Verdict::Rewrite(_), IntegrityState::Unchanged) => IntegrityRewrite::Rewrite(None),

@@ -51,7 +51,7 @@ impl Reference {
     }
 }
 
-/// Where references stand, and what is known there.
+/// Where references stand, and the facts that decide how they are rewritten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReferenceContext<'a> {
     pub(crate) rules: &'a Rules,
@@ -67,9 +67,9 @@ pub(crate) struct ReferenceContext<'a> {
     pub(crate) ascii_only: bool,
     /// The page's policies; a sheet is loaded by pages that it does not know.
     pub(crate) policies: Option<&'a Policies>,
-    /// What was seen of the site, if anybody knows.
+    /// Facts about the site, if a cache supplies them.
     pub(crate) seen: Option<&'a dyn SiteFacts>,
-    /// What was judged before from the same base, if anybody remembers it.
+    /// Earlier decisions for the same base, if they are cached.
     pub(crate) origin_cache: Option<&'a OriginCache>,
 }
 

@@ -1,4 +1,4 @@
-//! Facts about a site that are known before one of its pages is rewritten: the page's head and text alone do not contain them.
+//! Facts about a site that come from earlier responses: the head and the text of a page alone do not contain them.
 //!
 //! The cache of responses supplies them. The output that depends on them may differ from one time to the next; each version is correct.
 
@@ -9,7 +9,7 @@ use crate::reference::integrity::IntegrityState;
 
 /// What a cache has seen, for one page.
 pub trait SiteFacts: std::fmt::Debug + Send + Sync {
-    /// What is known of the sheet at `url`, which the page pins by `metadata`; see `stylesheet_integrity`.
+    /// The integrity state of the sheet at `url`, which the page pins by `metadata`; see `stylesheet_integrity`.
     fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState;
 
     /// As what the thing at `url` is guarded; see [`CspGuard`](crate::csp::guard::CspGuard).
@@ -18,8 +18,8 @@ pub trait SiteFacts: std::fmt::Debug + Send + Sync {
         Kinds::NONE
     }
 
-    /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if nothing of it
-    /// is known.
+    /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if no such
+    /// page was seen.
     fn all_rewritten(&self, url: &Url) -> Option<bool> {
         let _ = url;
         None

@@ -51,7 +51,7 @@ const DOCUMENT_HEADERS: [HeaderName; 4] = [
 static SCRIPT_HEADERS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
 const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Checks `asked`, a request for `moved` under the name that `named` has, and builds the request for the host.
+/// Checks `request`, a request for `moved` under the name that `named` has, and builds the request for the host.
 ///
 /// # Errors
 ///
@@ -60,16 +60,16 @@ pub fn request<B>(
     rules: &Rules,
     named: &HostAlias,
     moved: &ProxiedUrl,
-    asked: &Request<B>,
+    request: &Request<B>,
 ) -> Result<UpstreamRequest, Refusal> {
-    let headers = asked.headers();
+    let headers = request.headers();
     check_upgrade(headers)?;
-    let is_read = matches!(*asked.method(), Method::GET | Method::HEAD);
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     if is_read {
         check_body(headers)?;
-    } else if !moved.kinds().has(Kind::Document) || !DOCUMENT_METHODS.contains(asked.method()) {
-        let got = asked.method().to_string();
-        return Err(Refusal::Method { got });
+    } else if !moved.kinds().has(Kind::Document) || !DOCUMENT_METHODS.contains(request.method()) {
+        let found = request.method().to_string();
+        return Err(Refusal::Method { found });
     }
     let load = Load {
         is_safe_method: is_read,
@@ -81,14 +81,14 @@ pub fn request<B>(
     }
     let origin = requesting_origin(rules, named, headers, &ORIGIN, "origin")?;
     let page = requesting_origin(rules, named, headers, &REFERER, "referer")?;
-    let is_known = origin
+    let has_requester = origin
         .as_ref()
         .is_some_and(|origin| origin != OPAQUE_ORIGIN);
-    if !asked.method().is_safe() && !is_known {
-        let method = asked.method().to_string();
+    if !request.method().is_safe() && !has_requester {
+        let method = request.method().to_string();
         return Err(Refusal::UnknownRequester { method });
     }
-    let mut fresh = anonymize::fields(rules, moved, asked, load.expected)?;
+    let mut fresh = anonymize::fields(rules, moved, request, load.expected)?;
     if let Some(origin) = origin {
         fresh.insert(ORIGIN, value(&origin));
     }
@@ -98,21 +98,21 @@ pub fn request<B>(
         fresh.insert(REFERER, value(&format!("{page}/")));
     }
     for name in script_headers(moved, load) {
-        if let Some(said) =
-            single(headers, name).filter(|said| said.len() <= MAX_SCRIPT_HEADER_BYTES)
+        if let Some(header_value) = single(headers, name)
+            .filter(|header_value| header_value.len() <= MAX_SCRIPT_HEADER_BYTES)
         {
-            fresh.insert(name, said.clone());
+            fresh.insert(name, header_value.clone());
         }
     }
     if !is_read {
         for name in DOCUMENT_HEADERS {
-            if let Some(said) = single(headers, &name) {
-                fresh.insert(name, said.clone());
+            if let Some(header_value) = single(headers, &name) {
+                fresh.insert(name, header_value.clone());
             }
         }
     }
     Ok(UpstreamRequest {
-        method: asked.method().clone(),
+        method: request.method().clone(),
         headers: fresh,
         load,
     })
@@ -127,9 +127,10 @@ pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
     }
 }
 
-/// Whether a browser that is refused `why` for `target` under a name is sent to the host itself: the thing is the host's, but not of
-/// what is listed of it, of what is done for anybody or of what is asked for here at all, and the browser says that it loads it. A
-/// document's scripts ask for more than its tags say, and its links open pages.
+/// Whether a browser is redirected to the host itself after `target` under an alias was refused with `why`.
+///
+/// True if the host has the resource, the resource is not listed (or not served under an alias at all), and Fetch Metadata states that the
+/// browser loads a subresource. A document's scripts request more than its tags name, and its links open pages.
 pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
     let is_of_host = match why {
         Refusal::PathNotListed { .. }
@@ -140,8 +141,8 @@ pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
         Refusal::TooLong { .. } => target.starts_with('/'),
         // In a path browsers write none, and read one as a slash.
         Refusal::Backslash { at } => target.find('?').is_some_and(|query| query < *at),
-        // For everybody else it would be an open redirect in the operator's zone.
-        Refusal::Destination { got } if got == "document" => {
+        // From any other origin it would be an open redirect in the operator's zone.
+        Refusal::Destination { found } if found == "document" => {
             return fetch_metadata(headers, SEC_FETCH_SITE) == Ok(Some("same-origin"));
         }
         _ => false,
@@ -153,8 +154,8 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     if headers.contains_key("service-worker") {
         return Err(Refusal::ServiceWorker);
     }
-    let unwanted = |got: &str| Refusal::Destination {
-        got: got.to_owned(),
+    let unwanted = |found: &str| Refusal::Destination {
+        found: found.to_owned(),
     };
     let destination = fetch_metadata(headers, SEC_FETCH_DEST)?;
     let expected = match destination {
@@ -196,12 +197,12 @@ fn requesting_origin(
     if !headers.contains_key(name) {
         return Ok(None);
     }
-    let told = single(headers, name).and_then(|value| value.to_str().ok());
-    let told = told.ok_or(Refusal::Field { field })?;
-    if told == OPAQUE_ORIGIN {
-        return Ok(Some(told.to_owned()));
+    let header_value = single(headers, name).and_then(|value| value.to_str().ok());
+    let header_value = header_value.ok_or(Refusal::Field { field })?;
+    if header_value == OPAQUE_ORIGIN {
+        return Ok(Some(header_value.to_owned()));
     }
-    let url = Url::parse(told).map_err(|_| Refusal::Field { field })?;
+    let url = Url::parse(header_value).map_err(|_| Refusal::Field { field })?;
     let origin = url.origin().ascii_serialization();
     let host = url.host_str().unwrap_or_default();
     if origin == named.origin() {

@@ -39,7 +39,7 @@ pub struct UpstreamRequest {
     pub load: Load,
 }
 
-/// Checks `asked`, a request for `moved`, and builds the request for the host that has it.
+/// Checks `request`, a request for `moved`, and builds the request for the host that has it.
 ///
 /// # Errors
 ///
@@ -47,16 +47,16 @@ pub struct UpstreamRequest {
 pub fn request<B>(
     rules: &Rules,
     moved: &ProxiedUrl,
-    asked: &Request<B>,
+    request: &Request<B>,
 ) -> Result<UpstreamRequest, Refusal> {
-    let headers = asked.headers();
-    check_form(asked.method(), headers)?;
+    let headers = request.headers();
+    check_form(request.method(), headers)?;
     let load = check_load(headers)?;
     if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
         let host = moved.host().to_owned();
         return Err(Refusal::KindNotListed { kind, host });
     }
-    let mut fresh = fields(rules, moved, asked, load.expected)?;
+    let mut fresh = fields(rules, moved, request, load.expected)?;
     if load.sends_origin() {
         fresh.insert(ORIGIN, value(rules.site_origin()));
     }
@@ -64,7 +64,7 @@ pub fn request<B>(
         fresh.insert(REFERER, value(rules.site().as_str()));
     }
     Ok(UpstreamRequest {
-        method: asked.method().clone(),
+        method: request.method().clone(),
         headers: fresh,
         load,
     })
@@ -80,10 +80,10 @@ pub(crate) fn sends_referrer(rules: &Rules, moved: &ProxiedUrl, headers: &Header
 pub(crate) fn fields<B>(
     rules: &Rules,
     moved: &ProxiedUrl,
-    asked: &Request<B>,
+    request: &Request<B>,
     expected: Option<Kind>,
 ) -> Result<HeaderMap, Refusal> {
-    let headers = asked.headers();
+    let headers = request.headers();
     let cdn_loop = check_loop(rules, headers)?;
     let mut fresh = HeaderMap::new();
     fresh.insert(ACCEPT, HeaderValue::from_static(accept(expected, headers)));
@@ -97,14 +97,14 @@ pub(crate) fn fields<B>(
     {
         fresh.insert(ACCEPT_LANGUAGE, languages.clone());
     }
-    let tells_browser = entry.is_some_and(HostRule::varies_on_user_agent);
-    let browser = if tells_browser {
+    let sends_device_class = entry.is_some_and(HostRule::varies_on_user_agent);
+    let browser = if sends_device_class {
         DeviceClass::of(headers)
     } else {
         DeviceClass::Other
     };
     fresh.insert(USER_AGENT, HeaderValue::from_static(browser.user_agent()));
-    let received = match asked.version() {
+    let received = match request.version() {
         Version::HTTP_10 => "1.0",
         Version::HTTP_2 => "2",
         Version::HTTP_3 => "3",
@@ -128,7 +128,7 @@ pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'
 fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     if method != Method::GET && method != Method::HEAD {
         return Err(Refusal::Method {
-            got: method.to_string(),
+            found: method.to_string(),
         });
     }
     check_body(headers)?;
@@ -137,11 +137,11 @@ fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// A GET or HEAD with content, or one that announces some.
 pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
-    let says_length = headers
+    let has_length = headers
         .get_all(CONTENT_LENGTH)
         .iter()
         .any(|length| length != "0");
-    if says_length || headers.contains_key(TRANSFER_ENCODING) {
+    if has_length || headers.contains_key(TRANSFER_ENCODING) {
         return Err(Refusal::Body);
     }
     Ok(())
@@ -149,11 +149,11 @@ pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// A request that would leave HTTP.
 pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
-    let wants = |name: &HeaderName, word: &str| {
-        list_members(headers, name).any(|got| got.eq_ignore_ascii_case(word))
+    let has_member = |name: &HeaderName, word: &str| {
+        list_members(headers, name).any(|member| member.eq_ignore_ascii_case(word))
     };
     if headers.contains_key(UPGRADE)
-        || wants(&CONNECTION, "upgrade")
+        || has_member(&CONNECTION, "upgrade")
         || headers.contains_key("sec-websocket-key")
         || headers.contains_key("http2-settings")
     {
@@ -182,7 +182,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         Some(destination) => {
             Some(
                 Kind::from_destination(destination).ok_or_else(|| Refusal::Destination {
-                    got: destination.to_owned(),
+                    found: destination.to_owned(),
                 })?,
             )
         }
@@ -192,16 +192,16 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         Some("cors" | "same-origin") => FetchMode::Cors,
         Some("no-cors") => FetchMode::NoCors,
         Some(other) => {
-            let got = other.to_owned();
-            return Err(Refusal::Destination { got });
+            let found = other.to_owned();
+            return Err(Refusal::Destination { found });
         }
         None => FetchMode::Unknown,
     };
     match fetch_metadata(headers, SEC_FETCH_SITE)? {
         None | Some("same-origin") => {}
         Some("none") => {
-            let got = "none".to_owned();
-            return Err(Refusal::Destination { got });
+            let found = "none".to_owned();
+            return Err(Refusal::Destination { found });
         }
         Some(_) => return Err(Refusal::CrossSite),
     }

@@ -96,7 +96,7 @@ fn check_type(moved: &ProxiedUrl, load: Load, headers: &HeaderMap) -> Result<(),
     };
     match is_admitted {
         true => Ok(()),
-        false => Err(Refusal::Type { got: essence }),
+        false => Err(Refusal::Type { found: essence }),
     }
 }
 
@@ -120,7 +120,7 @@ fn blocks_cross_origin(load: Load, headers: &HeaderMap) -> bool {
 fn refused(moved: &ProxiedUrl, load: Load, refusal: Refusal) -> SanitizedResponse {
     match refusal {
         // The host itself may serve it to this page, so this page is redirected to the host.
-        Refusal::Type { got } if load.allows_redirect() && !is_document_type(&got) => {
+        Refusal::Type { found } if load.allows_redirect() && !is_document_type(&found) => {
             SanitizedResponse::Redirect(moved.url().to_string())
         }
         refusal => SanitizedResponse::Refuse(refusal),
@@ -183,13 +183,13 @@ fn head(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> HeaderMap {
     head
 }
 
-/// Says of origins that have a name here what they are called here: the host's own, or that of another, whose frame asked. And of its
-/// own site, that it is the name alone.
+/// Replaces origins that have an alias by their alias: the host's own, or that of another host whose frame sent the request. Narrows the
+/// resource policy `same-site` to `same-origin`, because the site of an alias is the alias alone.
 fn rewrite_origins(rules: &Rules, head: &mut HeaderMap) {
     for name in [ACCESS_CONTROL_ALLOW_ORIGIN, TIMING_ALLOW_ORIGIN] {
-        let told: Vec<HeaderValue> = head.get_all(&name).iter().cloned().collect();
+        let values: Vec<HeaderValue> = head.get_all(&name).iter().cloned().collect();
         head.remove(&name);
-        for value in told {
+        for value in values {
             let here = alias_of_origin(rules, &value).unwrap_or(value);
             head.append(name.clone(), here);
         }

@@ -54,7 +54,7 @@ pub fn sanitize(
             Refusal::ResourcePolicy | Refusal::Cors if load.is_subresource => {
                 SanitizedResponse::Redirect(moved.url().to_string())
             }
-            Refusal::Type { got } if load.is_subresource && !is_document_type(&got) => {
+            Refusal::Type { found } if load.is_subresource && !is_document_type(&found) => {
                 SanitizedResponse::Redirect(moved.url().to_string())
             }
             refusal => SanitizedResponse::Refuse(refusal),
@@ -76,7 +76,7 @@ fn check(
     };
     // What a playlist names from the root of its host would lead to the site; under a name of the host's own it does not.
     if !is_admitted || is_playlist(&essence) {
-        return Err(Refusal::Type { got: essence });
+        return Err(Refusal::Type { found: essence });
     }
     let keeps_to_itself = |policy: &HeaderValue| policy == "same-origin" || policy == "same-site";
     if headers

@@ -53,10 +53,13 @@ pub enum KeyError {
     #[error("key name is \"{0}\", expected one ASCII letter or digit")]
     Name(char),
     /// The secret is so short that it could be guessed.
-    #[error("secret has {got} bytes, expected at least {}", Key::MIN_SECRET_BYTES)]
+    #[error(
+        "secret has {found} bytes, expected at least {}",
+        Key::MIN_SECRET_BYTES
+    )]
     Short {
         /// Bytes of the secret.
-        got: usize,
+        found: usize,
     },
 }
 
@@ -75,7 +78,9 @@ impl Key {
             return Err(KeyError::Name(kid));
         }
         if secret.len() < Self::MIN_SECRET_BYTES {
-            return Err(KeyError::Short { got: secret.len() });
+            return Err(KeyError::Short {
+                found: secret.len(),
+            });
         }
         let mac = Hmac::new_from_slice(secret).expect("HMAC takes keys of any length");
         Ok(Self { kid, mac })
@@ -374,14 +379,14 @@ mod tests {
         assert_eq!(Key::new('-', &[0; 32]).err(), Some(KeyError::Name('-')));
         assert_eq!(
             Key::new('a', &[0; 31]).err(),
-            Some(KeyError::Short { got: 31 })
+            Some(KeyError::Short { found: 31 })
         );
         assert_eq!(format!("{:?}", key('a', 7)), "Key('a')");
     }
 
     /// Pages that are stored elsewhere contain capabilities, so their bytes must not change. The expected word is from Python's `hmac`.
     #[test]
-    fn capability_has_known_bytes() {
+    fn capability_has_expected_bytes() {
         let keys = Keys::new(key('a', 1), None);
         let word = keys.sign(SUBJECT);
         assert_eq!(word, "kaFaPWm2Q_4roaH67RQIQ98NcF");

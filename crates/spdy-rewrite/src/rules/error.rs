@@ -6,43 +6,43 @@ use crate::kind::Kind;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RulesError {
     /// The site's URL is no origin.
-    #[error("site is \"{got}\", expected https://host[:port] or http://host[:port]")]
+    #[error("site is \"{found}\", expected https://host[:port] or http://host[:port]")]
     Site {
-        /// What came.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// The prefix is not one segment in slashes.
-    #[error("prefix is \"{got}\", expected one path segment in slashes, such as /.spdy/")]
+    #[error("prefix is \"{found}\", expected one path segment in slashes, such as /.spdy/")]
     Prefix {
-        /// What came.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// A host's name or pattern.
-    #[error("{field} \"{got}\": {why}")]
+    #[error("{field} \"{found}\": {why}")]
     Host {
         /// Where it stands.
         field: &'static str,
-        /// What came.
-        got: String,
+        /// The value found.
+        found: String,
         /// What is wrong with it.
         why: String,
     },
     /// A path that no URL has in this form.
     #[error(
-        "{field} \"{got}\": expected a path that begins with /, and ends with / to include all paths below it"
+        "{field} \"{found}\": expected a path that begins with /, and ends with / to include all paths below it"
     )]
     Path {
         /// Where it stands.
         field: &'static str,
-        /// What came.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// What is excepted is not a part of what is moved.
-    #[error("hosts.except \"{got}\": expected a path below hosts.path \"{whole}\"")]
+    #[error("hosts.except \"{found}\": expected a path below hosts.path \"{whole}\"")]
     NotWithin {
-        /// What came.
-        got: String,
-        /// What it was to be a part of.
+        /// The value found.
+        found: String,
+        /// The path that must contain it.
         whole: String,
     },
     /// A host of which nothing is moved.
@@ -60,16 +60,16 @@ pub enum RulesError {
         path: String,
     },
     /// An attribute's name that could not be one, or that is HTML's own.
-    #[error("lazy_attributes \"{got}\": expected an attribute name that starts with data-")]
+    #[error("lazy_attributes \"{found}\": expected an attribute name that starts with data-")]
     Attribute {
-        /// What came.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// The zone of named hosts.
-    #[error("names_under \"{got}\": {why}")]
+    #[error("names_under \"{found}\": {why}")]
     Zone {
-        /// What came.
-        got: String,
+        /// The value found.
+        found: String,
         /// What is wrong with it.
         why: String,
     },
@@ -92,12 +92,12 @@ pub enum RulesError {
         kind: Kind,
     },
     /// A limit of a host's answers.
-    #[error("limits.{key}: expected 1 to {most}, found {got}")]
+    #[error("limits.{key}: expected 1 to {most}, found {found}")]
     Limit {
         /// Its key.
         key: &'static str,
-        /// What came.
-        got: u64,
+        /// The value found.
+        found: u64,
         /// The most that it may be.
         most: u64,
     },

@@ -106,8 +106,8 @@ impl HostAliases {
             };
         };
         let fault = |why: String| {
-            let got = zone.to_owned();
-            RulesError::Zone { got, why }
+            let found = zone.to_owned();
+            RulesError::Zone { found, why }
         };
         check_zone(zone).map_err(fault)?;
         let what = "names_under";
@@ -201,11 +201,11 @@ impl HostAliases {
 
     /// The same, of which none of `withheld` is written.
     pub(crate) fn without(&self, withheld: &BTreeSet<String>) -> Self {
-        let known = withheld
+        let existing = withheld
             .iter()
             .filter(|name| self.by_name.contains_key(*name));
         Self {
-            withheld: known.cloned().collect(),
+            withheld: existing.cloned().collect(),
             ..self.clone()
         }
     }

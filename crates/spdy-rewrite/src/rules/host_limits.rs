@@ -87,22 +87,24 @@ impl HostLimits {
         config: &LimitsConfig,
         general: &LimitsConfig,
     ) -> Result<Self, RulesError> {
-        let said = config.or(general);
+        let merged = config.or(general);
         let usual = Self::default();
-        let within = |key, got: Option<u64>, most| match got {
-            Some(got) if !(1..=most).contains(&got) => Err(RulesError::Limit { key, got, most }),
-            got => Ok(got),
+        let within = |key, found: Option<u64>, most| match found {
+            Some(found) if !(1..=most).contains(&found) => {
+                Err(RulesError::Limit { key, found, most })
+            }
+            found => Ok(found),
         };
-        let max_mib = within("max_mib", said.max_mib, MAX_MIB)?;
-        let head_timeout_s = within("head_timeout_s", said.head_timeout_s, DAY_S)?;
-        let fetch_timeout_s = within("fetch_timeout_s", said.fetch_timeout_s, DAY_S)?;
-        let fetches = said.fetches.map(|fetches| fetches as u64);
+        let max_mib = within("max_mib", merged.max_mib, MAX_MIB)?;
+        let head_timeout_s = within("head_timeout_s", merged.head_timeout_s, DAY_S)?;
+        let fetch_timeout_s = within("fetch_timeout_s", merged.fetch_timeout_s, DAY_S)?;
+        let fetches = merged.fetches.map(|fetches| fetches as u64);
         within("fetches", fetches, MAX_FETCHES as u64)?;
         Ok(Self {
             max_bytes: max_mib.map_or(usual.max_bytes, |mib| mib << 20),
             head_timeout: head_timeout_s.map(Duration::from_secs),
             fetch_timeout: fetch_timeout_s.map_or(usual.fetch_timeout, Duration::from_secs),
-            fetches: said.fetches.unwrap_or(usual.fetches),
+            fetches: merged.fetches.unwrap_or(usual.fetches),
         })
     }
 }
@@ -123,12 +125,12 @@ mod tests {
             ..LimitsConfig::default()
         };
         let limits = HostLimits::compile(&own, &general).expect("valid values");
-        let want = HostLimits {
+        let expected = HostLimits {
             max_bytes: 1 << 20,
             fetches: 3,
             ..HostLimits::default()
         };
-        assert_eq!(limits, want);
+        assert_eq!(limits, expected);
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
             fetch_timeout_s: Some(86_401),
             ..general
         };
-        let said = "limits.fetch_timeout_s: expected 1 to 86400, found 86401";
-        assert_eq!(wrong(long), said);
+        let message = "limits.fetch_timeout_s: expected 1 to 86400, found 86401";
+        assert_eq!(wrong(long), message);
     }
 }

@@ -12,13 +12,13 @@ use crate::rules::refusal::Refusal;
 /// [`Refusal::Address`] for an address in any spelling, [`Refusal::Host`] for all else.
 pub(crate) fn check(name: &str) -> Result<(), Refusal> {
     let wrong = || Refusal::Host {
-        got: name.to_owned(),
+        found: name.to_owned(),
     };
     // Brackets, and whatever the URL standard reads as four numbers: 127.1, 0x7f000001, 2130706433.
     match Url::parse(&format!("http://{name}/")).map(|url| url.host().map(|host| host.to_owned())) {
         Ok(Some(Host::Ipv4(_) | Host::Ipv6(_))) => {
             return Err(Refusal::Address {
-                got: name.to_owned(),
+                found: name.to_owned(),
             });
         }
         Ok(Some(Host::Domain(canonical))) if canonical == name => {}
@@ -43,7 +43,7 @@ pub(crate) fn check_labels(name: &str) -> Result<(), Refusal> {
         Ok(())
     } else {
         Err(Refusal::Host {
-            got: name.to_owned(),
+            found: name.to_owned(),
         })
     }
 }

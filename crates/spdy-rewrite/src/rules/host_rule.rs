@@ -32,7 +32,7 @@ impl HostRule {
     pub(crate) fn compile(config: &HostConfig, general: &LimitsConfig) -> Result<Self, RulesError> {
         let wrong = |why: String| RulesError::Host {
             field: "hosts.host",
-            got: config.host.clone(),
+            found: config.host.clone(),
             why,
         };
         let default_port = config.scheme.default_port();
@@ -87,7 +87,7 @@ impl HostRule {
     /// True if pages need the host only for moved resources: by the operator's setting, else by the last rewrite of a page, else if all
     /// of the host is moved as any kind.
     pub fn removes_preconnect(&self, all_moved: Option<bool>) -> bool {
-        // Of a shared host modules stay, and want the connection.
+        // Modules of a shared host are not rewritten, and need the connection.
         let is_every_kind = self.kinds.and(Kinds::PROXIED) == Kinds::PROXIED;
         let is_all = !self.is_partial() && is_every_kind && !self.shared;
         self.whole.or(all_moved).unwrap_or(is_all)
@@ -153,7 +153,7 @@ fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
     match is_in(&part, whole) && !is_in(&canonical(whole), &read) {
         true => Ok(read),
         false => Err(RulesError::NotWithin {
-            got: part,
+            found: part,
             whole: whole.to_owned(),
         }),
     }
@@ -171,7 +171,7 @@ pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, Rule
         }
         _ => Err(RulesError::Path {
             field,
-            got: path.to_owned(),
+            found: path.to_owned(),
         }),
     }
 }
@@ -184,7 +184,7 @@ pub(crate) fn patterns(
     let pattern = |text: &String| {
         HostPattern::parse(text).map_err(|why| RulesError::Host {
             field,
-            got: text.clone(),
+            found: text.clone(),
             why,
         })
     };

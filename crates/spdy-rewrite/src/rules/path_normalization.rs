@@ -53,7 +53,7 @@ pub(crate) fn may_lead_into(path: &str, folder: &str) -> bool {
         has_many_readings(path)
             && self::names(folder)
                 .iter()
-                .all(|wanted| names.any(|name| name == *wanted))
+                .all(|folder_name| names.any(|name| name == *folder_name))
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn path_is_normalized_without_encoding_parameters_and_dots() {
-        for (path, want) in [
+        for (path, expected) in [
             ("/", "/"),
             ("/a/b.png", "/a/b.png"),
             ("/a/b/", "/a/b/"),
@@ -179,8 +179,8 @@ mod tests {
             ("/x;%252f..%2fusers/a", "/users/a"),
             ("/\u{e4}%c3%a4%ff", "/\u{e4}\u{e4}\u{fffd}"),
         ] {
-            assert_eq!(canonical(path), want, "{path}");
-            assert_eq!(canonical(&canonical(path)), want, "{path}, read again");
+            assert_eq!(canonical(path), expected, "{path}");
+            assert_eq!(canonical(&canonical(path)), expected, "{path}, read again");
         }
     }
 

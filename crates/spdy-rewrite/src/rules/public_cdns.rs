@@ -26,7 +26,7 @@ const SHARED: [(&str, &str); 14] = [
     ("unpkg.com", "/"),
 ];
 
-/// Whether `host` is known to be one.
+/// Whether `host` is in the list of public CDNs.
 pub fn is_public_cdn(host: &str) -> bool {
     SHARED.iter().any(|(shared, _)| *shared == host)
 }

@@ -17,12 +17,12 @@ pub enum Refusal {
     #[error("the path does not start with the prefix of proxied URLs")]
     NotProxied,
     /// The target is longer than [`MAX_PROXIED_URL_BYTES`](crate::limits::MAX_PROXIED_URL_BYTES).
-    #[error("target has {got} bytes, expected at most {most}")]
+    #[error("target has {found} bytes, expected at most {most}")]
     TooLong {
-        /// Bytes that may come.
+        /// The limit, in bytes.
         most: usize,
-        /// Bytes that came.
-        got: usize,
+        /// The length, in bytes.
+        found: usize,
     },
     /// A control character, a space or DEL.
     #[error("control byte {byte:#04x} at {at}")]
@@ -56,10 +56,10 @@ pub enum Refusal {
     #[error("encoded NUL byte")]
     Nul,
     /// A version of the form that is not ours.
-    #[error("version of a proxied URL is \"{got}\", expected 1")]
+    #[error("version of a proxied URL is \"{found}\", expected 1")]
     Version {
-        /// What stands there.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// One of capability, scheme, host or path is missing.
     #[error("proxied URL has no {missing}")]
@@ -71,31 +71,31 @@ pub enum Refusal {
     #[error("encoded byte before the path")]
     EncodedPrefix,
     /// A scheme letter that is neither `s` nor `p`.
-    #[error("scheme of a proxied URL is \"{got}\", expected s or p")]
+    #[error("scheme of a proxied URL is \"{found}\", expected s or p")]
     Scheme {
-        /// What stands there.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// A host that is no name in its canonical form.
-    #[error("host is \"{got}\", expected a lower-case hostname")]
+    #[error("host is \"{found}\", expected a lower-case hostname")]
     Host {
-        /// What stands there.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// A user or a password before the host.
     #[error("user name before the host")]
     Userinfo,
     /// An address in place of a name.
-    #[error("host is the address \"{got}\", expected a hostname")]
+    #[error("host is the address \"{found}\", expected a hostname")]
     Address {
-        /// What stands there.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// A port that is no number, or that is the scheme's own and so not written.
-    #[error("port \"{got}\" is not in canonical form")]
+    #[error("port \"{found}\" is not in canonical form")]
     Port {
-        /// What stands there.
-        got: String,
+        /// The value found.
+        found: String,
     },
     /// `.` or `..` as a segment, plain, encoded or with path parameters (`..;v=1`).
     #[error("dot segment in the path")]
@@ -212,10 +212,10 @@ pub enum Refusal {
 
     // ---- the request ----
     /// Neither GET nor HEAD, nor one that the documents of a named host use.
-    #[error("method is {got}, expected GET or HEAD (other methods need a host with documents)")]
+    #[error("method is {found}, expected GET or HEAD (other methods need a host with documents)")]
     Method {
         /// The method.
-        got: String,
+        found: String,
     },
     /// An unknown requester, with a method that could change something.
     #[error("{method} request has no Origin of the site or of an alias")]
@@ -230,10 +230,10 @@ pub enum Refusal {
     #[error("request for a proxied resource has an Upgrade")]
     Upgrade,
     /// The client states that it would open it as a document, a frame, a worker or the like.
-    #[error("proxied resource is requested as \"{got}\"")]
+    #[error("proxied resource is requested as \"{found}\"")]
     Destination {
         /// Sec-Fetch-Dest or Sec-Fetch-Mode.
-        got: String,
+        found: String,
     },
     /// The client states that it requests a service worker's script.
     #[error("proxied resource is requested as a service worker")]
@@ -247,12 +247,12 @@ pub enum Refusal {
 
     // ---- the answer ----
     /// Of a type that no moved resource has, or that was not requested.
-    #[error("response has the type \"{got}\"")]
+    #[error("response has the type \"{found}\"")]
     Type {
         /// Its type.
-        got: String,
+        found: String,
     },
-    /// More than one field where one type is wanted, or a value that cannot be read.
+    /// More than one field where one is expected, or a value that cannot be read.
     #[error("invalid {field}")]
     Field {
         /// Its name.
@@ -264,9 +264,9 @@ pub enum Refusal {
     /// It states that it is larger than its host's answers may be (`limits.max_mib`).
     #[error("response has {got} bytes, expected at most {most}")]
     TooLarge {
-        /// Bytes that may come.
+        /// The limit, in bytes.
         most: u64,
-        /// Bytes that it states.
+        /// The stated length, in bytes.
         got: u64,
     },
     /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
@@ -275,7 +275,7 @@ pub enum Refusal {
     /// The host did not allow the site to read it (CORS).
     #[error("the host does not allow the site by CORS")]
     Cors,
-    /// The host wants credentials.
+    /// The host requires credentials.
     #[error("the host requires credentials")]
     Credentials,
     /// More redirects than [`MAX_REDIRECTS`](crate::limits::MAX_REDIRECTS).

@@ -4,7 +4,7 @@
 //!  a URL of a page          ──► verdict ──► Verdict::Rewrite("/.spdy/1/…") or Skip(why)     urls/build.rs
 //!  the target of a request  ──► open ──► ProxiedUrl or Refusal                              urls/open.rs
 //!    the same under an alias ─► open_alias                                                  urls/host_alias_url.rs
-//!                         all ask match_host(scheme, host, port, path)
+//!                         all call match_host(scheme, host, port, path)
 //! ```
 //!
 //! All go by `match_host`, so no URL is made that would not open, and none opens that would not be made.
@@ -83,7 +83,7 @@ impl Rules {
     /// [`RulesError`], the first that is found.
     pub fn compile(site: &Url, config: &Config, keys: Option<Keys>) -> Result<Self, RulesError> {
         let wrong_site = || RulesError::Site {
-            got: site.to_string(),
+            found: site.to_string(),
         };
         let is_origin = Scheme::of_name(site.scheme()).is_some()
             && site.path() == "/"
@@ -105,7 +105,7 @@ impl Rules {
         });
         if !is_segment {
             return Err(RulesError::Prefix {
-                got: config.prefix.clone(),
+                found: config.prefix.clone(),
             });
         }
         let mut entries = config
@@ -161,7 +161,7 @@ impl Rules {
                 .is_some_and(|rest| !rest.is_empty());
             if !is_data || !attribute.bytes().all(plain) || attribute == OPT_OUT {
                 return Err(RulesError::Attribute {
-                    got: attribute.clone(),
+                    found: attribute.clone(),
                 });
             }
         }

@@ -1,6 +1,6 @@
 //! Scripts that look at the URL they were loaded from, and do something else, or nothing, under another one.
 //!
-//! They are known from what their makers or users published. A host that is not among them may be left by its entry's `kinds`, and one
+//! The list is from what their makers or users published. A host that is not among them may be left by its entry's `kinds`, and one
 //! script by `data-no-spdy`.
 
 use crate::rules::host_name;
@@ -33,6 +33,6 @@ const PROXIABLE_HOSTS: [&str; 2] = [
 /// Whether scripts of `host`, a name in lower case, are known to read their own URL, and not to work by the one that they would get.
 pub(crate) fn has_self_url_scripts(host: &str, is_named: bool) -> bool {
     let by_path = PROXIABLE_HOSTS.iter().filter(|_| !is_named);
-    let mut known = HOSTS.iter().chain(by_path);
-    known.any(|known| host_name::is_in_zone(host, known))
+    let mut zones = HOSTS.iter().chain(by_path);
+    zones.any(|zone| host_name::is_in_zone(host, zone))
 }

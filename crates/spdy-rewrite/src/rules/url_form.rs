@@ -5,7 +5,7 @@
 //!  literal   /<host>/<path>                                  as in the paper that this follows (Mineki and others)
 //! ```
 //!
-//! The literal form is for laboratories, where one is held against the other. It says neither scheme nor port, so these are those of
+//! The literal form is for laboratories, where one is held against the other. It has neither scheme nor port, so these are those of
 //! the entry that has the host, the first of several; it has no room for capabilities, so nothing is moved that needs one; and what the
 //! site itself has below `/<host>/` is out of reach. What a request may have is judged alike in both.
 

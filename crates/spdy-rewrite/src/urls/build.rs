@@ -53,8 +53,8 @@ impl Rules {
             Some(Host::Domain(host)) => host,
             Some(host) if self.is_site_host(&host.to_string()) => return Err(SkipReason::SameSite),
             Some(host) => {
-                let got = host.to_string();
-                return Err(Refusal::Address { got }.into());
+                let found = host.to_string();
+                return Err(Refusal::Address { found }.into());
             }
             None => return Err(SkipReason::Unreadable),
         };
@@ -117,9 +117,9 @@ impl Rules {
                 ))
             }
             UrlForm::Literal => {
-                let is_said =
+                let is_expressible =
                     capability == LISTED && self.scheme_and_port(host) == Some((scheme, port));
-                is_said.then(|| format!("/{host}"))
+                is_expressible.then(|| format!("/{host}"))
             }
         }
     }

@@ -66,8 +66,8 @@ fn open(rules: &Rules, raw: &str) -> Result<ProxiedUrl, Refusal> {
     };
     let version = part("version")?;
     if version != VERSION {
-        let got = version.to_owned();
-        return Err(Refusal::Version { got });
+        let found = version.to_owned();
+        return Err(Refusal::Version { found });
     }
     let capability = part("capability")?;
     let letter = part("scheme")?;
@@ -86,8 +86,8 @@ fn open(rules: &Rules, raw: &str) -> Result<ProxiedUrl, Refusal> {
         "s" => Scheme::Https,
         "p" => Scheme::Http,
         _ => {
-            let got = letter.to_owned();
-            return Err(Refusal::Scheme { got });
+            let found = letter.to_owned();
+            return Err(Refusal::Scheme { found });
         }
     };
     let (host, port) = check_authority(authority, scheme)?;

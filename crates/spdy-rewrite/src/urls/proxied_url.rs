@@ -101,8 +101,8 @@ impl ProxiedUrl {
     }
 
     /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
-    /// `guarded` says as what nothing is served from where; see [`CspGuard`](crate::csp::guard::CspGuard). `None` if redirects that lead so are
-    /// the browser's own matter; see [`RedirectState::decide`](crate::response::redirect::RedirectState::decide).
+    /// `guarded` gives the kinds that are not served from a URL; see [`CspGuard`](crate::csp::guard::CspGuard). `None` if the browser must
+    /// follow such redirects itself; see [`RedirectState::decide`](crate::response::redirect::RedirectState::decide).
     pub fn after_redirects(
         &self,
         rules: &Rules,

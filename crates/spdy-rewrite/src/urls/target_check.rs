@@ -11,9 +11,9 @@ use crate::rules::refusal::Refusal;
 /// Checks that a target is not longer than [`MAX_PROXIED_URL_BYTES`].
 pub(crate) fn check_length(target: &str) -> Result<(), Refusal> {
     match target.len() {
-        got if got > MAX_PROXIED_URL_BYTES => Err(Refusal::TooLong {
+        found if found > MAX_PROXIED_URL_BYTES => Err(Refusal::TooLong {
             most: MAX_PROXIED_URL_BYTES,
-            got,
+            found,
         }),
         _ => Ok(()),
     }
@@ -44,7 +44,7 @@ pub(crate) fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, 
         None => (authority, scheme.default_port()),
         Some((host, text)) => {
             let refusal = || Refusal::Port {
-                got: text.to_owned(),
+                found: text.to_owned(),
             };
             let port: u16 = text.parse().map_err(|_| refusal())?;
             // Refuses `+443`, `0443`, and a default port, which must be left out.

@@ -117,7 +117,7 @@ fn target_length_is_limited() {
     assert!(rules().open(&fits).is_ok());
     let refusal = Refusal::TooLong {
         most: 8 * 1024,
-        got: 8 * 1024 + 1,
+        found: 8 * 1024 + 1,
     };
     assert_eq!(rules().open(&format!("{fits}a")), Err(refusal));
     let long = url(&format!("https://cdn.test/{}", "a".repeat(8 * 1024)));

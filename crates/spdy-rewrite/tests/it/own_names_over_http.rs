@@ -136,7 +136,7 @@ fn other_site_name_gets_the_page_port() {
 }
 
 #[test]
-fn csp_block_and_upgrade_are_kept() {
+fn csp_block_and_upgrade_are_preserved() {
     let text = "<img src=http://www.site.test/a.png>";
     let rewritten_image = "<img src=\"/a.png\">";
     for (policy, expected) in [

@@ -377,7 +377,7 @@ impl SiteFacts for TwoSheets {
 }
 
 #[test]
-fn pinned_stylesheet_is_rewritten_once_known() {
+fn pinned_stylesheet_is_rewritten_once_verified() {
     let rewrite = |name: &str| {
         let (rules, page) = (rules(), url("https://www.site.test/"));
         let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut head(&[]), false);

@@ -225,7 +225,7 @@ fn cors_response_is_readable_if_every_hop_allows_it() {
         is_safe_method: true,
         is_same_origin: true,
     };
-    let (any, site, nobody) = (
+    let (any, site, null_origin) = (
         "access-control-allow-origin: *",
         "access-control-allow-origin: https://www.site.test",
         "access-control-allow-origin: null",
@@ -238,9 +238,9 @@ fn cors_response_is_readable_if_every_hop_allows_it() {
         (&[&[near, site]], site, "https://www.site.test", "yes"),
         (&[&[near, any]], any, "https://www.site.test", "yes"),
         (&[&[near]], any, "https://www.site.test", "no"),
-        (&[&[near, nobody]], any, "https://www.site.test", "no"),
+        (&[&[near, null_origin]], any, "https://www.site.test", "no"),
         (&[&[far, site]], any, "null", "yes"),
-        (&[&[far, site]], nobody, "null", "yes"),
+        (&[&[far, site]], null_origin, "null", "yes"),
         (&[&[far, site]], site, "null", "no"),
         (&[&[far]], any, "null", "no"),
         (&[&[near, site], &[far, site]], any, "null", "yes"),

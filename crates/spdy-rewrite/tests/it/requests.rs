@@ -125,11 +125,11 @@ fn referrer_follows_cross_origin_default() {
     ));
     assert!(
         !referer(&rules(), "/.spdy/1/-/s/cdn.test/a.png", &[]),
-        "the browser said nothing"
+        "the browser sent no Referer"
     );
     assert!(
         !referer(&rules(), "/.spdy/1/-/p/plain.test/a.png", &referer_line),
-        "never from TLS to none"
+        "no Referer from TLS to plain HTTP"
     );
     let silent = support::compile(
         &Config {

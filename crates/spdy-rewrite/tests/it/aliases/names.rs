@@ -127,7 +127,7 @@ fn previous_alias_opens_but_is_not_written() {
 
 /// The characters are a promise to certificates and zones that others keep; these are Python's, by its `hmac` and `base64`.
 #[test]
-fn alias_label_has_known_bytes() {
+fn alias_label_has_expected_bytes() {
     assert_eq!(
         name_of(&rules(), "widgets.test"),
         "https://2bbr4hfibigp2qnu.x.assets.test"
@@ -162,9 +162,9 @@ fn invalid_alias_config_is_an_error() {
     ] {
         is_wrong(&zone(near), Some(keys()), "registrable domain");
     }
-    for nobody in ["test", "co.uk", "github.io"] {
+    for public_suffix in ["test", "co.uk", "github.io"] {
         is_wrong(
-            &zone(nobody),
+            &zone(public_suffix),
             Some(keys()),
             "anyone can register a name there",
         );

@@ -288,7 +288,7 @@ fn pinned_stylesheet_of_alias_document_is_unrewritten() {
         ("a.css", "\"a.css?spdy=off\""),
         ("/a.css?b#c", "\"/a.css?b&amp;spdy=off#c\""),
         ("https://widgets.test/a.css", "\"{widgets}/a.css?spdy=off\""),
-        // Of another host nothing is known yet.
+        // The stylesheet of another host has no integrity state yet.
         (
             "https://pictures.test:8443/pub/a.css",
             "https://pictures.test:8443/pub/a.css",

@@ -1,4 +1,4 @@
-//! A page whose origin pauses before its encoding is known: the output at the pause, and how the rest is rewritten.
+//! A page whose origin pauses before its encoding is determined: the output at the pause, and how the rest is rewritten.
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -49,7 +49,7 @@ fn pause_sends_all_but_a_partial_tag() {
     assert_eq!((report.proxied, report.skip_reason), (2, None));
 }
 
-/// Before the encoding is known only what is ASCII is certain.
+/// Before the encoding is determined, only ASCII can be read for certain.
 #[test]
 fn charset_found_after_pause_applies_from_there() {
     let image = "<img src=https://cdn.test/\u{e4}.png>";

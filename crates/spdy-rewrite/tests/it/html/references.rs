@@ -52,7 +52,7 @@ fn all_image_and_media_attributes_are_rewritten() {
 }
 
 #[test]
-fn srcset_descriptors_and_order_are_kept() {
+fn srcset_descriptors_and_order_are_preserved() {
     becomes(
         "<img srcset='https://cdn.test/w_1,h_2/a.png 1x, /own.png 1.5x,https://cdn.test/b.png 640w' sizes=100vw>",
         "<img srcset=\"{cdn}/w_1,h_2/a.png 1x, /own.png 1.5x,{cdn}/b.png 640w\" sizes=100vw>",
@@ -110,7 +110,7 @@ fn absolute_css_urls_in_page_are_rewritten() {
 }
 
 #[test]
-fn base_is_used_and_kept() {
+fn base_is_used_and_preserved() {
     becomes(
         "<base href=https://cdn.test/x/><img src=a.png><img src=/b.png><base href=/no/><img src=c.png>",
         "<base href=https://cdn.test/x/><img src=\"https://www.site.test{cdn}/x/a.png\"><img src=\"https://www.site.test{cdn}/b.png\"><base href=/no/><img src=\"https://www.site.test{cdn}/x/c.png\">",
@@ -318,7 +318,7 @@ fn credentialed_loads_are_unchanged() {
 }
 
 #[test]
-fn fragment_is_kept() {
+fn fragment_is_preserved() {
     becomes(
         "<img src=https://cdn.test/a.svg#icon>",
         "<img src=\"{cdn}/a.svg#icon\">",
@@ -381,7 +381,7 @@ fn csp_blocked_reference_stays_blocked() {
     assert_eq!(
         with("img-src https://*.wild.test", wild),
         wild,
-        "no source says where it would be"
+        "no source contains the proxied URL"
     );
     assert_ne!(with("img-src https://a.wild.test", wild), wild);
     // A folder is allowed: what its modules name from their root is left where it is.
