@@ -26,8 +26,8 @@ use crate::cli::Cli;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{Printer, StdoutClosed};
 
-/// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this. It asks for
-/// no huge pages (a kernel may still give them unasked): one is zeroed all at once, which takes milliseconds on a virtual machine
+/// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this. It requests
+/// no huge pages (a kernel may still use them): one is zeroed all at once, which takes milliseconds on a virtual machine
 /// and delays every connection for that time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -67,7 +67,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// A printer that prints only errors to stderr if `quiet`, and uses colours as `color` says.
+    /// A printer that prints only errors to stderr if `quiet`, and uses colours according to `color`.
     pub(crate) fn new(quiet: bool, color: ColorChoice) -> Self {
         let target = if quiet {
             ProgressDrawTarget::hidden()
@@ -120,7 +120,7 @@ impl Printer {
         })
     }
 
-    /// Writes one line of a result; its styles are kept if colours are used.
+    /// Writes one line of a result; its styles are printed if colours are used.
     ///
     /// # Errors
     ///

@@ -458,7 +458,7 @@ fn number(of: &Value, key: &str) -> String {
         _ => "number",
     };
     let bound = |name: &str| of[name].as_f64();
-    // The largest value of its type says nothing.
+    // The largest value of the type is no limit worth printing.
     let is_of_type = |most: &f64| [255.0, 4_294_967_295.0].contains(most);
     let most = bound("maximum").filter(|most| !is_of_type(most));
     match (bound("minimum"), most) {

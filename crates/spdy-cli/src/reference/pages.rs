@@ -20,7 +20,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page with a first line that says where it comes from.
+    /// A page with a first line that names its generator.
     pub(super) fn new(file: &str, text: &str) -> Self {
         let origin = format!("<!-- Generated from the code. `{COMMAND}` writes it again. -->");
         Self {

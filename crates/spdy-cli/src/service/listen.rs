@@ -63,16 +63,16 @@ pub(crate) struct ListenSpec<'a> {
 }
 
 /// Binds every requested address, by TCP unless HTTP/3 is the only protocol.
-pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListener>> {
-    let by_tcp = wanted
+pub(crate) fn bind_all(spec: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListener>> {
+    let by_tcp = spec
         .protocols
         .iter()
         .any(|protocol| !protocol.is_over_quic());
-    let by_quic = wanted
+    let by_quic = spec
         .protocols
         .iter()
         .any(|protocol| protocol.is_over_quic());
-    let (plain, tls) = match (wanted.plain, wanted.tls) {
+    let (plain, tls) = match (spec.plain, spec.tls) {
         (None, None) => (PLAIN.parse().ok().filter(|_| by_tcp), TLS.parse().ok()),
         (Some(_), None) if by_quic => {
             let why = "h3 needs TLS: add --tls, or remove h3 from --protocols";
@@ -82,7 +82,7 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
             let why = "h3 needs TLS: add another protocol for --plain";
             return Err(Usage(why.to_owned()).into());
         }
-        asked => asked,
+        addresses => addresses,
     };
     let mut places: Vec<(SocketAddr, bool, Option<String>)> = Vec::new();
     for (address, secure) in [(plain, false), (tls, true)] {
@@ -90,7 +90,7 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
             continue;
         };
         places.push((address, secure, None));
-        for (nth, host) in wanted.hosts.unwrap_or_default().iter().enumerate() {
+        for (nth, host) in spec.hosts.unwrap_or_default().iter().enumerate() {
             let ip = next_address(address.ip(), nth + 1)?;
             let address = SocketAddr::new(ip, address.port());
             places.push((address, secure, Some(host.clone())));

@@ -178,17 +178,17 @@ mod tests {
         });
         let page = ", would proxy 2 and skip 1 URLs, the client disconnected";
         assert_eq!(plain(&one), format!("{line}{page}"));
-        let told = serde_json::to_value(JsonLine::of(&one)).expect("valid JSON");
-        assert_eq!(told["time"], "2026-11-22T11:04:05.070Z");
+        let json = serde_json::to_value(JsonLine::of(&one)).expect("valid JSON");
+        assert_eq!(json["time"], "2026-11-22T11:04:05.070Z");
         assert_eq!(
-            (&told["bytes"], &told["body_end"]),
+            (&json["bytes"], &json["body_end"]),
             (&1234.into(), &"client-aborted".into())
         );
         assert_eq!(
-            (&told["time_to_head_ms"], &told["duration_ms"]),
+            (&json["time_to_head_ms"], &json["duration_ms"]),
             (&1.5.into(), &2.25.into())
         );
-        assert_eq!(told["page"]["proxied"], 2);
+        assert_eq!(json["page"]["proxied"], 2);
     }
 
     #[test]

@@ -48,10 +48,10 @@ pub(crate) fn print(
     if is_json {
         return printer.json(&CheckOutput { sites: own, names });
     }
-    for told in &names {
+    for status in &names {
         printer.line(format_args!(
             "{BOLD}{}{BOLD:#} {DIM}stands for{DIM:#} {}",
-            told.name, told.stands_for
+            status.name, status.stands_for
         ))?;
     }
     Ok(())
@@ -93,14 +93,14 @@ fn certificate_for<'c>(
     Ok(certificates.pairs().first().map(|pair| &pair.identity))
 }
 
-fn warn(told: &HostNameStatus, printer: &Printer) {
-    let (name, site) = (&told.name, &told.site);
-    if !told.has_dns_record {
+fn warn(status: &HostNameStatus, printer: &Printer) {
+    let (name, site) = (&status.name, &status.site);
+    if !status.has_dns_record {
         printer.note(format_args!(
             "{BAD}{name}{BAD:#} is not served by [dns]: add it to the DNS zone that has it, with the addresses of {site}"
         ));
     }
-    if told.is_in_certificate == Some(false) {
+    if status.is_in_certificate == Some(false) {
         printer.note(format_args!(
             "{BAD}{name}{BAD:#} is not in the site's certificate: browsers refuse it (with another certificate they open another session)"
         ));

@@ -165,7 +165,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 impl Args {
-    /// The configuration, with what the command line says instead.
+    /// The configuration, with the options of the command line applied.
     fn config(&self) -> anyhow::Result<Config> {
         let mut config = match (&self.config, &self.origin) {
             (Some(path), _) => read_config(path)?,
@@ -339,7 +339,7 @@ fn proxy(
     Ok(proxy)
 }
 
-/// Lets `proxy` have what a disk keeps, and then what other machines do, which is read on from where the disk says.
+/// Attaches the disk cache to `proxy`, then the shared tier, which is read from the position that the disk cache has stored.
 async fn attach_stores(
     config: &Config,
     tier: Option<TierConfig>,

@@ -71,9 +71,9 @@ pub(crate) fn token(path: &Path) -> anyhow::Result<String> {
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     let token = text.lines().next().unwrap_or_default().trim();
     if token.len() < MIN_TOKEN_CHARS {
-        let (what, got) = (path.display(), token.len());
+        let (what, found) = (path.display(), token.len());
         let why =
-            format!("{what}: token has {got} characters, expected at least {MIN_TOKEN_CHARS}");
+            format!("{what}: token has {found} characters, expected at least {MIN_TOKEN_CHARS}");
         return Err(Usage(why).into());
     }
     Ok(token.to_owned())

@@ -207,7 +207,7 @@ fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut names = FileNames::default();
     let orders = fetch_requests(args, &mut names)?;
-    // Frames are told in the order of the wire, and nothing here is hungry for cores.
+    // One thread prints frames in the order of the wire, and no work here needs more cores.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

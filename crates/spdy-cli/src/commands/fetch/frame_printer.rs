@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Times are from the start of the program's work; `>` is sent, `<` received. With more than one
-//! connection each line says which.
+//! connection, each line names its connection.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

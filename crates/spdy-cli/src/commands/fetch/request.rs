@@ -1,4 +1,4 @@
-//! What `spdy fetch` asks for one URL, and where its body goes.
+//! The request of `spdy fetch` for one URL, and where its response body goes.
 
 use std::path::PathBuf;
 

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     view.drain(&mut inspector)?;
     view.sum_up(inspector.counts());
     match broken {
-        // What was read before the damage is told already.
+        // Everything before the damage was printed already.
         Some((path, error)) => {
             Err(error).with_context(|| format!("cannot read {}", path.display()))
         }

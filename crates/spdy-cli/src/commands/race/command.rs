@@ -152,7 +152,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
             printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
         }
         let mut replica = opened.replica;
-        // Results tell pages apart by name, and two files may hold the same page.
+        // Results identify pages by name, and two files may contain the same page.
         if replicas
             .iter()
             .any(|other: &Replica| other.name == replica.name)

@@ -1,4 +1,4 @@
-//! The HTTP endpoint of metrics: admits connections, and answers a request in the format that it asks for ([`Format`]).
+//! The HTTP endpoint of metrics: admits connections, and answers a request in the format that it accepts ([`Format`]).
 
 use std::fmt;
 
@@ -110,9 +110,10 @@ mod tests {
             *request.method_mut() = method;
             *request.uri_mut() = http::Uri::from_static(PATH);
             let response = answer(&registry, &request);
-            let told = response.headers().get(header::ALLOW);
-            let told = told.map(|told| told.to_str().expect("text"));
-            assert_eq!((response.status().as_u16(), told), (status, allow));
+            let header_value = response.headers().get(header::ALLOW);
+            let header_value =
+                header_value.map(|header_value| header_value.to_str().expect("text"));
+            assert_eq!((response.status().as_u16(), header_value), (status, allow));
         }
     }
 }

@@ -150,7 +150,7 @@ fn needs(
     Ok(UpstreamNeeds::of_hosts(hosts, &addresses, upstream, &rules))
 }
 
-/// What the configuration says of the site that the page is of.
+/// The configuration of the site that the page belongs to.
 fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<OperatorConfig> {
     let host = replica.document().url.host_str().unwrap_or_default();
     let mut sites = config.site.iter();

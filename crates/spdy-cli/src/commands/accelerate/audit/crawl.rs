@@ -5,8 +5,8 @@
 //!                 └─ once each, up to a limit     └─ a redirect? what it leads to ──▶ frontier
 //! ```
 //!
-//! What else scripts ask for is not found, and frames are not entered: a browser finds more. `crawl_network.rs` says where it may
-//! go, and `crawl_budget.rs` how much it may cost.
+//! Other requests of scripts are not found, and frames are not entered: a browser finds more. `crawl_network.rs` limits which addresses
+//! are contacted, and `crawl_budget.rs` limits requests, bytes and time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) struct CrawlResult {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Fetches the page at `url`. `progress` gets the number of fetched resources and of all known ones.
+/// Fetches the page at `url`. `progress` gets the number of fetched resources and of all resources found.
 ///
 /// # Errors
 ///
@@ -104,7 +104,7 @@ pub(crate) async fn crawl(
             }
             Err(error) => page.failures.push(format!("{}: {error:#}", errand.url)),
         }
-        progress(page.exchanges.len(), page.frontier.known());
+        progress(page.exchanges.len(), page.frontier.seen_count());
     }
     // What is on its way holds connections open.
     drop(under_way);
@@ -170,7 +170,7 @@ impl Frontier {
         self.waiting.pop_front()
     }
 
-    fn known(&self) -> usize {
+    fn seen_count(&self) -> usize {
         self.seen.len()
     }
 }
@@ -234,10 +234,10 @@ impl CrawlState {
         });
         let Some(start) = start else {
             let last = self.exchanges.last().and_then(Exchange::status);
-            let got = last.map_or("nothing".to_owned(), |status| format!("{status}"));
+            let found = last.map_or("nothing".to_owned(), |status| format!("{status}"));
             let why = self.failures.first().map(|why| format!("; {why}"));
             let why = why.unwrap_or_default();
-            anyhow::bail!("no page at {url}: expected status 200 and HTML, found {got}{why}");
+            anyhow::bail!("no page at {url}: expected status 200 and HTML, found {found}{why}");
         };
         let mut remarks = self.failures;
         if !self.frontier.waiting.is_empty() {
@@ -288,7 +288,7 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
     let mut root = url.clone();
     root.set_path("/");
     root.set_query(None);
-    // Rules that move nothing still say what everything is.
+    // Rules that rewrite nothing still classify every reference.
     let Ok(rules) = Rules::compile(&root, &spdy_rewrite::rules::config::Config::default(), None)
     else {
         return Vec::new();
@@ -332,10 +332,10 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
     let mut used: BTreeMap<String, (Use, bool)> = BTreeMap::new();
     for reference in references {
         let bare = reference.url.split('#').next().unwrap_or_default();
-        let told = (reference.kind, reference.by_cors);
-        used.entry(bare.to_owned()).or_insert(told);
+        let resource_use = (reference.kind, reference.by_cors);
+        used.entry(bare.to_owned()).or_insert(resource_use);
     }
-    let known = |url: Url| {
+    let with_use = |url: Url| {
         let (used_as, by_cors) = *used.get(url.as_str()).unwrap_or(&(Use::Image, false));
         (url, used_as, by_cors)
     };
@@ -343,7 +343,7 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
         url.set_fragment(None);
         (url, Use::Script, true)
     });
-    urls.into_iter().map(known).chain(imported).collect()
+    urls.into_iter().map(with_use).chain(imported).collect()
 }
 
 async fn fetch(
@@ -411,10 +411,10 @@ fn response_head(response: &Response<()>) -> bytes::Bytes {
 }
 
 fn kind(errand: &CrawlRequest, response: &Response<()>) -> Kind {
-    let told = response.headers().get(header::CONTENT_TYPE);
-    let told = told.and_then(|told| told.to_str().ok());
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|content_type| content_type.to_str().ok());
     match errand.used_as {
-        None => Kind::of(told, &errand.url, None),
+        None => Kind::of(content_type, &errand.url, None),
         Some(Use::Style) => Kind::Stylesheet,
         Some(Use::Script | Use::Worker) => Kind::Script,
         Some(Use::Document) => Kind::Document,
@@ -482,10 +482,10 @@ mod tests {
         for number in [1, 2, 1, 3, 2] {
             frontier.add(image(number));
         }
-        assert_eq!((frontier.known(), frontier.refused), (3, 0));
+        assert_eq!((frontier.seen_count(), frontier.refused), (3, 0));
         frontier.add(image(4));
         frontier.add(image(1));
-        assert_eq!((frontier.known(), frontier.refused), (3, 1));
+        assert_eq!((frontier.seen_count(), frontier.refused), (3, 1));
         let order: Vec<_> = std::iter::from_fn(|| frontier.next()).collect();
         let order: Vec<_> = order.iter().map(|errand| errand.url.path()).collect();
         assert_eq!(order, ["/1.png", "/2.png", "/3.png"]);

@@ -72,13 +72,13 @@ pub(crate) struct AuditPage {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Loads the page that `asked` names.
-pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<AuditPage> {
-    let url = Url::parse(asked).ok();
+/// Loads the page that `target` names.
+pub(crate) fn page(target: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<AuditPage> {
+    let url = Url::parse(target).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
     let Some(url) = url else {
-        let opened = open_replica(asked, &ImportOptions::default())?;
-        return Ok(from_recording(opened, PageSource::Replica, asked, printer));
+        let opened = open_replica(target, &ImportOptions::default())?;
+        return Ok(from_recording(opened, PageSource::Replica, target, printer));
     };
     if url.domain().is_none() {
         let host = url.host_str().unwrap_or_default();
@@ -96,7 +96,7 @@ pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             let opened = record_once(&url, &options, &bar, &mut signals).await;
             bar.finish_and_clear();
             match opened {
-                Ok(opened) => return Ok(from_recording(opened, PageSource::Browser, asked, printer)),
+                Ok(opened) => return Ok(from_recording(opened, PageSource::Browser, target, printer)),
                 Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
                     "{WARN}no browser{WARN:#}: none of {} is in PATH, so frames and the requests of scripts (except imports) are missing",
                     tried.join(", ")
@@ -108,8 +108,8 @@ pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             }
         }
         let bar = printer.progress(1, "fetching");
-        let crawled = crawl(&url, client(live)?, Budget::default(), |done, known| {
-            bar.set_length(known as u64);
+        let crawled = crawl(&url, client(live)?, Budget::default(), |done, total| {
+            bar.set_length(total as u64);
             bar.set_position(done as u64);
         });
         let crawled = crawled.await;
@@ -132,20 +132,20 @@ pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
 fn from_recording(
     opened: OpenedReplica,
     source: PageSource,
-    asked: &str,
+    target: &str,
     printer: &Printer,
 ) -> AuditPage {
     let OpenedReplica { replica, notes } = opened;
     if !notes.skipped.is_empty() {
-        printer.note(format_args!("{WARN}{asked}{WARN:#}: {notes}"));
+        printer.note(format_args!("{WARN}{target}{WARN:#}: {notes}"));
     }
     if !replica.document().body_is_real {
         printer.note(format_args!(
-            "{WARN}{asked}{WARN:#}: the text of its document was not recorded, so the resources in it cannot be audited"
+            "{WARN}{target}{WARN:#}: the text of its document was not recorded, so the resources in it cannot be audited"
         ));
     } else if notes.filler_bodies > 0 {
         printer.note(format_args!(
-            "{DIM}{asked}: {} bodies are filler, so the resources in them are not audited{DIM:#}",
+            "{DIM}{target}: {} bodies are filler, so the resources in them are not audited{DIM:#}",
             notes.filler_bodies
         ));
     }
@@ -153,7 +153,7 @@ fn from_recording(
     if !replica.failures.is_empty() {
         let failed = format_count(replica.failures.len() as u64, "request");
         let remark = format!("{failed} got no response and are not audited");
-        printer.note(format_args!("{WARN}{asked}{WARN:#}: {remark}"));
+        printer.note(format_args!("{WARN}{target}{WARN:#}: {remark}"));
         remarks.push(remark);
     }
     AuditPage {

@@ -30,7 +30,7 @@ pub(crate) fn render(
         PageSource::Browser => "as loaded by a browser now",
         PageSource::Fetched => "as found in its text, without a browser",
     };
-    let (asked, hosts) = audit.survey.hosts_contacted();
+    let (contacted, hosts) = audit.survey.hosts_contacted();
     let mut text = format!(
         "{BOLD}{}{BOLD:#}, {how}: {} of {}, {:.1} kB\n",
         escape(&audit.page),
@@ -53,7 +53,7 @@ pub(crate) fn render(
     };
     let _ = write!(
         text,
-        "{by} {} moved{to_names}, {} left in place, {} are the site's own; a client then contacts {asked} of {}.\n\n{}\n",
+        "{by} {} moved{to_names}, {} left in place, {} are the site's own; a client then contacts {contacted} of {}.\n\n{}\n",
         moved + named,
         count("left"),
         count("own"),
@@ -120,8 +120,8 @@ fn reasons(audit: &Audit) -> Option<Table> {
     for resource in &audit.survey.resources {
         if let (Some(reason), Some(why)) = (resource.reason, &resource.why) {
             // What differs by host stands with the resource.
-            let told = reasons.keys().find(|(name, _)| *name == reason);
-            let key = told.copied().unwrap_or((reason, why.as_str()));
+            let existing = reasons.keys().find(|(name, _)| *name == reason);
+            let key = existing.copied().unwrap_or((reason, why.as_str()));
             *reasons.entry(key).or_default() += 1;
         }
     }

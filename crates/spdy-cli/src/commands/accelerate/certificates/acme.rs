@@ -82,7 +82,7 @@ enum KeeperUpdate {
 
 /// A keeper that is to be started.
 struct NewKeeper {
-    wanted: KeeperSettings,
+    settings: KeeperSettings,
     folder: StateDir,
     authority: Authority,
     seed: u64,
@@ -102,9 +102,9 @@ pub(crate) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Cer
         None => Vec::new(),
     };
     if let Some(names) = certificates.iter().find(|names| names.len() > MAX_NAMES) {
-        let (first, got) = (&names[0], names.len());
+        let (first, found) = (&names[0], names.len());
         let why = "tls.acme: expected at most";
-        let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, found {got}");
+        let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, found {found}");
         return Err(Usage(why).into());
     }
     Ok(CertificateNames {
@@ -189,8 +189,8 @@ impl Acme {
         }
     }
 
-    /// All of what `config` says that can fail, with a certificate for each of these and `shown` where there is none. What runs
-    /// goes on as it was.
+    /// Does every step of `config` that can fail: a certificate for each of `names`, and `shown` for other names. A running renewal is not
+    /// changed.
     pub(crate) fn prepare(
         &self,
         config: &Config,
@@ -212,18 +212,18 @@ impl Acme {
                 self.certificates.clear();
             }
             KeeperUpdate::Start(new_keeper) => {
-                self.running = None; // before another begins with the same names
+                self.running = None; // before the next one starts with the same names
                 let NewKeeper {
-                    wanted,
+                    settings,
                     folder,
                     authority,
                     seed,
                 } = *new_keeper;
                 let keeper = Renewer::start(
                     &RenewalConfig {
-                        certificates: wanted.names.certificates.clone(),
-                        optional_names: wanted.names.foreign_names.clone(),
-                        renew_at_percent_left: wanted.config.renew_percent,
+                        certificates: settings.names.certificates.clone(),
+                        optional_names: settings.names.foreign_names.clone(),
+                        renew_at_percent_left: settings.config.renew_percent,
                         seed,
                     },
                     &self.certificates,
@@ -232,13 +232,13 @@ impl Acme {
                     (WallClock::System, &self.runtime),
                     &self.on_event,
                 );
-                self.running = Some((wanted, keeper));
+                self.running = Some((settings, keeper));
             }
         }
         self.install_static(prepared.rest);
     }
 
-    /// `shown` ready to be shown. Of what is out of files the end is told.
+    /// Prepares `shown`. The expiry of certificates that are from files is reported.
     pub(crate) fn prepare_static(
         &self,
         shown: ServedCertificates,
@@ -295,12 +295,12 @@ impl Acme {
         let Some(acme) = &config.tls.acme else {
             return Ok(KeeperUpdate::Stop);
         };
-        let wanted = KeeperSettings {
+        let settings = KeeperSettings {
             config: acme.clone(),
             names,
         };
         let running = self.running.as_ref();
-        if running.is_some_and(|(started, _)| *started == wanted) {
+        if running.is_some_and(|(started, _)| *started == settings) {
             return Ok(KeeperUpdate::Keep);
         }
         let folder = StateDir::open(&acme.folder, &acme.directory)
@@ -310,7 +310,7 @@ impl Acme {
             .map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
         Ok(KeeperUpdate::Start(Box::new(NewKeeper {
             authority: self.authority(acme, &folder)?,
-            wanted,
+            settings,
             folder,
             seed: u64::from_ne_bytes(seed),
         })))
@@ -380,12 +380,12 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
         RenewalEvent::Unusable { names: of, error } => printer.note(format_args!(
             "{BAD}the certificate for {} cannot be used{BAD:#}: {}",
             names(of),
-            said(error)
+            error_text(error)
         )),
         RenewalEvent::SaveFailed { names: of, error } => printer.note(format_args!(
             "{BAD}cannot save the certificate for {}{BAD:#}, so it is ordered again after a restart: {}",
             names(of),
-            said(error)
+            error_text(error)
         )),
         RenewalEvent::Failed {
             names: of,
@@ -400,7 +400,7 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
             printer.note(format_args!(
                 "{BAD}no certificate for {}{BAD:#}: {}; next attempt in {}; {shown}",
                 names(of),
-                said(error),
+                error_text(error),
                 format_duration(*again)
             ));
         }
@@ -408,7 +408,7 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
     }
 }
 
-/// On one line, and without what a terminal obeys: an authority's words are in it.
-fn said(error: &AcmeError) -> String {
+/// The message on one line, without control characters: it contains text from the authority.
+fn error_text(error: &AcmeError) -> String {
     error.to_string().replace(char::is_control, " ")
 }

@@ -120,10 +120,10 @@ pub(crate) fn check(
     files: &CertificateFiles,
     sites: &Sites,
 ) -> anyhow::Result<()> {
-    let kept = config.tls.write_authority.as_deref();
-    let kept = kept.map(|path| LocalCa::load(path, KEYS)).transpose()?;
-    let authority = match kept.flatten() {
-        Some(kept) => kept,
+    let loaded = config.tls.write_authority.as_deref();
+    let loaded = loaded.map(|path| LocalCa::load(path, KEYS)).transpose()?;
+    let authority = match loaded.flatten() {
+        Some(loaded) => loaded,
         None => LocalCa::generate(KEYS)?,
     };
     ServedCertificates::of(files.clone(), sites, &Arc::new(authority))?.identities()?;

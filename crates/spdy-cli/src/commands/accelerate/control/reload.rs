@@ -29,7 +29,7 @@ use crate::output::{BAD, DIM, Printer, chain};
 /// What stays as it was when the program began.
 #[derive(Clone, Copy)]
 pub(crate) struct Reloader<'a> {
-    /// Reads the configuration again, with what the command line says.
+    /// Reads the configuration again, with the options of the command line applied.
     pub(crate) read_config: &'a dyn Fn() -> anyhow::Result<Config>,
     pub(crate) config: &'a Config,
     pub(crate) random_secret: &'a RandomSecret,

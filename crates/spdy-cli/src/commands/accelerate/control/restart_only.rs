@@ -49,7 +49,7 @@ fn all(config: &Config) -> Vec<KeyValue> {
 
 fn of_listeners(config: &Config) -> Vec<KeyValue> {
     let ListenConfig {
-        tls: _, // and where it is not said: as `tls()` has it
+        tls: _, // `tls()` also has the default
         plain,
         protocols,
         public_port: _,
@@ -59,12 +59,15 @@ fn of_listeners(config: &Config) -> Vec<KeyValue> {
     } = &config.listen;
     let admin = config.admin.as_ref().map(|admin| admin.address);
     vec![
-        ("listen.tls", said(&config.listen.tls())),
-        ("listen.plain", said(plain)),
-        ("listen.protocols", said(protocols)),
-        ("admin.address", said(&admin)),
-        ("dns.listen", said(&config.dns.listen)),
-        ("tls.write_authority", said(&config.tls.write_authority)),
+        ("listen.tls", debug_text(&config.listen.tls())),
+        ("listen.plain", debug_text(plain)),
+        ("listen.protocols", debug_text(protocols)),
+        ("admin.address", debug_text(&admin)),
+        ("dns.listen", debug_text(&config.dns.listen)),
+        (
+            "tls.write_authority",
+            debug_text(&config.tls.write_authority),
+        ),
     ]
 }
 
@@ -82,19 +85,19 @@ fn of_limits(limits: &ClientLimitsConfig) -> Vec<KeyValue> {
         max_head_bytes,
     } = limits;
     vec![
-        ("limits.max_connections", said(max_connections)),
+        ("limits.max_connections", debug_text(max_connections)),
         (
             "limits.connections_per_address",
-            said(connections_per_address),
+            debug_text(connections_per_address),
         ),
-        ("limits.connection_rate", said(connection_rate)),
-        ("limits.abuses_per_address", said(abuses_per_address)),
-        ("limits.max_streams", said(max_streams)),
-        ("limits.idle_timeout_s", said(idle_timeout_s)),
-        ("limits.keepalive_s", said(keepalive_s)),
-        ("limits.min_rate", said(min_rate)),
-        ("limits.drain_timeout_s", said(drain_timeout_s)),
-        ("limits.max_head_bytes", said(max_head_bytes)),
+        ("limits.connection_rate", debug_text(connection_rate)),
+        ("limits.abuses_per_address", debug_text(abuses_per_address)),
+        ("limits.max_streams", debug_text(max_streams)),
+        ("limits.idle_timeout_s", debug_text(idle_timeout_s)),
+        ("limits.keepalive_s", debug_text(keepalive_s)),
+        ("limits.min_rate", debug_text(min_rate)),
+        ("limits.drain_timeout_s", debug_text(drain_timeout_s)),
+        ("limits.max_head_bytes", debug_text(max_head_bytes)),
     ]
 }
 
@@ -114,18 +117,18 @@ fn of_cache(cache: &CacheConfig) -> Vec<KeyValue> {
         obey_reload,
     } = cache;
     vec![
-        ("cache.memory_mib", said(memory_mib)),
-        ("cache.object_mib", said(object_mib)),
-        ("cache.in_flight_mib", said(in_flight_mib)),
-        ("cache.disk", said(disk)),
-        ("cache.disk_mib", said(disk_mib)),
-        ("cache.shared", said(shared)),
-        ("cache.after_cookies", said(after_cookies)),
-        ("cache.fetch_timeout_s", said(fetch_timeout_s)),
-        ("cache.lock_age_s", said(lock_age_s)),
-        ("cache.misses_per_second", said(misses_per_second)),
-        ("cache.range_fill_mib", said(range_fill_mib)),
-        ("cache.obey_reload", said(obey_reload)),
+        ("cache.memory_mib", debug_text(memory_mib)),
+        ("cache.object_mib", debug_text(object_mib)),
+        ("cache.in_flight_mib", debug_text(in_flight_mib)),
+        ("cache.disk", debug_text(disk)),
+        ("cache.disk_mib", debug_text(disk_mib)),
+        ("cache.shared", debug_text(shared)),
+        ("cache.after_cookies", debug_text(after_cookies)),
+        ("cache.fetch_timeout_s", debug_text(fetch_timeout_s)),
+        ("cache.lock_age_s", debug_text(lock_age_s)),
+        ("cache.misses_per_second", debug_text(misses_per_second)),
+        ("cache.range_fill_mib", debug_text(range_fill_mib)),
+        ("cache.obey_reload", debug_text(obey_reload)),
     ]
 }
 
@@ -138,15 +141,15 @@ fn of_learning(learn: &LearnConfig) -> Vec<KeyValue> {
         prefetches,
     } = learn;
     vec![
-        ("learn.push", said(push)),
-        ("learn.early_hints", said(early_hints)),
-        ("learn.prefetch", said(prefetch)),
-        ("learn.prefetch_per_page", said(prefetch_per_page)),
-        ("learn.prefetches", said(prefetches)),
+        ("learn.push", debug_text(push)),
+        ("learn.early_hints", debug_text(early_hints)),
+        ("learn.prefetch", debug_text(prefetch)),
+        ("learn.prefetch_per_page", debug_text(prefetch_per_page)),
+        ("learn.prefetches", debug_text(prefetches)),
     ]
 }
 
-fn said(value: &impl Debug) -> String {
+fn debug_text(value: &impl Debug) -> String {
     format!("{value:?}")
 }
 
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn restart_only_keys_are_reported_by_name() {
         let before = config("");
-        for (text, want) in [
+        for (text, expected) in [
             ("", &[][..]),
             (
                 "[listen]\nplain = ['127.0.0.1:1']\npublic_port = 443",
@@ -182,7 +185,7 @@ mod tests {
             ("[timing]\ntoken_file = '/t'", &[]),
             ("[websocket]\nopen = 1", &[]),
         ] {
-            assert_eq!(others(&before, &config(text)), want, "{text}");
+            assert_eq!(others(&before, &config(text)), expected, "{text}");
         }
     }
 }

@@ -68,7 +68,7 @@ mod tests {
         let (_system, answer) = mpsc::channel::<()>();
         let ended = thread::spawn(|| {
             let runtime = tokio::runtime::Builder::new_multi_thread().build();
-            let asks = async {
+            let main_task = async {
                 let (begun, has_begun) = oneshot::channel();
                 tokio::task::spawn_blocking(move || {
                     let _ = begun.send(());
@@ -76,7 +76,7 @@ mod tests {
                 });
                 has_begun.await
             };
-            run(runtime.expect("create a runtime"), asks)
+            run(runtime.expect("create a runtime"), main_task)
         });
         until("the thread has ended", || ended.is_finished());
     }

@@ -5,15 +5,14 @@
 //!  the one that runs                                            the one that follows
 //!    starts it, with a copy of each socket ─────────────────▶  configuration, certificates, origins: all that can be wrong
 //!    writes what waits, lends the folder of the cache ◀─ GOOD
-//!                                                     LENT ─▶  reads the heads of what is kept, meets the cluster
+//!                                                     LENT ─▶  reads the stored heads, joins the cluster
 //!    orders no certificates, takes no connections    ◀─ READY
 //!                                                    YOURS ─▶  takes connections, orders certificates
 //!    HTTP/3's sessions have ended                   closes ─▶  reads datagrams: a socket of UDP has one reader
 //!    connections have ended, at most `drain_timeout` later
 //! ```
 //!
-//! Whatever goes wrong before READY, in the new program or with it, leaves the old one as it is; it says why. What goes over the line is
-//! a byte each time.
+//! A failure before READY leaves the old process as it is; it reports the cause. Each message is one byte.
 
 use std::ffi::OsString;
 use std::io;
@@ -68,16 +67,16 @@ impl Predecessor {
 
     /// Reports that the configuration is valid, and requests the folder of the cache.
     pub(crate) async fn request_cache(&mut self) {
-        self.ask(MSG_CONFIG_OK).await;
+        self.request(MSG_CONFIG_OK).await;
     }
 
     /// Reports that nothing can fail any more, and requests the connections.
     pub(crate) async fn request_connections(&mut self) {
-        self.ask(MSG_READY).await;
+        self.request(MSG_READY).await;
     }
 
     /// Sends a message and waits for the reply. A predecessor that has ended needs none: its resources are free.
-    async fn ask(&mut self, word: u8) {
+    async fn request(&mut self, word: u8) {
         if self.0.write_u8(word).await.is_ok() {
             let _ = self.0.read_u8().await;
         }
@@ -200,7 +199,7 @@ impl Successor {
             .stdin(Stdio::null())
             .env("LISTEN_FDS", handed.len().to_string())
             .env("LISTEN_FDNAMES", names.join(":"))
-            // Its number is not known before it is there.
+            // The process ID is not available before the start.
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDS_FIRST_FD");
         let handed = (FIRST_FD..)
@@ -247,13 +246,13 @@ impl Successor {
         self.expect_message(MSG_READY).await
     }
 
-    async fn expect_message(&mut self, want: u8) -> anyhow::Result<()> {
+    async fn expect_message(&mut self, expected: u8) -> anyhow::Result<()> {
         match self.line.read_u8().await {
-            Ok(got) if got == want => Ok(()),
-            Ok(got) => bail!(
+            Ok(found) if found == expected => Ok(()),
+            Ok(found) => bail!(
                 "unexpected message: expected {:?}, found {:?}",
-                char::from(want),
-                char::from(got)
+                char::from(expected),
+                char::from(found)
             ),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 match tokio::time::timeout(EXIT_TIMEOUT, self.ended()).await {

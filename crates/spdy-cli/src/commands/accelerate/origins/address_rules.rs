@@ -32,8 +32,11 @@ pub(crate) fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<Address
     ports.extend(&upstream.allow_ports);
     let nat64 = ranges::<Ipv6Net>("nat64", "64:ff9b:1::/96", &upstream.nat64)?;
     if let Some(wrong) = nat64.iter().find(|net| !address_rules::is_nat64(**net)) {
-        let want = "a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052)";
-        return Err(Usage(format!("upstream.nat64: expected {want}, found {wrong}")).into());
+        let expected = "a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052)";
+        return Err(Usage(format!(
+            "upstream.nat64: expected {expected}, found {wrong}"
+        ))
+        .into());
     }
     let lower = |host: &String| host.to_ascii_lowercase();
     Ok(AddressRules {

@@ -1,6 +1,6 @@
-//! What `[upstream]` must say so that listed hosts are reached: names that are in no public DNS, and addresses that are not public.
+//! The keys that `[upstream]` needs so that listed hosts are reached: names that are in no public DNS, and addresses that are not public.
 //!
-//! Nothing is looked up. A name may still be known to a resolver of the operator's own, so what is missing is a note, and no error.
+//! Nothing is looked up. The operator's own resolver may have the name, so a missing key is a note, not an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,12 +18,12 @@ pub(crate) struct UpstreamNeeds {
     pub(crate) allow_hosts: BTreeSet<String>,
     /// For `allow_addresses`.
     pub(crate) allow_addresses: BTreeSet<IpAddr>,
-    /// For `resolve`; without an address where none is known.
+    /// For `resolve`; `None` without a recorded address.
     pub(crate) resolve: BTreeMap<String, Option<IpAddr>>,
 }
 
 impl UpstreamNeeds {
-    /// Of the foreign `hosts`, by name without port, with what is known of their addresses, beside what `upstream` has.
+    /// The keys for the foreign `hosts`, by name without port, with their recorded `addresses`, that `upstream` lacks.
     pub(crate) fn of_hosts<'a>(
         hosts: impl IntoIterator<Item = &'a str>,
         addresses: &BTreeMap<String, IpAddr>,
@@ -62,7 +62,7 @@ impl UpstreamNeeds {
         *self == Self::default()
     }
 
-    /// The lines of a configuration; where no address is known, one is to be filled in.
+    /// The lines of a configuration, with a placeholder for each missing address.
     pub(crate) fn toml(&self) -> String {
         let list = |texts: Vec<String>| {
             let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();

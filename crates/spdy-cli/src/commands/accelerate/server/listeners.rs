@@ -77,7 +77,7 @@ impl Listeners {
         clients.chain(operator).chain(names).collect()
     }
 
-    /// Says where clients come in by which of `protocols`, and for which `sites`.
+    /// Prints the addresses for clients, with the `protocols` of each and the `sites`.
     pub(crate) fn announce(
         &self,
         protocols: &[Protocol],
@@ -116,9 +116,9 @@ impl Listeners {
 
 /// The TCP listeners for clients.
 fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundListener>> {
-    let wanted = [(config.listen.tls(), true), (&config.listen.plain, false)];
+    let requested = [(config.listen.tls(), true), (&config.listen.plain, false)];
     let mut listeners = Vec::new();
-    for (addresses, tls) in wanted {
+    for (addresses, tls) in requested {
         for &address in addresses {
             let listener = listen::bind_or_take(address, sockets)?;
             listeners.push(BoundListener {

@@ -23,17 +23,17 @@ pub(crate) fn raise_limit(connections: u32, sockets: usize, printer: &Printer) {
             current
         }
     };
-    let wanted = wanted(connections, sockets);
-    if let Some(limit) = limit.filter(|limit| *limit < wanted) {
+    let needed_files = needed_files(connections, sockets);
+    if let Some(limit) = limit.filter(|limit| *limit < needed_files) {
         printer.note(format_args!(
-            "{BAD}the limit of open files is {limit}{BAD:#}: {connections} connections and {sockets} WebSockets to origins need {wanted}; \
+            "{BAD}the limit of open files is {limit}{BAD:#}: {connections} connections and {sockets} WebSockets to origins need {needed_files}; \
              raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower `max_connections` of `[limits]`"
         ));
     }
 }
 
 /// A file for each connection of a client, and one more for each WebSocket to an origin.
-fn wanted(connections: u32, sockets: usize) -> u64 {
+fn needed_files(connections: u32, sockets: usize) -> u64 {
     let sockets = u64::try_from(sockets).unwrap_or(u64::MAX);
     sockets.min(connections.into()) + u64::from(connections) + RESERVED_FILES
 }
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_websocket_is_two_files_and_there_are_no_more_than_connections() {
-        assert_eq!(wanted(16_384, 4_096), 16_384 + 4_096 + RESERVED_FILES);
-        assert_eq!(wanted(100, 4_096), 200 + RESERVED_FILES);
+        assert_eq!(needed_files(16_384, 4_096), 16_384 + 4_096 + RESERVED_FILES);
+        assert_eq!(needed_files(100, 4_096), 200 + RESERVED_FILES);
     }
 }

@@ -17,7 +17,7 @@ use crate::output::{BAD, DIM, Printer};
 const DELAY: Duration = Duration::from_secs(1);
 /// Before a batch is sent again, the first time; then twice as long each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// At most, whatever the collector wants.
+/// The longest pause, also if the collector requests a longer one.
 const LAST_RETRY: Duration = Duration::from_secs(15);
 /// How long a batch is sent again, before it is given up for the next.
 const RETRY_FOR: Duration = Duration::from_secs(60);
@@ -96,8 +96,8 @@ impl ExportTask {
                 Err(failure) => failure,
             };
             self.warn_down(&failure);
-            let wanted = failure.retry_after().unwrap_or_default();
-            let pause = rest.max(wanted).min(LAST_RETRY);
+            let retry_after = failure.retry_after().unwrap_or_default();
+            let pause = rest.max(retry_after).min(LAST_RETRY);
             rest = (rest * 2).min(LAST_RETRY);
             if !failure.is_transient() || self.stop.is_set() || Instant::now() + pause > until {
                 return Err(failure);

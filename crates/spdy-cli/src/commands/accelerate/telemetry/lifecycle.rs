@@ -67,7 +67,7 @@ impl Telemetry {
         })
     }
 
-    /// Says where spans go.
+    /// Prints the URL that spans are sent to.
     pub(in crate::commands) fn announce(&self) {
         let uri = self.collector.uri();
         self.printer

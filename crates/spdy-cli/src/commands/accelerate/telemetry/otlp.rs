@@ -19,9 +19,9 @@ use spdy_proxy::telemetry::trace_context::SpanContext;
 
 /// The conventions that names of attributes follow.
 const SCHEMA: &str = "https://opentelemetry.io/schemas/1.37.0";
-/// Of `flags`: whether the parent is another program's is known (*SpanFlags*).
+/// A bit of `flags`: [`IS_REMOTE`] is valid (*SpanFlags*).
 const HAS_IS_REMOTE: u32 = 0x100;
-/// Of `flags`: it is.
+/// A bit of `flags`: the parent span is of another program.
 const IS_REMOTE: u32 = 0x200;
 
 /// What time it was at some instant of the run.
@@ -77,7 +77,7 @@ pub(super) fn request(
     request.encode_to_vec().into()
 }
 
-/// How many spans a collector that took the rest did not want, and why (*Partial Success*). What cannot be read says nothing.
+/// How many spans a collector rejected, and why (*Partial Success*). An answer that cannot be decoded counts as no rejection.
 pub(super) fn rejected(answer: &[u8]) -> (usize, String) {
     let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
     let partial = answer.partial_success.unwrap_or_default();
@@ -91,8 +91,8 @@ fn to_wire(span: &Span, hour: WallClockAnchor) -> wire::Span {
         SpanKind::Client => span::SpanKind::Client,
         SpanKind::Internal => span::SpanKind::Internal,
     };
-    let told = span.attributes.iter();
-    let mut attributes: Vec<KeyValue> = told
+    let recorded = span.attributes.iter();
+    let mut attributes: Vec<KeyValue> = recorded
         .map(|(name, value)| attribute(name, any(value)))
         .collect();
     let status = span.error.as_ref().map(|error| {

@@ -18,7 +18,7 @@ use super::settings::Settings;
 
 /// The longest answer that is read, bytes.
 const ANSWER_BYTES: usize = 64 * 1024;
-/// Of a connection of HTTP/1.1 that a collector does not say it of: many close theirs after five seconds.
+/// The idle timeout of an HTTP/1.1 connection without a stated one: many collectors close theirs after five seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Why spans were not taken.
@@ -95,7 +95,7 @@ impl OtlpClient {
         *self.headers.write() = headers;
     }
 
-    /// Sends `spans`, a message of OTLP; gives how many of them it did not want, and why.
+    /// Sends `spans`, a message of OTLP, and returns how many of them the collector rejected, and why.
     pub(super) async fn send(&self, spans: Bytes) -> Result<(usize, String), ExportError> {
         let mut request = Request::new(Body::full(spans));
         *request.method_mut() = Method::POST;

@@ -20,7 +20,7 @@ pub(in crate::commands) struct Counts {
     pub(in crate::commands) sent: AtomicU64,
     /// They found the queue full.
     pub(in crate::commands) dropped: AtomicU64,
-    /// The collector does not want them.
+    /// The collector rejected them.
     pub(in crate::commands) refused: AtomicU64,
     /// The collector was not reached for too long.
     pub(in crate::commands) unsent: AtomicU64,
@@ -133,7 +133,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A span that says nothing.
+    /// A span without attributes or an error.
     pub(in crate::commands::accelerate::telemetry) fn plain(queue: &Queue) -> Span {
         Span {
             context: SpanContext {

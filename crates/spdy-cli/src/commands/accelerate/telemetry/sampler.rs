@@ -47,7 +47,7 @@ pub(super) fn read(
     (sampler, doubts)
 }
 
-/// The part that `argument` says, or all.
+/// The ratio that `argument` states, or 1.
 fn ratio(argument: Option<String>, doubts: &mut Vec<String>) -> f64 {
     let Some(argument) = argument else {
         return 1.0;
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn an_unknown_sampler_is_reported_with_its_replacement() {
-        for (name, argument, part, follows_parents, told) in [
+        for (name, argument, part, follows_parents, warning) in [
             (
                 "jaeger_remote",
                 "0.5",
@@ -129,7 +129,7 @@ mod tests {
             ),
         ] {
             let read = of(None, name, argument);
-            assert_eq!(read, (part, follows_parents, vec![told.to_owned()]));
+            assert_eq!(read, (part, follows_parents, vec![warning.to_owned()]));
         }
     }
 }

@@ -40,7 +40,7 @@ const PROTOCOL: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_PROTOCOL",
 ];
 
-/// All that is to be known to send spans.
+/// Everything that sending spans needs.
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct Settings {
     pub(super) config: TelemetryConfig,
@@ -59,7 +59,7 @@ pub(in crate::commands) struct Settings {
 }
 
 impl Settings {
-    /// Those of `config`, and for what it does not say of the environment.
+    /// The settings of `config`, and of the environment for keys that `config` lacks.
     pub(in crate::commands) fn of(config: &TelemetryConfig) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::read(config, &variable)
@@ -80,8 +80,8 @@ impl Settings {
             let mut names = names.into_iter();
             names.find_map(|name| Some((name, variable(name)?)))
         };
-        if let Some((name, got)) = first(PROTOCOL).filter(|(_, got)| got != "http/protobuf") {
-            let why = format!("{name} in the environment: expected http/protobuf, found {got:?}");
+        if let Some((name, found)) = first(PROTOCOL).filter(|(_, found)| found != "http/protobuf") {
+            let why = format!("{name} in the environment: expected http/protobuf, found {found:?}");
             return Err(Usage(why).into());
         }
         let headers = match &config.headers_file {
@@ -117,14 +117,14 @@ fn endpoint(
     let (url, is_whole) = match (configured, variable) {
         (Some(url), _) => (url.clone(), false),
         (None, Some((name, value))) => {
-            let wrong = |got: &str| {
+            let wrong = |found: &str| {
                 Usage(format!(
-                    "{name} in the environment: expected {EXPECTED_ENDPOINT}, found {got}"
+                    "{name} in the environment: expected {EXPECTED_ENDPOINT}, found {found}"
                 ))
             };
             let url = Url::parse(&value).map_err(|_| wrong("no URL"))?;
-            if let Some(got) = endpoint_fault(&url) {
-                return Err(wrong(&got).into());
+            if let Some(found) = endpoint_fault(&url) {
+                return Err(wrong(&found).into());
             }
             (url, name == ENDPOINT[0])
         }
@@ -190,8 +190,8 @@ fn pairs(variable: &str, list: &str) -> anyhow::Result<Vec<(String, String)>> {
         Some((name.trim().to_owned(), value.into_owned()))
     });
     members.collect::<Option<_>>().ok_or_else(|| {
-        let want = "expected percent-encoded name=value,name=value";
-        Usage(format!("{variable} in the environment: {want}")).into()
+        let expected = "expected percent-encoded name=value,name=value";
+        Usage(format!("{variable} in the environment: {expected}")).into()
     })
 }
 
@@ -238,7 +238,7 @@ mod tests {
     fn read(config: &TelemetryConfig, variables: &[(&str, &str)]) -> Result<Settings, String> {
         let variable = |name: &str| {
             let mut all = variables.iter();
-            let found = all.find(|(known, _)| *known == name);
+            let found = all.find(|(key, _)| *key == name);
             found.map(|(_, value)| (*value).to_owned())
         };
         Settings::read(config, &variable).map_err(|error| error.to_string())
@@ -259,7 +259,7 @@ mod tests {
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
             "http://t.test/as-it-is",
         );
-        for (config, variables, wanted) in [
+        for (config, variables, expected) in [
             (&nothing, &[][..], "http://127.0.0.1:4318/v1/traces"),
             (&nothing, &[all], "https://all.test/otlp/v1/traces"),
             (&nothing, &[all, traces], "http://t.test/as-it-is"),
@@ -270,7 +270,7 @@ mod tests {
             ),
         ] {
             let settings = read(config, variables).expect("good ones");
-            assert_eq!(settings.uri, wanted, "{variables:?}");
+            assert_eq!(settings.uri, expected, "{variables:?}");
         }
     }
 
@@ -326,14 +326,14 @@ mod tests {
         for wrong in ["sesame", "a b: sesame", "a: se\u{7}same"] {
             std::fs::write(&path, format!("x-tenant: 7\n{wrong}\n")).expect("written");
             let error = read(&config, &[]).expect_err("an invalid value");
-            let told = ", line 2: expected a header as Name: value";
-            assert!(error.ends_with(told), "{wrong:?}: {error}");
+            let expected = ", line 2: expected a header as Name: value";
+            assert!(error.ends_with(expected), "{wrong:?}: {error}");
         }
     }
 
     #[test]
     fn invalid_variables_are_reported_by_name_without_secrets() {
-        for (name, value, told) in [
+        for (name, value, expected) in [
             (
                 PROTOCOL[1],
                 "grpc",
@@ -364,7 +364,10 @@ mod tests {
                 error.starts_with(&format!("{name} in the environment: ")),
                 "{error}"
             );
-            assert!(error.contains(told) && !error.contains("sesame"), "{error}");
+            assert!(
+                error.contains(expected) && !error.contains("sesame"),
+                "{error}"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The options of `spdy lab calibrate`, and the runs that they ask for.
+//! The options of `spdy lab calibrate`, and the runs that they request.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -144,7 +144,7 @@ fn milliseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// Pages over such networks were loaded ten times, whatever was asked for: the option was refused beside `--pages`.
+    /// Pages over such networks were always loaded ten times: the option was refused with `--pages`.
     #[test]
     fn random_page_loads_run_as_often_as_requested() {
         let command = <Args as clap::Args>::augment_args(clap::Command::new("calibrate"));

@@ -42,7 +42,7 @@ impl Link {
     }
 }
 
-/// Packets that a rate is told by, within these times.
+/// How many packets a rate is measured with, within these times.
 const PACKETS: u64 = 100;
 const SHORTEST: Duration = Duration::from_secs(3);
 /// How many echoes there are at least and at most.

@@ -27,7 +27,7 @@ pub(crate) fn print_exceeded_limits(past_bars: &[String], printer: &Printer) -> 
     Ok(())
 }
 
-/// Heads of the columns that tell errors.
+/// Headings of the columns with errors.
 const SIZES: [&str; 6] = ["settings", "mean", "median", "9 of 10", "most", "bias"];
 
 /// Those columns.

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Writes each figure in each form that was asked for.
+/// Writes each figure in each requested form.
 fn write_figures(
     args: &Args,
     rows: &[Row],

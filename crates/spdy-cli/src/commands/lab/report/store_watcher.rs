@@ -127,8 +127,8 @@ struct StoreVersion {
 }
 
 impl StoreVersion {
-    /// Opens the store at `location`, and says what is in it now. The file is looked at before all: what is put into it or in its place
-    /// meanwhile makes the next edition, at worst one too many.
+    /// Opens the store at `location`, and returns its version. The file's length and time are read first: a change during this call gives
+    /// another edition, at worst one too many.
     fn open(location: &Location) -> anyhow::Result<(Self, Store)> {
         let file = location.file().and_then(|path| fs::metadata(path).ok());
         let file = file.and_then(|file| Some((file.len(), file.modified().ok()?)));

@@ -1,7 +1,7 @@
 //! `spdy lab view`: the report of a store in a browser, while it grows.
 //!
 //! ```text
-//! browser ──► GET /        the shell: a line of progress, and a script that asks for the rest
+//! browser ──► GET /        the shell: a line of progress, and a script that requests the rest
 //!         ──► GET /state   how far the store is           ┐
 //!         ──► GET /report  its report, if that is another ┴─► store_watcher.rs: a thread of its own
 //! ```
@@ -238,8 +238,8 @@ fn is_own_host(headers: &HeaderMap, address: SocketAddr) -> bool {
     })
 }
 
-/// Whether a page of another site made the browser ask (Fetch Metadata §2.2). It could not read the answer, but make us work for it.
-/// What is no browser says nothing of it.
+/// Whether a page of another site caused the request (Fetch Metadata §2.2). It could not read the response, but each one costs work.
+/// Clients other than browsers do not send the header.
 fn comes_from_another_site(headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site");
     site.is_some_and(|site| site != "same-origin" && site != "none")

@@ -42,7 +42,7 @@ pub(crate) struct RealTimeLoader(Option<spdy_lab::live::runner::RealTimeRunner>)
 pub(crate) struct RealTimeLoader;
 
 impl RealTimeLoader {
-    /// Lays the link, if there are cells for it: a machine that gives none says so before anything is loaded.
+    /// Creates the link, if there are cells for it: a machine without support fails before anything is loaded.
     #[cfg(target_os = "linux")]
     pub(crate) fn start(plan: &Plan) -> anyhow::Result<Self> {
         let cells = plan.has_real_time();
@@ -82,7 +82,7 @@ impl RealTimeLoader {
     }
 }
 
-/// Loads the cells of these numbers, and gives each that is whole to `on_cell`, until that fails or `stops` says so.
+/// Loads the cells of these numbers, and passes each complete one to `on_cell`, until that fails or `stops` returns true.
 pub(crate) fn load<'a>(
     runner: &'a Runner,
     mut real: RealTimeLoader,

@@ -79,7 +79,7 @@ fn export(
             closed: None,
         };
         let written = write(&mut store, &mut BufWriter::new(Box::new(&mut out)));
-        // Why stdout takes no more says more than that it does not.
+        // The error of stdout is more specific than the error of the writer.
         return match (out.closed, written) {
             (Some(error), _) => Err(error),
             (None, written) => Ok(written.map(|_| Outcome::Done)?),
