@@ -1,4 +1,4 @@
-//! Prints the tree of a replica: what is asked for when, and who waits for it.
+//! Prints the tree of a replica: when each resource is requested, and what waits for it.
 //!
 //! ```text
 //! cargo run -p spdy-page --example show_graph -- portal

@@ -1,7 +1,7 @@
 //! The replicas that are part of the program, with their licences.
 //!
-//! They are made by `examples/make_builtins.rs`, which also says what is in them; the files are
-//! ordinary replicas, and their `source` field tells the licence.
+//! They are made by `examples/make_builtins.rs`, which also defines their content; the files are
+//! ordinary replicas, and their `source` field names the licence.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! What a player would trip over in a replica: nothing here is an error of the file, all of it is worth knowing.
+//! Finds what makes a replica fail when it is served or loaded. No finding is an error of the file itself.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;

@@ -1,11 +1,11 @@
 //! Content codings: gzip, deflate and br, undone to look into a body, done to put one back.
 //!
-//! The scanner needs to know when a byte of the *text* is known, though what arrives are bytes of the
-//! *transfer*. Decoding therefore goes in sips of [`DECODE_STEP_BYTES`] bytes and marks how much text each gave:
+//! The scanner needs the time at which a byte of the *text* is decoded, but what arrives are bytes of the
+//! *transfer*. Decoding therefore takes [`DECODE_STEP_BYTES`] bytes at a time and records how much text each step gave:
 //!
 //! ```text
 //! transferred  |--64--|--64--|--64--|            marks: (64, 0) (128, 410) (192, 977)
-//! text         |      |<- 410 ->|<- 567 ->|      text byte 500 is known at transferred byte 192
+//! text         |      |<- 410 ->|<- 567 ->|      text byte 500 is decoded at transferred byte 192
 //! ```
 
 use std::io::{self, BufRead, Read, Write};
@@ -21,7 +21,7 @@ pub enum CodingError {
     /// A coding that is neither gzip, deflate nor br.
     #[error("unknown content coding {0:?}, expected gzip, deflate or br")]
     Unknown(String),
-    /// The bytes are not what the coding says.
+    /// The bytes are not valid in this coding.
     #[error("cannot decode body as {coding}: {cause}")]
     Corrupt {
         /// The coding that was tried.
@@ -29,7 +29,7 @@ pub enum CodingError {
         /// What the decoder found.
         cause: String,
     },
-    /// The text is longer than the caller wants to hold.
+    /// The text is longer than the caller allows.
     #[error("decoded body exceeds the limit of {limit} bytes")]
     TooLong {
         /// Bytes the caller allowed.
@@ -37,7 +37,7 @@ pub enum CodingError {
     },
 }
 
-/// A body without its content coding, and where in the transfer each part of it became known.
+/// A body without its content coding, and where in the transfer each part of it was decoded.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DecodedBody {
     /// The text.
@@ -214,7 +214,7 @@ impl BufRead for StepReader<'_> {
     }
 }
 
-/// Applies `coding` to `text`, aiming at `target` transferred bytes where it is known.
+/// Applies `coding` to `text`, aiming at `target` transferred bytes if there is a target.
 ///
 /// The effort whose result is the longest that is not beyond the target is taken, and gzip is then filled up to the
 /// byte with an empty extra field; if even the best effort is beyond, that.

@@ -19,7 +19,7 @@ pub enum OpenError {
     Read {
         /// The file.
         path: String,
-        /// What the system says.
+        /// The error of the operating system.
         cause: std::io::Error,
     },
     /// A device, a socket or a FIFO: it may have no end, or never begin.
@@ -52,7 +52,7 @@ pub enum OpenError {
     Warc {
         /// Number of the record, from 1.
         record: usize,
-        /// What was wanted and what came.
+        /// What was expected and what was found.
         what: String,
     },
     /// A fault in a replica of ours.
@@ -60,7 +60,7 @@ pub enum OpenError {
     Replica {
         /// Number of the record, from 1.
         record: usize,
-        /// What was wanted and what came.
+        /// What was expected and what was found.
         what: String,
     },
     /// JSON that is not what its form promises.
@@ -68,7 +68,7 @@ pub enum OpenError {
     Json {
         /// `HAR`, `speedreport` or `NetLog`.
         form: &'static str,
-        /// What was wanted and what came.
+        /// What was expected and what was found.
         what: String,
     },
     /// The recording has no page load.

@@ -12,7 +12,7 @@
 //!            archive.rs        the file that stores them (warc_record.rs)
 //!            freshness.rs      as if it had been recorded another day, for caches
 //!        │
-//!        ├──────► graph/       which resource makes which one known, for a page load
+//!        ├──────► graph/       which resource leads to the discovery of which, for a page load
 //!        │         page_graph.rs ◄ from_replica.rs ◄ builder.rs (html.rs, css.rs), inference.rs
 //!        ├──────► check.rs     what makes a replica fail when it is served or loaded
 //!        ├──────► summary.rs   its figures, for `replica show`

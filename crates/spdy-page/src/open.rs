@@ -1,11 +1,11 @@
-//! The one door: a replica by shipped name, or from a file of any form that we read.
+//! Opens a replica by shipped name, or from a file of any supported form.
 //!
-//! What a file is, its first bytes decide, not its name:
+//! The first bytes of a file decide its form, not its name:
 //!
 //! | first bytes | is |
 //! | --- | --- |
 //! | `1f 8b` | gzip: inflated, then looked at again |
-//! | `WARC/` | a replica of ours if its first record says so, else any WARC |
+//! | `WARC/` | a replica of ours if its first record has the field `replica`, else any WARC |
 //! | `{"constants"` | a NetLog of Chromium |
 //! | `{` | other JSON: a HAR if it has `log`, a speedreport if it has `assets` |
 //!
@@ -238,7 +238,7 @@ fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<OpenedR
                 .to_owned();
             Err(OpenError::Json { form: "JSON", what })
         }
-        // A fault in the text is told by the reader, which also mends what can be mended.
+        // The importer reports faults in the text, and corrects those that it can.
         _ => import::import(text, name, options),
     }
 }

@@ -1,4 +1,4 @@
-//! What a person wants to know of a replica first.
+//! The figures of a replica that `replica show` prints first.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ pub struct Summary {
     pub source: String,
     /// The URL of the page's own document.
     pub url: String,
-    /// When it was recorded, if that is known.
+    /// When it was recorded, if the recording has it.
     pub recorded: Option<Timestamp>,
     /// Exchanges in all.
     pub exchanges: usize,

@@ -32,7 +32,7 @@ fn har_of_entry(entry: &str) -> String {
 #[test]
 fn too_many_entries_pages_or_assets_are_refused_before_they_are_held() {
     let many = repeated("{}");
-    for (text, want) in [
+    for (text, expected) in [
         (har_of_entry(&many), "entries"),
         (
             format!(r#"{{"log":{{"pages":[{many}],"entries":[{{}}]}}}}"#),
@@ -43,11 +43,11 @@ fn too_many_entries_pages_or_assets_are_refused_before_they_are_held() {
         let (outcome, held) = held(text);
         match outcome {
             Err(OpenError::Limit { what, limit }) => {
-                assert_eq!((what, limit), (want, Limits::default().records));
+                assert_eq!((what, limit), (expected, Limits::default().records));
             }
-            other => panic!("{want}: {other:?}"),
+            other => panic!("{expected}: {other:?}"),
         }
-        assert!(held < 64 << 10, "{want}: {held} bytes were held");
+        assert!(held < 64 << 10, "{expected}: {held} bytes were held");
     }
 }
 

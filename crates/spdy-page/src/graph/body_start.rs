@@ -1,6 +1,6 @@
 //! Where a document's head ends.
 //!
-//! A browser that draws nothing yet asks for what is needed to draw first. It calls that phase over when its parser meets the body: the
+//! Before the first paint, a browser requests what the paint needs first. That phase ends when its parser meets the body: the
 //! `body` tag, or the first element that no head can have.
 
 use crate::graph::builder::text_of;
@@ -32,7 +32,7 @@ mod tests {
         };
         let head = "<html><head><title><p></title><noscript><img></noscript><script>'<p>'</script>";
         assert_eq!(start(head), None);
-        for (text, want) in [
+        for (text, expected) in [
             (
                 "<title>x</title><meta><body class=a><p>",
                 "<title>x</title><meta><body class=a>",
@@ -42,7 +42,7 @@ mod tests {
                 "<!-- <p> --><link rel=icon></head>\n<div>",
             ),
         ] {
-            assert_eq!(start(text), Some(want));
+            assert_eq!(start(text), Some(expected));
         }
     }
 }

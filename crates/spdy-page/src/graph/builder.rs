@@ -306,7 +306,7 @@ impl<'a> GraphBuilder<'a> {
         while let Some(index) = queue.pop_front() {
             node_of[index] = nodes.len();
             let mut own = std::mem::take(&mut children[index]);
-            // The sort is stable: what becomes known at once keeps the order of its placement.
+            // The sort is stable: resources discovered at the same time stay in the order of their placement.
             own.sort_by_key(|&child| match causes[child] {
                 Cause::Bytes { at_byte, .. } => (at_byte, Duration::ZERO),
                 _ => (u64::MAX, places[child].delay),
@@ -342,7 +342,7 @@ impl<'a> GraphBuilder<'a> {
                 parent: node_of[parent],
             },
         };
-        let asked_in_time = match (exchange.started, load) {
+        let started_in_time = match (exchange.started, load) {
             (Some(started), Some(load)) => started <= load,
             _ => true,
         };
@@ -383,7 +383,7 @@ impl<'a> GraphBuilder<'a> {
             before_dom_content_loaded: placed.before_dom_content_loaded,
             // What DOMContentLoaded waits for, load waits for; for what a script fetches as data, it does not.
             before_load: placed.before_dom_content_loaded
-                || placed.in_page && asked_in_time && exchange.kind != Kind::Fetch,
+                || placed.in_page && started_in_time && exchange.kind != Kind::Fetch,
             compute,
         }
     }

@@ -13,13 +13,13 @@ pub(crate) struct CssReference {
     pub(crate) is_import: bool,
 }
 
-/// The URLs in `text` that are asked for.
+/// The URLs in `text` that a browser requests.
 pub(crate) fn scan(text: &str) -> Vec<CssReference> {
-    let is_asked_for =
+    let is_requested =
         |url: &str| !url.is_empty() && !url.starts_with('#') && !url.starts_with("data:");
     urls(text)
         .into_iter()
-        .filter(|found| is_asked_for(&found.url))
+        .filter(|found| is_requested(&found.url))
         .map(|found| CssReference {
             at: found.span.end,
             is_import: found.usage == UrlUse::Import,
@@ -33,14 +33,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_for_is_found_where_it_stands() {
+    fn requested_urls_are_found_with_their_offsets() {
         let text = r#"@import "a.css"; p { background: url(e\.png); mask: url(#here) url(data:,x) url() }"#;
         let found = scan(text);
-        let told: Vec<_> = found
+        let urls_found: Vec<_> = found
             .iter()
             .map(|found| (found.url.as_str(), found.is_import))
             .collect();
-        assert_eq!(told, [("a.css", true), ("e.png", false)]);
+        assert_eq!(urls_found, [("a.css", true), ("e.png", false)]);
         assert_eq!(&text[..found[0].at], r#"@import "a.css""#);
     }
 }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn specifiers_are_resolved_as_the_standard_says() {
+    fn specifiers_are_resolved_as_in_the_html_standard() {
         let base = Url::parse("https://www.test/app/").expect("a URL");
         let first = r#"{"imports": {
             "three": "https://cdn.test/three.js", "three/": "https://cdn.test/three/", "no": null, "odd": "bare",
@@ -241,7 +241,7 @@ mod tests {
         let second = r#"{"imports": {"three": "/late.js", "late": "/late.js"}}"#;
         let maps = [first, second, "no map"].map(str::to_owned);
         let map = ImportMap::of(&maps, &base);
-        for (specifier, from, want) in [
+        for (specifier, from, expected) in [
             (
                 "three",
                 "https://www.test/",
@@ -309,7 +309,7 @@ mod tests {
         ] {
             let from = Url::parse(from).expect("a URL");
             let found = map.resolve(specifier, &from).map(String::from);
-            assert_eq!(found.as_deref(), want, "{specifier} from {from}");
+            assert_eq!(found.as_deref(), expected, "{specifier} from {from}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an HTML text names, and where: what a preload scanner would ask for as the bytes arrive.
+//! Finds the references of an HTML text, with their offsets: what a preload scanner would request as the bytes arrive.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(crate) enum Role {
     Frame,
     /// An image, font, media file, object, manifest or preload.
     Embedded,
-    /// An icon or a prefetch: asked for, but load does not wait.
+    /// An icon or a prefetch: requested, but load does not wait.
     Aside,
 }
 
@@ -69,7 +69,7 @@ const HEAD_ELEMENTS: [&str; 13] = [
 
 /// Looks through `text`, of any encoding that has ASCII in its place.
 ///
-/// What is in comments or in `noscript` is not asked for by a browser that runs scripts.
+/// A browser that runs scripts does not request what is in comments or in `noscript`.
 pub(crate) fn scan(text: &[u8]) -> Scan {
     let mut scan = Scan::default();
     let mut dark_until = 0;
@@ -253,7 +253,7 @@ mod tests {
             Role::Stylesheet { blocking: false },
         );
         let script = Role::Script;
-        let want = [
+        let expected = [
             ("a.css", blocking),
             ("p.css", other),
             ("s.js?a=1&b=2", script(ScriptMode::Sync)),
@@ -276,7 +276,7 @@ mod tests {
             .iter()
             .map(|found| (found.url.as_str(), found.role))
             .collect();
-        assert_eq!(found, want);
+        assert_eq!(found, expected);
         assert_eq!(scan.base.as_deref(), Some("/b/"));
         assert!(scan.references.is_sorted_by_key(|found| found.at));
         assert!(text[..scan.references[0].at].ends_with(b"href=a.css>"));

@@ -1,4 +1,4 @@
-//! The place of what no text names: what the recording says, else what its times suggest.
+//! Places resources that no text names: by the recorded initiator, else by the recorded times.
 //!
 //! For each exchange in the order of its request, the first of these that applies:
 //!
@@ -7,7 +7,7 @@
 //! 3. a real script, or the script in a real document, that mentions its path;
 //! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that was there;
 //!    after that, the last script (for images and fonts also the last sheet) that had ended;
-//!    an image asked for long after any such end waited for a connection, and is known with the document;
+//!    an image requested long after any such end waited for a connection, and is discovered with the document;
 //! 5. with no times finer than a second: evenly over the document; if that is real and does not
 //!    name it, the last script that it names.
 
@@ -20,7 +20,7 @@ use crate::graph::html::{Role, ScriptMode};
 use crate::head::{self, Head};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
 
-/// What starts this soon after the end of a script or sheet was asked for by it, whatever it is.
+/// A request that starts this soon after the end of a script or sheet was caused by it, whatever its kind.
 const NEAR: Duration = Duration::from_millis(100);
 
 /// What starts this soon after the end of a document was in its last bytes.
@@ -94,7 +94,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     }
 }
 
-/// Whether recorded starts are missing, or whole seconds that tell nothing about a page load.
+/// Whether recorded starts are missing, or whole seconds, which are too coarse for a page load.
 fn clock_is_coarse(replica: &Replica) -> bool {
     let mut starts = replica
         .exchanges

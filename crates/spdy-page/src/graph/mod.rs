@@ -1,4 +1,4 @@
-//! The dependencies between resources: which one makes which one known.
+//! The dependencies between resources: which one leads to the discovery of which.
 
 pub mod body_start;
 pub(crate) mod builder;

@@ -29,7 +29,7 @@ pub const SCRIPT_COST_PER_KB: Duration = Duration::from_micros(200);
 /// Time to evaluate a style sheet, for each 1000 bytes transferred.
 pub const STYLESHEET_COST_PER_KB: Duration = Duration::from_micros(50);
 
-/// When a resource becomes known.
+/// When a resource is discovered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Trigger {
     /// At the start of the load.
@@ -55,7 +55,7 @@ pub struct Node {
     pub exchange: usize,
     /// How the page uses it.
     pub kind: Kind,
-    /// When it becomes known.
+    /// When it is discovered.
     pub trigger: Trigger,
     /// Computation time between trigger and request.
     pub delay: Duration,
@@ -84,7 +84,7 @@ impl Node {
     }
 }
 
-/// The resources of a page, with what makes each one known.
+/// The resources of a page, with the trigger of each.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PageGraph {
     /// One for each exchange of the replica, in the order in which a browser would find them: a parent is always before its children.

@@ -12,12 +12,12 @@ pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     let scan = html::scan(text);
     let base = scan.base.as_deref().and_then(|base| url.join(base).ok());
     let base = base.as_ref().unwrap_or(url);
-    let wanted = |role: Role| !matches!(role, Role::Frame | Role::Aside);
+    let is_included = |role: Role| !matches!(role, Role::Frame | Role::Aside);
     let references = scan.references.iter();
     resolved(
         base,
         references
-            .filter(|reference| wanted(reference.role))
+            .filter(|reference| is_included(reference.role))
             .map(|reference| &reference.url[..]),
     )
 }

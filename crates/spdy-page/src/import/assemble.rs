@@ -1,4 +1,4 @@
-//! From what a JSON recording tells of each exchange to a replica: heads, bodies, kinds, initiators.
+//! Assembles a replica from the exchanges of a JSON recording: heads, bodies, kinds, initiators.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use crate::replica::filler::filler;
 use crate::replica::observation::Observation;
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
-/// One exchange as it was told, header lists instead of heads.
+/// One exchange as it was recorded, header lists instead of heads.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedExchange {
     pub(crate) url: Url,
@@ -35,9 +35,9 @@ pub(crate) struct RecordedExchange {
     pub(crate) wait: Option<Duration>,
     pub(crate) receive: Option<Duration>,
     pub(crate) address: Option<IpAddr>,
-    /// Bytes of the body on the wire, for want of a Content-Length.
+    /// Bytes of the body on the wire, used without a Content-Length.
     pub(crate) transferred: Option<u64>,
-    /// The body without its content coding, if it was kept.
+    /// The body without its content coding, if it was recorded.
     pub(crate) text: Option<Vec<u8>>,
     pub(crate) content_type: String,
     /// The recorder's word for the kind.
@@ -45,7 +45,7 @@ pub(crate) struct RecordedExchange {
     pub(crate) initiator_url: Option<String>,
 }
 
-/// The page as it was told.
+/// The page as it was recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedPage {
     pub(crate) name: String,
@@ -362,7 +362,7 @@ pub(crate) fn kinds_of_redirects(exchanges: &mut [Exchange]) {
     }
 }
 
-/// The page's own document: the first that answers, at the page's URL if that is known and answered.
+/// The page's own document: the first successful response, at the page's URL if that was recorded and successful.
 pub(crate) fn document(exchanges: &[Exchange], url: Option<&str>) -> Option<usize> {
     let answers = |exchange: &Exchange| {
         exchange

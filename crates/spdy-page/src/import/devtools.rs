@@ -1,4 +1,4 @@
-//! What a browser tells over its DevTools protocol while it loads a page: who asked for what, when, and how it ended.
+//! Reads the messages of a browser's DevTools protocol for one page load: the initiator, times and outcome of each request.
 //!
 //! ```text
 //! Network.requestWillBeSent ─► responseReceived ─► loadingFinished | loadingFailed     by requestId
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Bytes are not taken from here: the protocol gives bodies decoded. `netlog/` has them. Times are seconds
-//! of the clock that the NetLog tells in milliseconds.
+//! of the clock that the NetLog states in milliseconds.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use crate::limits::Limits;
 
-/// Everything that was told of one load of one page.
+/// All messages of one load of one page.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     most: usize,
@@ -53,18 +53,18 @@ pub(crate) struct ObservedRequest {
     pub(crate) timing: Option<Timing>,
     pub(crate) finished: Option<f64>,
     pub(crate) error: Option<String>,
-    /// Who answered.
+    /// The address of the server.
     pub(crate) address: Option<IpAddr>,
-    /// It was answered before it reached the network stack, and the NetLog does not know of it.
+    /// It was answered before it reached the network stack, and the NetLog does not contain it.
     pub(crate) is_inside: bool,
 }
 
-/// What made the page ask.
+/// What caused the request.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) enum RequestInitiator {
     #[default]
     Unknown,
-    /// Named in the text at this URL, or asked for by the script there.
+    /// Named in the text at this URL, or requested by the script there.
     Text(String),
     /// A redirect.
     Redirect,
@@ -238,7 +238,7 @@ struct TraceData {
 }
 
 impl Observations {
-    /// Nothing seen yet; no more requests are kept than `limits` has records.
+    /// Empty; stores no more requests than `limits` has records.
     pub fn new(limits: &Limits) -> Self {
         Self {
             most: limits.records,

@@ -232,7 +232,7 @@ fn url(
                 std::net::SocketAddr::new(address, port)
             )
         }
-        // What a proxy is asked.
+        // The target of a request to a proxy.
         _ => target.to_owned(),
     };
     let url = Url::parse(&url).ok()?;

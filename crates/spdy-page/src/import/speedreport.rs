@@ -24,7 +24,7 @@ struct Report {
         reason = "assets are large, and a growing Vec of them would use three times the memory"
     )]
     assets: Vec<Box<Asset>>,
-    /// Milliseconds since 1970: when the page was asked for, and when it was loaded.
+    /// Milliseconds since 1970: when the page was requested, and when it was loaded.
     #[serde(default)]
     request_time: Number,
     #[serde(default)]

@@ -1,8 +1,8 @@
-//! Any WARC as a replica: what crawlers and recording proxies keep, put right where they kept it wrong.
+//! Imports any WARC as a replica, and corrects the faults of crawlers and recording proxies.
 //!
 //! | found | done |
 //! | --- | --- |
-//! | head says `chunked`, body is not | the body is taken as it is |
+//! | head has `chunked`, body is not | the body is taken as it is |
 //! | head names a content coding, body is text | coded again, aiming at the recorded length |
 //! | body longer than its Content-Length | cut (some writers count the record's own end in) |
 //! | body shorter than its Content-Length | Content-Length adapted |
@@ -10,7 +10,7 @@
 //! | no request | one as short as HTTP/1.1 allows |
 //! | several documents | one page each, cut where a document begins that none frames |
 //!
-//! A crawl's dates say when the crawler came by, not when a browser would have: no times are taken over.
+//! The dates of a crawl are those of the crawler, not of a browser: no times are taken from it.
 
 use std::collections::{HashMap, HashSet};
 

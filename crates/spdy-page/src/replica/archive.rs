@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Any WARC tool can read it, and the same replica is always the same bytes: record ids are
-//! derived from what the record says, dates come from the recording. A body whose head says
+//! derived from the record's content, dates come from the recording. A body whose head has
 //! `chunked` is written as one chunk, since a WARC holds what was on the wire, and read back
 //! without. `docs/reference/replica-format.md` lists every field.
 
@@ -28,7 +28,7 @@ use crate::replica::observation::{Failure, Observation};
 use crate::replica::warc_record::{self, WarcRecord, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 
-/// What the field `replica` of the first record says.
+/// The value of the field `replica` of the first record.
 pub const FORMAT: &str = "spdy-replica/1";
 
 /// The field `page` of the first record.
@@ -49,7 +49,7 @@ struct PageFields {
     failures: Vec<FailureFields>,
 }
 
-/// One of the requests that got no answer.
+/// One of the requests without a response.
 #[derive(Debug, Deserialize, Serialize)]
 struct FailureFields {
     method: String,
@@ -79,7 +79,7 @@ struct ExchangeFields {
     observed: ObservedFields,
 }
 
-/// What a live browser told; the body of the request stands in its own record.
+/// The observations of a live browser; the body of the request stands in its own record.
 #[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
 struct ObservedFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,8 +169,8 @@ fn info<'a>(record: &'a WarcRecord, name: &str) -> Option<&'a str> {
 
 /// The file of `replica`: a `.warc.gz` if `gzip`, else a `.warc`.
 ///
-/// Durations are kept to the nanosecond (up to 584 years, which is also where imports end); everything else is
-/// kept as it is.
+/// Durations are stored to the nanosecond (up to 584 years, which is also the limit of imports); everything else is
+/// stored as it is.
 pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
     let mut writer = Writer::new(gzip);
     let page = PageFields {

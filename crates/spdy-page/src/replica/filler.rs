@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use crate::replica::Kind;
 
-/// A body of exactly `size` bytes for a resource of `kind` under `codings`; `seed` (of the URL) tells it from others.
+/// A body of exactly `size` bytes for a resource of `kind` under `codings`; `seed` (of the URL) makes it differ from others.
 ///
 /// Sizes that a coding cannot have (a gzip of 7 bytes) are noise.
 pub(crate) fn filler(kind: Kind, codings: &[String], size: usize, seed: &str) -> Bytes {

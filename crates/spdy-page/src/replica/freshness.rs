@@ -1,8 +1,8 @@
-//! When a page was recorded, and what caches that go by the clock think of it.
+//! Moves the dates of a replica, so that caches see its responses as fresh as when it was recorded.
 //!
 //! To a cache a page of years ago is stale, whatever its heads allow: its age is reckoned from `Date` (RFC 9111 §4.2.3). So a
-//! player before caches moves the dates of all answers alike, and what was fresh is fresh again. Many a page says nothing of how
-//! long it is: then it may be told so.
+//! player before caches moves the dates of all answers alike, and what was fresh is fresh again. Many pages state no
+//! freshness lifetime: a lifetime can be set for them.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,8 +1,8 @@
-//! What a resource is to the page, from what is known of it.
+//! The kind of a resource, from its response, its URL and the recorder's hint.
 //!
-//! In this order: the response's Content-Type, unless it says nothing (`text/plain`, octets,
-//! none); the ending of the URL's path; what the recorder called it. A recorder that says what
-//! was asked for is believed over a Content-Type of HTML, which is what errors come in.
+//! In this order: the response's Content-Type, unless that is not specific (`text/plain`, octets,
+//! none); the ending of the URL's path; the recorder's hint. A recorder's hint for what was
+//! requested outranks a Content-Type of HTML, because error pages are HTML.
 
 use url::Url;
 
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// From a Content-Type; `None` if it says nothing about the kind.
+    /// From a Content-Type; `None` if it does not decide the kind.
     pub fn from_content_type(value: &str) -> Option<Self> {
         let essence = value
             .split([';', ','])

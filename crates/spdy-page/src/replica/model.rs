@@ -1,8 +1,8 @@
 //! What was exchanged: a page, and every request and response that its load took.
 //!
-//! A replica keeps what a load put on the wire and nothing that a player would have to
-//! invent: literal heads, bodies as they were transferred (content-encoding kept), the
-//! address behind each host, and when what was asked. URLs are never rewritten.
+//! A replica has what a load put on the wire and nothing that a player would have to
+//! invent: literal heads, bodies as they were transferred (with content coding), the
+//! address of each host, and the time of each request. URLs are never rewritten.
 //!
 //! ```text
 //! Replica ── exchanges[start] ── the page's own document
@@ -11,7 +11,7 @@
 //!              request_head   "GET / HTTP/1.1\r\n … \r\n\r\n"
 //!              response_head  "HTTP/1.1 200 OK\r\n … \r\n\r\n"
 //!              body           as transferred, without chunk framing
-//!              initiator      what made the page ask
+//!              initiator      what caused the request
 //! ```
 //!
 //! `archive.rs` defines the file that stores it, `graph/` which exchange needs which.
@@ -44,13 +44,13 @@ pub enum Kind {
     Image,
     /// Audio or video.
     Media,
-    /// What a script asked for as data (XMLHttpRequest, fetch, beacons).
+    /// What a script requested as data (XMLHttpRequest, fetch, beacons).
     Fetch,
-    /// None of these, or not known.
+    /// None of these, or unknown.
     Other,
 }
 
-/// How an exchange came to be asked for.
+/// What caused a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Initiator {
     /// The page itself.
@@ -59,7 +59,7 @@ pub enum Initiator {
     Resource {
         /// Index of that exchange in [`Replica::exchanges`].
         index: usize,
-        /// Offset in its body as transferred at which the name was complete, if known.
+        /// Offset in its body as transferred at which the name was complete, if recorded.
         at_byte: Option<u64>,
     },
     /// A redirect from another exchange.
@@ -74,7 +74,7 @@ pub enum Initiator {
 /// One request and its response, bytes as they were.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exchange {
-    /// What was asked for, scheme and host included; never rewritten.
+    /// The requested URL, with scheme and host; never rewritten.
     pub url: Url,
     /// The method of the request.
     pub method: http::Method,
@@ -84,15 +84,15 @@ pub struct Exchange {
     pub request_head: Bytes,
     /// Literal head, status line to blank line, both included.
     pub response_head: Bytes,
-    /// Body with transfer-coding removed and content-encoding kept.
+    /// Body without transfer coding, with content coding.
     pub body: Bytes,
     /// False if `body` is filler of the recorded size and kind.
     pub body_is_real: bool,
     /// What it is to the page.
     pub kind: Kind,
-    /// What made the page ask.
+    /// What caused the request.
     pub initiator: Initiator,
-    /// From the start of the page load until the page wanted it, as recorded.
+    /// From the start of the page load until the page requested it, as recorded.
     pub started: Option<Duration>,
     /// From there to the request sent (waiting for a connection, name, connect, TLS), as recorded.
     pub queued: Option<Duration>,
@@ -192,7 +192,7 @@ pub struct Replica {
     /// A redirect that led to it is an exchange of its own, and the load begins there:
     /// see [`Trigger::Start`](crate::graph::Trigger::Start).
     pub start: usize,
-    /// Everything that was asked for, in the order in which it was.
+    /// All exchanges, in the order of their requests.
     pub exchanges: Vec<Exchange>,
     /// When the page load began, if recorded.
     pub recorded: Option<Timestamp>,
@@ -200,7 +200,7 @@ pub struct Replica {
     pub dom_content_loaded: Option<Duration>,
     /// From the start of the load to the load event, as recorded.
     pub load: Option<Duration>,
-    /// Requests of the recorded load that got no answer, in the order in which they were made.
+    /// Requests of the recorded load without a response, in the order in which they were made.
     pub failures: Vec<Failure>,
 }
 

@@ -30,15 +30,15 @@ pub struct Observation {
     pub refused: Option<String>,
 }
 
-/// A request that got no answer: blocked, not resolved, refused, cut off.
+/// A request without a response: blocked, not resolved, refused, cut off.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Failure {
     /// The method of the request.
     pub method: String,
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
     /// Why nothing came, in the browser's words: `net::ERR_NAME_NOT_RESOLVED`, `blocked: csp`.
     pub error: String,
-    /// From the start of the page load until the page wanted it.
+    /// From the start of the page load until the page requested it.
     pub started: Option<Duration>,
 }

@@ -1,7 +1,7 @@
 //! The parts of one representation that a replica holds: the ranges and validators that its 206 responses state.
 //!
-//! A browser requests media with `Range`, so a recording has them as 206. Together they may be the whole; otherwise only
-//! these bytes are known. Parts are put together where RFC 9110 §15.3.7.3 allows it: the same complete length and the
+//! A browser requests media with `Range`, so a recording has them as 206. Together they may be the whole; otherwise the
+//! replica has only these bytes. Parts are put together where RFC 9110 §15.3.7.3 allows it: the same complete length and the
 //! same strong validator.
 
 use bytes::{Bytes, BytesMut};
@@ -43,7 +43,7 @@ impl ContentRange {
         is_valid.then_some(range)
     }
 
-    /// The range of `exchange`, if it is a GET that was answered 206 and says which bytes came.
+    /// The range of `exchange`, if it is a GET that was answered 206 with a valid Content-Range.
     #[must_use]
     pub fn of(exchange: &Exchange) -> Option<Self> {
         let head = Head::parse(&exchange.response_head)?;
@@ -113,7 +113,7 @@ impl Parts {
         self.pieces.extend(joined(begin, &mut run));
     }
 
-    /// Length of the representation, if it is known.
+    /// Length of the representation, if a response states it.
     #[must_use]
     pub fn complete(&self) -> Option<u64> {
         self.complete
@@ -128,7 +128,7 @@ impl Parts {
         Some(piece)
     }
 
-    /// What is known from byte `first` on without a gap; `None` if that byte is not.
+    /// The bytes from `first` on without a gap; `None` if that byte is missing.
     #[must_use]
     pub fn from(&self, first: u64) -> Option<Bytes> {
         self.pieces.iter().find_map(|(begin, piece)| {

@@ -28,7 +28,7 @@ impl WarcRecord {
     /// The first value of the field `name`, white space and angle brackets trimmed.
     pub(crate) fn field(&self, name: &'static str) -> Option<&str> {
         let value = Head::parse(&self.header)?.value(name)?;
-        // Some writers of 1.0 put URIs in angle brackets, as its grammar said and its examples did not.
+        // Some writers of 1.0 put URIs in angle brackets: its grammar has them, its examples do not.
         Some(
             value
                 .strip_prefix('<')
@@ -111,7 +111,7 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>,
     }
 }
 
-/// Writes records, each a gzip member if wanted.
+/// Writes records, each as a gzip member if `gzip` is set.
 pub(crate) struct Writer {
     out: Vec<u8>,
     gzip: bool,

@@ -1,4 +1,4 @@
-//! Real recordings import, or say why not: our own small ones always, the public corpus where it lies beside
+//! Real recordings import, or report why not: our own small ones always, the public corpus if it is next to
 //! the repository (`../shared/corpus`, never committed).
 //!
 //! `cargo test -p spdy-page --test it corpus -- --nocapture` prints the table of outcomes.
@@ -27,7 +27,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus")
 }
 
-/// Imports `path`, holds it to every law, and tells what came of it on one line.
+/// Imports `path`, checks it against every law, and reports the outcome on one line.
 fn outcome(path: &Path) -> Result<String, String> {
     let name = path
         .file_name()
@@ -91,7 +91,7 @@ fn outcome(path: &Path) -> Result<String, String> {
     clippy::print_stdout,
     reason = "a table of outcomes, shown on --nocapture"
 )]
-fn every_recording_of_the_public_corpus_imports_or_says_why() {
+fn every_recording_of_the_public_corpus_imports_or_reports_why() {
     let mut lines = Vec::new();
     for folder in ["har", "warc"] {
         lines.extend(
@@ -112,9 +112,9 @@ fn every_recording_of_the_public_corpus_imports_or_says_why() {
         .filter_map(|line| line.as_ref().err())
         .collect();
     // Its documents came over TLS, where the recorder did not see them.
-    let is_known = |why: &str| {
+    let is_expected = |why: &str| {
         why.starts_with("mnot-facebook.com") && why.contains("no page load in the recording")
     };
-    let unknown: Vec<_> = failed.iter().filter(|why| !is_known(why)).collect();
+    let unknown: Vec<_> = failed.iter().filter(|why| !is_expected(why)).collect();
     assert!(unknown.is_empty(), "without a page: {unknown:#?}");
 }

@@ -188,8 +188,8 @@ fn a_page_is_picked_by_its_number() {
             .remarks
             .contains(&"page 2 of 2 imported".to_owned())
     );
-    for wanted in [0, 3] {
-        let fault = page(wanted).unwrap_err();
+    for page_number in [0, 3] {
+        let fault = page(page_number).unwrap_err();
         assert!(
             matches!(fault, OpenError::NoSuchPage { pages: 2, .. }),
             "{fault}"
@@ -503,7 +503,7 @@ fn sizes_that_promise_the_earth_are_refused_and_not_allocated() {
     }
 }
 
-/// A page whose script, behind a redirect, once ran like a deferred one, and was not asked for before its turn.
+/// A page whose script, behind a redirect, once ran like a deferred one, and was not requested before its turn.
 #[test]
 fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
     let page = |path: &str, kind, body: &'static str| {
@@ -574,9 +574,9 @@ fn a_folder_of_links_is_read_as_what_they_lead_to() {
 
     let nowhere = linked.join("nowhere");
     std::os::unix::fs::symlink("/no/such/file", &nowhere).unwrap();
-    let told = open(linked.to_str().unwrap()).unwrap_err().to_string();
+    let message = open(linked.to_str().unwrap()).unwrap_err().to_string();
     let named = format!("cannot read {nowhere:?}: ");
-    assert!(told.starts_with(&named), "{told}");
+    assert!(message.starts_with(&named), "{message}");
 }
 
 /// A device has no end and reports 0 bytes; opening a FIFO waits for a writer.
@@ -588,8 +588,8 @@ fn what_is_neither_file_nor_folder_is_not_read() {
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
     assert!(made.unwrap().success());
     for path in ["/dev/zero", fifo.to_str().unwrap()] {
-        let told = open(path).unwrap_err().to_string();
-        assert_eq!(told, format!("{path:?} is neither a file nor a folder"));
+        let message = open(path).unwrap_err().to_string();
+        assert_eq!(message, format!("{path:?} is neither a file nor a folder"));
     }
     // Beside files it is passed over, as a folder is.
     for entry in std::fs::read_dir(data("mahimahi")).unwrap() {

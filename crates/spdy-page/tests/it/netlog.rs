@@ -1,4 +1,4 @@
-//! What is made of Chromium's logs: of a real one, and of small ones with every trouble that is known.
+//! Imports of Chromium's logs: a real one, and small ones with one fault each.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::soundness;
 
 /// Chromium 156 on a page of four hosts; only the events that are looked at, and only of their parameters.
 const LOG: &str = include_str!("../data/chromium.netlog.json");
-/// What it told of the same load by the DevTools protocol, a message a line.
+/// The DevTools messages of the same load, one on each line.
 const DEVTOOLS: &str = include_str!("../data/chromium.devtools");
 
 fn observations() -> Observations {
@@ -103,7 +103,7 @@ fn a_connection_that_ends_with_no_bytes_keeps_those_it_had() {
     let whole = open(&log.text()).unwrap().replica;
     assert_eq!(text(&whole.exchanges[0].response_head), head);
 
-    // Bytes that were counted and not kept leave Chromium's own reading.
+    // If bytes were counted but not logged, Chromium's own reading is used.
     let some = serde_json::json!({"byte_count": 9});
     log.event("SOCKET_BYTES_RECEIVED", 0, socket, &some);
     let read = open(&log.text()).unwrap();
@@ -185,7 +185,7 @@ fn a_log_that_ends_anywhere_is_read_as_far_as_it_goes() {
 fn mismatched_socket_bytes_fall_back_to_chromiums_events() {
     let mut log = NetLog::default();
     let socket = log.socket("192.0.2.7:3128");
-    // A proxy that was asked for a tunnel first.
+    // A CONNECT request to a proxy precedes the requests.
     log.bytes(
         "SOCKET_BYTES_SENT",
         socket,
@@ -454,7 +454,7 @@ fn no_more_requests_are_watched_than_a_recording_keeps() {
     );
 }
 
-/// What the browser tells of a request by script, from its memory or not.
+/// The DevTools messages for a request, served from the memory cache or not.
 fn devtools_request(number: usize, url: &str, priority: &str, from_memory: bool) -> String {
     let kind = if number == 1 { "Document" } else { "Image" };
     let params = format!(
@@ -471,7 +471,7 @@ fn devtools_request(number: usize, url: &str, priority: &str, from_memory: bool)
     }
 }
 
-/// As with QUIC, whose sockets no event tells the address of.
+/// As with QUIC: no event has the address of its sockets.
 #[test]
 fn addresses_missing_in_the_log_come_from_devtools() {
     let mut log = NetLog::default();

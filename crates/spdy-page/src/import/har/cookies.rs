@@ -1,4 +1,4 @@
-//! Cookies of a head, as HAR 1.2 tells them beside the fields that they stand in.
+//! Cookies of a head, as HAR 1.2 lists them in addition to the header fields.
 //!
 //! Read as RFC 6265 has it, leniently: what a browser would make of them. Values stay as they were sent, quotes and all.
 
@@ -18,7 +18,7 @@ pub(crate) fn sent(head: &Head<'_>) -> Vec<Value> {
     cookies
 }
 
-/// The cookies that an answer set, with what it said of them (section 5.2).
+/// The cookies that a response sets, with their attributes (section 5.2).
 pub(crate) fn set(head: &Head<'_>) -> Vec<Value> {
     let values = head.values("set-cookie");
     values

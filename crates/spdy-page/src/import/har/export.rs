@@ -28,7 +28,7 @@ const PAGE: &str = "page_1";
 /// `replica` as a HAR 1.2 log, indented as people read it.
 ///
 /// `ssl` is part of `connect`, as HAR 1.2 has it, and not counted twice. Times that were not recorded are -1, or 0 where the
-/// form wants a time. Fields that begin with `_` are those of Chrome.
+/// form requires a time. Fields that begin with `_` are those of Chrome.
 #[must_use]
 pub fn export(replica: &Replica) -> Vec<u8> {
     let began = replica.recorded.unwrap_or(Timestamp::UNIX_EPOCH);

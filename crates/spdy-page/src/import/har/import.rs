@@ -154,7 +154,7 @@ fn groups<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a>> {
 
 /// Pages of a browsing session without page marks.
 ///
-/// A page begins with a document that was asked for as one, long enough after the last, and that
+/// A page begins with a document that was requested as one, long enough after the last, and that
 /// enough requests name as their Referer. An entry belongs to the page that it names as Referer, or to the last that began.
 fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a>> {
     let entries = &log.entries;
@@ -234,7 +234,7 @@ fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a
     groups
 }
 
-/// Asked for as a document, and answered with one.
+/// Requested as a document, and answered with one.
 fn is_document(entry: &Entry) -> bool {
     let accepted =
         header(&entry.request.headers, "accept").is_none_or(|accept| accept.contains("text/html"));
@@ -446,7 +446,7 @@ fn parse_entry(
     })
 }
 
-/// Chrome says so; before it did, a body of nothing that took no sending, or of less than nothing.
+/// Chrome has a field for it. Without the field: a body size below -1, or of 0 bytes without send and wait times.
 fn is_from_cache(entry: &Entry) -> bool {
     let (body, content) = (
         entry.response.body_size.0.unwrap_or(-1.0),

@@ -1,6 +1,6 @@
 //! HAR as its writers write it: HTTP Archive 1.1 and 1.2, and the fields of Chrome, WebPageTest and sitespeed.io.
 //!
-//! Numbers come as strings, absent things as -1, null or not at all; what is of no known type
+//! Numbers come as strings, absent things as -1, null or not at all; a value of an unexpected type
 //! counts as absent. Only what makes an entry an entry (`request.url`) is insisted on, later.
 //!
 //! Every entry takes about a kilobyte in memory, and `{}` is an entry: so [`Shape`] counts pages and entries before any is read, and
@@ -226,7 +226,7 @@ impl Number {
     }
 }
 
-/// A value of JSON that is read whatever its type is. What a type does not want is read past.
+/// A value of JSON that is read whatever its type is. A value of another type is skipped.
 trait Lenient<'de>: Default {
     fn of_bool(_: bool) -> Self {
         Self::default()

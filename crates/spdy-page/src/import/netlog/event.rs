@@ -1,7 +1,7 @@
 //! The JSON of a NetLog, one event at a time.
 //!
-//! What an event says depends on its type, and Chromium changes that between versions: every parameter is read as
-//! whatever it is, and who wants a text or a number asks for one.
+//! The parameters of an event depend on its type, and Chromium changes them between versions: every parameter is read with
+//! any type, and the caller converts it to text or a number.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// What tells sources apart; those of other processes of the browser count down.
+/// Identifies a source; those of other processes of the browser count down.
 pub(super) type Id = i64;
 
 /// One parameter, whatever it is.
@@ -127,7 +127,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LooseValue<'a> {
     }
 }
 
-/// What is wanted of the parameters of any event.
+/// The parameters that are used, of any event.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Params<'a> {
     #[serde(borrow, default)]

@@ -12,7 +12,7 @@
 //! +-----------------------------------------------+
 //! ```
 //!
-//! Heads need the state of HPACK, and are told by events of their own.
+//! Heads need the state of HPACK, and have events of their own.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const PADDED: u8 = 0x8;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
-    /// The other end said that there is no more.
+    /// The peer sent END_STREAM.
     pub(super) is_whole: bool,
 }
 

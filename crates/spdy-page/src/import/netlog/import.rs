@@ -1,4 +1,4 @@
-//! One page of a log as a replica: whose requests they are, who asked for them, and when.
+//! Imports one page of a log as a replica: selects its requests, with their initiators and times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 ///
 /// # Errors
 ///
-/// [`OpenError::Json`] if it is no NetLog; [`OpenError::NoPageLoad`] and [`OpenError::NoSuchPage`] if the page wanted is
+/// [`OpenError::Json`] if it is no NetLog; [`OpenError::NoPageLoad`] and [`OpenError::NoSuchPage`] if the requested page is
 /// not in it; [`OpenError::Limit`] past the limits.
 pub fn import(
     text: &[u8],
@@ -96,7 +96,7 @@ fn open(
 /// Why there is no answer, or half of one, that nothing was wrong with.
 const UNDER_WAY: &str = "in progress when the recording ended";
 
-/// One exchange, before it is known what asked for it.
+/// One exchange, before its initiator is determined.
 struct ImportedExchange {
     exchange: Exchange,
     place: TransactionId,

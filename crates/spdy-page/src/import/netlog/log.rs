@@ -3,7 +3,7 @@
 //! ```text
 //! URL_REQUEST ─ leg ─ transaction ── job ──► SOCKET         bytes both ways, TLS taken off
 //!    │           (again, if the        └───► HTTP2_SESSION ─► SOCKET
-//!    │            connection was dead)            └ streams: who asked, lists of fields
+//!    │            connection was dead)            └ streams: request, lists of fields
 //!    └─ leg (where a redirect led)
 //! ```
 
@@ -16,7 +16,7 @@ use super::event::{Constants, Event, Id, Params};
 /// Where a transaction stands: request, leg, transaction.
 pub(super) type TransactionId = (Id, usize, usize);
 
-/// Everything that the log says of connections and of what was asked over them.
+/// All connections of the log, and the requests on them.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     /// What a type's number stands for. Looked up only, never walked through.
@@ -49,7 +49,7 @@ pub(super) struct Hop {
     pub(super) method: String,
     /// Milliseconds of the log's clock.
     pub(super) started: f64,
-    /// It is the page itself, and not something that a page asks for.
+    /// It is the page itself, not a resource of a page.
     pub(super) is_main_frame: bool,
     /// The site of the page that it is for, twice.
     pub(super) network_isolation_key: String,
@@ -119,7 +119,7 @@ pub(super) struct Session {
 pub(super) struct Stream {
     /// The lists of fields that came on it, interim answers and trailers among them.
     pub(super) heads: Vec<Vec<String>>,
-    /// Who asked: request, leg, transaction.
+    /// The transaction that it serves: request, leg, transaction.
     pub(super) request: Option<TransactionId>,
 }
 
@@ -382,7 +382,7 @@ impl Socket {
                 self.sent.extend_from_slice(&bytes);
             }
             (Some(bytes), _) => self.received.extend_from_slice(&bytes),
-            // The end of a connection is told as no bytes, or as an error, as it happens.
+            // The end of a connection is logged as 0 bytes or as an error.
             (None, _) if params.byte_count.number() == Some(0.0) => {}
             (None, _) => self.is_damaged = true,
         }

@@ -52,7 +52,7 @@ pub(super) fn from_connections(log: &mut Log) -> BTreeMap<TransactionId, Transac
     answers
 }
 
-/// HTTP/1.1: what was sent must be what the transactions say that they sent.
+/// HTTP/1.1: the bytes sent must match the heads that the transactions log.
 fn of_socket(
     log: &Log,
     carried: &[TransactionId],

@@ -15,8 +15,8 @@
 //!
 //! The log has the plain bytes of every connection, also of those under TLS. So the heads of HTTP/1.1 and all bodies are
 //! cut out of the connections themselves, and are what the server sent to the byte; the heads of HTTP/2 are its lists
-//! of fields. Where the bytes of a connection do not fit what was asked on it (a proxy's CONNECT, HTTP/3), Chromium's
-//! own reading of them takes their place, and a note says so.
+//! of fields. Where the bytes of a connection do not match its requests (a proxy's CONNECT, HTTP/3), Chromium's
+//! own reading of them takes their place, and a note is added.
 //!
 //! A log ends where its browser was killed. What stands before the cut is read.
 

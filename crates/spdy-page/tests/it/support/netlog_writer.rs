@@ -61,8 +61,8 @@ impl NetLog {
 
     /// An event of the source `id`, a millisecond after the last.
     pub(crate) fn event(&mut self, kind: &str, phase: u8, id: u64, params: &Value) {
-        let known = TYPES.iter().position(|name| *name == kind);
-        let (kind, time) = (known.unwrap_or(RECEIVED_HEADERS), self.time.to_string());
+        let index = TYPES.iter().position(|name| *name == kind);
+        let (kind, time) = (index.unwrap_or(RECEIVED_HEADERS), self.time.to_string());
         let event = json!({"params": params, "phase": phase, "source": {"id": id, "type": 1}, "time": time, "type": kind});
         self.events.push(event.to_string());
         self.time += 1;
