@@ -13,7 +13,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// The report of `loads` as one HTML document: no script, nothing fetched.
 ///
-/// `examinations` say what would help, if that was asked for. `notes` stand at the top, a name and a value each: how it was measured, with which seed, by which version.
+/// `examinations` list what would help, if they were requested. `notes` stand at the top, a name and a value each: how it was measured, with which seed, by which version.
 #[must_use]
 pub fn render(loads: &[Load], examinations: &[Examination], notes: &[(String, String)]) -> String {
     let mut out = String::new();
@@ -177,9 +177,9 @@ pub(crate) mod tests {
         }
     }
 
-    fn row(url: &str, wanted_ms: f64, done_ms: f64) -> WaterfallRow {
+    fn row(url: &str, start_ms: f64, done_ms: f64) -> WaterfallRow {
         let at = |part: f64| {
-            Instant::from_micros(((wanted_ms + (done_ms - wanted_ms) * part) * 1e3) as u64)
+            Instant::from_micros(((start_ms + (done_ms - start_ms) * part) * 1e3) as u64)
         };
         WaterfallRow {
             url: url.to_owned(),

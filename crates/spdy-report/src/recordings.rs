@@ -1,4 +1,4 @@
-//! Waterfalls of recordings: when a browser requested and got each resource while it recorded a page, drawn as loads in virtual time are.
+//! Waterfalls of recordings: when a browser requested and received each resource while it recorded a page, drawn like loads in virtual time.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::waterfall;
 /// Loads that were recorded, side by side on the same scale of time, as one SVG file on white paper: each with its
 /// name, in their order. A recording without times has no waterfall, and is left out; `None` if all are.
 ///
-/// Who asks for what at which priority is told by the recorder's own word, so rows have none.
+/// Recordings name initiators and priorities in the words of each recorder, so rows show none.
 #[must_use]
 pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
     let loads: Vec<Load> = recorded
@@ -99,7 +99,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn recorded_phases_are_kept_with_connection_phases_first() {
+    fn recorded_phases_appear_with_connection_phases_first() {
         let mut exchange = builtin::portal().exchanges.remove(0);
         exchange.started = Some(10 * MS);
         exchange.queued = Some(100 * MS);

@@ -26,7 +26,7 @@ pub(crate) fn close(out: &mut String) -> fmt::Result {
     write!(out, "</tbody></table></div>")
 }
 
-/// Changes of each examination that are told.
+/// Most changes that are listed for each examination.
 const MAX_REMEDIES: usize = 5;
 
 /// For each page and network: what would help most, and how much.

@@ -1,4 +1,4 @@
-//! Waterfalls: a row for each resource, from the moment the page wanted it to its last byte.
+//! Waterfalls: a row for each resource, from the moment the page needed it to its last byte.
 //!
 //! ```text
 //! logo.png   ····▒▒▓▓████░░░░░░■■■■
@@ -84,7 +84,7 @@ pub(crate) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Loa
     write!(out, "</div>")
 }
 
-/// The same as a figure, with the loads that are in it: one that asked for nothing has no waterfall.
+/// The same as a figure, with the loads that are in it: one without requests has no waterfall.
 pub(crate) fn figure<'a>(
     words: &[&str],
     over: &str,
@@ -261,7 +261,7 @@ fn spans(row: &WaterfallRow) -> [Option<Span>; 6] {
     ]
 }
 
-/// The last part of the path that says something, short enough to stand beside the row.
+/// The last segment of the path that is not empty, short enough to stand beside the row.
 fn name_of(row: &WaterfallRow) -> String {
     let bare = row.url.split(['?', '#']).next().unwrap_or_default();
     let bare = bare.split_once("://").map_or(bare, |(_, rest)| rest);

@@ -12,7 +12,7 @@ use super::panel::Panel;
 use super::shape_style::{LegendAttributes, ProtocolStyle, ShapeStyle, TextStyle};
 use crate::text::Text;
 
-/// Most panels of one figure; what is more is told and left out.
+/// Most panels of one figure. Further panels are left out, and the figure states how many.
 pub(crate) const MAX_PANELS: usize = 48;
 
 /// Fonts on paper: of these the widest are no wider than the one that pixels are made with.

@@ -15,7 +15,7 @@ pub(crate) struct Panel {
     pub(crate) caption: String,
     /// What it is, by itself.
     pub(crate) title: String,
-    /// Its figures, for those who do not see it.
+    /// Its figures as text, for readers that cannot see the drawing.
     pub(crate) description: String,
     pub(crate) width: f64,
     pub(crate) height: f64,

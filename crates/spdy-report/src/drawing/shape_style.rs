@@ -53,8 +53,8 @@ const FALLBACK_STYLES: [ProtocolStyle; 3] = [
 impl ProtocolStyle {
     /// That of `protocol`.
     pub(crate) fn of(protocol: &str) -> Self {
-        let known = PROTOCOL_STYLES.iter().find(|(name, _)| *name == protocol);
-        known.map_or_else(
+        let entry = PROTOCOL_STYLES.iter().find(|(name, _)| *name == protocol);
+        entry.map_or_else(
             || {
                 let sum: usize = protocol.bytes().map(usize::from).sum();
                 FALLBACK_STYLES[sum % FALLBACK_STYLES.len()]
@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protocol_keeps_its_colour_and_no_two_known_ones_share_it() {
+    fn a_protocol_keeps_its_colour_and_no_two_listed_ones_share_it() {
         assert_eq!(ProtocolStyle::of("gopher"), ProtocolStyle::of("gopher"));
         assert_eq!(ProtocolStyle::of("spdy").class, "p-spdy");
         for (at, (name, tone)) in PROTOCOL_STYLES.iter().enumerate() {

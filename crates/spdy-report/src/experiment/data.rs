@@ -1,4 +1,4 @@
-//! The cells of a store as drawings want them: by trial, by page, along factors.
+//! The cells of a store in the form that drawings use: by trial, by page, along factors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub(super) struct CellStats {
     /// Requests and responses: as text, and as they crossed the wire.
     pub(super) header_bytes: Option<[f64; 4]>,
     pub(super) runs: usize,
-    /// Loads that are not whole, and what the first of them said.
+    /// Loads that are not complete, and the first failure message of them.
     pub(super) failed: usize,
     pub(super) failure: Option<String>,
     /// Runs in real time that do not count.
@@ -56,7 +56,7 @@ impl CellStats {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct MedianTime {
     pub(super) ms: f64,
-    /// Where it lies with 95 %, if the runs differ and are enough to tell.
+    /// The 95 % confidence interval, if the runs differ and are enough for one.
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -118,7 +118,7 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Whether it tells of `protocol` what no earlier trial does.
+    /// Whether it has evidence on `protocol` that no earlier trial has.
     pub(super) fn is_new(&self, protocol: &str) -> bool {
         !self
             .duplicate_protocols
@@ -253,7 +253,7 @@ impl ReportData {
                 .len()
     }
 
-    /// Trials that tell of `protocol` what no earlier one does.
+    /// Trials with evidence on `protocol` that no earlier trial has.
     pub(super) fn new_of<'a>(&'a self, protocol: &'a str) -> impl Iterator<Item = &'a Trial> {
         self.trials.iter().filter(|trial| trial.is_new(protocol))
     }
@@ -282,7 +282,7 @@ impl ReportData {
         let mut panels: Vec<(String, Vec<&Trial>)> = Vec::new();
         for trial in self.trials.iter().filter(|trial| trial.page == page) {
             let caption = trial.caption(&others);
-            match panels.iter_mut().find(|(known, _)| *known == caption) {
+            match panels.iter_mut().find(|(existing, _)| *existing == caption) {
                 Some((_, trials)) => trials.push(trial),
                 None => panels.push((caption, vec![trial])),
             }
@@ -291,7 +291,7 @@ impl ReportData {
     }
 }
 
-/// Says of each of `trials` which of its protocols tell no more than an earlier one does.
+/// Sets the protocols of each of `trials` whose cell repeats that of an earlier trial.
 fn find_repeated(trials: &mut [Trial], reference: &str) {
     let mut seen = BTreeSet::new();
     for trial in trials {

@@ -81,7 +81,7 @@ fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> SortedValues
     values.map(sort).collect()
 }
 
-/// `None` if there is nothing to tell apart.
+/// `None` if the values do not differ.
 fn panel(
     values: &SortedValues<'_>,
     caption: &str,

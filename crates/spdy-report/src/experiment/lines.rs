@@ -229,7 +229,7 @@ impl PlotArea {
         BOTTOM - ms / self.end * (BOTTOM - TOP)
     }
 
-    /// One median with its whisker; `at` says in words where.
+    /// One median with its whisker; `at` describes its position in words.
     fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: MedianTime) {
         let (tone, x) = (ProtocolStyle::of(protocol), self.x(number));
         let mut about = format!("{protocol}, {at}: {} ms", Millis(time.ms));

@@ -9,7 +9,7 @@ pub(super) struct RealRunRow {
     pub(super) run: u64,
     pub(super) load_ms: f64,
     pub(super) attempts: u64,
-    /// Bits a second to the client: asked for, and carried.
+    /// Bits a second to the client: configured, and achieved.
     pub(super) configured_bps: f64,
     pub(super) achieved_bps: Option<f64>,
     /// Propagation to the client.

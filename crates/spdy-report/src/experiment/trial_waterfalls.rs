@@ -21,7 +21,7 @@ pub struct TrialWaterfalls {
     pub over: String,
     /// The median run of each protocol, with its waterfall; of an even number the faster of the two in the middle.
     pub loads: Vec<Load>,
-    /// What is to be said: which loads they are, and why others are not there.
+    /// Notes for the reader: which loads these are, and why others are missing.
     pub notes: Vec<String>,
 }
 

@@ -174,8 +174,8 @@ fn waterfalls_are_the_stores_own_loads_to_the_nanosecond() {
             times.sort_by(f64::total_cmp);
             times[1]
         };
-        let wanted = ["http", "spdy", "h2"].map(|protocol| (protocol, stored(protocol)));
-        assert_eq!(loads, wanted);
+        let expected = ["http", "spdy", "h2"].map(|protocol| (protocol, stored(protocol)));
+        assert_eq!(loads, expected);
         assert!(one.loads.iter().all(|load| !load.waterfall.is_empty()));
         assert_eq!(one.notes.len(), 1, "{:?}", one.notes);
     }
