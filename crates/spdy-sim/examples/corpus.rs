@@ -1,4 +1,4 @@
-//! Races every recording in some folders over all four protocols, and says what became of each.
+//! Races every recording in some folders over all four protocols, and prints a line of results for each.
 //!
 //! ```text
 //! cargo run --release -p spdy-sim --example corpus -- FOLDER...

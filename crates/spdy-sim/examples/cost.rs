@@ -14,7 +14,7 @@ use spdy_sim::race::{Race, RaceNetwork};
 
 /// Loads of one batch.
 const RUNS: u32 = 20;
-/// Batches of each kind. The fastest is told, since other work on the machine only adds.
+/// Batches of each kind. The fastest is printed, since other work on the machine only adds.
 const BATCHES: u32 = 5;
 
 fn main() -> std::io::Result<()> {

@@ -1,12 +1,12 @@
 //! A page as a browser sees it through the accelerator.
 //!
 //! The replica's own text goes through the rewriter that ships, with the head of the request that a load sends. What a rewritten
-//! text names under the site's name is asked for there; all else where it was. Reading it from the text, and not from the rules
+//! text names under the site's name is requested from the site; all else from its own host. Reading it from the text, and not from the rules
 //! alone, keeps what a browser could never find: a resource that a script requests by itself is not moved. What a module imports goes by the
 //! import map of the rewritten page (`module_imports.rs`).
 //!
-//! What becomes of a moved resource that redirects is the accelerator's to decide. What it follows the client asks for once, and
-//! gets what the last one answers; else the client is sent to the other host, or gets nothing.
+//! What becomes of a moved resource that redirects is the accelerator's to decide. If the accelerator follows it, the client makes one
+//! request and receives the last response; else the client is redirected to the other host, or the request is refused.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl AcceleratedPage {
         let mut bodies: Vec<Option<DecodedBody>> = Vec::new();
         bodies.resize_with(replica.exchanges.len(), || None);
         let mut deliveries: Vec<Delivery> = Vec::with_capacity(graph.nodes.len());
-        let mut kept = vec![None; graph.nodes.len()];
+        let mut lifetimes_s = vec![None; graph.nodes.len()];
         let imports = Imports::of(original, graph);
         let mut page_map = PageImportMap::of(original.document());
         for (number, node) in graph.nodes.iter().enumerate() {
@@ -127,7 +127,7 @@ impl AcceleratedPage {
                 true => Delivery::Own,
                 false => context.moved(exchange, &target, redirects[number]),
             });
-            kept[number] = context.shared_lifetime_s(exchange, &target);
+            lifetimes_s[number] = context.shared_lifetime_s(exchange, &target);
             let rewritten = context.rewrite(exchange, &target);
             let changed = &mut replica.exchanges[node.exchange];
             if !is_own {
@@ -176,7 +176,7 @@ impl AcceleratedPage {
             names,
             sites,
             deliveries,
-            shared_lifetime_s: kept,
+            shared_lifetime_s: lifetimes_s,
         })
     }
 }
@@ -193,12 +193,12 @@ fn named(references: Vec<Reference>) -> ReferencesByUrl {
             let named = Some(Box::new(delivery::ResolvedReference { url, kind }));
             DirectReason::Rule { reason, named }
         });
-        // A URL that occurs twice in a text keeps an outcome that can be loaded.
+        // A URL that a text names twice is proxied if one of the two references is.
         let entry = named.entry(place);
         entry
-            .and_modify(|entry| {
-                if entry.is_err() {
-                    entry.clone_from(&outcome);
+            .and_modify(|earlier| {
+                if earlier.is_err() {
+                    earlier.clone_from(&outcome);
                 }
             })
             .or_insert(outcome);
@@ -207,7 +207,7 @@ fn named(references: Vec<Reference>) -> ReferencesByUrl {
 }
 
 /// Leads offsets in texts that were rewritten to where the same reference stands now: as the new text has it, or in proportion
-/// where only a recording says that it stood in the old one.
+/// where only the recording has its place in the old text.
 fn remap_offsets(
     graph: &mut PageGraph,
     original: &Replica,

@@ -159,7 +159,7 @@ fn accelerator(
     )
 }
 
-/// Puts the replica's hosts behind the accelerator, each in plain text and in TLS, and at the ports that its URLs say.
+/// Puts the replica's hosts behind the accelerator, each in plain text and in TLS, and at the ports of its URLs.
 fn serve_origins(
     page: &Page,
     options: &Options,

@@ -1,4 +1,4 @@
-//! What the accelerator makes of one resource of a page: its rewritten text, its redirect, and how long it may be kept.
+//! What the accelerator makes of one resource of a page: its rewritten text, its redirect, and how long a shared cache may store it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum RedirectOutcome {
     Followed,
-    /// The client gets it, rewritten as for a host alias.
+    /// The client receives it, as the host of an alias sent it.
     Passed,
     /// The client is sent there itself.
     Direct,
@@ -73,14 +73,14 @@ impl RewriteContext<'_> {
         if !matches!(exchange.kind, Kind::Document | Kind::Stylesheet) {
             return None; // what the accelerator would also look at by its media type is no text that names anything
         }
-        let wanted = self.wanted(exchange, target)?;
+        let request = self.proxy_request(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut served = headers.clone();
-        let work = response_rewriter::plan_rewrite(&wanted, &wanted, status, &mut served, None);
+        let work = response_rewriter::plan_rewrite(&request, &request, status, &mut served, None);
         if work.passes() {
             return None;
         }
-        let mut rewriter = ResponseRewriter::new(work, &wanted, &headers, None);
+        let mut rewriter = ResponseRewriter::new(work, &request, &headers, None);
         let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
         let mut references = rewriter.take_references();
         text.extend_from_slice(&rewriter.finish().ok()?.0);
@@ -88,10 +88,12 @@ impl RewriteContext<'_> {
         Some((text.into(), references))
     }
 
-    /// What becomes of the redirect `exchange` that is asked for under `target`.
+    /// What becomes of the redirect `exchange` that the client requests as `target`.
     pub(super) fn redirect_outcome(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
-        let wanted = self.wanted(exchange, target);
-        let moved = wanted.as_ref().and_then(|wanted| wanted.proxied.as_ref());
+        let request = self.proxy_request(exchange, target);
+        let moved = request
+            .as_ref()
+            .and_then(|request| request.proxied.as_ref());
         let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
             return RedirectOutcome::Refused;
         };
@@ -170,8 +172,8 @@ impl RewriteContext<'_> {
         {
             return Delivery::Own;
         }
-        let reference = named.and_then(|named| named.get(place(&exchange.url)));
-        let why = match (reference, above) {
+        let outcome = named.and_then(|named| named.get(place(&exchange.url)));
+        let why = match (outcome, above) {
             (Some(Err(why)), _) => why.clone(),
             _ if let Some(Err(why)) = imported => why,
             _ if node.kind == Kind::Document => rule(SkipReason::Document),
@@ -215,14 +217,14 @@ impl RewriteContext<'_> {
             false => Delivery::Aliased,
         };
         let answer = response_of(exchange);
-        let wanted = match self.read(exchange, target) {
-            Some(Ok(wanted)) => wanted,
+        let request = match self.read(exchange, target) {
+            Some(Ok(request)) => request,
             Some(Err(RequestRejection::Rule(refusal))) => {
                 return Delivery::Direct(DirectReason::Refused(refusal));
             }
             Some(Err(_)) | None => return Delivery::Direct(DirectReason::RedirectedToHost),
         };
-        let (Some((moved, load)), Some((status, headers))) = (&wanted.proxied, answer) else {
+        let (Some((moved, load)), Some((status, headers))) = (&request.proxied, answer) else {
             return here;
         };
         match sanitize_response::sanitize(&self.site.rules, moved, *load, status, &headers) {
@@ -232,25 +234,25 @@ impl RewriteContext<'_> {
         }
     }
 
-    /// For how many seconds the answer that was recorded may be given to everyone who asks for `target`.
+    /// For how many seconds a shared cache may serve the recorded response for `target`.
     pub(super) fn shared_lifetime_s(&self, exchange: &Exchange, target: &str) -> Option<u64> {
-        let wanted = self.wanted(exchange, target)?;
+        let request = self.proxy_request(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut answer = http::Response::new(()).into_parts().0;
         (answer.status, answer.headers) = (status, headers);
         let now = wall_now(self.original);
-        let policy = self.policy(&wanted);
+        let policy = self.policy(&request);
         let times = Times {
             requested: now,
             received: now,
         };
-        let stored = may_store(&policy, &wanted.head, &answer, times).ok()?;
+        let stored = may_store(&policy, &request.head, &answer, times).ok()?;
         u64::try_from(stored.ttl(now)).ok()
     }
 
     /// The policy that the accelerator has for such a thing.
-    fn policy(&self, wanted: &ProxyRequest) -> Policy {
-        match wanted.proxied {
+    fn policy(&self, request: &ProxyRequest) -> Policy {
+        match request.proxied {
             Some(_) => Policy {
                 set_cookie: SetCookie::Strip,
                 ..Policy::third_party()
@@ -262,7 +264,7 @@ impl RewriteContext<'_> {
         }
     }
 
-    fn wanted(&self, exchange: &Exchange, target: &str) -> Option<ProxyRequest> {
+    fn proxy_request(&self, exchange: &Exchange, target: &str) -> Option<ProxyRequest> {
         self.read(exchange, target)?.ok()
     }
 
@@ -272,13 +274,13 @@ impl RewriteContext<'_> {
         exchange: &Exchange,
         target: &str,
     ) -> Option<Result<ProxyRequest, RequestRejection>> {
-        let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
-        asked.uri = target.parse().ok()?;
-        let authority = match asked.uri.authority() {
+        let (mut parts, _) = request_of(exchange, self.secure).ok()?.into_parts();
+        parts.uri = target.parse().ok()?;
+        let authority = match parts.uri.authority() {
             Some(authority) => authority.to_string(),
             None => self.site.name.clone(),
         };
-        Some(ProxyRequest::read(self.site.clone(), authority, asked))
+        Some(ProxyRequest::read(self.site.clone(), authority, parts))
     }
 }
 
@@ -287,12 +289,12 @@ fn has_references(node: &Node) -> bool {
     matches!(node.kind, Kind::Document | Kind::Stylesheet) && !node.is_redirect
 }
 
-/// `exchange` as a browser asks for it that finds it in this relation to the page's own origin.
+/// `exchange` with the request that a browser sends for a URL in this `relation` to the page's own origin.
 pub(super) fn with_fetch_site(exchange: &Exchange, relation: &str) -> Exchange {
     let field = "sec-fetch-site";
     let recorded = Head::parse(&exchange.request_head);
-    let says = recorded.is_some_and(|head| head.value(field).is_some());
-    let request_head = match says {
+    let has_field = recorded.is_some_and(|head| head.value(field).is_some());
+    let request_head = match has_field {
         true => head::with_field(&exchange.request_head, field, Some(relation)),
         false => exchange.request_head.clone(),
     };

@@ -136,7 +136,7 @@ fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     others.into_iter().map(listed).collect()
 }
 
-/// The same, each under the scheme alone that the first URL has which names it: the paper's URLs say none.
+/// The same, each only under the scheme of the first URL that names it: the paper's URLs have no scheme.
 fn foreign_hosts_one_scheme(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     let mut all = others(replica, names);
     let is_named_so = |host: &HostConfig| {

@@ -3,19 +3,19 @@
 use spdy_page::head;
 use spdy_page::replica::Exchange;
 
-/// The answers that a replica has for one request, told apart as bytes arrive.
+/// The responses that a replica has for one request. Each piece of body removes those that do not match it.
 pub(crate) struct BodyCheck<'a> {
     /// Status and body of each that is still possible.
     possible: Vec<(Option<u16>, &'a [u8])>,
     arrived: usize,
     /// Length of the body of the exchange itself, for the message.
-    want_bytes: usize,
+    expected_bytes: usize,
     /// From which status on any body may come.
     any_from: Option<u16>,
 }
 
 impl<'a> BodyCheck<'a> {
-    /// What may come for `exchange`: `answers` are those of all exchanges that ask for the same, itself among them.
+    /// What may come for `exchange`: `answers` are those of all exchanges with the same request, itself among them.
     pub(crate) fn of(answers: impl Iterator<Item = &'a Exchange>, exchange: &Exchange) -> Self {
         let answer = |exchange: &'a Exchange| {
             let status = exchange.status();
@@ -26,17 +26,17 @@ impl<'a> BodyCheck<'a> {
         Self {
             possible,
             arrived: 0,
-            want_bytes: exchange.body.len(),
+            expected_bytes: exchange.body.len(),
             any_from: None,
         }
     }
 
     /// As [`of`](Self::of) behind an accelerator: `answers` with their texts; the text of the exchange itself has
-    /// `want_bytes`. For a response that failed at the origin, the accelerator may send the status alone, or an error
+    /// `expected_bytes`. For a response that failed at the origin, the accelerator may send the status alone, or an error
     /// page of its own.
     pub(crate) fn texts(
         answers: impl Iterator<Item = (&'a Exchange, &'a [u8])>,
-        want_bytes: usize,
+        expected_bytes: usize,
     ) -> Self {
         let answer = |(exchange, text): (&'a Exchange, &'a [u8])| {
             let status = exchange.status();
@@ -48,7 +48,7 @@ impl<'a> BodyCheck<'a> {
         Self {
             possible,
             arrived: 0,
-            want_bytes,
+            expected_bytes,
             any_from: has_failed.then_some(400),
         }
     }
@@ -58,7 +58,7 @@ impl<'a> BodyCheck<'a> {
         Self {
             possible: Vec::new(),
             arrived: 0,
-            want_bytes: 0,
+            expected_bytes: 0,
             any_from: Some(0),
         }
     }
@@ -72,12 +72,12 @@ impl<'a> BodyCheck<'a> {
         self.arrived as u64
     }
 
-    /// The body is over; `status` is what the response said.
+    /// The body is over; `status` is the status of the response.
     pub(crate) fn finish(&self, status: u16) -> Result<(), String> {
         if self.any_from.is_some_and(|from| status >= from) {
             return Ok(());
         }
-        let (arrived, want) = (self.arrived, self.want_bytes);
+        let (arrived, expected) = (self.arrived, self.expected_bytes);
         let mut whole = self
             .possible
             .iter()
@@ -85,7 +85,7 @@ impl<'a> BodyCheck<'a> {
             .peekable();
         if whole.peek().is_none() {
             return Err(format!(
-                "body has {arrived} bytes, expected the replica's {want}"
+                "body has {arrived} bytes, expected the replica's {expected}"
             ));
         }
         if !whole.any(|(recorded, _)| recorded.is_none_or(|recorded| recorded == status)) {
@@ -111,7 +111,7 @@ mod tests {
         let mut expected = BodyCheck {
             possible,
             arrived: 0,
-            want_bytes: 3,
+            expected_bytes: 3,
             any_from: None,
         };
         pieces

@@ -41,15 +41,15 @@ pub(crate) const CACHE_REQUEST_HEADERS: [HeaderName; 2] = [header::CACHE_CONTROL
 /// Headers of a response that are dates. Servers wrote them in three forms, of which `http-cache-semantics` reads the one of today.
 const DATES: [HeaderName; 3] = [header::DATE, header::EXPIRES, header::LAST_MODIFIED];
 
-/// What the cache has for `asked`, at `after` since `stored` was received.
+/// What the cache has for `request`, at `after` since `stored` was received.
 pub(crate) fn held<B>(
     replica: &Replica,
     stored: &Exchange,
-    asked: &Request<B>,
+    request: &Request<B>,
     after: Duration,
 ) -> CacheLookup {
     // A response to a POST may only be stored for a later GET (RFC 9110 §9.3.3).
-    if ![Method::GET, Method::HEAD].contains(asked.method()) {
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
         return CacheLookup::Miss;
     }
     let Some(mut response) = response_of(stored) else {
@@ -64,8 +64,8 @@ pub(crate) fn held<B>(
         shared: false,
         ..CacheOptions::default()
     };
-    let asked = request_head(asked);
-    let policy = CachePolicy::new_options(&asked, &response, stored_at, options);
+    let request = request_head(request);
+    let policy = CachePolicy::new_options(&request, &response, stored_at, options);
     if !policy.is_storable() {
         return CacheLookup::Miss;
     }
@@ -75,7 +75,7 @@ pub(crate) fn held<B>(
     } else {
         0
     };
-    match policy.before_request(&asked, stored_at + after) {
+    match policy.before_request(&request, stored_at + after) {
         BeforeRequest::Fresh(_) => CacheLookup::Fresh(bytes),
         BeforeRequest::Stale { mut request, .. } => {
             let validators = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
@@ -91,12 +91,12 @@ pub(crate) fn held<B>(
     }
 }
 
-/// The head of `asked`.
-fn request_head<B>(asked: &Request<B>) -> Request<()> {
+/// The head of `request`.
+fn request_head<B>(request: &Request<B>) -> Request<()> {
     let mut head = Request::new(());
-    head.method_mut().clone_from(asked.method());
-    head.uri_mut().clone_from(asked.uri());
-    head.headers_mut().clone_from(asked.headers());
+    head.method_mut().clone_from(request.method());
+    head.uri_mut().clone_from(request.uri());
+    head.headers_mut().clone_from(request.headers());
     head
 }
 
@@ -132,7 +132,7 @@ fn date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
 }
 
-/// When the response of `stored` came, if that is known and an hour that dates are written for.
+/// When the response of `stored` arrived, if that was recorded and HTTP dates can express it.
 fn response_time(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
     let began = SystemTime::from(replica.recorded?);
     let since = began.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -140,8 +140,8 @@ fn response_time(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
     (since <= Duration::from_secs(130 * 365 * DAY)).then(|| SystemTime::UNIX_EPOCH + since)
 }
 
-/// Makes a response that came at `answered` as old as its date says, if it calls itself younger (RFC 9111 §4.2.3): caches on the
-/// way need not say that they gave it. `http-cache-semantics` asks `Age` alone.
+/// Makes a response that came at `answered` as old as its Date, if its Age is less (RFC 9111 §4.2.3): caches on the
+/// way may send no Age. `http-cache-semantics` reads only Age.
 fn set_apparent_age(fields: &mut HeaderMap, answered: SystemTime) {
     let apparent = fields.get(header::DATE).and_then(date);
     let apparent = apparent.and_then(|date| answered.duration_since(date).ok());
@@ -160,10 +160,10 @@ mod tests {
 
     /// What is held of an answer with `fields`, so many seconds after it was given.
     fn after(seconds: u64, fields: &str) -> CacheLookup {
-        after_asked(&Method::GET, seconds, fields)
+        lookup_after(&Method::GET, seconds, fields)
     }
 
-    fn after_asked(method: &Method, seconds: u64, fields: &str) -> CacheLookup {
+    fn lookup_after(method: &Method, seconds: u64, fields: &str) -> CacheLookup {
         let url = Url::parse("http://a.test/x").unwrap();
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let stored = Exchange {
@@ -171,10 +171,10 @@ mod tests {
             method: method.clone(),
             ..Exchange::synthetic(url, Kind::Image, "image/png", "four")
         };
-        let asked = Request::builder().method(method).uri("http://a.test/x");
-        let asked = asked.body(()).unwrap();
+        let request = Request::builder().method(method).uri("http://a.test/x");
+        let request = request.body(()).unwrap();
         let replica = builtin::portal(); // recorded on 4 June 2013, 10:00
-        held(&replica, &stored, &asked, Duration::from_secs(seconds))
+        held(&replica, &stored, &request, Duration::from_secs(seconds))
     }
 
     #[test]
@@ -249,18 +249,18 @@ mod tests {
             wait: Some(Duration::from_millis(500)),
             ..Exchange::synthetic(url, Kind::Image, "image/png", "four")
         };
-        let asked = Request::get("http://a.test/x").body(()).unwrap();
+        let request = Request::get("http://a.test/x").body(()).unwrap();
         let mut replica = builtin::portal(); // its load began at 10:00
         let fresh_for = |replica: &Replica, stored: &Exchange| {
             let mut seconds = 0..100;
             seconds.find(|&after| {
-                held(replica, stored, &asked, Duration::from_secs(after)) != CacheLookup::Fresh(4)
+                held(replica, stored, &request, Duration::from_secs(after)) != CacheLookup::Fresh(4)
             })
         };
         assert_eq!(fresh_for(&replica, &stored), Some(40));
         stored.started = Some(Duration::MAX); // no hour of any calendar
         assert_eq!(fresh_for(&replica, &stored), Some(60));
-        // When it was is not known, so neither how long that is after its date.
+        // Without the time of the recording, the age at the time of the response cannot be computed.
         replica.recorded = None;
         assert_eq!(fresh_for(&replica, &stored), Some(60));
     }
@@ -299,8 +299,8 @@ mod tests {
             let CacheLookup::Stale(4, validators) = after(DAY, &modified) else {
                 panic!("{modified}");
             };
-            let want = "Sat, 25 May 2013 10:00:00 GMT";
-            assert_eq!(validators[header::IF_MODIFIED_SINCE], want);
+            let expected = "Sat, 25 May 2013 10:00:00 GMT";
+            assert_eq!(validators[header::IF_MODIFIED_SINCE], expected);
         }
     }
 
@@ -313,10 +313,14 @@ mod tests {
             (Method::POST, CacheLookup::Miss),
             (Method::PUT, CacheLookup::Miss),
         ] {
-            assert_eq!(after_asked(&method, 30, fields), fresh, "{method}");
-            let is_kept = fresh != CacheLookup::Miss;
-            let stale = after_asked(&method, DAY, fields);
-            assert_eq!(matches!(stale, CacheLookup::Stale(..)), is_kept, "{method}");
+            assert_eq!(lookup_after(&method, 30, fields), fresh, "{method}");
+            let is_stored = fresh != CacheLookup::Miss;
+            let stale = lookup_after(&method, DAY, fields);
+            assert_eq!(
+                matches!(stale, CacheLookup::Stale(..)),
+                is_stored,
+                "{method}"
+            );
         }
     }
 

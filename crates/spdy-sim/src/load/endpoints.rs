@@ -115,7 +115,7 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
     }
 }
 
-/// The servers behind an accelerator, in TLS if `secure`: what `spdy-proxy` asks for is spoken.
+/// The servers behind an accelerator, in TLS if `secure`: they offer the protocols that `spdy-proxy` requests.
 pub(crate) fn origin(secure: bool, calendar: WallClock, options: &Options) -> ServeConfig {
     let spoken = match secure {
         true => vec![Protocol::Http2, Protocol::Http1],

@@ -71,7 +71,7 @@ impl HostLayout {
         }
     }
 
-    /// `replica` made ready, its resources where `self` says.
+    /// `replica` made ready, its resources on the hosts of `self`.
     #[must_use]
     pub fn page(self, replica: &Replica) -> Page {
         let graph = PageGraph::of(replica);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_twice_stays_on_one_shard() {
+    fn a_url_requested_twice_stays_on_one_shard() {
         let mut portal = builtin::portal();
         let twice = portal.exchanges.clone();
         portal.exchanges.extend(twice);

@@ -106,7 +106,7 @@ impl<'a> LoadDriver<'a> {
         self.record().is_over = true;
     }
 
-    /// The result. An `Err` in `ended` says why the run did not end. It is a failure only of a load that was not over: a connection that
+    /// The result. An `Err` in `ended` is the reason why the run did not end. It is a failure only of a load that was not over: a connection that
     /// one side gave up may stay open at the other side for ever.
     pub fn into_load(
         self,
@@ -177,7 +177,7 @@ impl<'a> LoadDriver<'a> {
                     }
                     exchanges.push(self.exchange(request, &machine));
                 }
-                // Completed or not: whatever an exchange told the machine may have named new requests.
+                // Completed or not: the events that an exchange passed to the machine may lead to new requests.
                 let step = exchanges.poll_next_unpin(cx);
                 let due = self.poll_timeout(cx, &machine, &mut sleep);
                 let machine = machine.borrow();
@@ -231,7 +231,7 @@ impl<'a> LoadDriver<'a> {
     async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
-        let (asked, held) = self.ask(exchange);
+        let (http_request, held) = self.prepare_request(exchange);
         if let CacheLookup::Fresh(bytes) = held {
             let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
             machine.handle_head(now, request.node);
@@ -254,7 +254,7 @@ impl<'a> LoadDriver<'a> {
             done: request.wanted,
         };
         let fetched = self
-            .fetch(request, exchange, asked, held, &mut row, machine)
+            .fetch(request, exchange, http_request, held, &mut row, machine)
             .await;
         let now = self.runtime.now();
         row.done = now;
@@ -270,10 +270,13 @@ impl<'a> LoadDriver<'a> {
     }
 
     /// The request for `exchange`, and what the cache has for it.
-    fn ask(&self, exchange: &Exchange) -> (Result<http::Request<Body>, String>, CacheLookup) {
-        let mut asked = request_of(exchange, self.protocol.is_secure());
-        let (Ok(request), Cache::Warm { after }) = (&mut asked, self.options.cache) else {
-            return (asked, CacheLookup::Miss);
+    fn prepare_request(
+        &self,
+        exchange: &Exchange,
+    ) -> (Result<http::Request<Body>, String>, CacheLookup) {
+        let mut http_request = request_of(exchange, self.protocol.is_secure());
+        let (Ok(request), Cache::Warm { after }) = (&mut http_request, self.options.cache) else {
+            return (http_request, CacheLookup::Miss);
         };
         for name in client_cache::CACHE_REQUEST_HEADERS {
             request.headers_mut().remove(name);
@@ -286,7 +289,7 @@ impl<'a> LoadDriver<'a> {
         if let CacheLookup::Stale(_, validators) = &held {
             request.headers_mut().extend(validators.clone());
         }
-        (asked, held)
+        (http_request, held)
     }
 
     /// How the body of `node` is read, and what it must come to: the replica's bytes, or behind an accelerator their text.
@@ -324,25 +327,25 @@ impl<'a> LoadDriver<'a> {
         (Some(plain), expected)
     }
 
-    /// The answer to `asked`. What is hinted at before it comes, the page asks for meanwhile.
+    /// The response to `http_request`. The page requests early hints that arrive before it.
     async fn answered(
         &self,
         request: Request,
-        mut asked: http::Request<Body>,
+        mut http_request: http::Request<Body>,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<http::Response<Body>, Error> {
         let Some(through) = self.proxied_content.filter(|_| self.options.hints) else {
-            return self.client.send(asked, request.priority).await;
+            return self.client.send(http_request, request.priority).await;
         };
         let nodes = &self.page.graph().nodes;
         let node = &nodes[request.node];
         let is_page = node.parent().is_none_or(|parent| nodes[parent].is_redirect);
         if is_page && node.kind == Kind::Document {
-            announce_navigation(asked.headers_mut());
+            announce_navigation(http_request.headers_mut());
         }
         let (heads, mut heard) = InterimResponses::channel();
-        asked.extensions_mut().insert(heads);
-        let mut answer = self.client.send(asked, request.priority);
+        http_request.extensions_mut().insert(heads);
+        let mut answer = self.client.send(http_request, request.priority);
         std::future::poll_fn(|cx| {
             let answer = answer.as_mut().poll(cx);
             while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {
@@ -360,12 +363,12 @@ impl<'a> LoadDriver<'a> {
         &self,
         request: Request,
         exchange: &Exchange,
-        asked: Result<http::Request<Body>, String>,
+        http_request: Result<http::Request<Body>, String>,
         held: CacheLookup,
         row: &mut WaterfallRow,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<(), String> {
-        let response = self.answered(request, asked?, machine).await;
+        let response = self.answered(request, http_request?, machine).await;
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         row.status = head.status.as_u16();
         match head.extensions.get::<Timings>() {
@@ -402,15 +405,19 @@ impl<'a> LoadDriver<'a> {
             let piece = piece
                 .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
             row.body_bytes += piece.len() as u64;
-            let known = match &mut plain {
+            let received_bytes = match &mut plain {
                 Some(plain) => expected.compare(&plain.write(&piece)?),
                 None => expected.compare(&piece),
             };
             let counts_text = plain.as_ref().is_some_and(ProxiedBodyDecoder::counts_text);
-            let known = if counts_text { known } else { row.body_bytes };
+            let received_bytes = if counts_text {
+                received_bytes
+            } else {
+                row.body_bytes
+            };
             machine
                 .borrow_mut()
-                .handle_bytes(self.runtime.now(), request.node, known);
+                .handle_bytes(self.runtime.now(), request.node, received_bytes);
         }
         if let Some(plain) = plain {
             expected.compare(&plain.finish()?);

@@ -28,11 +28,11 @@ pub struct Page {
     graph: PageGraph,
     site: Arc<Site>,
     hosts: Vec<(String, IpAddr)>,
-    /// Hosts that are of the page's own site though their names need not say so.
+    /// Hosts that are of the page's own site, even if their names do not show it.
     own_hosts: BTreeSet<String>,
-    /// What is pushed by the graph, and what if it is everything; each made when the first load wants it.
+    /// What is pushed by the graph, and what if it is everything; each made when the first load needs it.
     pushing: [OnceLock<Option<Arc<SitePusher>>>; 2],
-    /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
+    /// Exchanges by their request: a page may make the same request twice, and receive two responses.
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
@@ -110,7 +110,7 @@ impl Page {
         Self { hints, ..self }
     }
 
-    /// The same with these hosts of its own site, whatever their names say.
+    /// The same with these hosts of its own site, whatever their names are.
     pub(crate) fn with_own_hosts(self, owned: BTreeSet<String>) -> Self {
         Self {
             own_hosts: owned,

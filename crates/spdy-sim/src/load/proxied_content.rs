@@ -33,7 +33,7 @@ impl ProxiedContent {
         self.bodies[exchange].as_ref()
     }
 
-    /// The nodes that the `Link` fields of a document's head ask for early.
+    /// The nodes that the `Link` fields of a document's head name as hints.
     pub(crate) fn hinted_nodes(&self, headers: &HeaderMap) -> Vec<usize> {
         let links = headers.get_all(http::header::LINK).iter();
         let links = links.filter_map(|link| link.to_str().ok());

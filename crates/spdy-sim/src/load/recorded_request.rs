@@ -134,9 +134,9 @@ mod tests {
         );
     }
     #[test]
-    fn a_part_is_asked_for_by_the_range_that_came_and_nothing_else_by_a_range() {
+    fn only_a_recorded_part_is_requested_by_a_range() {
         let head = b"GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n";
-        for (response, want) in [
+        for (response, expected) in [
             ("200 OK\r\n", None),
             (
                 "206 Part\r\nContent-Range: bytes 7-7/9\r\n",
@@ -153,7 +153,7 @@ mod tests {
             let request = request_of(&exchange, true).unwrap();
             let range = request.headers().get("range");
             let range = range.map(|range| range.to_str().unwrap());
-            assert_eq!(range, want, "{response}");
+            assert_eq!(range, expected, "{response}");
         }
     }
 }

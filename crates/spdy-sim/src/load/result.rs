@@ -48,7 +48,7 @@ pub struct Load {
     pub response_header_bytes_wire: u64,
     /// Exchanges that failed, or whose bytes were not the replica's, with their cause.
     pub failures: Vec<String>,
-    /// One row a resource, in the order in which the page wanted them.
+    /// One row a resource, in the order in which the page needed them.
     #[serde(skip)]
     pub waterfall: Vec<WaterfallRow>,
 }
@@ -56,10 +56,10 @@ pub struct Load {
 /// A phase of a row: from, to.
 pub type Span = (Instant, Instant);
 
-/// One resource in the waterfall. `None`: the phase did not happen for it (connection reused, name known).
+/// One resource in the waterfall. `None`: the phase did not happen for it (connection reused, name resolved before).
 ///
-/// The phases of a connection stand in the row of the first exchange on it. They may have begun before that
-/// exchange was wanted: another one asked for the connection, and found a free one sooner.
+/// The phases of a connection stand in the row of the first exchange on it. They may have begun before the page
+/// needed that exchange: another exchange opened the connection, and a free one became available sooner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaterfallRow {
     /// The address as the page names it.
@@ -72,9 +72,9 @@ pub struct WaterfallRow {
     pub connection: usize,
     /// 0 to 7, 0 the most urgent.
     pub priority: u8,
-    /// Length of the body as it was received, codings kept.
+    /// Length of the body as it was received, with its codings.
     pub body_bytes: u64,
-    /// When the page wanted it.
+    /// When the page needed it, before any delay by a scheduler or a connection.
     pub wanted: Instant,
     /// The look-up of its host's name.
     pub dns: Option<Span>,

@@ -1,12 +1,12 @@
 //! TLS as loads in virtual time use it: real handshakes and records, of lengths that never vary.
 //!
-//! - **Identity.** One fixed chain of two certificates and one fixed Ed25519 key for every host, kept in
+//! - **Identity.** One fixed chain of two certificates and one fixed Ed25519 key for every host, stored in
 //!   `data/tls/` (test-only key material). A fresh certificate differs in length by its serial number, and an
 //!   ECDSA signature by a byte or two; either would change times from run to run.
 //! - **Trust.** The client takes any chain and any name, and still checks the handshake's signature: what is
 //!   measured is a load, not the web's authorities.
 //! - **Hour.** Certificates and tickets are checked against one fixed hour, which never comes to an end.
-//! - **Key exchange.** X25519 alone, unless ML-KEM is asked for ([`Options::ml_kem`]). The hybrid of both adds 1.1 kB
+//! - **Key exchange.** X25519 alone, unless ML-KEM is enabled ([`Options::ml_kem`]). The hybrid of both adds 1.1 kB
 //!   to each hello, and would make loads of today differ from those of 2013 by more than the protocol.
 //!
 //! Randoms, keys and tickets are drawn from the system: their contents differ from run to run, and nothing

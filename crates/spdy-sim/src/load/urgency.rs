@@ -129,12 +129,12 @@ mod tests {
     fn urgency_is_recorded_or_guessed_by_chromiums_rules() {
         let mut replica = builtin::portal();
         let options = Options::default();
-        let count = |replica: &spdy_page::replica::Replica, wanted| {
+        let count = |replica: &spdy_page::replica::Replica, expected| {
             let plan = urgency_plan(&Page::new(replica.clone()), RaceProtocol::H2, &options);
             assert!(plan.is_multiplexed.iter().all(|&it| it));
             assert!(!plan.is_measured.iter().any(|&it| it), "192.0.2.0/24");
             assert_eq!(plan.body_at.len(), 1, "{:?}", plan.body_at);
-            plan.urgency.iter().filter(|&&it| it == wanted).count()
+            plan.urgency.iter().filter(|&&it| it == expected).count()
         };
         assert_eq!(count(&replica, Urgency::Medium), BOOSTED_IMAGES);
         for exchange in &mut replica.exchanges {
@@ -145,10 +145,10 @@ mod tests {
 
     #[test]
     fn addresses_that_servers_of_the_internet_have_are_public() {
-        let all = |texts: &[&str], wanted| {
+        let all = |texts: &[&str], expected| {
             for text in texts {
                 let address = text.parse().expect("an address");
-                assert_eq!(is_public(address), wanted, "{text}");
+                assert_eq!(is_public(address), expected, "{text}");
             }
         };
         all(

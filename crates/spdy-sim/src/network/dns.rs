@@ -34,7 +34,7 @@ pub fn name(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Bytes of the IP packet that asks for the address of [`name`] `host`: IP 20, UDP 8, DNS head 12, the name with its
+/// Bytes of the IP packet of the query for the address of [`name`] `host`: IP 20, UDP 8, DNS head 12, the name with its
 /// first length byte and its root, type and class 4.
 #[must_use]
 pub fn query_len_bytes(host: &str) -> usize {
@@ -51,7 +51,7 @@ pub fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
     query_len_bytes(host) + records
 }
 
-/// Calls `ask`, which sends a query, until `answer` is ready, in virtual or in real time: again after [`FIRST_RETRY`], then after twice as long each time.
+/// Calls `send_query`, which sends a query, until `answer` is ready, in virtual or in real time: again after [`FIRST_RETRY`], then after twice as long each time.
 ///
 /// # Errors
 ///
@@ -59,12 +59,12 @@ pub fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
 pub async fn query_with_retries<A: Future + Unpin>(
     runtime: &dyn Runtime,
     host: &str,
-    mut ask: impl FnMut(),
+    mut send_query: impl FnMut(),
     mut answer: A,
 ) -> io::Result<A::Output> {
     let mut patience = FIRST_RETRY;
     for _ in 0..ATTEMPTS {
-        ask();
+        send_query();
         let deadline = runtime.now() + patience;
         match select(answer, runtime.sleep_until(deadline)).await {
             Either::Left((answered, _)) => return Ok(answered),

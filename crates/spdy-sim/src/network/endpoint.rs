@@ -115,7 +115,7 @@ impl EndpointId {
 /// An endpoint in the hands of its socket.
 pub(crate) struct Handle<'a> {
     pub(super) endpoint: &'a mut Endpoint,
-    /// Whether something must be sent, timed or told.
+    /// Whether something must be sent, a timer set or a task woken.
     pub(super) is_changed: bool,
 }
 

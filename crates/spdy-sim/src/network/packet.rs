@@ -24,7 +24,7 @@ pub(super) enum PacketContent {
     Answer { question: usize },
 }
 
-/// What a timer's token says: a packet arrives, or an endpoint's time has come. Two bits of kind, the rest a number.
+/// The meaning of a timer's token: a packet arrives, or the timer of an endpoint fires. Two bits of kind, the rest a number.
 #[derive(Clone, Copy)]
 pub(super) enum Token {
     Packet(usize),

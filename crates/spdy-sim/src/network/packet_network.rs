@@ -55,7 +55,7 @@ pub(super) struct State {
     /// Packets on their way, by slot; a timer holds the slot.
     in_flight: Vec<Option<Packet>>,
     free_slots: Vec<usize>,
-    /// Questions that were asked, by their number.
+    /// DNS queries that were started, by their number.
     pub(super) queries: Vec<DnsQuery>,
     /// Tasks that wait for the network to be quiet.
     pub(super) quiet_waker: Option<Waker>,
@@ -168,12 +168,12 @@ impl PacketNetwork {
         );
     }
 
-    /// Does to the UDP sockets what `step` says.
+    /// Runs `step` on the UDP sockets.
     pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut UdpSockets) -> T) -> T {
         step(&mut self.lock().sockets)
     }
 
-    /// Does with `packet` what the path said.
+    /// Applies the path's `verdict` to `packet`.
     fn handle_verdict(
         self: &Arc<Self>,
         state: &mut State,
@@ -204,7 +204,7 @@ impl PacketNetwork {
             .fire_at(at, self.clone(), Token::Packet(slot).pack());
     }
 
-    /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
+    /// Sends what `end` has to send, sets its timer, and wakes the tasks that wait for it.
     pub(super) fn transmit(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
         while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
             let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
@@ -224,11 +224,11 @@ impl PacketNetwork {
         let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
         match endpoint.tcp.poll_timeout() {
             Some(at) if is_set(at) => {}
-            wanted => {
+            deadline => {
                 if let Some(key) = endpoint.timer.take() {
                     self.runtime.cancel(key);
                 }
-                endpoint.timer = wanted.map(|at| {
+                endpoint.timer = deadline.map(|at| {
                     self.runtime
                         .fire_at(at, self.clone(), Token::Endpoint(end).pack())
                 });
@@ -273,13 +273,13 @@ impl PacketNetwork {
                 );
             }
             PacketContent::Answer { question } => {
-                let known = state
+                let addresses = state
                     .names
                     .get(&state.queries[question].host)
                     .cloned()
                     .unwrap_or_default();
                 let question = &mut state.queries[question];
-                question.answer = Some(known);
+                question.answer = Some(addresses);
                 wake(&mut question.waker);
             }
         }

@@ -74,7 +74,7 @@ impl SimNetwork {
         )))
     }
 
-    /// Tells the resolver one name.
+    /// Adds one name to the resolver.
     pub fn name(&self, host: &str, addresses: Vec<IpAddr>) {
         self.inner.lock().names.insert(dns::name(host), addresses);
     }
@@ -114,7 +114,7 @@ impl SimNetwork {
         &self.inner.runtime
     }
 
-    /// Writes a question for the resolver; [`ask`](Self::ask) sends it.
+    /// Prepares a query to the resolver; [`send_query`](Self::send_query) sends it.
     pub(crate) fn start_query(&self, host: &str) -> usize {
         let mut state = self.inner.lock();
         state.traffic.lookups += 1;
@@ -127,7 +127,7 @@ impl SimNetwork {
     }
 
     /// Sends `question`, once more if need be.
-    pub(crate) fn ask(&self, question: usize) {
+    pub(crate) fn send_query(&self, question: usize) {
         let mut state = self.inner.lock();
         let len_bytes = dns::query_len_bytes(&state.queries[question].host);
         self.inner.send(
@@ -161,8 +161,10 @@ impl Network for SimNetwork {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
         if self.inner.config.name_lookups == NameLookups::Known {
-            let known = self.inner.lock().names.get(&dns::name(host)).cloned();
-            return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
+            let addresses = self.inner.lock().names.get(&dns::name(host)).cloned();
+            return Box::pin(std::future::ready(
+                addresses.ok_or_else(|| dns::unknown(host)),
+            ));
         }
         Box::pin(lookup(self.clone(), host.to_owned()))
     }
@@ -203,11 +205,11 @@ impl Network for SimNetwork {
     }
 }
 
-/// Asks the resolver until there is an answer.
+/// Sends queries to the resolver until there is an answer.
 async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
     let question = network.start_query(&host);
-    let (answer, ask) = (network.answer(question), || network.ask(question));
-    match dns::query_with_retries(network.runtime(), &host, ask, answer).await? {
+    let (answer, send_query) = (network.answer(question), || network.send_query(question));
+    match dns::query_with_retries(network.runtime(), &host, send_query, answer).await? {
         addresses if addresses.is_empty() => Err(dns::unknown(&host)),
         addresses => Ok(addresses),
     }

@@ -19,7 +19,7 @@ use crate::network::packet_network::PacketNetwork;
 pub(crate) struct SimIo {
     network: Arc<PacketNetwork>,
     end: EndpointId,
-    /// FIN was asked for: nothing may be written any more.
+    /// Shut down: the socket sends FIN and accepts no more bytes.
     is_shut_down: bool,
 }
 

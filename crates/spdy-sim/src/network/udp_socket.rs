@@ -5,7 +5,7 @@
 //!                                                        └ lost, or no socket is bound there: dropped
 //! ```
 //!
-//! A socket takes what it is given and never says that it is full: what a link cannot carry, its queue drops, as a
+//! A socket accepts every datagram and never blocks: the queue of a link drops what the link cannot carry, as a
 //! router would. There is no congestion mark (ECN). A packet larger than an Ethernet frame bears does not arrive.
 
 use std::fmt;

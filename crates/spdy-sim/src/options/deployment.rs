@@ -1,7 +1,7 @@
 //! On which hosts the protocol under test is spoken at all.
 //!
-//! New protocols came host by host: a page's own servers spoke SPDY when those of its advertisements did not. What a host
-//! belongs to is told by the list of public suffixes (<https://publicsuffix.org>) as the crate `psl` has it:
+//! New protocols came host by host: a page's own servers spoke SPDY when those of its advertisements did not. The site of a
+//! host follows from the list of public suffixes (<https://publicsuffix.org>) in the crate `psl`:
 //! `www.bbc.co.uk` and `news.bbc.co.uk` are one site, two names under `cloudfront.net` are two.
 
 use std::fmt;

@@ -57,7 +57,7 @@ pub struct Options {
     /// Whether requests have the priority of their kind. Else all have the lowest, and are sent in the order in which they were made.
     /// The client's own queue has the same order; HTTP/1.1 has no other.
     pub priorities: bool,
-    /// What delays requests that the page wants.
+    /// What delays requests that the page needs.
     pub scheduler: Scheduler,
     /// Whether the head of the document hints at resources that load waits for and its text does not name
     /// ([`PageGraph::preload_candidates`](spdy_page::graph::PageGraph::preload_candidates)).

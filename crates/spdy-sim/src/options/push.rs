@@ -8,7 +8,7 @@ pub enum Push {
     /// Nothing.
     #[default]
     No,
-    /// What the page's graph says that load waits for, in the order of a browser, as far as the budget of the server that ships
+    /// The resources that load waits for by the page's graph, in the order of a browser, as far as the budget of the server that ships
     /// goes: 32 streams, 512 KiB.
     ByGraph,
     /// All that the page will fetch there, and the client takes it, however much.

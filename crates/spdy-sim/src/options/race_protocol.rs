@@ -23,7 +23,7 @@ pub enum RaceProtocol {
     Spdy2,
     /// HTTP/2 in TLS.
     H2,
-    /// HTTP/3 over QUIC, spoken from the first packet: as to a server that is known to speak it.
+    /// HTTP/3 over QUIC, used from the first packet: the client assumes that the server supports it.
     H3,
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// What holds requests back before they are handed to a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Scheduler {
-    /// Nothing: each resource is requested as soon as the page wants it.
+    /// Nothing: each resource is requested as soon as the page needs it.
     #[default]
     None,
     /// The two schedulers of Chromium 156.

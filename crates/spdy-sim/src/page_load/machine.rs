@@ -14,24 +14,24 @@ use crate::page_load::throttle::Throttle;
 pub(super) enum NodeState {
     /// Nothing has named it yet.
     Undiscovered,
-    /// Named; asked for, or about to be.
+    /// Named; requested, or about to be.
     Discovered,
     /// Its last byte is here.
     Loaded,
     /// Its turn has come, and the main thread has it in its queue.
     Evaluating,
-    /// Evaluated, failed, or never to be known.
+    /// Evaluated, failed, or unreachable.
     Settled,
 }
 
 impl NodeState {
-    /// Whether it is known and not in effect yet.
+    /// Whether it is discovered and not settled yet.
     pub(super) fn is_open(self) -> bool {
         (Self::Discovered..Self::Settled).contains(&self)
     }
 }
 
-/// Where a node stands that was hinted at, until the page wants it.
+/// The state of a node that was hinted at, until the page needs it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum HintState {
     /// No hint names it.
@@ -44,18 +44,18 @@ pub(super) enum HintState {
     Loaded,
 }
 
-/// What to ask for next.
+/// The next resource to request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Request {
     /// Index into the graph's nodes.
     pub node: usize,
     /// By kind, as Chromium gave it.
     pub priority: Priority,
-    /// When the page wanted it.
+    /// When the page needed it.
     pub wanted: Instant,
 }
 
-/// What the page asked to be called for.
+/// What happens when a timer of the page fires.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TimerEvent {
     Request(usize),
@@ -170,7 +170,7 @@ impl<'a> PageLoad<'a> {
     pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
         self.arrived[node] = self.arrived[node].max(total);
         if self.early[node] != HintState::Unhinted {
-            return; // what they name is looked at when the page wants it
+            return; // the page reads what they name when it needs the node
         }
         while let Some(&child) = self.by_bytes[node].front() {
             if reveal_at(&self.outline.nodes[child]) > total {
@@ -186,7 +186,7 @@ impl<'a> PageLoad<'a> {
     ///
     /// # Panics
     ///
-    /// If `node` was not asked for, or was done before.
+    /// If `node` was not requested, or was done before.
     pub fn handle_done(&mut self, now: Instant, node: usize) {
         self.ended(node);
         if self.early[node] == HintState::Requested {
@@ -200,7 +200,7 @@ impl<'a> PageLoad<'a> {
         );
         self.states[node] = NodeState::Loaded;
         self.waiting.insert(node);
-        // A graph may name an offset past the end (a length recorded wrongly): known by now at the latest.
+        // A graph may name an offset past the end (a length recorded wrongly): the node is discovered here at the latest.
         self.handle_bytes(now, node, u64::MAX);
     }
 
@@ -208,11 +208,11 @@ impl<'a> PageLoad<'a> {
     ///
     /// # Panics
     ///
-    /// If `node` was not asked for, or was done before.
+    /// If `node` was not requested, or was done before.
     pub fn handle_failed(&mut self, now: Instant, node: usize) {
         self.ended(node);
         if self.early[node] == HintState::Requested {
-            self.early[node] = HintState::Unhinted; // asked for again when the page wants it
+            self.early[node] = HintState::Unhinted; // requested again when the page needs it
             return;
         }
         assert_eq!(
@@ -231,7 +231,7 @@ impl<'a> PageLoad<'a> {
                 break;
             }
             match entry.remove() {
-                TimerEvent::Request(node) => self.want(now, node),
+                TimerEvent::Request(node) => self.require(now, node),
                 TimerEvent::Evaluated(node) => self.handle_evaluated(now, node),
             }
         }
@@ -244,7 +244,7 @@ impl<'a> PageLoad<'a> {
         self.due.first_key_value().map(|(key, _)| key.0)
     }
 
-    /// The next request, in the order in which the page wants them; `None` when there is none yet.
+    /// The next request, in the order in which the page needs them; `None` when there is none yet.
     pub fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
@@ -267,7 +267,7 @@ impl<'a> PageLoad<'a> {
         self.load
     }
 
-    /// Whether nothing is left to ask for or to evaluate, also of what comes after load.
+    /// Whether nothing is left to request or to evaluate, also of what comes after load.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.load.is_some() && self.states.iter().all(|&stage| stage == NodeState::Settled)
@@ -295,7 +295,7 @@ impl<'a> PageLoad<'a> {
         );
         self.states[node] = NodeState::Discovered;
         match self.outline.nodes[node].delay {
-            delay if delay.is_zero() => self.want(now, node),
+            delay if delay.is_zero() => self.require(now, node),
             delay => self.at(now + delay, TimerEvent::Request(node)),
         }
     }

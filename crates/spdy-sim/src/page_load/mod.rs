@@ -1,10 +1,10 @@
 //! A browser's order of requests, as a machine without I/O.
 //!
 //! What a page needs, and what needs what, stands in its [`PageGraph`](spdy_page::graph::PageGraph); this machine follows the graph as
-//! bytes arrive and says what to ask for next, and when DOMContentLoaded and load are reached.
+//! bytes arrive and gives the next request, and when DOMContentLoaded and load are reached.
 //!
 //! ```text
-//!            known ──delay──► wanted ──► requested ──► loaded ──► evaluated
+//!       discovered ──delay──► needed ──► requested ──► loaded ──► evaluated
 //!              ▲                            │ bytes      │ script: not before its turn
 //!   trigger ───┘                            ▼            ▼
 //!              Start            reveal what the bytes name     main thread, one at a time
@@ -23,10 +23,9 @@
 //! - A redirect is followed as soon as it is there: it waits for no turn and for no thread.
 //! - Load comes when everything that it waits for is evaluated, not before DOMContentLoaded.
 //! - Evaluating takes `compute` on the one main thread; what is ready first goes first.
-//! - What the head of the page's document [hints](PageLoad::hint) at is asked for when that head is there, by its own
-//!   priority; the page takes it up when it comes to want it.
-//!
-//! - With a [scheduler](PageLoad::schedule) what the page wants is asked for when that lets it go.
+//! - What the head of the page's document [hints](PageLoad::hint) at is requested when that head arrives, with its own
+//!   priority; the page uses it when it needs it.
+//! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it.
 //!
 //! Sending requests, connections and bytes are the driver's business (`load/load_driver.rs`). `outline.rs` has where a resource stands
 //! in its page, `requests.rs` what is requested and when, and `main_thread.rs` which script or style sheet is evaluated next: what waits

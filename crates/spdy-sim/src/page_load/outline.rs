@@ -52,7 +52,7 @@ impl<'a> Outline<'a> {
         outline
     }
 
-    /// Finds whose page `node` is part of, and where it stands there. Its parent was asked before.
+    /// Finds whose page `node` is part of, and where it stands there. Its parent was placed before.
     fn place_node(&mut self, node: usize) {
         let Some(parent) = parent_of(&self.nodes[node]) else {
             return;

@@ -1,4 +1,4 @@
-//! What a page asks for, and when: by hints before it wants it, and by a scheduler after.
+//! What a page requests, and when: by hints before it needs the resource, or by a scheduler after.
 
 use std::time::Duration;
 
@@ -72,12 +72,12 @@ impl PageLoad<'_> {
                 && self.states[hinted] == NodeState::Undiscovered
             {
                 self.early[hinted] = HintState::Requested;
-                self.ask(now, hinted);
+                self.queue_request(now, hinted);
             }
         }
     }
 
-    /// Lets a browser's scheduler hold back what the page wants, if said before the load begins.
+    /// Lets a browser's scheduler hold back what the page needs, if called before the load begins.
     ///
     /// # Panics
     ///
@@ -108,15 +108,16 @@ impl PageLoad<'_> {
         }
     }
 
-    pub(super) fn want(&mut self, now: Instant, node: usize) {
+    /// The page needs `node`: requests it, or continues with what a hint has loaded of it.
+    pub(super) fn require(&mut self, now: Instant, node: usize) {
         match std::mem::replace(&mut self.early[node], HintState::Unhinted) {
-            HintState::Unhinted | HintState::Hinted => self.ask(now, node),
+            HintState::Unhinted | HintState::Hinted => self.queue_request(now, node),
             HintState::Requested => self.handle_bytes(now, node, self.arrived[node]),
             HintState::Loaded => self.handle_done(now, node),
         }
     }
 
-    fn ask(&mut self, now: Instant, node: usize) {
+    fn queue_request(&mut self, now: Instant, node: usize) {
         let facts = &self.outline.nodes[node];
         let request = Request {
             node,
@@ -128,7 +129,7 @@ impl PageLoad<'_> {
         match (&mut self.throttle, self.outline.document[node]) {
             (Some(throttle), Some(document)) if facts.kind != Kind::Document => {
                 self.held.insert(node, request);
-                throttle.want(node, document, goes_on);
+                throttle.enqueue(node, document, goes_on);
                 self.release();
             }
             _ => self.requests.push_back(request),
@@ -143,7 +144,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Asks for what is held back no more.
+    /// Queues the requests that the scheduler releases.
     fn release(&mut self) {
         while let Some(node) = self.throttle.as_mut().and_then(Throttle::poll) {
             let held = self.held.remove(&node);
@@ -151,7 +152,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Tells the scheduler of documents whose parser has met the body.
+    /// Reports to the scheduler each document whose parser has met the body.
     pub(super) fn note_body_starts(&mut self) {
         let Some(throttle) = &self.throttle else {
             return;

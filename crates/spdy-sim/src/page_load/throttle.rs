@@ -1,7 +1,7 @@
 //! Chromium's schedulers, as a machine: the renderer's, one a document, and behind it the network service's, one a page.
 //!
 //! ```text
-//!  want ─► renderer: until the parser meets the body         ─► network service                     ─► poll
+//!  enqueue ─► renderer: until the parser meets the body      ─► network service                     ─► poll
 //!           High     at once                                     High    at once
 //!           Medium   while fewer than 2 of these run             others  while fewer than 10 of these are in flight;
 //!           Low      while fewer than 2 of any kind run                  on a slow network 8, less 3 for each High one
@@ -36,7 +36,7 @@ pub(crate) const SLOW: Duration = Duration::from_millis(272);
 /// The most urgent first, then the first.
 type Queue = BTreeSet<(Reverse<Urgency>, u64, usize)>;
 
-/// Times that must be known before a network is called slow: TCP's handshake and an answer, or two answers.
+/// Times that must be measured before a network is called slow: TCP's handshake and an answer, or two answers.
 const MIN_SAMPLES: usize = 2;
 
 /// One document.
@@ -75,7 +75,7 @@ pub(crate) struct Throttle {
     waiting: Queue,
     delayable: usize,
     others: usize,
-    /// The shortest round trip, and how many were measured.
+    /// The shortest round trip, and how many were reported.
     shortest: Duration,
     samples: usize,
     sequence: u64,
@@ -107,7 +107,7 @@ impl Throttle {
         }
     }
 
-    /// What is known of the page.
+    /// The plan of the page.
     pub(crate) fn plan(&self) -> &UrgencyPlan {
         &self.plan
     }
@@ -118,12 +118,12 @@ impl Throttle {
         tight.map(|(&document, _)| document).collect()
     }
 
-    /// The page wants `node`, which is of `document`; `goes_on` if a request that ran has led to it.
+    /// The page needs `node`, which is of `document`; `goes_on` if a request that ran has led to it.
     ///
     /// # Panics
     ///
     /// If `document` is none of the plan's.
-    pub(crate) fn want(&mut self, node: usize, document: usize, goes_on: bool) {
+    pub(crate) fn enqueue(&mut self, node: usize, document: usize, goes_on: bool) {
         self.sequence += 1;
         let place = (Reverse(self.plan.urgency[node]), self.sequence, node);
         let frame = self.frames.get_mut(&document);
@@ -177,7 +177,7 @@ impl Throttle {
         self.samples >= MIN_SAMPLES && self.shortest >= SLOW
     }
 
-    /// The next that may be asked for.
+    /// The next node that may be requested.
     pub(crate) fn poll(&mut self) -> Option<usize> {
         self.ready.pop_front()
     }
@@ -185,7 +185,7 @@ impl Throttle {
     fn run(&mut self) {
         let documents: Vec<usize> = self.frames.keys().copied().collect();
         for document in documents {
-            // Who is first decides for those behind, here and in the network service.
+            // The first in the queue decides for those behind it, here and in the network service.
             while let Some(node) = self.frames.get_mut(&document).and_then(DocumentQueue::next) {
                 self.admit(node, document);
                 self.sequence += 1;
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use Urgency::{High, Low, Medium};
 
-    /// A page whose document is node 0, and the other nodes with the given urgencies.
+    /// A page whose document is node 0, and whose other nodes have the urgencies `rest`.
     fn page(rest: &[Urgency], is_multiplexed: bool) -> Throttle {
         let urgency: Vec<_> = [&[High], rest].concat();
         Throttle::new(UrgencyPlan {
@@ -279,10 +279,10 @@ mod tests {
         })
     }
 
-    /// The page wants all of it; what goes out at once.
-    fn want_all(throttle: &mut Throttle) -> Vec<usize> {
+    /// Enqueues all nodes; returns those that may be requested at once.
+    fn enqueue_all(throttle: &mut Throttle) -> Vec<usize> {
         for node in 1..throttle.plan.urgency.len() {
-            throttle.want(node, 0, false);
+            throttle.enqueue(node, 0, false);
         }
         polled(throttle)
     }
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn tight_mode_allows_two_requests_or_two_more_of_medium_urgency() {
         let mut throttle = page(&[High, High, Low, Medium, Medium, Medium, Low], true);
-        assert_eq!(want_all(&mut throttle), [1, 2, 4, 5]);
+        assert_eq!(enqueue_all(&mut throttle), [1, 2, 4, 5]);
         throttle.done(4);
         assert_eq!(polled(&mut throttle), [6]);
         for node in [1, 2, 5] {
@@ -309,12 +309,12 @@ mod tests {
     fn ten_requests_are_in_flight_unless_the_host_multiplexes() {
         let mut throttle = page(&[Low; 15], false);
         throttle.handle_body_start(0);
-        assert_eq!(want_all(&mut throttle), (1..11).collect::<Vec<_>>());
+        assert_eq!(enqueue_all(&mut throttle), (1..11).collect::<Vec<_>>());
         throttle.done(3);
         assert_eq!(polled(&mut throttle), [11]);
         let mut throttle = page(&[Low; 15], true);
         throttle.handle_body_start(0);
-        assert_eq!(want_all(&mut throttle).len(), 15);
+        assert_eq!(enqueue_all(&mut throttle).len(), 15);
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
             throttle.handle_round_trip(2 * SLOW);
             throttle.handle_round_trip(SLOW);
             throttle.handle_body_start(0);
-            assert_eq!(want_all(&mut throttle), [1, 2, 3]);
+            assert_eq!(enqueue_all(&mut throttle), [1, 2, 3]);
             throttle.done(1);
             assert_eq!(polled(&mut throttle), [5, 7], "6 and 2 are 8");
             throttle.done(2);
@@ -340,7 +340,7 @@ mod tests {
                 .iter()
                 .for_each(|&time| throttle.handle_round_trip(time));
             throttle.handle_body_start(0);
-            assert_eq!(want_all(&mut throttle), [1, 2, 3, 4], "{round_trips:?}");
+            assert_eq!(enqueue_all(&mut throttle), [1, 2, 3, 4], "{round_trips:?}");
         }
     }
 
@@ -348,10 +348,10 @@ mod tests {
     fn a_followed_redirect_never_waits_but_counts_in_flight() {
         let mut throttle = page(&[High, High, Low, Low], true);
         for node in [1, 2, 4] {
-            throttle.want(node, 0, false);
+            throttle.enqueue(node, 0, false);
         }
         assert_eq!(polled(&mut throttle), [1, 2]);
-        throttle.want(3, 0, true);
+        throttle.enqueue(3, 0, true);
         assert_eq!(polled(&mut throttle), [3]);
         throttle.done(1);
         assert_eq!(polled(&mut throttle), [0; 0]);

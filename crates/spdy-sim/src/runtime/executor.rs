@@ -5,7 +5,7 @@
 //!        ▼                                                  ▲
 //!   poll one task ──► spawned tasks join the queue          │
 //!        │                                                  │
-//!   queue empty: take the next timer, set the clock to it, do what it says
+//!   queue empty: take the next timer, set the clock to it, run its action
 //! ```
 //!
 //! Time stands still while anything is ready, and then moves to the next timer at once. When nothing is
@@ -31,7 +31,7 @@ use crate::runtime::timers::{Action, Timers};
 /// How far a run may go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExecutorLimits {
-    /// Virtual time; one hour by default, far beyond any page load that still tells something.
+    /// Virtual time; one hour by default, far beyond any page load that is still useful.
     pub virtual_time: Duration,
     /// Polls of tasks and timers together; 200 million by default, some minutes of one core.
     pub events: u64,
@@ -295,7 +295,7 @@ impl Executor {
         let (at, action) = state.timers.pop().expect("the timer queue is not empty");
         state.now = state.now.max(at);
         let now = state.now;
-        drop(state); // what is called may ask for more timers
+        drop(state); // the action may set more timers
         match action {
             Action::Wake(waker) => waker.wake(),
             Action::Fire(target, token) => target.fire(now, token),
@@ -355,8 +355,8 @@ mod tests {
             }));
         }
         executor.run(runtime.sleep_until(ms(40))).unwrap();
-        let want = [("a", ms(10)), ("b1", ms(20)), ("b2", ms(20)), ("c", ms(30))];
-        assert_eq!(*log.lock(), want);
+        let expected = [("a", ms(10)), ("b1", ms(20)), ("b2", ms(20)), ("c", ms(30))];
+        assert_eq!(*log.lock(), expected);
     }
 
     #[test]

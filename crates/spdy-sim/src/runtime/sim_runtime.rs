@@ -36,7 +36,7 @@ impl SimRuntime {
             .insert(at, Action::Fire(target, token))
     }
 
-    /// Takes back a call that was asked for.
+    /// Cancels the timer of `key`.
     pub(crate) fn cancel(&self, key: TimerKey) {
         let action = self.core.lock().timers.remove(key);
         drop(action); // not under the lock: it may be the last handle of its target

@@ -1,6 +1,6 @@
 //! What is to happen later: the heap that makes the clock jump.
 //!
-//! Two things at the same instant happen in the order in which they were asked for, so the order never
+//! Two timers for the same instant fire in the order in which they were set, so the order never
 //! depends on how a heap breaks ties.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use spdy_clock::Instant;
 
 /// Something that acts when its time comes, without being a task: the network.
 pub(crate) trait TimerTarget: Send + Sync {
-    /// The time asked for with `token` has come.
+    /// The timer that was set with `token` has fired.
     fn fire(self: Arc<Self>, now: Instant, token: u64);
 }
 

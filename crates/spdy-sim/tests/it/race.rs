@@ -1,4 +1,4 @@
-//! Races as a whole: what repeats, what is counted, and what textbooks say of it.
+//! Races as a whole: what repeats, what is counted, and which values textbooks give.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -105,7 +105,7 @@ fn a_run_of_a_race_can_be_repeated_alone_by_its_seed() {
     assert_eq!(json(&loads[2]), json(&again[0]));
 }
 
-/// Connections by host name, as the waterfall tells them.
+/// Connections by host name, as the waterfall lists them.
 fn connections_by_host(load: &Load) -> BTreeMap<String, BTreeSet<usize>> {
     let mut by_host: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for row in &load.waterfall {
@@ -156,7 +156,7 @@ fn every_exchange_of_the_page_happens_once_and_in_order_of_its_phases() {
             "{name}: the last packet is a connection's farewell"
         );
         for row in &load.waterfall {
-            // A connection that another exchange wanted first may have been begun before this one was wanted.
+            // A connection that another exchange opened may have begun before the page needed this one.
             let mut before = Instant::ZERO;
             for (from, to) in [row.dns, row.connect, row.tls].into_iter().flatten() {
                 assert!(before <= from && from <= to, "{name}: {row:?}");
@@ -244,7 +244,7 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
     race.runs = 5;
     let mut seen = 0;
     let loads = race.run(|progress| seen += progress.load.waterfall.len());
-    assert_eq!(seen, 2 * 5 * 44, "who listens sees them all");
+    assert_eq!(seen, 2 * 5 * 44, "the progress callback receives all rows");
     let standings = RaceResults::of(&loads);
     for entrant in &standings.pages[0].networks[0].protocols {
         assert_eq!(entrant.typical().waterfall.len(), 44);

@@ -66,7 +66,7 @@ fn the_address_guard_refuses_the_same_in_virtual_time() {
         network.name("mixed.test", vec![ORIGIN.into(), [10, 0, 0, 1].into()]);
         let accept = |_| {};
         network.listen(SocketAddr::from((ORIGIN, 80)), Arc::new(accept));
-        let canary = |_| panic!("somebody was connected to where nobody may go");
+        let canary = |_| panic!("connected to an address that the guard forbids");
         network.listen(SocketAddr::from(([10, 0, 0, 1], 80)), Arc::new(canary));
         let guarded = GuardedNetwork::new(Arc::new(network), AddressRules::default());
 
@@ -123,7 +123,7 @@ fn lookup(seed: u64) -> (Vec<IpAddr>, Instant) {
         let guarded = GuardedNetwork::new(Arc::new(resolver), AddressRules::default());
         let found = guarded.resolve("www.origin.test").await.unwrap();
         let took = runtime.now();
-        // What is known costs no time, and ends with its TTL.
+        // A cached answer costs no time, and expires with its TTL.
         assert_eq!(guarded.resolve("www.origin.test").await.unwrap(), found);
         assert_eq!(runtime.now(), took);
         runtime.sleep_until(took + Duration::from_secs(61)).await;
@@ -136,7 +136,7 @@ fn lookup(seed: u64) -> (Vec<IpAddr>, Instant) {
 }
 
 #[test]
-fn the_resolver_asks_the_name_server_over_a_lossy_path_the_same_each_time() {
+fn lookups_over_a_lossy_path_repeat_with_the_same_seed() {
     let mut times = Vec::new();
     for seed in 1..=8 {
         let (found, took) = lookup(seed);
@@ -148,7 +148,7 @@ fn the_resolver_asks_the_name_server_over_a_lossy_path_the_same_each_time() {
         assert_eq!(lookup(seed), (found, took), "seed {seed}");
         times.push(took);
     }
-    // Somewhere a packet was lost, and the question asked again two seconds later.
+    // In at least one run a packet was lost, and the query was sent again two seconds later.
     let lost = Instant::ZERO + Duration::from_secs(2);
     assert!(times.iter().any(|took| *took > lost), "{times:?}");
 }

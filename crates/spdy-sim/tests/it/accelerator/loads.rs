@@ -107,8 +107,8 @@ fn the_same_seed_gives_the_same_load_to_the_nanosecond() {
     }
 }
 
-/// `exchange`, to be kept as `control` says.
-fn kept(mut exchange: Exchange, control: &str) -> Exchange {
+/// `exchange` with `control` as its Cache-Control.
+fn with_cache_control(mut exchange: Exchange, control: &str) -> Exchange {
     exchange.response_head =
         head::with_field(&exchange.response_head, "cache-control", Some(control));
     exchange
@@ -118,7 +118,7 @@ fn kept(mut exchange: Exchange, control: &str) -> Exchange {
 fn added_ms(image: Exchange, accelerator: Accelerator) -> f64 {
     let html = format!("<!DOCTYPE html><img src={}>", image.url);
     let mut replica = page(&html, vec![image]);
-    replica.exchanges[0] = kept(replica.exchanges[0].clone(), "max-age=60");
+    replica.exchanges[0] = with_cache_control(replica.exchanges[0].clone(), "max-age=60");
     let page = Page::new(replica);
     let [near, far] = [20, 120].map(|ms| {
         let options = Options {
@@ -132,22 +132,24 @@ fn added_ms(image: Exchange, accelerator: Accelerator) -> f64 {
 
 #[test]
 fn an_origin_fetch_costs_the_backhaul_and_a_cache_hit_does_not() {
-    let own = || kept(image("http://www.page.test/a.png"), "max-age=60");
-    let other = |control| kept(image("http://cdn.other.test/a.png"), control);
-    let is = |got: f64, want: f64, what| assert!((got - want).abs() < 2.0, "{what}: {got} ms");
+    let own = || with_cache_control(image("http://www.page.test/a.png"), "max-age=60");
+    let other = |control| with_cache_control(image("http://cdn.other.test/a.png"), control);
+    let is = |found: f64, expected: f64, what| {
+        assert!((found - expected).abs() < 2.0, "{what}: {found} ms");
+    };
     // TCP and two requests. The look-up ends at the link's end.
     is(added_ms(own(), Accelerator::Off), 300.0, "direct");
-    is(added_ms(own(), Accelerator::Warm), 0.0, "kept");
+    is(added_ms(own(), Accelerator::Warm), 0.0, "cached");
     is(
         added_ms(other("max-age=60"), Accelerator::Warm),
         0.0,
-        "another host's, kept",
+        "another host's, cached",
     );
     // Its connection to that host is still open.
     is(
         added_ms(other("no-store"), Accelerator::Warm),
         100.0,
-        "not kept",
+        "not cached",
     );
     // Three round trips for the page, and as many for the image: less what passes meanwhile on the client's link.
     let cold = added_ms(other("max-age=60"), Accelerator::Cold);
@@ -156,8 +158,8 @@ fn an_origin_fetch_costs_the_backhaul_and_a_cache_hit_does_not() {
 
 #[test]
 fn requests_by_scripts_stay_at_their_own_host() {
-    let mut asked = image("http://api.other.test/by-script.png");
-    asked.initiator = Initiator::Resource {
+    let mut by_script = image("http://api.other.test/by-script.png");
+    by_script.initiator = Initiator::Resource {
         index: 1,
         at_byte: None,
     };
@@ -168,7 +170,7 @@ fn requests_by_scripts_stay_at_their_own_host() {
         "fetch('//api.' + 'other.test/' + name)",
     );
     let html = "<!DOCTYPE html><script src=http://cdn.other.test/s.js></script>";
-    let page = Page::new(page(html, vec![script, asked]));
+    let page = Page::new(page(html, vec![script, by_script]));
     let load = load(&page, RaceProtocol::Spdy, &through(Accelerator::Cold));
     let urls: Vec<_> = load.waterfall.iter().map(|row| row.url.as_str()).collect();
     assert_eq!(
@@ -268,7 +270,7 @@ fn aliased_hosts_share_the_sites_connection_where_clients_pool() {
     }
 }
 
-/// A page with `old` of another host, which redirects to `to`, asked for as a browser of today asks for a script.
+/// A page with `old` of another host, which redirects to `to`; a script has the request fields that browsers of today send.
 fn redirecting(tag: &str, old: &str, kind: Kind, media: &str, to: &str) -> Page {
     let mut redirect = exchange(old, kind, "text/html", "");
     redirect.response_head = head::synthesize(
@@ -278,12 +280,12 @@ fn redirecting(tag: &str, old: &str, kind: Kind, media: &str, to: &str) -> Page 
     let mut found = exchange(to, kind, media, vec![b' '; 4_000]);
     found.initiator = Initiator::Redirect { index: 1 };
     if kind == Kind::Script {
-        let asked = [
+        let fetch_metadata = [
             ("dest", "script"),
             ("mode", "no-cors"),
             ("site", "same-origin"),
         ];
-        for (name, value) in asked {
+        for (name, value) in fetch_metadata {
             let name = format!("sec-fetch-{name}");
             redirect.request_head = head::with_field(&redirect.request_head, &name, Some(value));
         }
@@ -296,7 +298,7 @@ fn redirecting(tag: &str, old: &str, kind: Kind, media: &str, to: &str) -> Page 
 
 #[test]
 fn foreign_redirects_are_followed_as_the_accelerator_does() {
-    let asked = |page: &Page, accelerator| {
+    let counts = |page: &Page, accelerator| {
         let load = load(page, RaceProtocol::Spdy, &through(accelerator));
         (load.requests, load.connections)
     };
@@ -308,14 +310,14 @@ fn foreign_redirects_are_followed_as_the_accelerator_does() {
         "image/png",
         new,
     );
-    assert_eq!(asked(&image, Accelerator::Off), (3, 3));
-    assert_eq!(asked(&image, Accelerator::Cold), (2, 1), "followed");
+    assert_eq!(counts(&image, Accelerator::Off), (3, 3));
+    assert_eq!(counts(&image, Accelerator::Cold), (2, 1), "followed");
     // What a script names relative to itself would lead elsewhere.
     let tag = format!("<script src={old}></script>");
     let script = redirecting(&tag, old, Kind::Script, "text/javascript", new);
-    assert_eq!(asked(&script, Accelerator::Off), (3, 3));
+    assert_eq!(counts(&script, Accelerator::Off), (3, 3));
     assert_eq!(
-        asked(&script, Accelerator::Cold),
+        counts(&script, Accelerator::Cold),
         (3, 2),
         "the client is sent there"
     );
@@ -343,7 +345,7 @@ fn a_page_at_an_ip_address_is_rejected() {
     );
 }
 
-/// What `//host/` means hangs on how the page came: over TLS the host is asked in TLS, though it was recorded without.
+/// The meaning of `//host/` depends on the scheme of the page: over TLS the host is contacted in TLS, though it was recorded without.
 #[test]
 fn scheme_relative_urls_are_proxied_over_both_schemes() {
     let html = "<!DOCTYPE html><img src=//cdn.other.test/a.png>";
@@ -355,7 +357,7 @@ fn scheme_relative_urls_are_proxied_over_both_schemes() {
     }
 }
 
-/// As Chromium records it: the second request of a page for the same image asks whether the first answer is still good.
+/// As Chromium records it: the second request of a page for the same image revalidates the first response.
 #[test]
 fn a_repeated_request_accepts_either_recorded_response() {
     let (image, mut again) = (
@@ -371,9 +373,9 @@ fn a_repeated_request_accepts_either_recorded_response() {
     }
 }
 
-/// A browser says of a request whether it goes to another site, and a moved one does not.
+/// A browser states in each request whether it goes to another site, and a proxied one does not.
 #[test]
-fn proxied_requests_say_same_origin() {
+fn proxied_requests_are_marked_same_origin() {
     let of_browser = |mut exchange: Exchange, fields: &[(&str, &str)]| {
         for (name, value) in fields {
             exchange.request_head = head::with_field(&exchange.request_head, name, Some(value));
@@ -393,8 +395,8 @@ fn proxied_requests_say_same_origin() {
     }
 }
 
-/// The second view of a page that comes from its origin as old as its lifetime, so that the origin, 200 ms away, is asked about it again;
-/// its sheet is kept.
+/// The second view of a page that comes from its origin as old as its lifetime, so that it is revalidated with the origin, 200 ms away;
+/// its sheet is cached.
 fn revalidated_load(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
     let sheet = exchange(
         "http://www.page.test/a.css",
@@ -403,8 +405,8 @@ fn revalidated_load(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
         "p { color: red }",
     );
     let html = "<!DOCTYPE html><link rel=stylesheet href=/a.css><p>";
-    let mut replica = page(html, vec![kept(sheet, "max-age=60")]);
-    let mut document = kept(replica.exchanges[0].clone(), "max-age=60");
+    let mut replica = page(html, vec![with_cache_control(sheet, "max-age=60")]);
+    let mut document = with_cache_control(replica.exchanges[0].clone(), "max-age=60");
     for (name, value) in [("age", "60"), ("etag", "\"1\"")] {
         document.response_head = head::with_field(&document.response_head, name, Some(value));
     }
@@ -424,7 +426,7 @@ fn early_hints_are_requested_while_the_origin_revalidates() {
         let [plain, hinted] = [false, true].map(|hints| {
             let load = revalidated_load(protocol, Push::No, hints);
             let [page, sheet] = &load.waterfall[..] else {
-                panic!("want a page and a sheet: {:?}", load.waterfall);
+                panic!("expected a page and a sheet: {:?}", load.waterfall);
             };
             (page.first_byte, sheet.sent, sheet.done, load.load_ms)
         });

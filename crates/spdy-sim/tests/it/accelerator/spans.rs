@@ -74,10 +74,10 @@ impl SpanSink for SpanRecorder {
     }
 }
 
-/// What origins were asked.
+/// Requests that origins received: their targets and headers.
 type OriginRequests = Arc<Mutex<Vec<(String, HeaderMap)>>>;
 
-/// An accelerator in virtual time, and what is known of it.
+/// An accelerator in virtual time, with its spans and the requests that its origins received.
 struct Setup {
     runtime: SimRuntime,
     proxy: Arc<Proxy>,
@@ -112,12 +112,15 @@ impl Setup {
         std::mem::take(&mut self.notes.taken.lock().unwrap())
     }
 
-    /// The headers of the last request that an origin received for `target`.
+    /// The headers of the last request for `target` that an origin received.
     fn last_upstream_headers(&self, target: &str) -> HeaderMap {
-        let asked = self.requests.lock().unwrap();
-        let found = asked.iter().rev().find(|(asked, _)| asked == target);
+        let requests = self.requests.lock().unwrap();
+        let found = requests
+            .iter()
+            .rev()
+            .find(|(requested, _)| requested == target);
         found
-            .unwrap_or_else(|| panic!("{target} was not asked for"))
+            .unwrap_or_else(|| panic!("{target} was not requested"))
             .1
             .clone()
     }
@@ -152,7 +155,7 @@ fn answer(target: &str) -> Response<Body> {
     answer.unwrap()
 }
 
-/// Runs `client` before an accelerator that tells of its requests by `rules`, if by any.
+/// Runs `client` before an accelerator that records spans by `rules`, if there are any.
 fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) -> T) -> T {
     let config = NetworkConfig {
         path: PathConfig::new(10_000_000, 10_000_000, RTT),
@@ -163,10 +166,10 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
     let executor = Executor::default();
     let runtime = executor.runtime();
     let network = SimNetwork::new(runtime.clone(), config, seed);
-    let asked = OriginRequests::default();
+    let origin_requests = OriginRequests::default();
     for (name, address) in [("origin.test", ORIGIN), ("cdn.test", OTHER)] {
         network.name(name, vec![address.ip()]);
-        listen(&network, &runtime, address, &asked);
+        listen(&network, &runtime, address, &origin_requests);
     }
     let shared = SharedRuntime::new(runtime.clone());
     let config = Config::parse(
@@ -201,14 +204,19 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         runtime,
         proxy,
         notes,
-        requests: asked,
+        requests: origin_requests,
     };
     let ended = executor.run(client(&stage));
     ended.unwrap_or_else(|stalled| panic!("seed {seed}: {stalled}"))
 }
 
-fn listen(network: &SimNetwork, runtime: &SimRuntime, address: SocketAddr, asked: &OriginRequests) {
-    let (spawner, asked) = (runtime.clone(), asked.clone());
+fn listen(
+    network: &SimNetwork,
+    runtime: &SimRuntime,
+    address: SocketAddr,
+    requests: &OriginRequests,
+) {
+    let (spawner, requests) = (runtime.clone(), requests.clone());
     let handler = Arc::new(move |request: Request<Body>| {
         let target = request.uri().path_and_query().unwrap().to_string();
         let validates = request.headers().contains_key("if-none-match");
@@ -220,8 +228,8 @@ fn listen(network: &SimNetwork, runtime: &SimRuntime, address: SocketAddr, asked
                 .unwrap(),
             false => answer(&target),
         };
-        let mut asked = asked.lock().unwrap();
-        asked.push((target, request.headers().clone()));
+        let mut requests = requests.lock().unwrap();
+        requests.push((target, request.headers().clone()));
         std::future::ready(response)
     });
     let acceptor = move |io| {
@@ -236,9 +244,9 @@ fn listen(network: &SimNetwork, runtime: &SimRuntime, address: SocketAddr, asked
     network.listen(address, Arc::new(acceptor));
 }
 
-/// What a span says under `name`, as text.
-fn said(span: &Span, name: &str) -> String {
-    let found = span.attributes.iter().find(|(known, _)| *known == name);
+/// The value of the attribute `name` of a span, as text.
+fn attribute(span: &Span, name: &str) -> String {
+    let found = span.attributes.iter().find(|(key, _)| *key == name);
     match found.map(|(_, value)| value) {
         Some(AttributeValue::Text(text)) => text.to_string(),
         Some(AttributeValue::Int(number)) => number.to_string(),
@@ -250,24 +258,30 @@ fn said(span: &Span, name: &str) -> String {
 
 /// Where a span belongs: by the places of others in `all`.
 fn place(span: &Span, all: &[Span]) -> String {
-    let known = |id: SpanId| all.iter().position(|other| other.context.span_id == id);
-    let number = |id| known(id).map_or("another's".to_owned(), |place| place.to_string());
+    let position = |id: SpanId| all.iter().position(|other| other.context.span_id == id);
+    let number = |id| position(id).map_or("another's".to_owned(), |place| place.to_string());
     let parent = span.parent.map(|id| format!("in {}", number(id)));
     let link = span.link.as_ref();
     let link = link.map(|to| format!("by {}", number(to.span_id)));
     parent.or(link).unwrap_or("first".to_owned())
 }
 
-/// A line for each span, by its beginning: number, kind, place, what was asked, what came of it.
+/// A line for each span, by its beginning: number, kind, place, target, outcome.
 fn format_spans(mut all: Vec<Span>) -> Vec<String> {
     all.sort_by_key(|span| (span.began, span.kind != SpanKind::Server));
     let lines = all.iter().enumerate().map(|(number, span)| {
         let (what, became) = match span.kind {
-            SpanKind::Server => (said(span, "url.path"), said(span, "spdy.cache.outcome")),
-            SpanKind::Client => (said(span, "url.full"), said(span, "spdy.cache.forward")),
-            SpanKind::Internal => (said(span, "spdy.rewrite.kind"), "-".to_owned()),
+            SpanKind::Server => (
+                attribute(span, "url.path"),
+                attribute(span, "spdy.cache.outcome"),
+            ),
+            SpanKind::Client => (
+                attribute(span, "url.full"),
+                attribute(span, "spdy.cache.forward"),
+            ),
+            SpanKind::Internal => (attribute(span, "spdy.rewrite.kind"), "-".to_owned()),
         };
-        let status = said(span, "http.response.status_code");
+        let status = attribute(span, "http.response.status_code");
         let error = span.error.as_deref().unwrap_or("good");
         let (kind, place) = (span.kind, place(span, &all));
         format!(
@@ -307,7 +321,7 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
         assert!(request.ended >= fetch.ended && request.began <= fetch.began);
         assert_eq!(fetch.context.trace_id, request.context.trace_id);
         assert_ne!(hit[0].context.trace_id, request.context.trace_id);
-        for (name, wanted) in [
+        for (name, expected) in [
             ("http.request.method", "GET"),
             ("url.scheme", "http"),
             ("server.address", "www.site.test"),
@@ -317,9 +331,9 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
             ("user_agent.original", "me"),
             ("spdy.cache.status", "spdy; hit; ttl=599"),
         ] {
-            let value = said(&hit[0], name);
+            let value = attribute(&hit[0], name);
             assert!(
-                value == wanted || name == "spdy.cache.status" && value.starts_with("spdy; hit"),
+                value == expected || name == "spdy.cache.status" && value.starts_with("spdy; hit"),
                 "{name}: {value}"
             );
         }
@@ -344,14 +358,14 @@ fn a_spdy_request_has_one_span() {
         drop(visit.answer(request).await);
         let taken = stage.taken();
         let request = taken.iter().find(|span| span.kind == SpanKind::Server);
-        for (name, wanted) in [
+        for (name, expected) in [
             ("network.protocol.name", "spdy"),
             ("network.protocol.version", "3.1"),
             ("url.scheme", "https"),
             ("server.address", "www.site.test"),
             ("server.port", "443"),
         ] {
-            assert_eq!(said(request.unwrap(), name), wanted, "{name}");
+            assert_eq!(attribute(request.unwrap(), name), expected, "{name}");
         }
     });
 }
@@ -383,7 +397,7 @@ fn stale_responses_are_revalidated_in_or_after_the_request() {
             ]
         );
         let behind = taken.iter().find(|span| span.kind == SpanKind::Client);
-        assert_eq!(said(behind.unwrap(), "spdy.background"), "true");
+        assert_eq!(attribute(behind.unwrap(), "spdy.background"), "true");
         assert_ne!(taken[0].context.trace_id, taken[1].context.trace_id);
     });
 }
@@ -455,7 +469,7 @@ fn a_trusted_client_continues_its_trace_and_sampling() {
             assert!(span.parent.is_some() && span.link.is_none(), "{span:?}");
         }
         assert_eq!(stage.last_upstream_headers("/private")["tracestate"], "a=b");
-        // One that has it not recorded, and one that says nothing.
+        // One client sends an unsampled trace, and one sends no trace.
         let unsampled = CLIENTS.replace("-01", "-00");
         stage.get("/private", &[("traceparent", &unsampled)]).await;
         let traceparent = stage.last_upstream_headers("/private")["traceparent"]
@@ -529,7 +543,10 @@ fn span_ids_depend_on_the_seed_only() {
     let busy = "spdy.rewrite.busy_ms";
     let (once, again, other) = (of(8), of(8), of(9));
     assert_eq!(once, again);
-    assert!(once.iter().any(|span| said(span, busy) == "0"), "{once:?}");
+    assert!(
+        once.iter().any(|span| attribute(span, busy) == "0"),
+        "{once:?}"
+    );
     let names =
         |spans: &[Span]| -> Vec<_> { spans.iter().map(|span| span.context.trace_id).collect() };
     assert_ne!(names(&once), names(&other));

@@ -171,7 +171,7 @@ fn connections_packets_and_bytes_are_counted_as_of_tcp() {
     assert!(load.time_on_wire_ms < load.load_ms + 100.0);
 }
 
-/// What a server told of its connection, and when it ended.
+/// What a server reported about the end of its connection, and when it ended.
 type ConnectionEnd = Arc<Mutex<Option<(bool, Instant)>>>;
 
 /// A server of 5 MB at every URL, 40 ms away over 10 Mbit/s, and a client's connection to it, for `with`. The queue
@@ -286,14 +286,14 @@ fn a_stopping_server_finishes_responses_and_rejects_new_requests() {
 }
 
 #[test]
-fn the_urgent_overtakes_what_was_asked_for_before() {
+fn urgent_responses_overtake_earlier_requests() {
     with_connection(
         ServerOptions::default(),
         |connection, runtime, _stop, _ended| async move {
             let done = |priority| {
-                let (asked, runtime) = (connection.send(get(), priority), runtime.clone());
+                let (response, runtime) = (connection.send(get(), priority), runtime.clone());
                 async move {
-                    let body = asked.await.unwrap().into_body();
+                    let body = response.await.unwrap().into_body();
                     body.collect_up_to(1 << 30).await.unwrap();
                     runtime.now()
                 }

@@ -95,22 +95,23 @@ fn a_connection_stands_after_one_round_trip() {
 fn bytes_come_back_whole_and_in_order_whatever_is_lost() {
     for (seed, percent) in [(1, 0), (2, 1), (3, 5), (4, 20)] {
         let sent = pattern(200_000);
-        let (got, traffic) = with_server(lossy(percent), seed, echo, async |network, _| {
+        let (received, traffic) = with_server(lossy(percent), seed, echo, async |network, _| {
             let io = network.connect(server()).await.unwrap();
             let (mut reader, mut writer) = tokio::io::split(io);
-            let mut got = Vec::new();
+            let mut received = Vec::new();
             let write = async {
                 writer.write_all(&sent).await.unwrap();
                 writer.shutdown().await.unwrap();
             };
-            let (_, read) = futures_util::future::join(write, reader.read_to_end(&mut got)).await;
+            let (_, read) =
+                futures_util::future::join(write, reader.read_to_end(&mut received)).await;
             read.unwrap();
-            (got, network.traffic())
+            (received, network.traffic())
         });
         assert!(
-            got == sent,
+            received == sent,
             "seed {seed}, {percent} % loss: {} bytes of {}",
-            got.len(),
+            received.len(),
             sent.len()
         );
         assert_eq!(traffic.losses > 0, percent > 0, "seed {seed}: {traffic:?}");
@@ -135,9 +136,9 @@ fn the_same_seed_repeats_to_the_nanosecond_and_another_does_not() {
 #[test]
 fn connecting_without_a_listener_fails_after_one_round_trip() {
     let (error, at) = with_server(config(), 1, echo, async |network, runtime| {
-        let nobody = SocketAddr::from(([192, 0, 2, 99], 80));
+        let unused_address = SocketAddr::from(([192, 0, 2, 99], 80));
         let error = network
-            .connect(nobody)
+            .connect(unused_address)
             .await
             .err()
             .map(|error| error.kind());
@@ -183,7 +184,7 @@ fn a_dns_answer_after_the_first_retry_is_accepted() {
 }
 
 #[test]
-fn a_known_name_costs_nothing_and_an_address_is_its_own_name() {
+fn a_hosts_file_name_costs_nothing_and_an_address_is_its_own_name() {
     let config = NetworkConfig {
         name_lookups: NameLookups::Known,
         ..config()
@@ -205,7 +206,7 @@ fn a_known_name_costs_nothing_and_an_address_is_its_own_name() {
 }
 
 #[test]
-fn an_unknown_name_is_known_to_be_so_after_one_round_trip() {
+fn an_unknown_name_fails_after_one_round_trip() {
     let (error, at) = with_server(config(), 1, echo, async |network, runtime| {
         (network.resolve("b.test").await.unwrap_err(), runtime.now())
     });
@@ -260,9 +261,9 @@ fn a_peer_that_does_not_read_stops_the_writer() {
 #[test]
 fn one_side_may_end_while_the_other_still_writes() {
     async fn answer_at_the_end(mut io: BoxIo, _: SimRuntime) {
-        let mut asked = Vec::new();
-        io.read_to_end(&mut asked).await.unwrap();
-        io.write_all(&asked.len().to_be_bytes()).await.unwrap();
+        let mut received = Vec::new();
+        io.read_to_end(&mut received).await.unwrap();
+        io.write_all(&received.len().to_be_bytes()).await.unwrap();
         io.shutdown().await.unwrap();
     }
     let answer = with_server(config(), 1, answer_at_the_end, async |network, _| {
@@ -288,7 +289,7 @@ fn a_socket_dropped_with_bytes_unread_resets_its_peer() {
     }
     let error = with_server(config(), 1, drop_unread, async |network, _| {
         let mut io = network.connect(server()).await.unwrap();
-        io.write_all(b"nobody reads this").await.unwrap();
+        io.write_all(b"bytes left unread").await.unwrap();
         let mut hello = [0; 5];
         io.read_exact(&mut hello).await.unwrap();
         io.read_exact(&mut hello).await.unwrap_err().kind()

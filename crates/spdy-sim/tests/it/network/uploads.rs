@@ -135,7 +135,7 @@ fn with_connection<T, F: Future<Output = T>>(
     executor.run(root).expect("it ends")
 }
 
-/// Reads a request's body, and answers with as many bytes as `x-answer` says.
+/// Reads a request's body, and answers with as many bytes as `x-answer` states.
 async fn read_all(request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Ok(body) = body.collect_up_to(1 << 30).await else {

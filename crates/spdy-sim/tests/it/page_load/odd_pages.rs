@@ -93,13 +93,16 @@ fn odd_page() -> Replica {
 fn a_page_of_everything_odd_loads_over_every_protocol() {
     let page = odd_page();
     let exchanges = page.exchanges.len();
-    let asked = Race {
+    let with_queries = Race {
         protocols: RaceProtocol::ALL.to_vec(),
         ..Race::new(vec![page], vec![network()])
     };
-    let mut known = asked.clone();
-    known.options.name_lookups = NameLookups::Known;
-    for load in [asked, known].iter().flat_map(|race| race.run(|_| ())) {
+    let mut with_hosts_file = with_queries.clone();
+    with_hosts_file.options.name_lookups = NameLookups::Known;
+    for load in [with_queries, with_hosts_file]
+        .iter()
+        .flat_map(|race| race.run(|_| ()))
+    {
         assert!(
             load.failures.is_empty(),
             "{}: {:#?}",
@@ -149,7 +152,7 @@ fn page_of_parts() -> Replica {
 }
 
 #[test]
-fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
+fn a_recorded_part_is_requested_by_its_range_and_served_unchanged() {
     let page = page_of_parts();
     let sizes: Vec<usize> = page.exchanges.iter().map(|it| it.body.len()).collect();
     let race = Race {
@@ -162,11 +165,11 @@ fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
         assert_eq!(load.failures, [""; 0], "{}", load.protocol);
         let rows = load.waterfall.iter();
         let seen: Vec<(u16, u64)> = rows.map(|row| (row.status, row.body_bytes)).collect();
-        let want: Vec<(u16, u64)> = [302, 200, 206, 206, 206, 206, 206]
+        let expected: Vec<(u16, u64)> = [302, 200, 206, 206, 206, 206, 206]
             .into_iter()
             .zip(sizes.iter().map(|&size| size as u64))
             .collect();
-        assert_eq!(seen, want, "{}", load.protocol);
+        assert_eq!(seen, expected, "{}", load.protocol);
     }
 }
 
@@ -176,8 +179,8 @@ fn an_invalid_request_fails_and_the_load_continues() {
     page.exchanges
         .push(exchange("ftp://a.test/x", Kind::Image, "200 OK", "x"));
     for load in Race::new(vec![page], vec![network()]).run(|_| ()) {
-        let want = "ftp://a.test/x: scheme \"ftp\" needs no request over a network";
-        assert_eq!(load.failures, [want], "{}", load.protocol);
+        let expected = "ftp://a.test/x: scheme \"ftp\" needs no request over a network";
+        assert_eq!(load.failures, [expected], "{}", load.protocol);
         assert!(load.load_ms > 0.0);
     }
 }

@@ -72,10 +72,10 @@ fn compute(ms: u64, mut node: Node) -> Node {
     node
 }
 
-/// When each node was wanted, then DOMContentLoaded, then load; in milliseconds.
+/// When each node was requested, then DOMContentLoaded, then load; in milliseconds.
 #[derive(Debug, PartialEq)]
 struct Timeline {
-    wanted: Vec<Option<f64>>,
+    requested_ms: Vec<Option<f64>>,
     dom_content_loaded: f64,
     load: f64,
 }
@@ -102,22 +102,22 @@ fn run_hinted(graph: &PageGraph, failing: &[usize], hints: &[usize]) -> Timeline
     let mut failing = failing.to_vec();
     let mut page = PageLoad::new(graph);
     page.hint(hints.iter().copied());
-    let mut wanted = vec![None; graph.nodes.len()];
+    let mut requested_ms = vec![None; graph.nodes.len()];
     let mut steps: BTreeMap<(Instant, usize), (usize, Step)> = BTreeMap::new();
     page.start(Instant::ZERO);
     loop {
         while let Some(request) = page.poll_request() {
-            let again = hints.contains(&request.node) && wanted[request.node].is_some();
+            let again = hints.contains(&request.node) && requested_ms[request.node].is_some();
             assert!(
-                wanted[request.node].is_none() || again,
-                "node {} asked for twice",
+                requested_ms[request.node].is_none() || again,
+                "node {} requested twice",
                 request.node
             );
             assert_eq!(
                 request.priority,
                 priority_of(graph.nodes[request.node].kind)
             );
-            wanted[request.node] = Some(request.wanted.as_millis_f64());
+            requested_ms[request.node] = Some(request.wanted.as_millis_f64());
             let first = request.wanted + LATENCY;
             for tenth in 1..=10 {
                 let step = (request.node, Step::Bytes(BODY / 10 * tenth));
@@ -156,49 +156,49 @@ fn run_hinted(graph: &PageGraph, failing: &[usize], hints: &[usize]) -> Timeline
     assert!(page.is_finished(), "not settled: {:?}", page.unsettled());
     let ms = |instant: Option<Instant>| instant.unwrap().as_millis_f64();
     Timeline {
-        wanted,
+        requested_ms,
         dom_content_loaded: ms(page.dom_content_loaded()),
         load: ms(page.load()),
     }
 }
 
-/// `wanted` in whole milliseconds; -1 for a node that was never asked for.
-fn want(wanted: &[i32], dom_content_loaded: f64, load: f64) -> Timeline {
-    let wanted = wanted
+/// `requested_ms` in whole milliseconds; -1 for a node that was never requested.
+fn expected(requested_ms: &[i32], dom_content_loaded: f64, load: f64) -> Timeline {
+    let requested_ms = requested_ms
         .iter()
         .map(|&ms| (ms >= 0).then(|| f64::from(ms)))
         .collect();
     Timeline {
-        wanted,
+        requested_ms,
         dom_content_loaded,
         load,
     }
 }
 
 #[test]
-fn an_image_is_wanted_when_its_byte_arrives_and_load_waits_for_it() {
+fn an_image_is_requested_when_its_byte_arrives_and_load_waits_for_it() {
     let page = vec![document(), image(at(500)), image(at(501)), image(at(0))];
-    assert_eq!(run(page, &[]), want(&[0, 95, 96, 91], 100.0, 196.0));
+    assert_eq!(run(page, &[]), expected(&[0, 95, 96, 91], 100.0, 196.0));
 }
 
 #[test]
 fn a_document_alone_is_ready_with_its_last_byte() {
-    assert_eq!(run(vec![document()], &[]), want(&[0], 100.0, 100.0));
+    assert_eq!(run(vec![document()], &[]), expected(&[0], 100.0, 100.0));
 }
 
 #[test]
 fn an_offset_past_the_end_is_reached_with_the_end() {
     assert_eq!(
         run(vec![document(), image(at(5_000))], &[]),
-        want(&[0, 100], 100.0, 200.0)
+        expected(&[0, 100], 100.0, 200.0)
     );
 }
 
 #[test]
 fn a_synchronous_script_holds_the_parser_but_not_the_preload_scanner() {
-    // The script at byte 100 arrives at 191; the image behind it was wanted at 99 all the same.
+    // The script at byte 100 arrives at 191; the image behind it was still requested at 99.
     let page = vec![document(), sync_script(100), image(at(900))];
-    assert_eq!(run(page, &[]), want(&[0, 91, 99], 191.0, 199.0));
+    assert_eq!(run(page, &[]), expected(&[0, 91, 99], 191.0, 199.0));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn synchronous_scripts_run_in_page_order() {
         compute(50, sync_script(100)),
         compute(30, sync_script(200)),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 91, 92], 271.0, 271.0));
+    assert_eq!(run(page, &[]), expected(&[0, 91, 92], 271.0, 271.0));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn resources_of_a_script_are_requested_after_it_ran() {
         compute(50, sync_script(100)),
         image(Trigger::Done { parent: 1 }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 91, 241], 241.0, 341.0));
+    assert_eq!(run(page, &[]), expected(&[0, 91, 241], 241.0, 341.0));
 }
 
 #[test]
@@ -235,14 +235,14 @@ fn a_style_sheet_holds_the_scripts_after_it_and_not_those_before() {
     ];
     assert_eq!(
         run(page, &[]),
-        want(&[0, 91, 92, 92, 191, 292], 292.0, 392.0)
+        expected(&[0, 91, 92, 92, 191, 292], 292.0, 392.0)
     );
 }
 
 #[test]
 fn a_style_sheet_alone_does_not_hold_dom_content_loaded() {
     let page = vec![document(), style(at(500))];
-    assert_eq!(run(page, &[]), want(&[0, 95], 100.0, 195.0));
+    assert_eq!(run(page, &[]), expected(&[0, 95], 100.0, 195.0));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn resources_of_a_style_sheet_are_requested_once_it_applies() {
         compute(5, style(at(500))),
         node(Kind::Font, Trigger::Done { parent: 1 }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 95, 200], 100.0, 300.0));
+    assert_eq!(run(page, &[]), expected(&[0, 95, 200], 100.0, 300.0));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn deferred_scripts_run_between_parsing_and_dom_content_loaded() {
         deferred_script(at(900)),
         image(Trigger::Done { parent: 2 }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 111, 99, 211], 211.0, 311.0));
+    assert_eq!(run(page, &[]), expected(&[0, 111, 99, 211], 211.0, 311.0));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn an_asynchronous_script_runs_when_it_is_there_and_holds_load_alone() {
     ];
     // The sheet keeps the main thread from 191 to 691: the script, here at 192, must wait for that thread,
     // though not for the sheet itself.
-    assert_eq!(run(page, &[]), want(&[0, 91, 92, 691], 100.0, 791.0));
+    assert_eq!(run(page, &[]), expected(&[0, 91, 92, 691], 100.0, 791.0));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn resources_after_load_are_still_fetched() {
         ..image(at(500))
     };
     let page = vec![document(), beacon];
-    assert_eq!(run(page, &[]), want(&[0, 95], 100.0, 100.0));
+    assert_eq!(run(page, &[]), expected(&[0, 95], 100.0, 100.0));
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_redirect_is_followed_before_anything_of_the_page() {
             at_byte: 300,
         }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 100, 193], 200.0, 293.0));
+    assert_eq!(run(page, &[]), expected(&[0, 100, 193], 200.0, 293.0));
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a_frame_has_a_parser_of_its_own() {
         ..node(Kind::Script, inside(500))
     };
     let page = vec![document(), frame, script, image(inside(1_000))];
-    assert_eq!(run(page, &[]), want(&[0, 95, 190, 195], 100.0, 295.0));
+    assert_eq!(run(page, &[]), expected(&[0, 95, 190, 195], 100.0, 295.0));
 }
 
 /// The import stands behind the script in the graph, and before it in the page.
@@ -336,7 +336,10 @@ fn a_script_waits_for_what_the_sheet_before_it_imports() {
         style(Trigger::Done { parent: 1 }),
         image(Trigger::Done { parent: 2 }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 91, 92, 191, 291], 291.0, 391.0));
+    assert_eq!(
+        run(page, &[]),
+        expected(&[0, 91, 92, 191, 291], 291.0, 391.0)
+    );
 }
 
 #[test]
@@ -362,7 +365,10 @@ fn a_script_in_a_frame_does_not_wait_for_the_sheets_of_the_page_around_it() {
         image(Trigger::Done { parent: 2 }),
     ];
     let (first, second) = (page.clone(), vec![0, 3, 1, 2, 4]);
-    assert_eq!(run(first, &[]), want(&[0, 95, 190, 491, 290], 100.0, 591.0));
+    assert_eq!(
+        run(first, &[]),
+        expected(&[0, 95, 190, 491, 290], 100.0, 591.0)
+    );
     // In whatever order the graph has them.
     let place = |node: usize| second.iter().position(|&old| old == node).unwrap();
     let moved = second.iter().map(|&old| Node {
@@ -380,7 +386,7 @@ fn a_script_in_a_frame_does_not_wait_for_the_sheets_of_the_page_around_it() {
     });
     assert_eq!(
         run(moved.collect(), &[]),
-        want(&[0, 491, 95, 190, 290], 100.0, 591.0)
+        expected(&[0, 491, 95, 190, 290], 100.0, 591.0)
     );
 }
 
@@ -405,7 +411,7 @@ fn a_redirected_script_blocks_the_parser_without_waiting_itself() {
     let page_load = run(page, &[]);
     assert_eq!(page_load.dom_content_loaded, 341.0);
     assert_eq!(
-        page_load.wanted[2..],
+        page_load.requested_ms[2..],
         [192, 92, 341, 93].map(|ms| Some(f64::from(ms)))
     );
 }
@@ -430,7 +436,10 @@ fn a_failed_script_lets_the_parser_go_on_and_names_nothing() {
         deferred_script(Trigger::Done { parent: 1 }),
         image(Trigger::Done { parent: 3 }),
     ];
-    assert_eq!(run(page, &[1]), want(&[0, 91, 99, -1, -1], 191.0, 199.0));
+    assert_eq!(
+        run(page, &[1]),
+        expected(&[0, 91, 99, -1, -1], 191.0, 199.0)
+    );
 }
 
 #[test]
@@ -441,7 +450,7 @@ fn a_failed_document_ends_the_load() {
         image(at(500)),
         image(Trigger::Done { parent: 0 }),
     ];
-    assert_eq!(run(page, &[0]), want(&[0, 95, -1], 100.0, 195.0));
+    assert_eq!(run(page, &[0]), expected(&[0, 95, -1], 100.0, 195.0));
 }
 
 #[test]
@@ -452,7 +461,7 @@ fn nodes_that_nothing_leads_to_do_not_hold_the_load_up() {
         deferred_script(Trigger::Done { parent: 1 }),
         image(Trigger::Done { parent: 99 }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, -1, -1, -1], 100.0, 100.0));
+    assert_eq!(run(page, &[]), expected(&[0, -1, -1, -1], 100.0, 100.0));
 }
 
 #[test]
@@ -462,7 +471,7 @@ fn work_on_the_main_thread_is_done_one_after_the_other() {
         compute(40, image(at(100))),
         compute(40, image(at(100))),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 91, 91], 100.0, 271.0));
+    assert_eq!(run(page, &[]), expected(&[0, 91, 91], 100.0, 271.0));
 }
 
 #[test]
@@ -542,14 +551,14 @@ mod laws {
     }
 
     proptest! {
-        /// Whatever the graph: the load ends, everything is asked for once, and DOMContentLoaded comes first.
+        /// Whatever the graph: the load ends, everything is requested once, and DOMContentLoaded comes first.
         #[test]
         fn every_page_ends(page in any_page(), failing in prop::collection::vec(0..30_usize, 0..4)) {
             let everything_loads = failing.is_empty();
             let timeline = run(page, &failing);
             prop_assert!(timeline.dom_content_loaded <= timeline.load);
             if everything_loads {
-                prop_assert!(timeline.wanted.iter().all(Option::is_some));
+                prop_assert!(timeline.requested_ms.iter().all(Option::is_some));
             }
         }
     }
@@ -567,15 +576,15 @@ fn sheet_and_font() -> PageGraph {
 fn hinted_resources_are_requested_once_with_the_document_head() {
     let graph = sheet_and_font();
     // Sheet at 95 ms, here at 195; font from then on, or from the document's head at 90 ms and long there.
-    let plain = want(&[0, 95, 195], 100.0, 295.0);
+    let plain = expected(&[0, 95, 195], 100.0, 295.0);
     assert_eq!(run_graph(&graph, &[]), plain);
     assert_eq!(
         run_hinted(&graph, &[], &[2]),
-        want(&[0, 95, 90], 100.0, 195.0)
+        expected(&[0, 95, 90], 100.0, 195.0)
     );
     assert_eq!(
         run_hinted(&graph, &[], &[1, 2]),
-        want(&[0, 90, 90], 100.0, 190.0)
+        expected(&[0, 90, 90], 100.0, 190.0)
     );
 }
 
@@ -584,36 +593,36 @@ fn early_hints_are_requested_immediately_and_only_once() {
     let graph = sheet_and_font();
     let mut page = PageLoad::new(&graph);
     page.start(Instant::ZERO);
-    let asked = |page: &mut PageLoad<'_>| page.poll_request().map(|request| request.node);
-    assert_eq!(asked(&mut page), Some(0));
+    let next_node = |page: &mut PageLoad<'_>| page.poll_request().map(|request| request.node);
+    assert_eq!(next_node(&mut page), Some(0));
     let early = Instant::ZERO + LATENCY / 2;
     page.handle_early_hints(early, 0, [2, 0]);
     let request = page.poll_request().expect("what was hinted at");
     assert_eq!((request.node, request.wanted), (2, early));
     page.handle_head(Instant::ZERO + LATENCY, 0);
-    assert_eq!(asked(&mut page), None);
-    // Ahead of a sheet it says nothing of the page.
+    assert_eq!(next_node(&mut page), None);
+    // Early hints in the response of a sheet do not concern the page.
     page.handle_bytes(Instant::ZERO + LATENCY, 0, 500);
-    assert_eq!(asked(&mut page), Some(1));
+    assert_eq!(next_node(&mut page), Some(1));
     page.handle_early_hints(Instant::ZERO + LATENCY, 1, [2]);
-    assert_eq!(asked(&mut page), None);
+    assert_eq!(next_node(&mut page), None);
 }
 
 #[test]
 fn an_in_flight_hinted_resource_is_not_requested_again() {
-    // The script is wanted at 99 ms and was asked for at 90; it runs when it is there.
+    // The page needs the script at 99 ms, and the hint requested it at 90; it runs when it has arrived.
     let graph = PageGraph {
         nodes: vec![document(), compute(50, sync_script(900))],
     };
     let timeline = run_hinted(&graph, &[], &[1]);
-    assert_eq!(timeline, want(&[0, 90], 240.0, 240.0));
+    assert_eq!(timeline, expected(&[0, 90], 240.0, 240.0));
 }
 
 #[test]
 fn a_failed_hint_is_requested_again_when_needed() {
     let graph = sheet_and_font();
     let timeline = run_hinted(&graph, &[2], &[2]);
-    assert_eq!(timeline, want(&[0, 95, 195], 100.0, 295.0));
+    assert_eq!(timeline, expected(&[0, 95, 195], 100.0, 295.0));
 }
 
 #[test]

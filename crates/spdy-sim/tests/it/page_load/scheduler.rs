@@ -32,8 +32,8 @@ fn at(at_byte: u64) -> Trigger {
     Trigger::Bytes { parent: 0, at_byte }
 }
 
-/// Nodes that are asked for by now.
-fn asked(page: &mut PageLoad<'_>) -> Vec<usize> {
+/// Nodes that the page has requested since the last call.
+fn requested_nodes(page: &mut PageLoad<'_>) -> Vec<usize> {
     std::iter::from_fn(|| page.poll_request())
         .map(|request| request.node)
         .collect()
@@ -62,27 +62,31 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
     });
     let ms = Instant::from_millis;
     page.start(ms(0));
-    assert_eq!(asked(&mut page), [0], "a navigation waits for nobody");
+    assert_eq!(
+        requested_nodes(&mut page),
+        [0],
+        "a navigation is never delayed"
+    );
     page.handle_bytes(ms(100), 0, 100);
-    assert_eq!(asked(&mut page), [1, 2, 7]);
+    assert_eq!(requested_nodes(&mut page), [1, 2, 7]);
     page.handle_done(ms(110), 0);
     page.handle_done(ms(200), 1);
-    assert_eq!(asked(&mut page), [0; 0], "two others run");
+    assert_eq!(requested_nodes(&mut page), [0; 0], "two others run");
     page.handle_done(ms(210), 2);
     assert_eq!(
-        asked(&mut page),
+        requested_nodes(&mut page),
         [4, 3],
         "one beside one, and what was written"
     );
     page.handle_done(ms(300), 7);
     assert_eq!(
-        asked(&mut page),
+        requested_nodes(&mut page),
         [0; 0],
         "the parser waits for what was written"
     );
     page.handle_done(ms(310), 3);
     assert_eq!(
-        asked(&mut page),
+        requested_nodes(&mut page),
         [5, 6],
         "one beside one, and then the body"
     );
