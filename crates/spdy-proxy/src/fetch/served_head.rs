@@ -86,7 +86,7 @@ pub(crate) fn check_size(
                 true => sanitize_response::SanitizedResponse::Redirect(proxied.url().to_string()),
                 false => sanitize_response::SanitizedResponse::Refuse(Refusal::TooLarge {
                     most: max_bytes,
-                    got: len,
+                    found: len,
                 }),
             };
             Err(reject(fetch, proxied, instead))

@@ -262,12 +262,12 @@ pub enum Refusal {
     #[error("the style sheet must be rewritten, but its host or page does not allow it")]
     UnrewritableStylesheet,
     /// It states that it is larger than its host's answers may be (`limits.max_mib`).
-    #[error("response has {got} bytes, expected at most {most}")]
+    #[error("response has {found} bytes, expected at most {most}")]
     TooLarge {
         /// The limit, in bytes.
         most: u64,
         /// The stated length, in bytes.
-        got: u64,
+        found: u64,
     },
     /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
     #[error("Cross-Origin-Resource-Policy of the host forbids it")]
