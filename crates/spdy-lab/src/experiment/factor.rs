@@ -356,7 +356,7 @@ impl Factor {
                     Some(bits.ok_or_else(|| invalid("a power of two from 11 to 15"))?);
             }
             Self::IpPooling => {
-                options.ip_pooling = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?
+                options.ip_pooling = yes_or_no(level).ok_or_else(|| invalid(SWITCH))?;
             }
             Self::Push => options.push = level.parse().map_err(|_| invalid("no, yes or all"))?,
             Self::Deploy => {
