@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`cli`] has the tree of commands and [`commands`] a folder for each. They share [`args`] (options of several commands),
-//! [`output`] (terminal and files), [`service`] (listeners, signals, metrics) and [`outcome`], and know neither [`cli`] nor [`dispatch`].
+//! [`output`] (terminal and files) and [`outcome`], and know neither [`cli`] nor [`dispatch`].
 
 mod args;
 mod cli;
@@ -16,7 +16,6 @@ mod dispatch;
 mod help;
 mod outcome;
 mod output;
-mod service;
 
 use std::process::ExitCode;
 

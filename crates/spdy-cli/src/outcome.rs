@@ -1,5 +1,7 @@
 //! How a command ends. `main.rs` makes an exit code of it.
 
+pub(crate) use spdy_service::error::Usage;
+
 /// How a command ended that printed its results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
@@ -10,15 +12,3 @@ pub(crate) enum Outcome {
     /// The exit code of the program that the command ran.
     Code(u8),
 }
-
-/// The command line names something that does not exist: exit code 2.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Usage(pub(crate) String);
-
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Usage {}

@@ -7,7 +7,7 @@ mod page_load;
 pub(crate) mod parse;
 mod replica;
 mod request;
-pub(crate) mod server_limits;
+mod server_limits;
 
 pub(crate) use condition::ConditionArgs;
 pub(crate) use header::BlockArgs;

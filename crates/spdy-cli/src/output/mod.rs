@@ -11,6 +11,6 @@ mod text;
 #[cfg(unix)]
 pub(crate) use atomic_file::AtomicFile;
 pub(crate) use output_path::check_output_differs;
-pub(crate) use printer::{BAD, BOLD, DIM, GOOD, Printer, StdoutClosed, WARN, chain};
+pub(crate) use printer::{BAD, BOLD, DIM, GOOD, Printer, StdoutClosed, WARN};
 pub(crate) use table::{Cell, Table, bar};
 pub(crate) use text::{escape, format_count};

@@ -13,6 +13,8 @@ use anyhow::Context;
 use clap::ColorChoice;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use spdy_service::error::chain;
+use spdy_service::notice::{Level, Notices};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -42,21 +44,6 @@ impl Display for StdoutClosed {
 }
 
 impl std::error::Error for StdoutClosed {}
-
-/// Formats an error and its causes on one line. A cause that the error's own text contains is not repeated.
-pub(crate) fn chain(error: &anyhow::Error) -> String {
-    let mut line = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if line.is_empty() {
-            line = cause;
-        } else if !line.ends_with(&cause) {
-            line.push_str(": ");
-            line.push_str(&cause);
-        }
-    }
-    line
-}
 
 /// Prints results, notes and errors. Clones share their state.
 #[derive(Clone, Debug)]
@@ -161,6 +148,23 @@ impl Printer {
         if !self.quiet {
             self.to_stderr(&text);
         }
+    }
+
+    /// Prints the notices of a service, each as a note.
+    pub(crate) fn notices(&self) -> Notices {
+        let printer = self.clone();
+        Notices::new(move |notice| {
+            let style = match notice.level {
+                Level::Info => DIM,
+                Level::Highlight => BOLD,
+                Level::Warning => WARN,
+                Level::Error => BAD,
+            };
+            printer.note(format_args!(
+                "{style}{}{style:#}{}",
+                notice.subject, notice.detail
+            ));
+        })
     }
 
     /// Prints why the command failed: the error and its causes on one line.

@@ -14,6 +14,7 @@ use spdy_load::target::Target;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_service::signals::StopSignals;
 
 use super::progress::ProgressPrinter;
 use super::report::print_report;
@@ -22,7 +23,6 @@ use crate::args::{BlockArgs, RequestArgs};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::Printer;
-use crate::service::StopSignals;
 
 /// Time limit for opening a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,9 +7,8 @@ use spdy_page::open::OpenedReplica;
 use spdy_record::error::RecordError;
 use spdy_record::options::{RecordOptions, Resolve};
 use spdy_record::record::record;
+use spdy_service::signals::StopSignals;
 use url::Url;
-
-use crate::service::StopSignals;
 
 /// The browser and its options.
 #[derive(Debug, clap::Args)]

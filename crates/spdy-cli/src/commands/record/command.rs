@@ -9,6 +9,7 @@ use spdy_page::open::OpenedReplica;
 use spdy_record::error::RecordError;
 use spdy_record::fingerprint::Fingerprint;
 use spdy_record::options::RecordOptions;
+use spdy_service::signals::StopSignals;
 use url::Url;
 
 use super::browser::{BrowserArgs, record_once};
@@ -16,7 +17,6 @@ use super::report::RecordReport;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{AtomicFile, Printer};
-use crate::service::StopSignals;
 
 /// Arguments of `spdy record`.
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use anyhow::Context;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_service::listen::BoundListener;
 
 use crate::output::{DIM, Printer};
-use crate::service::listen::BoundListener;
 
 /// The server's certificate.
 #[derive(Debug, clap::Args)]

@@ -23,17 +23,18 @@ use spdy_server::serve::{
 };
 use spdy_server::site::Site;
 use spdy_server::site_pusher::SitePusher;
+use spdy_service::client_limits;
+use spdy_service::listen::{self, ListenerInfo, bind};
+use spdy_service::metrics;
+use spdy_service::signals::StopSignals;
 
 use super::certificates::{CertificateArgs, server_tls};
 use super::push::PushArgs;
 use crate::args::parse::parse_address;
-use crate::args::{BlockArgs, ServerLimitArgs, open_replica, server_limits};
+use crate::args::{BlockArgs, ServerLimitArgs, open_replica};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{BAD, BOLD, DIM, Printer};
-use crate::service::StopSignals;
-use crate::service::listen::{self, ListenerInfo, bind};
-use crate::service::metrics;
 
 /// Arguments of `spdy serve`.
 #[derive(Debug, clap::Args)]
@@ -224,7 +225,7 @@ async fn serve(
     let hits = LimitHits::default();
     let limits = args.limits.config();
     let mut of_connections =
-        server_limits::connection_options(&limits, counted.clone(), hits.clone());
+        client_limits::connection_options(&limits, counted.clone(), hits.clone());
     of_connections.spdy.push_form = args.push.form();
     of_connections.spdy.compression_window_bits = args.blocks.header_window;
     of_connections.spdy.flow_control = !args.limits.no_flow_control;
@@ -250,7 +251,7 @@ async fn serve(
     )?;
 
     let stop = Latch::new();
-    let listen_options = server_limits::listen_options(&limits, hits.clone());
+    let listen_options = client_limits::listen_options(&limits, hits.clone());
     let config = ServeConfig {
         protocols: Protocol::over_tcp(&args.protocols),
         options: of_connections,

@@ -6,11 +6,12 @@ use spdy::server::PushForm;
 use spdy_page::replica::Replica;
 use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Hints, Sources};
+use spdy_server::session_history::DigestKey;
 use spdy_server::site::Site;
 use spdy_server::site_pusher::{PushConfig, SitePusher};
+use spdy_service::random;
 
 use crate::outcome::Usage;
-use crate::service::digest_key::digest_key;
 
 /// Pushes and hints that are sent with a page.
 #[derive(Debug, clap::Args)]
@@ -133,7 +134,7 @@ impl PushArgs {
                 bytes: self.push_bytes,
                 ..Budget::default()
             },
-            digest_key: digest_key()?,
+            digest_key: DigestKey(random::bytes()?),
             ..PushConfig::default()
         };
         Ok(SitePusher::new(config, needs, site).map(Arc::new))

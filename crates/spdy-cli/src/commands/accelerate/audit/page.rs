@@ -12,6 +12,7 @@ use spdy_page::open::{ImportOptions, OpenedReplica};
 use spdy_page::replica::Replica;
 use spdy_record::error::RecordError;
 use spdy_record::options::Resolve;
+use spdy_service::signals::StopSignals;
 use url::Url;
 
 use super::crawl::{CrawlResult, crawl};
@@ -20,7 +21,6 @@ use crate::args::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
 use crate::outcome::Usage;
 use crate::output::{DIM, Printer, WARN, format_count};
-use crate::service::StopSignals;
 
 /// How many resources that could not be fetched are printed one by one on stderr; `--json` has all.
 const MAX_PRINTED_REMARKS: usize = 3;

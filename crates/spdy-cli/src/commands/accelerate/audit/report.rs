@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use spdy_accelerator::origins::upstream_needs::UpstreamNeeds;
 use spdy_lab::audit::advice::{Advice, HostAdvice};
 use spdy_lab::audit::case::{Audit, ProxiedLoads};
 use spdy_lab::doctor::describe::short;
@@ -10,7 +11,6 @@ use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::config::Scheme;
 
 use super::page::PageSource;
-use crate::commands::accelerate::origins::upstream_needs::UpstreamNeeds;
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape, format_count};
 
 /// A difference of load times that is neither good nor bad.

@@ -26,6 +26,7 @@ use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_service::signals::StopSignals;
 
 use super::store_watcher::{QueryKind, StoreWatcher};
 use super::waterfall_args::WaterfallArgs;
@@ -33,7 +34,6 @@ use crate::commands::lab::experiment::Experiment;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{BOLD, DIM, Printer};
-use crate::service::StopSignals;
 
 /// Arguments of `spdy lab view`.
 #[derive(Debug, clap::Args)]

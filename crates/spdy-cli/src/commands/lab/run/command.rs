@@ -11,6 +11,7 @@ use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Rows;
+use spdy_service::signals::StopSignals;
 
 use super::load_cells::{self, RealTimeLoader};
 use crate::args::parse::at_least_one;
@@ -19,7 +20,6 @@ use crate::commands::lab::store::show;
 use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{Printer, WARN};
-use crate::service::StopSignals;
 
 /// Arguments of `spdy lab run`.
 #[derive(Debug, clap::Args)]

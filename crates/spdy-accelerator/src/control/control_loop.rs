@@ -1,0 +1,53 @@
+//! Handles the signals to a running `spdy accelerate`: stop, start a successor, reload the configuration.
+
+use spdy_service::notice::Notices;
+use spdy_service::signals::{ReloadSignal, StopSignals};
+use tokio::time::{Instant, interval_at};
+
+use super::reload::Reloader;
+use super::succession::{Succession, Successor};
+use crate::certificates::acme::Acme;
+use crate::certificates::served_certificates::REREAD_INTERVAL;
+
+/// Signals to this program. They are caught from the creation of this value on.
+pub(crate) struct ControlLoop {
+    signals: StopSignals,
+    reloads: ReloadSignal,
+}
+
+impl ControlLoop {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            signals: StopSignals::listen()?,
+            reloads: ReloadSignal::listen()?,
+        })
+    }
+
+    /// Handles signals until the program must end. Returns the successor if another process has taken over.
+    pub(crate) async fn run(
+        mut self,
+        reloader: &Reloader<'_>,
+        acme: &mut Acme,
+        succession: &mut Succession,
+        notices: &Notices,
+    ) -> anyhow::Result<Option<Successor>> {
+        let mut renewals = interval_at(Instant::now() + REREAD_INTERVAL, REREAD_INTERVAL);
+        let came = acme.came.clone();
+        loop {
+            tokio::select! {
+                ended = self.signals.any() => {
+                    ended?;
+                    notices.info("stopping");
+                    return Ok(None);
+                }
+                successor = succession.taken_over(reloader.proxy, notices) => {
+                    notices.info(format_args!("process {} has taken over, stopping", successor.id()));
+                    return Ok(Some(successor));
+                }
+                () = self.reloads.next() => reloader.reload(acme),
+                () = came.notified() => reloader.update_host_names(acme),
+                _ = renewals.tick() => reloader.renew_certificates(acme),
+            }
+        }
+    }
+}

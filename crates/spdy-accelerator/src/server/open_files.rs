@@ -1,0 +1,47 @@
+//! Raises the limit of open files of `spdy accelerate`, with a note if the system allows too few.
+//!
+//! A shell's soft limit is 1024 on most systems, for the sake of programs that use select(2); the hard one is what is meant.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use spdy_service::notice::Notices;
+
+/// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.
+const RESERVED_FILES: u64 = 512;
+
+/// Raises the soft limit to the hard one. Prints a note if `connections`, of which `sockets` may be WebSockets, need more.
+pub(crate) fn raise_limit(connections: u32, sockets: usize, notices: &Notices) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let limit = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => maximum,
+        Err(error) => {
+            tracing::debug!(%error, "cannot raise the soft limit of open files");
+            current
+        }
+    };
+    let needed_files = needed_files(connections, sockets);
+    if let Some(limit) = limit.filter(|limit| *limit < needed_files) {
+        notices.error(format_args!("the limit of open files is {limit}"), format_args!(": {connections} connections and {sockets} WebSockets to origins need {needed_files}; \
+             raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower `max_connections` of `[limits]`"));
+    }
+}
+
+/// A file for each connection of a client, and one more for each WebSocket to an origin.
+fn needed_files(connections: u32, sockets: usize) -> u64 {
+    let sockets = u64::try_from(sockets).unwrap_or(u64::MAX);
+    sockets.min(connections.into()) + u64::from(connections) + RESERVED_FILES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_websocket_is_two_files_and_there_are_no_more_than_connections() {
+        assert_eq!(needed_files(16_384, 4_096), 16_384 + 4_096 + RESERVED_FILES);
+        assert_eq!(needed_files(100, 4_096), 200 + RESERVED_FILES);
+    }
+}

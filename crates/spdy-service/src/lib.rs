@@ -1,0 +1,12 @@
+//! What the long-running commands of `spdy` share: listeners, limits of clients, signals, metrics, and notices for the operator.
+//!
+//! `spdy serve` and the accelerator use all of it; other commands use the signals alone. This crate is a part of the program and is not
+//! published: its errors are [`anyhow`]'s, with [`error::Usage`] for those that a person has to correct.
+
+pub mod client_limits;
+pub mod error;
+pub mod listen;
+pub mod metrics;
+pub mod notice;
+pub mod random;
+pub mod signals;
