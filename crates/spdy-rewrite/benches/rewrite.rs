@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use spdy_rewrite::css::urls;
+use spdy_markup::css_urls;
 use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::html::page_head::PageHead;
@@ -156,7 +156,7 @@ fn compare(_: &mut Criterion) {
         (
             "sheet, read by cssparser",
             sheet.len(),
-            best(|| urls::urls(&sheet).len()),
+            best(|| css_urls::urls(&sheet).len()),
         ),
         (
             "sheet, rewritten",

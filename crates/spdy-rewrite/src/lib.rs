@@ -30,5 +30,3 @@ pub mod request;
 pub mod response;
 pub mod rules;
 pub mod urls;
-
-mod charset;

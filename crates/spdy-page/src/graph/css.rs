@@ -1,6 +1,6 @@
 //! What a style sheet names, and where.
 
-use spdy_rewrite::css::urls::{UrlUse, urls};
+use spdy_markup::css_urls::{UrlUse, urls};
 
 /// A URL in a style sheet.
 #[derive(Clone, Debug, Eq, PartialEq)]

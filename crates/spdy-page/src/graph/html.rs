@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use lol_html::html_content::Element;
 use lol_html::{HtmlRewriter, Settings, element};
-use spdy_rewrite::{html::entities, html::srcset};
+use spdy_markup::{entities, srcset};
 
 use crate::graph::css;
 

@@ -1,7 +1,6 @@
 //! Style sheets.
 
 mod stylesheet;
-pub mod urls;
 
 pub(crate) use stylesheet::rewrite_at;
 pub use stylesheet::{

@@ -7,11 +7,11 @@
 
 use std::borrow::Cow;
 
+use spdy_markup::charset::{Charset, encoding_of_sheet};
+use spdy_markup::css_urls::{CssUrl, TokenForm, UrlUse, end_of_rules, urls};
 use url::Url;
 
-use crate::charset::{Charset, encoding_of_sheet};
 use crate::csp::CspCredentials;
-use crate::css::urls::{CssUrl, TokenForm, UrlUse, end_of_rules, urls};
 use crate::kind::Kind;
 use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
 use crate::referrer::ReferrerScope;
@@ -118,7 +118,7 @@ pub fn rewrite_bytes<'t>(
         Charset::Utf8 if std::str::from_utf8(bytes).is_err() => Charset::SingleByte,
         charset => charset,
     };
-    let Some(text) = charset.read(bytes) else {
+    let Some(text) = charset.decode(bytes) else {
         let astray = import_only_if_unsafe(rules, sheet, bytes, declared, |_| true);
         return left(astray.map_or(Cow::Borrowed(bytes), Cow::Owned));
     };
@@ -135,7 +135,7 @@ pub fn rewrite_bytes<'t>(
     }
     let rewritten = match rewrite_at(&place, &text, &mut |found| references.push(found)) {
         Cow::Borrowed(_) => Cow::Borrowed(bytes),
-        Cow::Owned(rewritten) => Cow::Owned(charset.written(rewritten)),
+        Cow::Owned(rewritten) => Cow::Owned(charset.encode(rewritten)),
     };
     RewrittenStylesheet {
         body: rewritten,

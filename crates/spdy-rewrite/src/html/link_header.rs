@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use http::header::{HeaderMap, HeaderValue, LINK};
+use spdy_markup::srcset;
 use url::Url;
 
 use crate::csp::{CspCredentials, Policies};
 use crate::html::link_use::{self, LinkUse};
-use crate::html::srcset;
 use crate::kind::Kind;
 use crate::reference::integrity;
 use crate::reference::pinned_reference::{self, IntegrityRewrite};
@@ -139,7 +139,7 @@ fn rewrite_candidates<'m>(
     let Some(at) = parameter_at(parameters, "imagesrcset") else {
         return Cow::Borrowed(parameters);
     };
-    let written = srcset::rewrite(&parameters[at.clone()], |url| {
+    let written = srcset::replace_urls(&parameters[at.clone()], |url| {
         let judged = place.rewrite_candidate(reason.cloned(), url);
         found.extend(judged.reference);
         judged.written

@@ -1,7 +1,6 @@
 //! Pages: elements, import maps, `Link`, `srcset`.
 
 pub(crate) mod element;
-pub mod entities;
 pub(crate) mod import_map;
 pub(crate) mod import_map_element;
 pub mod link_header;
@@ -9,6 +8,5 @@ pub(crate) mod link_use;
 pub mod page_head;
 pub(crate) mod page_state;
 mod rewriter;
-pub mod srcset;
 
 pub use rewriter::HtmlRewriter;

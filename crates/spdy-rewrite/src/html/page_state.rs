@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use spdy_markup::charset::Charset;
+use spdy_markup::{entities, srcset};
 use url::Url;
 
-use crate::charset::Charset;
 use crate::csp::guard::CspGuard;
 use crate::csp::{CspCredentials, Policies};
 use crate::css;
@@ -21,7 +22,6 @@ use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
 use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
 use crate::rules::verdict::{ReferenceSource, SkipReason};
-use crate::{html::entities, html::srcset};
 
 /// What a text that is held will be rewritten as.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -276,7 +276,7 @@ impl PageState {
             let judged = self.unreadable(source, Kind::Image);
             return self.report(judged);
         };
-        let written = srcset::rewrite(&text, |url| {
+        let written = srcset::replace_urls(&text, |url| {
             let judged = self.place().rewrite_candidate(reason.cloned(), url);
             self.report(judged)
         });

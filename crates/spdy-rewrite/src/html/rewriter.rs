@@ -23,9 +23,9 @@ use lol_html::html_content::{ContentType, TextChunk};
 use lol_html::send::{Element, ElementContentHandlers, HtmlRewriter as LolRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings};
 use parking_lot::{Mutex, MutexGuard};
+use spdy_markup::charset::{Charset, PRESCAN_BYTES};
 use url::Url;
 
-use crate::charset::{Charset, PRESCAN_BYTES};
 use crate::html::page_head::PageHead;
 use crate::html::page_state::PageState;
 use crate::limits::MAX_HTML_BUFFER_BYTES;

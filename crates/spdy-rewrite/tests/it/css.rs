@@ -1,7 +1,7 @@
 //! Sheets: the site's own, and moved ones, in which what is relative must mean what it meant.
 
 use proptest::prelude::*;
-use spdy_rewrite::css::urls::{UrlUse, urls};
+use spdy_markup::css_urls::{UrlUse, urls};
 use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;

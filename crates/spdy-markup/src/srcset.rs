@@ -1,4 +1,4 @@
-//! `srcset`: candidates of one image, each a URL and what it is for (HTML §4.8.4.3.9, *parsing a srcset attribute*).
+//! Finds the URLs of a `srcset`, which lists the candidates of one image (HTML §4.8.4.3.9, *parsing a srcset attribute*).
 
 use std::ops::Range;
 
@@ -38,16 +38,16 @@ pub fn urls(value: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// `value` with what `write` gives for each of its URLs; `None` if it gives nothing for any.
-pub(crate) fn rewrite(
+/// `value` with each URL replaced for which `replacement` returns one; `None` if no URL is replaced.
+pub fn replace_urls(
     value: &str,
-    mut write: impl FnMut(&str) -> Option<String>,
+    mut replacement: impl FnMut(&str) -> Option<String>,
 ) -> Option<String> {
     let mut out = String::new();
     let mut copied = 0;
     for range in urls(value) {
         // A URL that ends in a comma would take the next candidate with it.
-        if let Some(url) = write(&value[range.clone()]).filter(|url| !url.ends_with(',')) {
+        if let Some(url) = replacement(&value[range.clone()]).filter(|url| !url.ends_with(',')) {
             out.push_str(&value[copied..range.start]);
             out.push_str(&url);
             copied = range.end;

@@ -1,4 +1,4 @@
-//! Where a style sheet names URLs: a walk over its tokens (CSS Syntax Level 3) that keeps every byte's place.
+//! Finds the URLs of a style sheet, each with its place and its use, by a walk over the tokens (CSS Syntax Level 3).
 
 use std::ops::Range;
 
@@ -22,9 +22,9 @@ pub enum UrlUse {
     Custom,
 }
 
-/// How it is written.
+/// How a URL is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum TokenForm {
+pub enum TokenForm {
     /// `url(…)` without quotes: the whole token.
     Unquoted,
     /// A string, in whatever function or rule it stands.
@@ -42,7 +42,8 @@ pub struct CssUrl {
     pub usage: UrlUse,
     /// Whether it is one of several of which the browser loads one (`image-set()`).
     pub is_candidate: bool,
-    pub(crate) form: TokenForm,
+    /// How it is written.
+    pub form: TokenForm,
 }
 
 /// The URLs in `text`, in order: `url()`, `src()`, `image-set()`, `@import`; not what `@namespace` and the like name.
@@ -65,7 +66,7 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
 
 /// Where the last rule of `text` ends that is whole whatever follows: what comes before is read the same without what comes
 /// after, and that the same without it. `None` if there is none.
-pub(crate) fn end_of_rules(text: &str) -> Option<usize> {
+pub fn end_of_rules(text: &str) -> Option<usize> {
     let mut input = ParserInput::new(text);
     let mut parser = Parser::new(&mut input);
     let (mut end, mut last, mut is_custom) = (None, None, false);

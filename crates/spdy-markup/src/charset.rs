@@ -1,17 +1,19 @@
-//! In which encoding a text is, as far as it matters here: may its bytes be read as ASCII, and is it UTF-8?
+//! Finds the encoding of a page or a style sheet, as far as URLs depend on it: is ASCII certain, and is it UTF-8?
 //!
-//! Texts are decoded so that every byte comes back: well-formed UTF-8 as UTF-8, and all else as windows-1252, which
-//! has one character for each of the 256 bytes. URLs are nearly always ASCII. A URL that is not has its meaning in
-//! UTF-8, and in other encodings it is left.
+//! Decoding keeps every byte: well-formed UTF-8 is decoded as UTF-8, and everything else as windows-1252, which has one
+//! character for each of the 256 bytes. URLs are nearly always ASCII. The meaning of a URL
+//! that is not ASCII is certain in UTF-8 only.
+
+use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
 /// Bytes of a page in which a `meta` may state the encoding (HTML §13.2.3.2).
-pub(crate) const PRESCAN_BYTES: usize = 1024;
+pub const PRESCAN_BYTES: usize = 1024;
 
 /// How the bytes of a text may be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Charset {
+pub enum Charset {
     /// Not at all: its bytes are not ASCII's.
     Opaque,
     /// UTF-8.
@@ -44,23 +46,23 @@ impl Charset {
     }
 
     /// How the bytes of a sheet may be read.
-    pub(crate) fn of_stylesheet(bytes: &[u8], declared: Option<&str>) -> Self {
+    pub fn of_stylesheet(bytes: &[u8], declared: Option<&str>) -> Self {
         Self::of_encoding(encoding_of_sheet(bytes, declared))
     }
 
     /// The encoding of a page by BOM and Content-Type, if they state it.
-    pub(crate) fn of_page(bytes: &[u8], declared: Option<&str>) -> Option<Self> {
+    pub fn of_page(bytes: &[u8], declared: Option<&str>) -> Option<Self> {
         Self::of_bom(bytes).or_else(|| declared.and_then(Self::of_label))
     }
 
     /// The encoding in a `meta` among the first bytes of a page; without one, the page is read byte for byte.
-    pub(crate) fn of_meta(start: &[u8]) -> Self {
+    pub fn of_meta(start: &[u8]) -> Self {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
         Self::from_meta(start).unwrap_or(Self::SingleByte)
     }
 
     /// The same while more of the first bytes may come: `None` until a whole tag states it.
-    pub(crate) fn of_whole_meta(start: &[u8]) -> Option<Self> {
+    pub fn of_whole_meta(start: &[u8]) -> Option<Self> {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
         let end = start.iter().rposition(|byte| *byte == b'>')?;
         Self::from_meta(&start[..end])
@@ -104,8 +106,8 @@ impl Charset {
         None
     }
 
-    /// `bytes` as text of which [`written`](Self::written) makes the same bytes again; `None` if ASCII is not certain.
-    pub(crate) fn read(self, bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+    /// `bytes` as text from which [`encode`](Self::encode) makes the same bytes; `None` if ASCII is not certain.
+    pub fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         match self {
             Self::Opaque => None,
             Self::MultiByte if !bytes.is_ascii() => None,
@@ -118,16 +120,16 @@ impl Charset {
         }
     }
 
-    /// The bytes of a text that [`read`](Self::read) gave, changed in ASCII alone.
-    pub(crate) fn written(self, text: String) -> Vec<u8> {
+    /// The bytes of a text that [`decode`](Self::decode) returned and that was changed in ASCII only.
+    pub fn encode(self, text: String) -> Vec<u8> {
         match self {
             Self::Utf8 => text.into_bytes(),
             _ => bytes_of(&text),
         }
     }
 
-    /// What a value of a page means, which was read byte for byte; `None` if that is not certain.
-    pub(crate) fn decode_attribute(self, value: &str) -> Option<std::borrow::Cow<'_, str>> {
+    /// The characters of an attribute value that was read byte for byte, as windows-1252; `None` if they are not certain.
+    pub fn decode_attribute(self, value: &str) -> Option<Cow<'_, str>> {
         if value.is_ascii() {
             return Some(value.into());
         }
@@ -137,8 +139,8 @@ impl Charset {
         }
     }
 
-    /// The reverse of [`meant`](Self::meant).
-    pub(crate) fn encode_attribute(self, meant: &str) -> String {
+    /// The reverse of [`decode_attribute`](Self::decode_attribute).
+    pub fn encode_attribute(self, meant: &str) -> String {
         if meant.is_ascii() {
             meant.to_owned()
         } else {
@@ -148,7 +150,7 @@ impl Charset {
 }
 
 /// The encoding of a sheet (CSS Syntax §3.2): its BOM, its Content-Type, its `@charset`, or UTF-8.
-pub(crate) fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'static Encoding {
+pub fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'static Encoding {
     let rule = || {
         let rest = bytes.strip_prefix(b"@charset \"")?;
         let rest = &rest[..rest.len().min(PRESCAN_BYTES)];
@@ -168,7 +170,7 @@ pub(crate) fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'stati
 }
 
 /// One character for each byte.
-fn latin1_text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+fn latin1_text(bytes: &[u8]) -> Cow<'_, str> {
     WINDOWS_1252.decode_without_bom_handling(bytes).0
 }
 

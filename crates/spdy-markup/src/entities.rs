@@ -1,8 +1,8 @@
-//! Character references in the values of attributes (HTML §13.2.5.73), undone and done again.
+//! Decodes and encodes the character references of attribute values (HTML §13.2.5.73).
 //!
-//! lol_html hands out values as they stand in the source. Of the 2231 names that HTML knows those are undone here
-//! that are written without a semicolon, too, and XML's; a value with another is left to the browser, for a URL that
-//! is read otherwise than the browser reads it would be another URL.
+//! lol_html returns values as they are in the source. HTML has 2231 names. Only those that need no semicolon, and XML's,
+//! are decoded. A value with another name is left to the browser, because a URL that is decoded differently is a
+//! different URL.
 
 use std::borrow::Cow;
 
@@ -115,7 +115,7 @@ fn numeric(digits: &str) -> Option<(char, usize)> {
 }
 
 /// `value` as it is written between double quotes; the caller writes the quotes.
-pub(crate) fn encode(value: &str) -> Cow<'_, str> {
+pub fn encode(value: &str) -> Cow<'_, str> {
     match value.contains('&') {
         true => value.replace('&', "&amp;").into(),
         false => value.into(),
