@@ -181,3 +181,57 @@ fn bytes_of(text: &str) -> Vec<u8> {
 fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
     text.windows(mark.len()).position(|window| window == mark)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_round_trips_through_text() {
+        let all: Vec<u8> = (0..=255).collect();
+        let text = Charset::SingleByte.decode(&all).unwrap();
+        assert_eq!(text.chars().count(), all.len());
+        assert_eq!(Charset::SingleByte.encode(text.into_owned()), all);
+        for unreadable in [Charset::Opaque, Charset::Utf8, Charset::MultiByte] {
+            assert_eq!(unreadable.decode(&all), None, "{unreadable:?}");
+        }
+    }
+
+    #[test]
+    fn stylesheet_encoding_is_bom_then_declaration_then_rule() {
+        for (bytes, declared, expected) in [
+            (
+                &b"\xef\xbb\xbf@charset \"koi8-r\";"[..],
+                Some("shift_jis"),
+                Charset::Utf8,
+            ),
+            (
+                b"@charset \"koi8-r\";",
+                Some("shift_jis"),
+                Charset::MultiByte,
+            ),
+            (b"@charset \"koi8-r\";", Some("none"), Charset::SingleByte),
+            (b"@charset \"utf-16\";", None, Charset::Utf8),
+            (b"a{}", Some(" UTF-16 "), Charset::Opaque),
+            (b"a{}", None, Charset::Utf8),
+        ] {
+            let found = Charset::of_stylesheet(bytes, declared);
+            assert_eq!(found, expected, "{declared:?}");
+        }
+    }
+
+    #[test]
+    fn page_encoding_is_bom_then_declaration_or_meta() {
+        let bom = b"\xff\xfe<\0";
+        assert_eq!(Charset::of_page(bom, Some("utf-8")), Some(Charset::Opaque));
+        assert_eq!(Charset::of_page(b"<p>", Some("utf-8")), Some(Charset::Utf8));
+        assert_eq!(Charset::of_page(b"<p>", None), None);
+        let meta =
+            b"<p charset=koi8-r><META http-equiv=x content='text/html; charset = Shift_JIS'>";
+        assert_eq!(Charset::of_meta(meta), Charset::MultiByte);
+        assert_eq!(Charset::of_meta(b"<meta charset=utf-16>"), Charset::Utf8);
+        assert_eq!(Charset::of_whole_meta(b"<p><meta charset=utf-8"), None);
+        let late = [&b" ".repeat(PRESCAN_BYTES)[..], b"<meta charset=utf-8>"].concat();
+        assert_eq!(Charset::of_meta(&late), Charset::SingleByte);
+    }
+}
