@@ -6,11 +6,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use parking_lot::Mutex;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
+use spdy_net::body_wrapper::wrap_poll;
 
 use crate::client::Lease;
 use crate::error::{Error, TimeoutPhase};
@@ -90,14 +91,6 @@ impl Drop for ReturningBody {
     }
 }
 
-/// A response's body: it frees its connection at its end, and fails when nothing comes for too long.
-pub(crate) struct LeasedBody {
-    body: Body,
-    /// `None` once the body has ended, and where the connection is not shared.
-    lease: Option<Lease>,
-    timeout: Option<BodyTimeout>,
-}
-
 /// Timeout for the next piece.
 pub(crate) struct BodyTimeout {
     runtime: SharedRuntime,
@@ -148,70 +141,49 @@ impl BodyTimeout {
     }
 }
 
-impl LeasedBody {
-    pub(crate) fn new(body: Body, lease: Lease, timeout: Option<BodyTimeout>) -> Self {
-        Self {
-            body,
-            lease: Some(lease),
-            timeout,
-        }
-    }
+/// What the body of a response holds until its end.
+struct BodyGuard {
+    /// `None` once the body has ended, and where the connection is not shared.
+    lease: Option<Lease>,
+    timeout: Option<BodyTimeout>,
+}
 
-    /// For a connection that serves no other request.
-    pub(crate) fn unpooled(body: Body, timeout: Option<BodyTimeout>) -> Self {
-        Self {
-            body,
-            lease: None,
-            timeout,
-        }
-    }
-
+impl BodyGuard {
     fn end(&mut self) {
         self.lease = None;
         self.timeout = None;
     }
 }
 
-impl http_body::Body for LeasedBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match Pin::new(&mut self.body).poll_frame(cx) {
+/// A response's body: it frees its connection at its end, and fails when nothing comes for too long. `lease` is `None` for a
+/// connection that serves no other request.
+pub(crate) fn leased_body(body: Body, lease: Option<Lease>, timeout: Option<BodyTimeout>) -> Body {
+    let mut guard = BodyGuard { lease, timeout };
+    wrap_poll(body, move |mut body, cx| {
+        match body.as_mut().poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                if self.body.is_end_stream() {
-                    self.end();
-                } else if let Some(timeout) = &mut self.timeout {
+                if body.is_end_stream() {
+                    guard.end();
+                } else if let Some(timeout) = &mut guard.timeout {
                     timeout.restart();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(ended) => {
-                self.end();
+                guard.end();
                 Poll::Ready(ended)
             }
             Poll::Pending => {
-                let Some(timeout) = &mut self.timeout else {
+                let Some(timeout) = &mut guard.timeout else {
                     return Poll::Pending;
                 };
                 let Poll::Ready(error) = timeout.poll_expired(cx) else {
                     return Poll::Pending;
                 };
-                self.body = Body::empty(); // dropped unread: the exchange is cancelled
-                self.end();
+                body.set(Body::empty()); // dropped unread: the exchange is cancelled
+                guard.end();
                 Poll::Ready(Some(Err(error.into())))
             }
         }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    })
 }

@@ -11,7 +11,7 @@ use spdy_net::network::BoxIo;
 use crate::client::Client;
 use crate::connect::Connector;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange_body::{BodyTimeout, LeasedBody};
+use crate::exchange_body::{BodyTimeout, leased_body};
 use crate::origin::Origin;
 
 /// What came of asking for another protocol.
@@ -92,9 +92,7 @@ impl Client {
                 let body_timeout = config.body_timeout;
                 let body_timeout =
                     body_timeout.map(|after| BodyTimeout::new(runtime.clone(), after, origin));
-                UpgradeOutcome::Declined(
-                    response.map(|body| Body::wrap(LeasedBody::unpooled(body, body_timeout))),
-                )
+                UpgradeOutcome::Declined(response.map(|body| leased_body(body, None, body_timeout)))
             }
         })
     }

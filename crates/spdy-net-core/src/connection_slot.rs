@@ -6,17 +6,15 @@
 //!
 //! The connection reports what it does. `idle_eviction.rs` in `spdy-net` reads that when all slots are taken.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::Response;
-use http_body::{Frame, SizeHint};
+use http_body::Body as _;
 use parking_lot::{Mutex, MutexGuard};
-use spdy::body::{Body, BoxError};
+use spdy::body::Body;
 
+use crate::body_wrapper::wrap_poll;
 use crate::latch::{Latch, Wait};
 
 /// Clones share one slot. The default slot is never evicted.
@@ -98,9 +96,9 @@ impl SlotExchange {
             return response;
         }
         response.map(|body| {
-            Body::wrap(SlotBody {
-                body,
-                _exchange: self,
+            wrap_poll(body, move |body, cx| {
+                let _exchange = &self; // open until the body is dropped
+                body.poll_frame(cx)
             })
         })
     }
@@ -113,32 +111,6 @@ impl Drop for SlotExchange {
         if state.open == 0 {
             state.idle_since = self.0.0.sequence.fetch_add(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// A body whose exchange is open while it lives.
-struct SlotBody {
-    body: Body,
-    _exchange: SlotExchange,
-}
-
-impl http_body::Body for SlotBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

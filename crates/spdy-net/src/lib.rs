@@ -49,6 +49,6 @@ pub mod wall_clock;
 pub use spdy_h3::quic;
 #[doc(inline)]
 pub use spdy_net_core::{
-    connection_slot, error, handler, header_bytes, interim, latch, limit, network, options,
-    protocol, refusal, tap, tls,
+    body_wrapper, connection_slot, error, handler, header_bytes, interim, latch, limit, network,
+    options, protocol, refusal, tap, tls,
 };

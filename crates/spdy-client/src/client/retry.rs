@@ -16,7 +16,7 @@ use spdy_net::error::{ExchangeError, Retry};
 use crate::client::connections::{Inner, Lease, LiveConnection, QueuedRequest};
 use crate::connect::Phases;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange_body::{BodyReplay, BodyTimeout, LeasedBody};
+use crate::exchange_body::{BodyReplay, BodyTimeout, leased_body};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;
@@ -273,7 +273,7 @@ impl Inner {
         let body_timeout = self.config.body_timeout;
         let body_timeout =
             body_timeout.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
-        let body = Body::wrap(LeasedBody::new(body, lease, body_timeout));
+        let body = leased_body(body, Some(lease), body_timeout);
         Ok(Response::from_parts(head, body))
     }
 }

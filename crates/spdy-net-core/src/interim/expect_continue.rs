@@ -12,19 +12,18 @@
 //! A proxy that forwards its client's body therefore sends 100 (Continue) to that client only after the origin did. Over HTTP/1.1 and
 //! HTTP/2; SPDY has no interim responses, and the clients that send to HTTP/3 servers have their bodies at hand.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::{Either, select};
 use http::{HeaderMap, Request, Response, header};
-use http_body::{Frame, SizeHint};
+use http_body::Body as _;
 use parking_lot::Mutex;
-use spdy::body::{Body, BoxError};
+use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 
+use crate::body_wrapper::{with_guard, wrap_poll};
 use crate::latch::Latch;
 
 /// How long a body waits for 100 (Continue). Many servers never send it, and a client is not to wait for them (RFC 9110 §10.1.1).
@@ -104,18 +103,13 @@ impl Expectation {
     /// Holds back the body of `request` if it announces that; else the request is unchanged.
     pub fn of(request: Request<Body>, runtime: &SharedRuntime) -> (Request<Body>, Option<Self>) {
         let is_held = expects_continue(request.headers());
-        if !is_held || http_body::Body::is_end_stream(request.body()) {
+        if !is_held || request.body().is_end_stream() {
             return (request, None);
         }
         let hold = Hold::default();
         let timeout = runtime.sleep_until(runtime.now() + CONTINUE_TIMEOUT);
         let may_send = Box::pin(hold.clone().wait(timeout));
-        let request = request.map(|body| {
-            Body::wrap(HeldBody {
-                body,
-                may_send: Some(may_send),
-            })
-        });
+        let request = request.map(|body| hold_back(body, may_send));
         (request, Some(Self(hold)))
     }
 
@@ -133,12 +127,9 @@ impl Expectation {
 
     /// `response`; a body that is still held fails when it has ended.
     pub fn until_end_of(self, response: Response<Body>) -> Response<Body> {
-        response.map(|body| match http_body::Body::is_end_stream(&body) {
+        response.map(|body| match body.is_end_stream() {
             true => body,
-            false => Body::wrap(ResponseBody {
-                body,
-                expectation: Some(self),
-            }),
+            false => with_guard(body, self, |_| {}),
         })
     }
 }
@@ -155,66 +146,18 @@ impl Drop for Expectation {
 #[error("the server responded without requesting the body")]
 struct BodyNotRequested;
 
-struct HeldBody {
-    body: Body,
-    /// Completes when the body may be sent (`true`), or never will be (`false`). `None` once it may.
-    may_send: Option<BoxFuture<bool>>,
-}
-
-impl http_body::Body for HeldBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Some(may_send) = &mut self.may_send {
-            if !ready!(may_send.as_mut().poll(cx)) {
+/// `body`, sent once `may_send` gives `true`. If it gives `false`, the body fails.
+fn hold_back(body: Body, may_send: BoxFuture<bool>) -> Body {
+    let mut may_send = Some(may_send); // `None` once it gave `true`
+    wrap_poll(body, move |body, cx| {
+        if let Some(waiting) = &mut may_send {
+            if !ready!(waiting.as_mut().poll(cx)) {
                 // Another poll fails again.
-                self.may_send = Some(Box::pin(std::future::ready(false)));
+                may_send = Some(Box::pin(std::future::ready(false)));
                 return Poll::Ready(Some(Err(BodyNotRequested.into())));
             }
-            self.may_send = None;
+            may_send = None;
         }
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-struct ResponseBody {
-    body: Body,
-    /// `None` at the end.
-    expectation: Option<Expectation>,
-}
-
-impl http_body::Body for ResponseBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
-            self.expectation = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+        body.poll_frame(cx)
+    })
 }

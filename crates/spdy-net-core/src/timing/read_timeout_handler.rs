@@ -10,7 +10,7 @@ use crate::handler::Handler;
 use crate::options::ServerOptions;
 use crate::refusal::Refusal;
 use crate::timing::progress_timeout::ProgressTimeout;
-use crate::timing::read_timeout_body::ReadTimeoutBody;
+use crate::timing::read_timeout_body::with_read_timeout;
 
 /// Calls `handler` with requests whose bodies fail when the client sends too little for too long.
 pub(crate) struct ReadTimeoutHandler {
@@ -26,7 +26,7 @@ impl Handler for ReadTimeoutHandler {
         }
         let request = request.map(|body| {
             let stall = ProgressTimeout::for_reads(self.runtime.clone(), &self.options);
-            Body::wrap(ReadTimeoutBody::new(body, stall))
+            with_read_timeout(body, stall)
         });
         self.handler.answer(request)
     }

@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::Body as _;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::BoxFuture;
+use spdy_net::body_wrapper::{PolledFrame, wrap_poll};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::telemetry::counters::{CounterFamily, Counters};
@@ -35,73 +36,57 @@ pub(crate) fn limit_body(
     seat: OwnedSemaphorePermit,
     counters: Counters,
 ) -> Body {
-    Body::wrap(LimitedBody {
-        body,
+    let mut limits = Limits {
         max_bytes: most,
         received: 0,
         deadline,
         permit: Some(seat),
         counters,
-    })
+    };
+    wrap_poll(body, move |body, cx| limits.poll(body, cx))
 }
 
-struct LimitedBody {
-    body: Body,
+struct Limits {
     max_bytes: u64,
     received: u64,
     deadline: BoxFuture<()>,
-    /// `None` once it ended.
+    /// `None` once the body ended.
     permit: Option<OwnedSemaphorePermit>,
     counters: Counters,
 }
 
-impl LimitedBody {
-    fn exceed(&mut self, limit: BodyLimit) -> BoxError {
-        let label = match limit {
-            BodyLimit::Size { .. } => "limits.max_mib",
-            BodyLimit::Time => "limits.fetch_timeout_s",
-        };
-        self.counters.count(CounterFamily::Limits, label);
-        (self.permit, self.body) = (None, Body::empty());
-        limit.into()
-    }
-}
-
-impl http_body::Body for LimitedBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+impl Limits {
+    fn poll(&mut self, mut body: Pin<&mut Body>, cx: &mut Context<'_>) -> PolledFrame {
         if self.permit.is_none() {
             return Poll::Ready(None);
         }
         // First: what always has a piece ready would never be late.
         if self.deadline.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(self.exceed(BodyLimit::Time))));
+            return Poll::Ready(Some(Err(self.exceed(body, BodyLimit::Time))));
         }
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let frame = ready!(body.as_mut().poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
             let len = frame.data_ref().map_or(0, Bytes::len);
             self.received = self.received.saturating_add(len as u64);
             if self.received > self.max_bytes {
                 let most = self.max_bytes;
-                return Poll::Ready(Some(Err(self.exceed(BodyLimit::Size { most }))));
+                return Poll::Ready(Some(Err(self.exceed(body, BodyLimit::Size { most }))));
             }
         }
-        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
+        if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
             self.permit = None;
         }
         Poll::Ready(frame)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn exceed(&mut self, mut body: Pin<&mut Body>, limit: BodyLimit) -> BoxError {
+        let label = match limit {
+            BodyLimit::Size { .. } => "limits.max_mib",
+            BodyLimit::Time => "limits.fetch_timeout_s",
+        };
+        self.counters.count(CounterFamily::Limits, label);
+        self.permit = None;
+        body.set(Body::empty());
+        limit.into()
     }
 }

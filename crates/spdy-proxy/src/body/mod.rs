@@ -5,7 +5,6 @@ pub mod content_coding;
 pub mod decoder;
 pub mod encoded_body;
 pub mod encoder;
-pub(crate) mod guarded_body;
 pub(crate) mod gzip_decoder;
 pub(crate) mod limited_body;
 pub(crate) mod range_body;

@@ -12,8 +12,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
-
-use crate::body::guarded_body::with_guard;
+use spdy_net::body_wrapper::with_guard;
 
 /// Bytes of a body, or all of it, that must be there before an origin is contacted.
 pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;

@@ -12,12 +12,12 @@ use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::cache_status::CACHE_STATUS;
 use spdy_clock::Instant;
+use spdy_net::body_wrapper::with_guard;
 use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 
-use crate::body::guarded_body::with_guard;
 use crate::cache::public_response::is_html;
 use crate::proxy::Proxy;
 use crate::request::client_origin::request_authority;

@@ -6,9 +6,9 @@
 
 use spdy::body::Body;
 use spdy_client::origin::Origin;
+use spdy_net::body_wrapper::with_guard;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::body::guarded_body::with_guard;
 use crate::upstream::concurrency::KeyedSemaphore;
 
 /// The permits of long bodies, by origin.

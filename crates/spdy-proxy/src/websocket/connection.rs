@@ -23,11 +23,11 @@ use http::{HeaderValue, Request, Response, StatusCode, Version, header, response
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_client::upgrade::UpgradeOutcome;
+use spdy_net::body_wrapper::with_guard;
 use spdy_net::http1::upgrade::UpgradeHandler;
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 
-use crate::body::guarded_body::with_guard;
 use crate::config::websocket::WebSocketConfig;
 use crate::fetch::context::FetchContext;
 use crate::fetch::origin_spans::FetchSpans;

@@ -17,15 +17,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::Body as _;
+use http_body_util::BodyExt;
 use parking_lot::{Mutex, MutexGuard};
-use spdy::body::{Body, BoxError};
+use spdy::body::Body;
 use spdy_clock::Instant;
 
 use crate::request::miss_rate::source;
@@ -191,10 +189,14 @@ impl RangeFill {
     }
 
     /// The client's `body`, of which each byte that it reads is refunded.
-    pub(crate) fn refund_on_read(self, body: Body) -> Body {
-        match self.client.is_none() || http_body::Body::is_end_stream(&body) {
+    pub(crate) fn refund_on_read(mut self, body: Body) -> Body {
+        match self.client.is_none() || body.is_end_stream() {
             true => body,
-            false => Body::wrap(RefundingBody { body, fill: self }),
+            false => Body::wrap(body.inspect_frame(move |frame| {
+                if let Some(data) = frame.data_ref() {
+                    self.refund(data.len() as u64);
+                }
+            })),
         }
     }
 }
@@ -204,37 +206,6 @@ impl Drop for RangeFill {
         if self.is_pending {
             self.update(|account| account.pending -= 1);
         }
-    }
-}
-
-struct RefundingBody {
-    body: Body,
-    fill: RangeFill,
-}
-
-impl http_body::Body for RefundingBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(data) = frame.data_ref()
-        {
-            self.fill.refund(data.len() as u64);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

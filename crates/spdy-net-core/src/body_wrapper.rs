@@ -1,48 +1,67 @@
-//! A body that holds a value until it ends: a permit, or the span of its request.
+//! Bodies around another body: a closure that reads its frames, and a value that it holds until its end.
+//!
+//! A wrapper with its own length or end (a coding, a range) implements `http_body::Body` itself. One that only observes frames uses
+//! `inspect_frame` of `http-body-util`.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
-/// `body`, which drops `guard` when its last byte is read, when it fails, or when it is dropped. On failure it calls `on_error` first.
-pub(crate) fn with_guard<H>(body: Body, guard: H, on_error: fn(&mut H)) -> Body
+/// The result of polling a body for its next frame.
+pub type PolledFrame = Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+
+/// A body whose frames come from `poll`, which reads them from `body`.
+///
+/// Length and end are those of `body`. So `poll` may delay frames, observe them, fail, or replace `body`, but must not add or remove
+/// bytes. When the new body is dropped, `body` is dropped first, and then what `poll` holds.
+#[must_use]
+pub fn wrap_poll<P>(body: Body, poll: P) -> Body
 where
-    H: Send + Unpin + 'static,
+    P: FnMut(Pin<&mut Body>, &mut Context<'_>) -> PolledFrame + Send + 'static,
 {
-    Body::wrap(GuardedBody {
-        body,
-        guard: Some(guard),
-        on_error,
+    Body::wrap(PolledBody { body, poll })
+}
+
+/// `body`, which drops `guard` when its last byte is read, when it fails, or when it is dropped. On failure it calls `on_error` first.
+#[must_use]
+pub fn with_guard<G>(body: Body, guard: G, on_error: fn(&mut G)) -> Body
+where
+    G: Send + 'static,
+{
+    let mut guard = Some(guard); // `None` at the end
+    wrap_poll(body, move |mut body, cx| {
+        let frame = ready!(body.as_mut().poll_frame(cx));
+        if let (Some(Err(_)), Some(guard)) = (&frame, &mut guard) {
+            on_error(guard);
+        }
+        if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+            guard = None;
+        }
+        Poll::Ready(frame)
     })
 }
 
-struct GuardedBody<H> {
+struct PolledBody<P> {
     body: Body,
-    /// `None` at the end.
-    guard: Option<H>,
-    on_error: fn(&mut H),
+    poll: P,
 }
 
-impl<H: Unpin> http_body::Body for GuardedBody<H> {
+/// `poll` is never pinned.
+impl<P> Unpin for PolledBody<P> {}
+
+impl<P> http_body::Body for PolledBody<P>
+where
+    P: FnMut(Pin<&mut Body>, &mut Context<'_>) -> PolledFrame,
+{
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = &mut *self;
-        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-        if let (Some(Err(_)), Some(guard)) = (&frame, &mut this.guard) {
-            (this.on_error)(guard);
-        }
-        if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
-            this.guard = None;
-        }
-        Poll::Ready(frame)
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
+        let this = self.get_mut();
+        (this.poll)(Pin::new(&mut this.body), cx)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -56,10 +75,10 @@ impl<H: Unpin> http_body::Body for GuardedBody<H> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
     use std::sync::Arc;
     use std::task::Waker;
 
+    use futures_util::stream;
     use parking_lot::Mutex;
 
     use super::*;
@@ -79,25 +98,6 @@ mod tests {
         }
     }
 
-    /// Pieces, and perhaps a break.
-    struct Pieces(VecDeque<Result<&'static str, &'static str>>);
-
-    impl http_body::Body for Pieces {
-        type Data = Bytes;
-        type Error = BoxError;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-            let next = self.0.pop_front();
-            Poll::Ready(next.map(|piece| match piece {
-                Ok(text) => Ok(Frame::data(text.into())),
-                Err(error) => Err(error.into()),
-            }))
-        }
-    }
-
     #[test]
     fn guard_is_dropped_at_end_error_or_drop_of_body() {
         for (pieces, polls, expected) in [
@@ -107,7 +107,8 @@ mod tests {
             (&[Ok("a"), Err("broken")], 2, &["broken", "let go"]),
         ] {
             let events = Arc::<Mutex<Vec<_>>>::default();
-            let pieces = Body::wrap(Pieces(pieces.iter().copied().collect()));
+            let pieces: Vec<_> = pieces.iter().map(|piece| piece.map(Bytes::from)).collect();
+            let pieces = Body::from_stream(stream::iter(pieces));
             let mut body = with_guard(pieces, RecordingGuard(events.clone()), |guard| {
                 guard.record("broken");
             });
