@@ -1,14 +1,10 @@
 //! Bytes that pass, counted for all connections of a thread; in HTTP/2, those of header blocks apart.
 
 use std::cell::Cell;
-use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
-use spdy_net::network::BoxIo;
-use spdy_net::shims::wire_observer::FrameScanner;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use spdy_net::shims::wire_observer::{ByteObserver, FrameScanner, ObservedIo};
+use spdy_session::observe::Direction;
 
 /// What has passed so far, bytes. TLS is not in it: these are the bytes of the protocol.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -56,31 +52,32 @@ impl Traffic {
 }
 
 /// A connection whose bytes are counted.
-pub(crate) struct CountingIo {
-    io: BoxIo,
+pub(crate) type CountingIo = ObservedIo<TrafficCounter>;
+
+/// Counts the bytes of one connection.
+pub(crate) struct TrafficCounter {
     traffic: Rc<Traffic>,
     /// Frame scanners for sent and for received bytes.
     scanners: Option<Box<[FrameScanner; 2]>>,
 }
 
-impl CountingIo {
-    /// Counts all bytes of `io`.
-    pub(crate) fn new(io: BoxIo, traffic: Rc<Traffic>) -> Self {
+impl TrafficCounter {
+    /// Counts all bytes.
+    pub(crate) fn new(traffic: Rc<Traffic>) -> Self {
         Self {
-            io,
             traffic,
             scanners: None,
         }
     }
 
     /// Also counts the payloads of HEADERS and CONTINUATION.
-    pub(crate) fn http2(io: BoxIo, traffic: Rc<Traffic>) -> Self {
+    pub(crate) fn http2(traffic: Rc<Traffic>) -> Self {
         Self {
             scanners: Some(Box::new([
                 FrameScanner::for_client(),
                 FrameScanner::default(),
             ])),
-            ..Self::new(io, traffic)
+            ..Self::new(traffic)
         }
     }
 
@@ -95,79 +92,23 @@ impl CountingIo {
         }
         len
     }
-
-    fn sent(&mut self, bytes: &[u8]) {
-        let headers_sent = self.header_bytes(0, bytes);
-        self.traffic.add(Bytes {
-            sent: bytes.len() as u64,
-            headers_sent,
-            ..Bytes::default()
-        });
-    }
-
-    fn received(&mut self, bytes: &[u8]) {
-        let headers_received = self.header_bytes(1, bytes);
-        self.traffic.add(Bytes {
-            received: bytes.len() as u64,
-            headers_received,
-            ..Bytes::default()
-        });
-    }
 }
 
-impl AsyncRead for CountingIo {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = into.filled().len();
-        let polled = Pin::new(&mut self.io).poll_read(cx, into);
-        if let Poll::Ready(Ok(())) = &polled {
-            self.received(&into.filled()[before..]);
-        }
-        polled
-    }
-}
-
-impl AsyncWrite for CountingIo {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.io).poll_write(cx, bytes);
-        if let Poll::Ready(Ok(len)) = polled {
-            self.sent(&bytes[..len]);
-        }
-        polled
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        if let Poll::Ready(Ok(mut remaining)) = polled {
-            for slice in slices {
-                let len = remaining.min(slice.len());
-                self.sent(&slice[..len]);
-                remaining -= len;
-            }
-        }
-        polled
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+impl ByteObserver for TrafficCounter {
+    fn observe(&mut self, direction: Direction, bytes: &[u8]) {
+        let len = bytes.len() as u64;
+        let passed = match direction {
+            Direction::Sent => Bytes {
+                sent: len,
+                headers_sent: self.header_bytes(0, bytes),
+                ..Bytes::default()
+            },
+            Direction::Received => Bytes {
+                received: len,
+                headers_received: self.header_bytes(1, bytes),
+                ..Bytes::default()
+            },
+        };
+        self.traffic.add(passed);
     }
 }

@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
-use crate::traffic::{self, CountingIo, Traffic};
+use crate::traffic::{self, CountingIo, Traffic, TrafficCounter};
 use crate::wire::event::Event;
 
 /// Bytes read at once.
@@ -88,7 +88,7 @@ impl Http1Wire {
             text,
         };
         Self {
-            io: CountingIo::new(io, traffic.clone()),
+            io: CountingIo::new(io, TrafficCounter::new(traffic.clone())),
             input: BytesMut::new(),
             out: BytesMut::new(),
             unflushed: false,

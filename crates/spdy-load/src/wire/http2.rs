@@ -14,7 +14,7 @@ use spdy_net::network::BoxIo;
 
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
-use crate::traffic::{CountingIo, Traffic};
+use crate::traffic::{CountingIo, Traffic, TrafficCounter};
 use crate::wire::event::Event;
 
 /// One connection.
@@ -38,7 +38,7 @@ impl Http2Wire {
             .enable_push(false)
             // Until SETTINGS say otherwise; as SPDY's sessions assume.
             .initial_max_send_streams(100)
-            .handshake(CountingIo::http2(io, traffic));
+            .handshake(CountingIo::new(io, TrafficCounter::http2(traffic)));
         let (sender, connection) = handshake
             .await
             .map_err(|error| Fault::new(FaultKind::Connect, error))?;

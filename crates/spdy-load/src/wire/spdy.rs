@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
-use crate::traffic::{self, CountingIo, Traffic};
+use crate::traffic::{self, CountingIo, Traffic, TrafficCounter};
 use crate::wire::event::Event;
 use crate::wire::ring::Ring;
 
@@ -85,7 +85,7 @@ impl SpdyWire {
             .map_err(|error| Fault::new(FaultKind::Malformed, error))?;
         let body = plan.target.body().clone();
         Ok(Self {
-            io: CountingIo::new(io, traffic.clone()),
+            io: CountingIo::new(io, TrafficCounter::new(traffic.clone())),
             machine: Session::new(config, clock.now()),
             clock,
             input: BytesMut::new(),

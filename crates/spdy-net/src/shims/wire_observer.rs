@@ -5,7 +5,7 @@
 //! HTTP/2     length 24 | type 8 | flags 8 | stream 32 | payload        HEADERS, CONTINUATION: the payload
 //! ```
 //!
-//! `Watched` stands beneath hyper or h2 and shows a `ByteObserver` what passes; SPDY counts for itself.
+//! `ObservedIo` stands beneath hyper or h2 and shows a `ByteObserver` what passes; SPDY counts for itself.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Is shown every byte, in order, each direction by itself.
-pub(crate) trait ByteObserver: Send + Unpin {
+pub trait ByteObserver: Unpin {
     /// These bytes passed.
     fn observe(&mut self, direction: Direction, bytes: &[u8]);
 }
@@ -33,13 +33,14 @@ impl<One: ByteObserver, Other: ByteObserver> ByteObserver for (One, Other) {
 }
 
 /// A connection under observation.
-pub(crate) struct ObservedIo<W> {
+pub struct ObservedIo<W> {
     io: BoxIo,
     watch: W,
 }
 
 impl<W: ByteObserver> ObservedIo<W> {
-    pub(crate) fn new(io: BoxIo, watch: W) -> Self {
+    /// Shows `watch` the bytes of `io`.
+    pub fn new(io: BoxIo, watch: W) -> Self {
         Self { io, watch }
     }
 }
