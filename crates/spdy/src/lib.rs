@@ -19,6 +19,7 @@
 pub mod body;
 pub mod client;
 pub mod error;
+mod io_wrapper;
 pub mod metrics;
 mod receive_body;
 pub mod runtime;

@@ -29,7 +29,10 @@ use futures_util::{FutureExt, StreamExt};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use spdy::runtime::BoxFuture;
-use spdy::{Body, Error, Metrics, Priority, SharedRuntime, TokioRuntime, Version, client, server};
+use spdy::{
+    Body, Error, Metrics, Priority, SharedRuntime, TokioRuntime, Version, client, forward_io,
+    server,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use virtual_world::{VirtualTime, World, wire};
@@ -189,13 +192,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Rough<T> {
         Poll::Ready(Ok(len))
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
+    forward_io!(poll_flush, poll_shutdown => self.io);
 }
 
 /// What became of the requests.

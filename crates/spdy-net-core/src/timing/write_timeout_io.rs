@@ -4,8 +4,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use spdy::forward_io;
 use spdy::runtime::SharedRuntime;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::network::BoxIo;
 use crate::options::ClientOptions;
@@ -34,13 +35,7 @@ pub fn with_write_timeout(io: BoxIo, options: &ClientOptions, runtime: &SharedRu
 }
 
 impl AsyncRead for WriteTimeoutIo {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, into)
-    }
+    forward_io!(poll_read => self.io);
 }
 
 impl AsyncWrite for WriteTimeoutIo {
@@ -64,9 +59,7 @@ impl AsyncWrite for WriteTimeoutIo {
         this.stall.guard(cx, polled, |written| *written)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
+    forward_io!(is_write_vectored => self.io);
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;

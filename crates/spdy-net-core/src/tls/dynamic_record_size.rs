@@ -17,7 +17,8 @@ use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use spdy::forward_io;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::server::TlsStream;
 
 use crate::network::BoxIo;
@@ -55,13 +56,7 @@ impl DynamicRecordSize {
 }
 
 impl AsyncRead for DynamicRecordSize {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tls).poll_read(cx, buf)
-    }
+    forward_io!(poll_read => self.tls);
 }
 
 impl AsyncWrite for DynamicRecordSize {
@@ -117,11 +112,5 @@ impl AsyncWrite for DynamicRecordSize {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tls).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().tls).poll_shutdown(cx)
-    }
+    forward_io!(poll_flush, poll_shutdown => self.tls);
 }

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use proptest::prelude::*;
+use spdy::forward_io;
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::tls::{TlsOptions, TlsVersion};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 use crate::support::{quiet, tls_pair};
 
@@ -46,13 +47,7 @@ struct Tapped {
 }
 
 impl AsyncRead for Tapped {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
-    }
+    forward_io!(poll_read => self.io);
 }
 
 impl AsyncWrite for Tapped {
@@ -81,13 +76,7 @@ impl AsyncWrite for Tapped {
         true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
+    forward_io!(poll_flush, poll_shutdown => self.io);
 }
 
 /// The server's end and the client's, hands shaken, over a pipe that holds `pipe` bytes.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
+use spdy::forward_io;
 use spdy_net_core::header_bytes::HeaderByteCounters;
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, TapEvent};
@@ -90,17 +91,7 @@ impl<W: ByteObserver> AsyncWrite for ObservedIo<W> {
         polled
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
+    forward_io!(is_write_vectored, poll_flush, poll_shutdown => self.io);
 }
 
 /// Heads of HTTP/1.1 exchanges. Only the codec knows where a body ends, so the codec's driver

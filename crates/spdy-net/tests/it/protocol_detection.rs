@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use spdy::body::Body;
+use spdy::forward_io;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
@@ -17,7 +18,7 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::clock::Clock;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 use crate::support::{self, ALL, PIPE, echo, get, quiet, tls_pair};
 
@@ -268,13 +269,7 @@ async fn a_silent_connection_ends_a_second_after_the_stop() {
 struct Writes(DuplexStream, Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl AsyncRead for Writes {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
+    forward_io!(poll_read => self.0);
 }
 
 impl AsyncWrite for Writes {
@@ -287,13 +282,7 @@ impl AsyncWrite for Writes {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
+    forward_io!(poll_flush, poll_shutdown => self.0);
 }
 
 #[tokio::test]

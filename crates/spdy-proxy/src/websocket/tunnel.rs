@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join, select};
 use parking_lot::{Mutex, MutexGuard};
+use spdy::forward_io;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 use spdy_net::latch::Latch;
@@ -238,13 +239,7 @@ impl AsyncWrite for Side<'_> {
         polled
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
+    forward_io!(poll_flush, poll_shutdown => self.io);
 }
 
 #[cfg(test)]

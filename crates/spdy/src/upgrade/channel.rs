@@ -11,6 +11,7 @@ use spdy_frame::stream_id::StreamId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::error::Error;
+use crate::forward_io;
 use crate::stream::Stream;
 
 /// A raw stream that ends as Kubernetes ends its own.
@@ -128,19 +129,5 @@ impl AsyncRead for Channel {
 }
 
 impl AsyncWrite for Channel {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(self.stream()).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.stream()).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.stream()).poll_shutdown(cx)
-    }
+    forward_io!(poll_write, poll_flush, poll_shutdown => self.stream());
 }

@@ -26,6 +26,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
+use spdy::forward_io;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 use spdy_net_core::limit::{ConnectionLimit, LimitHits};
@@ -249,13 +250,7 @@ impl AsyncRead for HeadTimeoutIo {
 }
 
 impl AsyncWrite for HeadTimeoutIo {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
+    forward_io!(poll_write, is_write_vectored, poll_flush, poll_shutdown => self.io);
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
@@ -272,18 +267,6 @@ impl AsyncWrite for HeadTimeoutIo {
             at += slice.len();
         }
         Pin::new(&mut self.io).poll_write(cx, &joined[..len])
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }
 
