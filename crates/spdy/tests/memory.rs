@@ -5,20 +5,20 @@
 //! A test program of its own, because it counts with a global allocator.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use http::{Request, Response};
 use spdy::runtime::SharedRuntime;
 use spdy::{Body, Config, Frame, HeaderBlock, Limit, Metrics, Priority, StreamId, Version, server};
 use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::{Data, Headers, SynStream};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use takes_nothing::TakesNothing;
 use virtual_world::{VirtualTime, World};
 
+#[path = "it/support/takes_nothing.rs"]
+mod takes_nothing;
 #[path = "it/support/virtual_world.rs"]
 mod virtual_world;
 
@@ -41,39 +41,6 @@ fn bound(config: &Config) -> usize {
     let unread = 2 * unread;
     let session = config.frame_limits.control_payload_bytes + 512 * 1024;
     streams * stream + unread + session
-}
-
-/// A connection that brings bytes and takes none.
-struct TakesNothing(Bytes);
-
-impl AsyncRead for TakesNothing {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.0.is_empty() {
-            return Poll::Pending;
-        }
-        let length = self.0.len().min(buf.remaining());
-        buf.put_slice(&self.0[..length]);
-        self.0.advance(length);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for TakesNothing {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Pending
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Pending
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Pending
-    }
 }
 
 /// The peer: as many streams as may be, as many and as greedy header blocks on each, all windows full.

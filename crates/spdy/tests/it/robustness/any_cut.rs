@@ -18,7 +18,7 @@ use spdy::{
 use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::{Data, Headers, RstStream, SynReply, SynStream};
 use spdy_http::header_names::Names;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf, join, sink};
 
 /// A clock that stands: nothing here may depend on it.
 struct FrozenClock;
@@ -35,7 +35,7 @@ impl Runtime for FrozenClock {
     fn spawn(&self, _: BoxFuture<()>) {}
 }
 
-/// A connection whose input the test supplies; its output is discarded.
+/// The input of a connection, which the test supplies.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<(VecDeque<u8>, bool)>>);
 
@@ -62,24 +62,6 @@ impl AsyncRead for Wire {
         }
         let bytes: Vec<u8> = wire.0.drain(..length).collect();
         buf.put_slice(&bytes);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Wire {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Poll::Ready(Ok(buf.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 }
@@ -267,7 +249,8 @@ fn response_of(
 ) -> MessageLog {
     let wire = Wire::default();
     let runtime = SharedRuntime::new(FrozenClock);
-    let (session, connection) = client::Builder::new(version).handshake(wire.clone(), runtime);
+    let (session, connection) =
+        client::Builder::new(version).handshake(join(wire.clone(), sink()), runtime);
     let request = Request::builder().method(method).uri("http://a.example/");
     let request = request.body(Body::empty()).expect("a request");
     let mut exchange = Some(session.request(request, Priority::HIGHEST));
@@ -302,7 +285,8 @@ fn response_of(
 fn request_of(version: Version, bytes: &[u8], turns: &[Turn]) -> MessageLog {
     let wire = Wire::default();
     let runtime = SharedRuntime::new(FrozenClock);
-    let (mut accept, connection) = server::Builder::new(version).handshake(wire.clone(), runtime);
+    let (mut accept, connection) =
+        server::Builder::new(version).handshake(join(wire.clone(), sink()), runtime);
     let (mut message_log, mut accepted) = (MessageLog::default(), None);
     let mut driving = connection.run().boxed().fuse();
     let driver = || {

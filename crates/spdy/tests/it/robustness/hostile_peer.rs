@@ -1,9 +1,7 @@
 //! Peers that mean ill, written frame by frame, against client and server in virtual time.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -12,8 +10,9 @@ use http::{Request, Response};
 use spdy::{Body, Frame, HeaderBlock, Priority, SharedRuntime, StreamId, Version, client, server};
 use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::{Ping, SynStream};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::support::takes_nothing::TakesNothing;
 use crate::support::virtual_world::{VirtualTime, World, wire};
 
 const VERSION: Version = Version::V31;
@@ -63,38 +62,6 @@ impl FrameWriter {
 
     fn frame(&mut self, frame: &Frame) {
         frame.encode(VERSION, &mut self.wire);
-    }
-}
-
-/// A connection that brings bytes and takes none.
-struct TakesNothing(Bytes);
-
-impl AsyncRead for TakesNothing {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.0.is_empty() {
-            return Poll::Pending;
-        }
-        let length = self.0.len().min(buf.remaining());
-        buf.put_slice(&self.0.split_to(length));
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for TakesNothing {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        Poll::Pending
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Pending
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Pending
     }
 }
 

@@ -1,5 +1,6 @@
 //! Two ends of one connection in memory, each with its driver.
 
+pub(crate) mod takes_nothing;
 pub(crate) mod virtual_world;
 
 use std::future::Future;
