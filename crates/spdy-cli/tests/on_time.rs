@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use spdy_testkit::patience::output_within;
+use spdy_testkit::wait::output_within;
 use tally::{Attempt, Tally};
 use unprivileged::unprivileged;
 

@@ -4,17 +4,17 @@
 //! and each test interprets them itself. The clock alone, a feature, is a `Runtime` of `spdy`.
 //!
 //! ```text
-//! frames.rs      single frames without a header block        vectors/spec/frames.json
-//! sequences.rs   one-way sessions, every frame type          vectors/spec/sequences.json
-//! live.rs        whole connections between two peers         vectors/spec/live.json
-//! transcripts.rs   the same, as tshark read them            vectors/transcripts/
-//! conformance.rs inputs and the outcomes that are right vectors/spec/conformance.json
-//! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
-//! page_headers.rs   requests and responses of a page, made up
-//! patience.rs    how long anything is waited for
-//! clock.rs       a clock that stands until a test moves it
-//! closed_port.rs a port at which nobody listens
-//! redis_cluster.rs  three Redis servers in a cluster, which can be killed
+//! frames.rs         single frames without a header block        vectors/spec/frames.json
+//! sequences.rs      one-way sessions, every frame type          vectors/spec/sequences.json
+//! live.rs           whole connections between two peers         vectors/spec/live.json
+//! transcripts.rs    the same connections, as tshark read them   vectors/transcripts/
+//! conformance.rs    inputs and their correct outcomes           vectors/spec/conformance.json
+//! zlib.rs           header blocks in every legal compression    vectors/spec/zlib_variants.json
+//! page_headers.rs   generated requests and responses of a page
+//! wait.rs           timeouts for other processes and threads
+//! clock.rs          a clock that a test advances
+//! closed_port.rs    a port without a listener
+//! redis_cluster.rs  three Redis servers in a cluster, which a test can kill
 //! ```
 //!
 //! A vector that cannot be read is a fault of the repository, so everything here panics with the path
@@ -29,9 +29,13 @@ pub mod frames;
 pub mod hex;
 pub mod live;
 pub mod page_headers;
-pub mod patience;
 pub mod redis_cluster;
 pub mod sequences;
 pub mod transcripts;
 pub mod vectors;
+pub mod wait;
 pub mod zlib;
+
+// The unit test of spdy-cli's `shutdown.rs` still imports the former name.
+#[doc(hidden)]
+pub use self::wait as patience;

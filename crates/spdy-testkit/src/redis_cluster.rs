@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::patience::{WAIT_LIMIT, with_read_timeout};
+use crate::wait::{WAIT_LIMIT, with_read_timeout};
 
 /// Nodes of every cluster.
 pub const NODES: usize = 3;

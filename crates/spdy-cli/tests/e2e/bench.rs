@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::Value;
 use spdy::server::PushForm;
 use spdy_testkit::closed_port::ClosedPort;
-use spdy_testkit::patience::{ended, with_read_timeout};
+use spdy_testkit::wait::{ended, with_read_timeout};
 
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::Site;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use serde_json::Value;
-use spdy_testkit::patience::ended;
+use spdy_testkit::wait::ended;
 
 use crate::support::program::{run_expecting, spdy};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
-use spdy_testkit::patience::ended;
+use spdy_testkit::wait::ended;
 
 use crate::support::clients::capture::Relay;
 use crate::support::files::FILES;

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
-use spdy_testkit::patience::output_within;
+use spdy_testkit::wait::output_within;
 
 use super::{LONGEST, turn};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use spdy_testkit::patience::output_within;
+use spdy_testkit::wait::output_within;
 
 const README: &str = include_str!("../../README.md");
 

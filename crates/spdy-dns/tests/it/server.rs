@@ -12,7 +12,7 @@ use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
-use spdy_testkit::patience::{WAIT_LIMIT, output_within};
+use spdy_testkit::wait::{WAIT_LIMIT, output_within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::task::JoinHandle;

@@ -33,7 +33,7 @@ use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::conformance::{self, Case, Receiver};
-use spdy_testkit::patience::WAIT_LIMIT;
+use spdy_testkit::wait::WAIT_LIMIT;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;

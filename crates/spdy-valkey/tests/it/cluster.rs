@@ -17,8 +17,8 @@ use spdy_cache::purge_tags::PurgeTag;
 use spdy_cache::shared_tier::{PurgeTarget, PurgeVersion, SharedTier};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
-use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster, Tls, peers_enabled};
+use spdy_testkit::wait::until;
 use spdy_valkey::config::Config;
 use spdy_valkey::tier::Tier;
 

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use spdy_cache::shared_tier::PurgeVersion;
-use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster, peers_enabled};
+use spdy_testkit::wait::until;
 use spdy_valkey::config::Config;
 use spdy_valkey::tier::Tier;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

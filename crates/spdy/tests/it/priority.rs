@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use http::{Method, Request, Response};
 use spdy::{Body, Direction, Frame, Observe, ObservedFrame, Priority, Version, client, server};
-use spdy_testkit::patience::WAIT_LIMIT;
+use spdy_testkit::wait::WAIT_LIMIT;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use serde_json::Value;
-use spdy_testkit::patience::{WAIT_LIMIT, until, with_read_timeout};
+use spdy_testkit::wait::{WAIT_LIMIT, until, with_read_timeout};
 
 use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::clients::raw_client::PendingResponse;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;

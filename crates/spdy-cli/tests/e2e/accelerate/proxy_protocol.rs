@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::support::accelerator::haproxy::HaProxy;
 use crate::support::accelerator::program::Accelerator;

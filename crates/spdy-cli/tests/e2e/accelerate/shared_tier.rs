@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster};
+use spdy_testkit::wait::until;
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::{PendingResponse, RawResponse};

@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use spdy_testkit::closed_port::ClosedPort;
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::support::accelerator::otel_collector::{Behavior, OtelCollector, attribute_text};
 use crate::support::accelerator::program::{Accelerator, check};

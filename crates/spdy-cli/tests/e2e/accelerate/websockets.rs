@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::chromium::{Chromium, Viewport};

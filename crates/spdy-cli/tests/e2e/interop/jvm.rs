@@ -4,7 +4,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use spdy::Priority;
 use spdy::body::Body;
-use spdy_testkit::patience::WAIT_LIMIT;
+use spdy_testkit::wait::WAIT_LIMIT;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use rusqlite::Connection;
 use serde_json::Value;
-use spdy_testkit::patience::ended;
+use spdy_testkit::wait::ended;
 
 use crate::lab::runs::{content, next_random};
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use rusqlite::Connection;
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::lab::runs::content;
 use crate::support::certificate::CERTIFICATE;

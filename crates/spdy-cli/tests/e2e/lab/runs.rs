@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::Connection;
 use serde_json::Value;
-use spdy_testkit::patience::{ended, until};
+use spdy_testkit::wait::{ended, until};
 
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::program::{output_of, run_expecting};

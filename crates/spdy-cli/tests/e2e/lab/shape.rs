@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use spdy_testkit::patience::{ended, until};
+use spdy_testkit::wait::{ended, until};
 
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{output, run_expecting, spdy};

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
-use spdy_testkit::patience::{ended, until, with_read_timeout};
+use spdy_testkit::wait::{ended, until, with_read_timeout};
 
 use crate::lab::reports::FAULTS;
 use crate::support::clients::chromium::{Chromium, Viewport};

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 use spdy_page::open::open;
 use spdy_page::replica::Kind;
-use spdy_testkit::patience::{ended, until, with_read_timeout};
+use spdy_testkit::wait::{ended, until, with_read_timeout};
 
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};

@@ -14,7 +14,7 @@ use spdy_page::builtin;
 use spdy_page::head::{Head, authority, head_len, target};
 use spdy_page::open::open;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_testkit::patience::{WAIT_LIMIT, with_read_timeout};
+use spdy_testkit::wait::{WAIT_LIMIT, with_read_timeout};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use sha2::{Digest, Sha256};
-use spdy_testkit::patience::{WAIT_LIMIT, ended, output_within};
+use spdy_testkit::wait::{WAIT_LIMIT, ended, output_within};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spdy_testkit::patience;
+use spdy_testkit::wait;
 
 /// How long a program may take to say that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -58,12 +58,12 @@ pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output 
         .stderr(Stdio::piped())
         .spawn();
     let child = spawned.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    patience::output_within(longest, child)
+    wait::output_within(longest, child)
 }
 
 /// What `child` says until its end; it is killed when it does not end.
 pub(crate) fn output_of(child: Child) -> Output {
-    patience::output_within(MAX_RUN_TIME, child)
+    wait::output_within(MAX_RUN_TIME, child)
 }
 
 /// A program that runs until it is dropped.
@@ -95,7 +95,7 @@ impl RunningProgram {
 
     /// Waits until it has ended by itself, in order.
     pub(crate) fn wait_for_exit(&mut self) {
-        let status = patience::ended(&mut self.child);
+        let status = wait::ended(&mut self.child);
         assert!(status.success(), "{status}: {:#?}", self.lines());
     }
 
@@ -126,7 +126,7 @@ impl RunningProgram {
                 }
                 assert!(start.elapsed() < READY_WITHIN, "no {what:?} in {lines:#?}");
             }
-            thread::park_timeout(patience::POLL_INTERVAL);
+            thread::park_timeout(wait::POLL_INTERVAL);
         }
     }
 

@@ -474,7 +474,7 @@ mod hangs {
     use std::task::{Context, Waker};
 
     use spdy_cache::object_file::file_name;
-    use spdy_testkit::patience::WAIT_LIMIT;
+    use spdy_testkit::wait::WAIT_LIMIT;
 
     use super::*;
 

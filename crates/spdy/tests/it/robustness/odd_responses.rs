@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
-use spdy_testkit::patience::WAIT_LIMIT;
+use spdy_testkit::wait::WAIT_LIMIT;
 
 use crate::support::{self, bytes_of, get, pipe, runtime};
 

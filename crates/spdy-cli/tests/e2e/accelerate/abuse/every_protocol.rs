@@ -13,7 +13,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::certificates_from_pem;
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_testkit::patience::WAIT_LIMIT;
+use spdy_testkit::wait::WAIT_LIMIT;
 
 use crate::accelerate::abuse::proxied_urls::{SITE, Setup, corpus, setup};
 use crate::accelerate::abuse::smuggling::{

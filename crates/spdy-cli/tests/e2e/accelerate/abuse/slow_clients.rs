@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use spdy_testkit::patience::with_read_timeout;
+use spdy_testkit::wait::with_read_timeout;
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::origins::echo::{EchoOrigin, ReceivedRequest};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spdy_net::tls::certificates::{KeyKind, LocalCa, certificates_from_pem};
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 use tokio::net::TcpStream;
 
 use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};

@@ -20,7 +20,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_testkit::patience::{WAIT_LIMIT, until};
+use spdy_testkit::wait::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;

@@ -19,7 +19,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::certificates_from_pem;
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::accelerate::lifecycle::disk_and_reload::{of_disk, thing};
 use crate::support::accelerator::program::Accelerator;

@@ -15,7 +15,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_testkit::patience::{WAIT_LIMIT, until};
+use spdy_testkit::wait::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::program::Accelerator;
 use crate::support::accelerator::replacement::{self, SITE, bind_loopback, get, with_clients};

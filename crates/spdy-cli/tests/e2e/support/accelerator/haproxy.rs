@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use spdy_net::tls::certificates::{KeyKind, LocalCa};
-use spdy_testkit::patience::POLL_INTERVAL;
+use spdy_testkit::wait::POLL_INTERVAL;
 
 use crate::support::peers::{is_installed, require};
 use crate::support::program::{ReadyOn, RunningProgram};

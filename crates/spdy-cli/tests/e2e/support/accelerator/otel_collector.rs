@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::support::origins::echo::ReceivedRequest;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::verify::Roots;
-use spdy_testkit::patience::{POLL_INTERVAL, WAIT_LIMIT};
+use spdy_testkit::wait::{POLL_INTERVAL, WAIT_LIMIT};
 
 use crate::support::peers::require;
 use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spdy_testkit::patience::until;
+use spdy_testkit::wait::until;
 
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::origins::scripted::Origins;

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use spdy_testkit::patience::WAIT_LIMIT;
+use spdy_testkit::wait::WAIT_LIMIT;
 
 /// Bytes up to which each piece of an answer is looked at for its end.
 const EAGER_CHECK_BYTES: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! How long a test waits for another process or thread. No test waits for ever: a test that hangs reports nothing.
+//! Waits for another process or thread, with a timeout. Every wait has one: a test that hangs reports nothing.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -7,13 +7,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a machine that has much else to do.
+/// The timeout of a wait. It is long enough for a machine with a high load.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The poll interval for a condition without a notification.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Polls until `is_so`, for a condition without a notification.
+/// Polls until `is_so` returns true, for a condition without a notification.
 ///
 /// # Panics
 ///
@@ -29,7 +29,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The connection; a read from it fails after [`WAIT_LIMIT`] without a byte.
+/// Sets the read timeout of `connection` to [`WAIT_LIMIT`].
 ///
 /// # Panics
 ///
@@ -45,23 +45,23 @@ pub fn with_read_timeout(connection: TcpStream) -> TcpStream {
 ///
 /// # Panics
 ///
-/// If it has not after [`WAIT_LIMIT`]; it is killed then.
+/// If `child` has not ended after [`WAIT_LIMIT`]; it is killed then.
 pub fn ended(child: &mut Child) -> ExitStatus {
     let ended = wait_for_exit_within(WAIT_LIMIT, child);
     ended.unwrap_or_else(|_| panic!("process {} did not end", child.id()))
 }
 
-/// The output of `child` on those of its outputs that are pipes, until its end.
+/// Waits until `child` has ended, and returns what it wrote to its outputs that are pipes.
 ///
 /// # Panics
 ///
-/// If it has not ended after `longest`; it is killed then.
+/// If `child` has not ended after `longest`; it is killed then.
 pub fn output_within(longest: Duration, mut child: Child) -> Output {
     drop(child.stdin.take());
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let ended = wait_for_exit_within(longest, &mut child);
     let (Ok(status) | Err(status)) = ended;
-    // A process that it started may hold its pipes for longer.
+    // A process that `child` started may hold the pipes for longer.
     let [stdout, stderr] = [stdout, stderr].map(|bytes| {
         bytes
             .recv_timeout(WAIT_LIMIT)
@@ -80,7 +80,7 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
     output
 }
 
-/// How `child` ended, by itself or killed.
+/// `Ok` if `child` ended within `longest`. Otherwise it is killed, and `Err` has its status.
 fn wait_for_exit_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, ExitStatus> {
     let begun = Instant::now();
     loop {
@@ -95,7 +95,7 @@ fn wait_for_exit_within(longest: Duration, child: &mut Child) -> Result<ExitStat
     }
 }
 
-/// All bytes of `pipe`, once it has ended; none if there is none.
+/// Sends all bytes of `pipe` once it has ended; no bytes if there is no pipe.
 fn read(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (all, bytes) = mpsc::channel();
     thread::spawn(move || {
