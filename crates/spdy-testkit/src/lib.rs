@@ -1,7 +1,7 @@
 //! What tests share: known answers as typed values, and headers as browsers and servers send them.
 //!
-//! Never a normal dependency, and no dependency on the crates it tests: vectors come out as plain numbers and bytes,
-//! and each test interprets them itself. The clock alone, a feature, is a `Runtime` of `spdy`.
+//! Never a normal dependency. Without its features it depends on no crate of the workspace: vectors come out as plain numbers
+//! and bytes, and each test interprets them itself. The feature `clock` depends on `spdy`, and `http` on `spdy-net-core`.
 //!
 //! ```text
 //! frames.rs         single frames without a header block        vectors/spec/frames.json
@@ -12,7 +12,9 @@
 //! zlib.rs           header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   generated requests and responses of a page
 //! wait.rs           timeouts for other processes and threads
-//! clock.rs          a clock that a test advances
+//! clock.rs          a clock that a test advances (feature `clock`)
+//! echo.rs           requests, and a handler that echoes them (feature `http`)
+//! tls.rs            TLS for the two ends of a test (feature `http`)
 //! closed_port.rs    a port without a listener
 //! redis_cluster.rs  three Redis servers in a cluster, which a test can kill
 //! ```
@@ -24,6 +26,8 @@
 pub mod clock;
 pub mod closed_port;
 pub mod conformance;
+#[cfg(feature = "http")]
+pub mod echo;
 pub mod fields;
 pub mod frames;
 pub mod hex;
@@ -31,6 +35,8 @@ pub mod live;
 pub mod page_headers;
 pub mod redis_cluster;
 pub mod sequences;
+#[cfg(feature = "http")]
+pub mod tls;
 pub mod transcripts;
 pub mod vectors;
 pub mod wait;

@@ -9,12 +9,12 @@ use spdy_net_core::tls::local_certificates::LocalCertificates;
 use spdy_net_core::tls::verify::Trust;
 use spdy_net_core::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls, TlsOptions};
 
-use crate::support::{ALL, PIPE, quiet};
+use crate::support::{ALL, PIPE, without_key_log};
 
 fn no_tickets() -> TlsOptions {
     TlsOptions {
         resumption: false, // or a later handshake would show no certificate
-        ..quiet()
+        ..without_key_log()
     }
 }
 

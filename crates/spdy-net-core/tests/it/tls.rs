@@ -11,7 +11,7 @@ use spdy_net_core::tls::verify::{Roots, Trust};
 use spdy_net_core::tls::{ClientTls, HandshakeInfo, ServerTls, TlsOptions, TlsVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{ALL, PIPE, quiet, tls_pair};
+use crate::support::{ALL, PIPE, tls_pair, without_key_log};
 
 /// Both outcomes of one handshake. Each side then sends a byte and reads one, so that tickets arrive.
 async fn shake(
@@ -38,9 +38,12 @@ async fn every_key_kind_issues_a_trusted_certificate() {
         let ca = LocalCa::generate(kind).unwrap();
         let names = ["example.org".to_owned(), "127.0.0.2".to_owned()];
         let identity = ca.issue(&names, &["::1".parse().unwrap()]).unwrap();
-        let server = ServerTls::new(&identity, &ALL, &quiet()).unwrap();
-        let client =
-            ClientTls::new(&Trust::only(vec![ca.certificate().clone()]), &quiet()).unwrap();
+        let server = ServerTls::new(&identity, &ALL, &without_key_log()).unwrap();
+        let client = ClientTls::new(
+            &Trust::only(vec![ca.certificate().clone()]),
+            &without_key_log(),
+        )
+        .unwrap();
         for host in ["example.org", "127.0.0.2", "::1", "[::1]"] {
             let (near, far) = shake(&server, &client, host).await;
             near.unwrap_or_else(|error| panic!("{kind:?} {host}: {error}"));
@@ -54,8 +57,8 @@ async fn every_key_kind_issues_a_trusted_certificate() {
 
 #[tokio::test]
 async fn an_unknown_certificate_is_refused_unless_insecure() {
-    let (server, _) = tls_pair(&quiet());
-    let (_, client) = tls_pair(&quiet());
+    let (server, _) = tls_pair(&without_key_log());
+    let (_, client) = tls_pair(&without_key_log());
     assert!(
         shake(&server, &client, "localhost").await.0.is_err(),
         "another certificate authority"
@@ -64,7 +67,7 @@ async fn an_unknown_certificate_is_refused_unless_insecure() {
         insecure: true,
         ..Trust::default()
     };
-    let client = ClientTls::new(&trust, &quiet()).unwrap();
+    let client = ClientTls::new(&trust, &without_key_log()).unwrap();
     shake(&server, &client, "any.name").await.0.unwrap();
 }
 
@@ -73,7 +76,7 @@ async fn a_pin_accepts_its_own_key_only() {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let other_identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
-    let server = ServerTls::new(&identity, &ALL, &quiet()).unwrap();
+    let server = ServerTls::new(&identity, &ALL, &without_key_log()).unwrap();
     let roots = Roots::Only(vec![ca.certificate().clone()]);
     for insecure in [false, true] {
         let pinned = |identity: &Identity| {
@@ -84,7 +87,7 @@ async fn a_pin_accepts_its_own_key_only() {
                 insecure,
                 ..Trust::default()
             };
-            ClientTls::new(&trust, &quiet()).unwrap()
+            ClientTls::new(&trust, &without_key_log()).unwrap()
         };
         shake(&server, &pinned(&identity), "localhost")
             .await
@@ -100,7 +103,7 @@ async fn a_pin_accepts_its_own_key_only() {
 
 #[tokio::test]
 async fn the_server_chooses_among_what_the_client_offers() {
-    let (server, client) = tls_pair(&quiet());
+    let (server, client) = tls_pair(&without_key_log());
     for (offered, expected) in [
         (
             &[Protocol::Http1, Protocol::Http2][..],
@@ -141,7 +144,7 @@ async fn versions_stay_within_their_bounds() {
         let (server, client) = tls_pair(&TlsOptions {
             min,
             max,
-            ..quiet()
+            ..without_key_log()
         });
         let negotiated = shake(&server, &client, "localhost").await.0.unwrap();
         assert_eq!(negotiated.version, Some(expected));
@@ -149,7 +152,7 @@ async fn versions_stay_within_their_bounds() {
     let upside_down = TlsOptions {
         min: TlsVersion::Tls13,
         max: TlsVersion::Tls12,
-        ..quiet()
+        ..without_key_log()
     };
     assert!(ClientTls::new(&Trust::default(), &upside_down).is_err());
 }
@@ -161,7 +164,7 @@ async fn a_second_connection_resumes_the_tls_session() {
             let (server, client) = tls_pair(&TlsOptions {
                 max,
                 resumption,
-                ..quiet()
+                ..without_key_log()
             });
             let (first, _) = shake(&server, &client, "localhost").await;
             assert!(!first.unwrap().resumed);
@@ -180,9 +183,10 @@ async fn each_host_shows_its_own_certificate() {
         ("b.test".to_owned(), issue("b.test")),
         ("A.test".to_owned(), issue("a.test")),
     ];
-    let server = ServerTls::with_identities(&hosts, &issue("rest.test"), &ALL, &quiet()).unwrap();
+    let server =
+        ServerTls::with_identities(&hosts, &issue("rest.test"), &ALL, &without_key_log()).unwrap();
     let trust = Trust::only(vec![ca.certificate().clone()]);
-    let client = ClientTls::new(&trust, &quiet()).unwrap();
+    let client = ClientTls::new(&trust, &without_key_log()).unwrap();
     for host in ["a.test", "b.test", "rest.test"] {
         shake(&server, &client, host)
             .await
@@ -214,7 +218,7 @@ async fn tls_secrets_go_to_the_configured_key_log() {
     let (server, client) = tls_pair(&TlsOptions {
         key_log,
         max: TlsVersion::Tls12,
-        ..quiet()
+        ..without_key_log()
     });
     shake(&server, &client, "localhost").await.0.unwrap();
     #[cfg(unix)]

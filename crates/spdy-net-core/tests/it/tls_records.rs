@@ -11,7 +11,7 @@ use spdy_net_core::network::BoxIo;
 use spdy_net_core::tls::{TlsOptions, TlsVersion};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
-use crate::support::{quiet, tls_pair};
+use crate::support::{tls_pair, without_key_log};
 
 /// Bytes that TLS 1.2 adds to what a record holds: an explicit nonce and a tag.
 const SEALED_BYTES: usize = 8 + 16;
@@ -83,7 +83,7 @@ impl AsyncWrite for Tapped {
 async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, RecordedWrites) {
     let (server, client) = tls_pair(&TlsOptions {
         max: TlsVersion::Tls12,
-        ..quiet()
+        ..without_key_log()
     });
     let server = match growing_records {
         true => server.with_dynamic_record_size(),

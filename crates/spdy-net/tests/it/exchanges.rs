@@ -2,28 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
 use http::{Request, Response};
 use spdy::body::Body;
-use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_frame::priority::Priority;
-use spdy_frame::secrets::Secrets;
-use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
-use spdy_net::options::{ServerTimeouts, SpdyClientOptions, SpdyServerOptions};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tap::{Direction, SpdySeen, Tap, TapEvent};
-use spdy_testkit::clock::Clock;
 
 use crate::support::{
-    self, ALL, MULTIPLEXED, connection, echo, get, pattern, post, read, secure_connection,
+    self, ALL, MULTIPLEXED, connection, connection_with, echo, get, pattern, post, read,
+    secure_connection,
 };
 
 #[tokio::test]
@@ -177,16 +172,7 @@ async fn an_unread_body_does_not_block_other_exchanges() {
             session_window_bytes: Some(1024 * 1024),
             ..ClientOptions::default()
         };
-        let io = support::serve(
-            &[protocol],
-            echo,
-            None,
-            ServerOptions::default(),
-            Latch::new(),
-        );
-        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
-            .await
-            .unwrap();
+        let connection = connection_with(protocol, echo, ServerOptions::default(), &options).await;
         // SPDY/2 has no windows: there the bytes simply pile up, within the pipe and the session.
         let unread = connection
             .send(get("/300000"), Priority::HIGHEST)
@@ -253,16 +239,8 @@ async fn urgent_responses_overtake_earlier_requests() {
             tap: Some(tap.clone()),
             ..ClientOptions::default()
         };
-        let io = support::serve(
-            &[protocol],
-            handler,
-            None,
-            ServerOptions::default(),
-            Latch::new(),
-        );
-        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
-            .await
-            .unwrap();
+        let server = ServerOptions::default();
+        let connection = connection_with(protocol, handler, server, &options).await;
         let mut slow = connection.send(get("/slow"), Priority::LOWEST);
         let mut urgent = connection.send(get("/urgent"), Priority::HIGHEST);
         for _ in 0..100 {
@@ -331,45 +309,6 @@ async fn a_client_that_closes_ends_the_connection_in_order() {
 }
 
 #[tokio::test]
-async fn a_connection_without_requests_is_ended() {
-    for protocol in ALL {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                idle_timeout: Duration::from_secs(5),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
-        let time = Clock::default();
-        let io = support::serve_in(
-            SharedRuntime::new(time.clone()),
-            &[protocol],
-            echo,
-            None,
-            options,
-            Latch::new(),
-        );
-        let options = ClientOptions::default();
-        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
-            .await
-            .unwrap();
-        let mut closing = connection.closed();
-        for _ in 0..3 {
-            assert!(connection.ready().await, "{protocol}");
-            time.push(Duration::from_secs(4));
-            assert!(closing.as_mut().now_or_never().is_none(), "{protocol}");
-            let response = connection.send(get("/1"), Priority::HIGHEST).await.unwrap();
-            read(response).await.unwrap();
-        }
-        // The idle timeout may have started again a little after the last answer.
-        while closing.as_mut().now_or_never().is_none() {
-            time.push(Duration::from_secs(1));
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
     // Over SPDY it passed for whole: only FIN was looked at.
     use http_body_util::BodyExt;
@@ -415,333 +354,17 @@ async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
     }
 }
 
-/// Repeats the client's `accept` as the content type.
-async fn accepted(request: Request<Body>) -> Response<Body> {
-    let accept = request
-        .headers()
-        .get("accept")
-        .expect("the header is sent")
-        .clone();
-    let response = Response::builder().header("content-type", accept);
-    response.body(Body::empty()).expect("valid")
-}
-
-#[tokio::test]
-async fn partial_value_matches_need_the_option_of_that_side() {
-    // The second begins like the first. An attacker that sees this in the length can guess the rest.
-    let tokens = ["qJ7mZ2xW9vK4tR8y-1", "qJ7mZ2xW9vK4tR8y-2"];
-    let respond = |request: Request<Body>| async move {
-        let token = request
-            .headers()
-            .get("x-token")
-            .expect("the header is sent")
-            .clone();
-        let response = Response::builder().header("x-token", token);
-        response.body(Body::empty()).expect("valid")
-    };
-    for version in Version::ALL {
-        let mut lengths = Vec::new();
-        for secrets in [Secrets::none(), Secrets::default()] {
-            let protocol = Protocol::Spdy(version);
-            let server = ServerOptions {
-                spdy: SpdyServerOptions {
-                    secrets: secrets.clone(),
-                    ..SpdyServerOptions::default()
-                },
-                ..ServerOptions::default()
-            };
-            let client = ClientOptions {
-                spdy: SpdyClientOptions {
-                    secrets,
-                    ..SpdyClientOptions::default()
-                },
-                ..ClientOptions::default()
-            };
-            let io = support::serve(&[protocol], respond, None, server, Latch::new());
-            let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
-                .await
-                .unwrap();
-            let mut last = [0, 0];
-            let mut added = [0, 0];
-            for token in tokens {
-                let mut request = get("/");
-                let value = http::HeaderValue::from_static(token);
-                request.headers_mut().insert("x-token", value);
-                connection.send(request, Priority::HIGHEST).await.unwrap();
-                let bytes = connection.header_bytes();
-                let now = [bytes.sent, bytes.received];
-                added = [now[0] - last[0], now[1] - last[1]];
-                last = now;
-            }
-            lengths.push(added);
-        }
-        for side in [0, 1] {
-            let (partial_values, whole_values_only) = (lengths[0][side], lengths[1][side]);
-            assert!(
-                partial_values + 10 <= whole_values_only,
-                "SPDY/{version}: {partial_values} bytes, and {whole_values_only}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
-async fn values_beyond_the_compression_window_are_written_again() {
-    // More than 2 KiB, and nothing of it twice.
-    let token = (0..600).fold(String::new(), |token, number: u32| {
-        format!("{token}{:05x}", number.wrapping_mul(2_654_435_761) >> 12)
-    });
-    for version in Version::ALL {
-        let mut totals = Vec::new();
-        for bits in [Some(15), None, Some(11)] {
-            let protocol = Protocol::Spdy(version);
-            let server = ServerOptions {
-                spdy: SpdyServerOptions {
-                    compression_window_bits: bits,
-                    ..SpdyServerOptions::default()
-                },
-                ..ServerOptions::default()
-            };
-            let client = ClientOptions {
-                spdy: SpdyClientOptions {
-                    compression_window_bits: bits,
-                    ..SpdyClientOptions::default()
-                },
-                ..ClientOptions::default()
-            };
-            let io = support::serve(&[protocol], accepted, None, server, Latch::new());
-            let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
-                .await
-                .unwrap();
-            for _ in 0..2 {
-                let mut request = get("/");
-                let value = http::HeaderValue::from_str(&token).unwrap();
-                request.headers_mut().insert("accept", value);
-                connection.send(request, Priority::HIGHEST).await.unwrap();
-            }
-            let bytes = connection.header_bytes();
-            totals.push([bytes.sent, bytes.received]);
-        }
-        for side in [0, 1] {
-            let [large_window, default_window, small_window] =
-                [0, 1, 2].map(|index: usize| totals[index][side]);
-            assert!(
-                large_window + 1000 < small_window,
-                "SPDY/{version}: {large_window}, {small_window}"
-            );
-            assert!(
-                default_window < large_window + 100,
-                "SPDY/{version}: {large_window}, {default_window}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_missing_request_body_times_out() {
-    // Once such a request stayed open for ever, and its connection with it.
-    for protocol in ALL {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                read_timeout: Duration::from_secs(7),
-                idle_timeout: Duration::from_secs(3_600),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
-        let time = Clock::default();
-        let io = support::serve_in(
-            SharedRuntime::new(time.clone()),
-            &[protocol],
-            echo,
-            None,
-            options,
-            Latch::new(),
-        );
-        let client = ClientOptions::default();
-        let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
-            .await
-            .unwrap();
-        let first = futures_util::stream::iter([Ok::<_, spdy::BoxError>(http_body::Frame::data(
-            pattern(10),
-        ))]);
-        let stuck = futures_util::StreamExt::chain(first, futures_util::stream::pending());
-        let request = Request::post("http://localhost/")
-            .body(Body::wrap(http_body_util::StreamBody::new(stuck)))
-            .unwrap();
-        let mut response = connection.send(request, Priority::HIGHEST);
-        for _ in 0..3 {
-            for _ in 0..100 {
-                assert!(
-                    (&mut response).now_or_never().is_none(),
-                    "{protocol}: too early"
-                );
-                tokio::task::yield_now().await;
-            }
-            time.push(Duration::from_secs(2));
-        }
-        let response = loop {
-            if let Some(response) = (&mut response).now_or_never() {
-                break response.unwrap_or_else(|error| panic!("{protocol}: {error}"));
-            }
-            time.push(Duration::from_secs(1));
-            tokio::task::yield_now().await;
-        };
-        assert_eq!(response.status(), 400, "{protocol}");
-    }
-}
-
-#[tokio::test]
-async fn a_client_that_reads_nothing_times_out() {
-    for protocol in ALL {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                write_timeout: Duration::from_secs(7),
-                idle_timeout: Duration::from_secs(3_600),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
-        let time = Clock::default();
-        let (near, mut server_task) = support::serve_with_end(
-            SharedRuntime::new(time.clone()),
-            &[protocol],
-            echo,
-            None,
-            options,
-            Latch::new(),
-        );
-        let client = ClientOptions {
-            stream_window_bytes: 64 * 1024,
-            ..ClientOptions::default()
-        };
-        let connection = Connection::start(near, protocol, 0, &client, &support::runtime())
-            .await
-            .unwrap();
-        // More than windows and pipes hold, and the client does not read it.
-        let unread = connection
-            .send(get("/20000000"), Priority::HIGHEST)
-            .await
-            .unwrap();
-        for _ in 0..3 {
-            for _ in 0..1_000 {
-                tokio::task::yield_now().await;
-            }
-            assert!(
-                (&mut server_task).now_or_never().is_none(),
-                "{protocol}: too early"
-            );
-            time.push(Duration::from_secs(2));
-        }
-        // The exchange is lost; of a multiplexed connection no more than that.
-        let reading = async {
-            for _ in 0..20 {
-                time.push(Duration::from_secs(1));
-                for _ in 0..100 {
-                    tokio::task::yield_now().await;
-                }
-            }
-            read(unread).await
-        };
-        assert!(reading.await.is_err(), "{protocol}: the whole body came");
-    }
-}
-
-#[tokio::test]
-async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
-    for protocol in ALL {
-        let connection = connection(protocol, echo).await;
-        let mut last = connection.header_bytes();
-        let mut sizes = Vec::new();
-        for _ in 0..2 {
-            assert!(connection.ready().await);
-            let request = Request::get("http://localhost/1000")
-                .header("user-agent", "a program with a long name, as they were")
-                .body(Body::empty());
-            let response = connection
-                .send(request.unwrap(), Priority::HIGHEST)
-                .await
-                .unwrap();
-            read(response).await.unwrap();
-            let now = connection.header_bytes();
-            sizes.push((now.sent - last.sent, now.received - last.received));
-            last = now;
-        }
-        let [(sent, received), (sent_again, received_again)] = sizes[..] else {
-            unreachable!()
-        };
-        assert!(sent > 20 && received > 20, "{protocol}: {sizes:?}");
-        if protocol == Protocol::Http1 {
-            assert_eq!((sent, received), (sent_again, received_again));
-        } else {
-            assert!(
-                sent_again < sent && received_again < received,
-                "{protocol}: {sizes:?}"
-            );
-        }
-    }
-}
-
-#[tokio::test]
-async fn keepalive_pings_come_from_the_configured_side() {
-    for server_pings in [true, false] {
-        let (metrics, time) = (spdy::Metrics::new(), Clock::default());
-        let keepalive = |is_enabled: bool| is_enabled.then_some(Duration::from_secs(30));
-        let spdy = Protocol::Spdy(Version::V31);
-        let options = ServerOptions {
-            keepalive: keepalive(server_pings),
-            spdy: SpdyServerOptions {
-                metrics: Some(metrics.clone()),
-                ..SpdyServerOptions::default()
-            },
-            ..ServerOptions::default()
-        };
-        let runtime = SharedRuntime::new(time.clone());
-        let stop = Latch::new();
-        let io = support::serve_in(runtime.clone(), &[spdy], echo, None, options, stop);
-        let options = ClientOptions {
-            keepalive: keepalive(!server_pings),
-            spdy: SpdyClientOptions {
-                metrics: Some(metrics.clone()),
-                ..SpdyClientOptions::default()
-            },
-            ..ClientOptions::default()
-        };
-        let connection = Connection::start(io, spdy, 0, &options, &runtime).await;
-        let connection = connection.unwrap();
-        let response = connection.send(get("/10"), Priority::HIGHEST).await;
-        read(response.unwrap()).await.unwrap();
-        let echoes = || {
-            let snapshot = metrics.snapshot();
-            [snapshot.server, snapshot.client].map(|side| side.round_trips.count())
-        };
-        for seconds in [29, 2] {
-            assert_eq!(echoes(), [0, 0]);
-            time.push(Duration::from_secs(seconds));
-            for _ in 0..100 {
-                tokio::task::yield_now().await;
-            }
-        }
-        let expected = if server_pings { [1, 0] } else { [0, 1] };
-        assert_eq!(echoes(), expected);
-        assert!(!connection.is_closing());
-    }
-}
-
 /// A client with costs for each open stream may allow fewer than the server does.
 #[tokio::test]
 async fn http2_client_keeps_its_own_max_streams() {
     for (configured, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {
         let handler = |_: Request<Body>| async { Response::new(Body::empty()) };
         let server = ServerOptions::default();
-        let io = support::serve(&[Protocol::Http2], handler, None, server, Latch::new());
-        let options = ClientOptions {
+        let client = ClientOptions {
             max_streams: configured,
             ..ClientOptions::default()
         };
-        let runtime = support::runtime();
-        let connection = Connection::start(io, Protocol::Http2, 0, &options, &runtime);
-        let connection = connection.await.expect("the connection opens");
+        let connection = connection_with(Protocol::Http2, handler, server, &client).await;
         let request = Request::get("http://site.test/").body(Body::empty());
         let response = connection.send(request.expect("a request"), Priority::HIGHEST);
         response.await.expect("a response");

@@ -3,6 +3,7 @@
 mod conformance;
 mod exchanges;
 mod expect_continue;
+mod header_compression;
 mod heads;
 mod http2_resets;
 mod idle_eviction;
@@ -15,4 +16,5 @@ mod refusals;
 mod slow_clients;
 mod slow_servers;
 mod support;
+mod timeouts;
 mod upgrade_offers;

@@ -20,7 +20,7 @@ use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::clock::Clock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
-use crate::support::{self, ALL, PIPE, echo, get, quiet, tls_pair};
+use crate::support::{self, ALL, PIPE, echo, get, tls_pair, without_key_log};
 
 type ServerTask = tokio::task::JoinHandle<Result<(), ConnectionError>>;
 
@@ -181,7 +181,7 @@ async fn a_silent_client_times_out() {
 
 #[tokio::test]
 async fn without_alpn_the_first_bytes_inside_tls_decide() {
-    let (server, client) = tls_pair(&quiet());
+    let (server, client) = tls_pair(&without_key_log());
     for protocol in ALL {
         let io = support::serve(
             &[protocol],

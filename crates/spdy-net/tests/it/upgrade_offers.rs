@@ -7,7 +7,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{quiet, serve, tls_pair};
+use crate::support::{serve, tls_pair, without_key_log};
 
 async fn refuse(_: Request<Body>) -> Response<Body> {
     let mut response = Response::new(Body::full("no upgrade"));
@@ -22,7 +22,7 @@ async fn a_connection_with_a_declined_upgrade_closes_cleanly() {
         "GET /chat HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
         "CONNECT localhost:1 HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
     ] {
-        let (server, client) = tls_pair(&quiet());
+        let (server, client) = tls_pair(&without_key_log());
         let (options, stop) = (ServerOptions::default(), Latch::new());
         let io = serve(
             &[Protocol::Http1],

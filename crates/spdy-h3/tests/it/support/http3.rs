@@ -21,7 +21,7 @@ use spdy_net_core::tls::verify::Trust;
 use spdy_net_core::tls::{ClientTls, ServerTls};
 use tokio::sync::mpsc;
 
-use super::{echo, quiet, runtime};
+use super::{echo, runtime, without_key_log};
 
 /// A server at a port of loopback, and what a client needs to reach it.
 pub(crate) struct TestServer {
@@ -49,7 +49,7 @@ impl TestServer {
     ) -> Self {
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
-        let tls = ServerTls::new(&identity, &Protocol::ALL, &quiet()).unwrap();
+        let tls = ServerTls::new(&identity, &Protocol::ALL, &without_key_log()).unwrap();
         let socket = SystemNetwork.datagrams(LOOPBACK).unwrap();
         let endpoint = QuicEndpoint::new(socket, &tls, &options, &runtime).unwrap();
         let (address, stop) = (endpoint.address().unwrap(), Latch::new());
@@ -91,7 +91,7 @@ impl TestServer {
         options: ClientOptions,
     ) -> Http3Client {
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
-        let tls = ClientTls::new(&trust, &quiet()).unwrap();
+        let tls = ClientTls::new(&trust, &without_key_log()).unwrap();
         let network = SystemNetwork;
         let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
         let (quic, negotiated, chain) = connecting.await.unwrap();

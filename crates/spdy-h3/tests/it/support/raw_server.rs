@@ -15,7 +15,7 @@ use spdy_net_core::tls::certificates::{KeyKind, LocalCa};
 use spdy_net_core::tls::verify::Trust;
 
 use super::http3::CONTROL;
-use super::{quiet, runtime};
+use super::{runtime, without_key_log};
 
 /// HEADERS with `:status: 200`, by the static table.
 pub(crate) const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
@@ -58,7 +58,7 @@ pub(crate) async fn connect_pair_in(
     let endpoint = quinn::Endpoint::server(config, anywhere).unwrap();
     let address = endpoint.local_addr().unwrap();
     let trust = Trust::only(vec![ca.certificate().clone()]);
-    let tls = ClientTls::new(&trust, &quiet()).unwrap();
+    let tls = ClientTls::new(&trust, &without_key_log()).unwrap();
     let options = ClientOptions::default();
     let network = SystemNetwork;
     let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);

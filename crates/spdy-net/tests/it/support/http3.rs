@@ -17,7 +17,7 @@ use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, ServerTls};
 
-use super::{quiet, runtime};
+use super::{runtime, without_key_log};
 
 const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -40,7 +40,7 @@ impl TestServer {
     ) -> Self {
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
-        let tls = ServerTls::new(&identity, &Protocol::ALL, &quiet()).unwrap();
+        let tls = ServerTls::new(&identity, &Protocol::ALL, &without_key_log()).unwrap();
         let options = ServerOptions::default();
         let listener = QuicListener::bind(LOOPBACK, &tls, &options, &runtime).unwrap();
         let (address, stop) = (listener.address(), Latch::new());
@@ -69,7 +69,10 @@ impl TestServer {
         options: ClientOptions,
     ) -> Connection {
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
-        let (tls, runtime) = (ClientTls::new(&trust, &quiet()).unwrap(), runtime());
+        let (tls, runtime) = (
+            ClientTls::new(&trust, &without_key_log()).unwrap(),
+            runtime(),
+        );
         let to = self.address;
         let connecting = quic::connect(network, to, "localhost", &tls, 0, &options, &runtime);
         let (quic, negotiated, _) = connecting.await.unwrap();
