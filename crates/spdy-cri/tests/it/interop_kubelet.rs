@@ -18,18 +18,12 @@ use spdy_cri::{
     ChannelProtocol, ClientError, ExitCode, RemoteCommand, StreamOptions, TerminalSize,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
-use crate::support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
-
-/// A connection to the host in `url`.
-async fn dial(url: &str) -> TcpStream {
-    let address = url["http://".len()..].split('/').next().expect("a host");
-    let socket = TcpStream::connect(address).await.expect("a connection");
-    socket.set_nodelay(true).expect("a socket");
-    socket
-}
+use crate::support::process::text;
+use crate::support::{
+    PIPES, TERMINAL, connect, dead_port, echo_port, pattern, post, runtime, sha256,
+};
 
 /// Our client at the kubelet's.
 async fn run(
@@ -41,7 +35,7 @@ async fn run(
 ) -> Result<Process, ClientError> {
     let url = kubernetes.new_url(what).await;
     let request = post(&route.exec(kubernetes, &url, streams.tty));
-    let io = dial(&request.uri().to_string()).await;
+    let io = connect(&request.uri().to_string()).await;
     if !route.is_websocket() {
         return client::exec(io, &request, streams, options, runtime()).await;
     }
@@ -49,13 +43,6 @@ async fn run(
         options.channels = vec![ChannelProtocol::V4];
     }
     client::exec_in_websocket(io, &request, streams, options, runtime()).await
-}
-
-async fn text(input: Option<spdy_cri::Input>) -> String {
-    let mut text = String::new();
-    let mut input = input.expect("the stream was requested");
-    input.read_to_string(&mut text).await.expect("an end");
-    text
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -175,7 +162,7 @@ async fn our_client_falls_back_on_spdy_where_the_kubelet_refuses_version_5() {
     let (mut dials, request) = (0, post(&url));
     let dial = async || {
         dials += 1;
-        Ok(dial(&url).await)
+        Ok(connect(&url).await)
     };
     let options = Options::default();
     let process = client::exec_with_fallback(dial, &request, PIPES, options, runtime())
@@ -192,7 +179,10 @@ const WAYS: [Route; 3] = [Route::Direct, Route::Proxy, Route::Translated];
 async fn forward(kubernetes: &Kubernetes, route: Route) -> PortForward {
     let url = kubernetes.new_url("portforward").await;
     let request = post(&route.port_forward(kubernetes, &url));
-    let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
+    let (io, options) = (
+        connect(&request.uri().to_string()).await,
+        Options::default(),
+    );
     match route.is_websocket() {
         true => client::port_forward_in_websocket(io, &request, options, runtime()).await,
         false => client::port_forward(io, &request, options, runtime()).await,
@@ -209,7 +199,10 @@ async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
         let what = format!("portforward?port={alive}&port={dead}");
         let url = kubernetes.new_url(&what).await;
         let request = post(&route.port_forward(&kubernetes, &url));
-        let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
+        let (io, options) = (
+            connect(&request.uri().to_string()).await,
+            Options::default(),
+        );
         let ports = [alive, dead];
         let mut forwarded =
             client::port_forward_in_channels(io, &request, &ports, options, runtime())

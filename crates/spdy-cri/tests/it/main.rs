@@ -1,6 +1,8 @@
 //! Exec, attach and port-forward: client and server of this crate, and Kubernetes' own at either end.
 
 mod exec;
+mod exec_sessions;
+mod exec_tokens;
 mod interop_kubelet;
 mod interop_kubernetes;
 mod metrics;

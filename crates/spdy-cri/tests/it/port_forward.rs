@@ -11,8 +11,8 @@ use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{
-    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, pattern, post, runtime,
-    until,
+    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, nothing_runs, pattern, post,
+    runtime,
 };
 
 async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortForward {
@@ -51,11 +51,7 @@ async fn three_connections_at_once_get_back_what_they_sent() {
             }
         };
         tokio::join!(echo(0), echo(1), echo(2));
-        let running_count = &server.handler().running_count;
-        until("all connections have ended", || {
-            running_count.load(std::sync::atomic::Ordering::SeqCst) == 0
-        })
-        .await;
+        nothing_runs(&server).await;
     }
 }
 
@@ -262,17 +258,13 @@ async fn forwarded_connections_end_with_their_client() {
     let port = echo_port().await;
     for tunnel in [false, true] {
         let server = fake_runtime(Config::default());
-        let running_count = &server.handler().running_count;
         let forward = forward(&server, tunnel).await;
         let mut forwarded = forward.connect(port).await.expect("a connection");
         forwarded.data.write_all(b"x").await.expect("written");
         let mut byte = [0];
         forwarded.data.read_exact(&mut byte).await.expect("an echo");
         drop((forwarded, forward));
-        until("the connection was dropped", || {
-            running_count.load(std::sync::atomic::Ordering::SeqCst) == 0
-        })
-        .await;
+        nothing_runs(&server).await;
     }
 }
 

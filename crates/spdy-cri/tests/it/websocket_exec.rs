@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use spdy::upgrade::UpgradeError;
-use spdy_cri::client::{self, Options, Process, Transport};
+use spdy_cri::client::{self, Options, Transport};
 use spdy_cri::{
-    ChannelProtocol, ClientError, Config, ExecRequest, ExitCode, RemoteCommand, StreamingServer,
-    TerminalSize,
+    ChannelProtocol, ClientError, Config, ExitCode, RemoteCommand, StreamingServer, TerminalSize,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+use crate::support::process::{start_in_websocket, text};
 use crate::support::{
     FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, fake_runtime, forward_to,
-    nothing_runs, pattern, post, runtime, until,
+    nothing_runs, one_call_begins, pattern, post, runtime,
 };
 
 fn only(protocol: ChannelProtocol) -> Options {
@@ -25,35 +25,11 @@ fn only(protocol: ChannelProtocol) -> Options {
     }
 }
 
-async fn start(
-    server: &StreamingServer<FakeRuntime>,
-    request: ExecRequest,
-    options: Options,
-) -> Result<Process, ClientError> {
-    let stream_options = request.stream_options;
-    let url = server.exec_url(request).expect("a URL");
-    client::exec_in_websocket(
-        dial(server),
-        &post(&url),
-        stream_options,
-        options,
-        runtime(),
-    )
-    .await
-}
-
-async fn text(input: Option<spdy_cri::Input>) -> String {
-    let mut text = String::new();
-    let mut input = input.expect("the stream was requested");
-    input.read_to_string(&mut text).await.expect("an end");
-    text
-}
-
 #[tokio::test]
 async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
     let server = fake_runtime(Config::default());
     for protocol in ChannelProtocol::ALL {
-        let mut process = start(&server, exec(&["cat"], PIPES), only(protocol))
+        let mut process = start_in_websocket(&server, exec(&["cat"], PIPES), only(protocol))
             .await
             .expect("a process");
         assert_eq!(process.version(), protocol.version());
@@ -84,7 +60,7 @@ async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
 async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
     let server = fake_runtime(Config::default());
     for protocol in ChannelProtocol::ALL {
-        let mut process = start(&server, exec(&["fail", "7"], PIPES), only(protocol))
+        let mut process = start_in_websocket(&server, exec(&["fail", "7"], PIPES), only(protocol))
             .await
             .expect("a process");
         assert_eq!(text(process.stderr.take()).await, "failing as asked\n");
@@ -95,7 +71,7 @@ async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
             }
             other => panic!("{protocol:?}: {other:?}"),
         }
-        let process = start(&server, exec(&["dance"], PIPES), only(protocol))
+        let process = start_in_websocket(&server, exec(&["dance"], PIPES), only(protocol))
             .await
             .expect("a process");
         let error = process.wait().await.expect_err("no such command");
@@ -103,7 +79,7 @@ async fn exit_codes_and_errors_are_sent_in_every_sub_protocol() {
             error.to_string().contains("no command \"dance\""),
             "{error}"
         );
-        let process = start(&server, exec(&["both"], PIPES), only(protocol))
+        let process = start_in_websocket(&server, exec(&["both"], PIPES), only(protocol))
             .await
             .expect("a process");
         assert!(process.wait().await.expect("a status").is_success());
@@ -118,9 +94,10 @@ fn has_exit_codes(protocol: ChannelProtocol) -> bool {
 async fn terminal_sizes_are_sent_in_every_sub_protocol() {
     let server = fake_runtime(Config::default());
     for protocol in ChannelProtocol::ALL {
-        let mut process = start(&server, exec(&["size", "2"], TERMINAL), only(protocol))
-            .await
-            .expect("a process");
+        let mut process =
+            start_in_websocket(&server, exec(&["size", "2"], TERMINAL), only(protocol))
+                .await
+                .expect("a process");
         let mut resizer = process.resize.take().expect("a terminal");
         for (width, height) in [(80, 24), (132, 43)] {
             let size = TerminalSize { width, height };
@@ -172,7 +149,7 @@ async fn attach_joins_over_a_websocket() {
 async fn a_command_that_ends_before_stdin_does_loses_no_output() {
     let server = fake_runtime(Config::default());
     let request = exec(&["early", "100000"], PIPES);
-    let mut process = start(&server, request, Options::default())
+    let mut process = start_in_websocket(&server, request, Options::default())
         .await
         .expect("a process");
     let mut stdin = process.stdin.take().expect("the stream was requested");
@@ -192,7 +169,7 @@ async fn a_command_that_ends_before_stdin_does_loses_no_output() {
 #[tokio::test]
 async fn dropping_stdin_keeps_resize_events() {
     let server = fake_runtime(Config::default());
-    let mut process = start(&server, exec(&["deaf"], TERMINAL), Options::default())
+    let mut process = start_in_websocket(&server, exec(&["deaf"], TERMINAL), Options::default())
         .await
         .expect("a process");
     // More than a connection keeps: were it not passed over, the size behind it would never be read.
@@ -214,14 +191,10 @@ async fn dropping_stdin_keeps_resize_events() {
 #[tokio::test]
 async fn a_command_ends_when_its_client_is_gone() {
     let server = fake_runtime(Config::default());
-    let started_count = &server.handler().started_count;
-    let process = start(&server, exec(&["wait"], PIPES), Options::default())
+    let process = start_in_websocket(&server, exec(&["wait"], PIPES), Options::default())
         .await
         .expect("a process");
-    until("the command runs", || {
-        started_count.load(Ordering::SeqCst) == 1
-    })
-    .await;
+    one_call_begins(&server).await;
     drop(process);
     nothing_runs(&server).await;
 }
@@ -229,14 +202,10 @@ async fn a_command_ends_when_its_client_is_gone() {
 #[tokio::test]
 async fn stop_closes_connections_with_an_error() {
     let server = fake_runtime(Config::default());
-    let started_count = &server.handler().started_count;
-    let mut process = start(&server, exec(&["wait"], PIPES), Options::default())
+    let mut process = start_in_websocket(&server, exec(&["wait"], PIPES), Options::default())
         .await
         .expect("a process");
-    until("the command runs", || {
-        started_count.load(Ordering::SeqCst) == 1
-    })
-    .await;
+    one_call_begins(&server).await;
     server.stop();
     let mut stdout = process.stdout.take().expect("the stream was requested");
     let cut = stdout.read_to_end(&mut Vec::new()).await;
@@ -264,7 +233,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
     ];
     for (config, protocol, works) in cases {
         let server = fake_runtime(config);
-        let started = start(&server, exec(&["both"], PIPES), only(protocol)).await;
+        let started = start_in_websocket(&server, exec(&["both"], PIPES), only(protocol)).await;
         assert_eq!(started.is_ok(), works, "{started:?}");
         if let Err(error) = started {
             assert_eq!(refusal_status(error), StatusCode::FORBIDDEN);

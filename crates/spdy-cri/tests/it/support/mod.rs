@@ -1,6 +1,7 @@
 //! A runtime that runs nothing but knows a few commands, a server of it, and ways to reach it.
 
 pub(crate) mod kubernetes;
+pub(crate) mod process;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -184,7 +185,7 @@ impl Handler for FakeRuntime {
     }
 }
 
-/// A server of the toy, as it is reached by pipes.
+/// A server of the fake runtime, reached by pipes.
 pub(crate) fn fake_runtime(config: Config) -> StreamingServer<FakeRuntime> {
     StreamingServer::new(
         FakeRuntime::default(),
@@ -203,7 +204,7 @@ pub(crate) fn dial(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
     near
 }
 
-/// The toy on a port of this machine; ends with the test's runtime.
+/// The fake runtime on a port of this machine; ends with the test's runtime.
 pub(crate) async fn listening(config: Config) -> StreamingServer<FakeRuntime> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
@@ -214,7 +215,15 @@ pub(crate) async fn listening(config: Config) -> StreamingServer<FakeRuntime> {
     server
 }
 
-/// A port that gives back what it gets.
+/// A TCP connection to the host in `url`.
+pub(crate) async fn connect(url: &str) -> TcpStream {
+    let address = url["http://".len()..].split('/').next().expect("a host");
+    let socket = TcpStream::connect(address).await.expect("a connection");
+    socket.set_nodelay(true).expect("a socket");
+    socket
+}
+
+/// A port that echoes what it receives.
 pub(crate) async fn echo_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -230,7 +239,7 @@ pub(crate) async fn echo_port() -> u16 {
     port
 }
 
-/// A port where nothing listens.
+/// A port without a listener.
 pub(crate) fn dead_port() -> u16 {
     ClosedPort::leak().port()
 }
@@ -276,8 +285,8 @@ pub(crate) fn post(url: &str) -> Request<()> {
     Request::post(url).body(()).expect("a request")
 }
 
-/// Waits until `done`, for a while that is long where real time passes.
-pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
+/// Waits until `done` returns true, for at most 20 s of real time.
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
     let limit = Duration::from_secs(20);
     let start_time = std::time::Instant::now();
     while !done() {
@@ -286,7 +295,16 @@ pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until every call of the toy has ended.
+/// Waits until one call has begun.
+pub(crate) async fn one_call_begins(server: &StreamingServer<FakeRuntime>) {
+    let started_count = &server.handler().started_count;
+    until("one call has begun", || {
+        started_count.load(Ordering::SeqCst) == 1
+    })
+    .await;
+}
+
+/// Waits until every call has ended.
 pub(crate) async fn nothing_runs(server: &StreamingServer<FakeRuntime>) {
     let running_count = &server.handler().running_count;
     until("every call has ended", || {
