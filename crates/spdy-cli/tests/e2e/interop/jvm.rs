@@ -8,40 +8,28 @@ use spdy_testkit::wait::WAIT_LIMIT;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use crate::interop::peer_test::{PeerTest, every_file, meetings};
+use crate::interop::peer_test::{PeerTest, every_file, peer_tests};
 use crate::support::files::{FILES, sha256};
 use crate::support::peers::{Peer, peers_enabled};
 use crate::support::program::{run_expecting, spdy};
 
-meetings! {
+peer_tests! {
     okhttp = PeerTest::plain(Peer::OkHttp, "spdy/3.1"),
     okhttp_over_tls = PeerTest::tls(Peer::OkHttp, "spdy/3.1"),
     undertow = PeerTest::plain(Peer::Undertow, "spdy/3.1"),
     undertow_over_tls = PeerTest::tls(Peer::Undertow, "spdy/3.1") => {
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
+        every_peer
         its_client_gets_the_page_beside_pushes_it_rejects
-        its_client_gets_pages_beside_pushes_in_the_default_form
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
     };
     jetty_spdy_3 = PeerTest::plain(Peer::Jetty, "spdy/3"),
     jetty_spdy_3_over_tls = PeerTest::tls(Peer::Jetty, "spdy/3"),
     jetty_spdy_2 = PeerTest::plain(Peer::Jetty, "spdy/2"),
     jetty_spdy_2_over_tls = PeerTest::tls(Peer::Jetty, "spdy/2") => {
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
+        every_peer
         its_client_takes_our_pushes
-        its_client_gets_pages_beside_pushes_in_the_default_form
         its_client_takes_what_serve_pushes
         its_client_takes_our_pushes_in_one_block
         its_client_takes_our_pushes_with_the_version_twice
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
         its_pushes_come
         its_pushes_satisfy_requests
     };

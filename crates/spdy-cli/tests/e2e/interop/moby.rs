@@ -1,24 +1,18 @@
 //! Both roles against moby/spdystream, the SPDY library of Kubernetes, which has no flow control.
 
-use crate::interop::peer_test::{PeerTest, meetings};
+use crate::interop::peer_test::{PeerTest, peer_tests};
 use crate::support::files::FILES;
 use crate::support::peers::{Peer, peers_enabled};
 use crate::support::program::ServeProcess;
 
-meetings! {
+peer_tests! {
     plain = PeerTest::plain(Peer::Moby, "spdy/3.1"),
     tls = PeerTest::tls(Peer::Moby, "spdy/3.1") => {
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
+        every_peer
         its_client_takes_our_pushes
-        its_client_gets_pages_beside_pushes_in_the_default_form
         its_client_takes_what_serve_pushes
         its_client_takes_our_pushes_in_one_block
         its_client_takes_our_pushes_with_the_version_twice
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
         its_pushes_come
         its_pushes_satisfy_requests
     };

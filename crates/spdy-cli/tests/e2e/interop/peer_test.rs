@@ -1,4 +1,4 @@
-//! What every independent peer must be able to do with us, and we with it.
+//! Tests between us and an independent peer, in both roles.
 //!
 //! ```text
 //!                      our server                           our client
@@ -8,8 +8,8 @@
 //!                      spdy serve  --> the peer's client
 //! ```
 //!
-//! A method of [`Meeting`] is one of these tests; `meetings!` says which of them a peer can pass. What a
-//! peer cannot, and what is seen then, is in `docs/reference/interoperability.md`.
+//! A method of [`PeerTest`] is one of these tests; `peer_tests!` lists those that a peer passes. The tests that it fails, and
+//! the reasons, are in `docs/reference/interoperability.md`.
 
 use std::fs;
 use std::process::Command;
@@ -24,24 +24,38 @@ use crate::support::peers::{Peer, PeerFetch, peers_enabled};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::{DIGEST_PATH, Site};
 
-/// Makes a module for each way to meet a peer, of the tests that all of a group can pass.
-macro_rules! meetings {
-    (@module $name:ident = $meeting:expr => { $($test:ident)+ }) => {
+/// Generates a module for each [`PeerTest`] of a group, with the tests that all of the group pass.
+///
+/// `every_peer` stands for the tests that every peer passes.
+macro_rules! peer_tests {
+    (@module $name:ident = $peer_test:expr => { every_peer $($more:ident)* }) => {
+        peer_tests!(@module $name = $peer_test => {
+            its_client_gets_every_file
+            its_client_gets_a_hundred_at_once
+            its_client_gets_its_posts_back
+            its_client_gets_pages_beside_pushes_in_the_default_form
+            fetch_gets_every_file
+            fetch_gets_a_hundred_at_once
+            fetch_gets_its_posts_back
+            $($more)*
+        });
+    };
+    (@module $name:ident = $peer_test:expr => { $($test:ident)+ }) => {
         mod $name {
             use super::*;
             $(
                 #[test]
                 fn $test() {
-                    $meeting.$test();
+                    $peer_test.$test();
                 }
             )+
         }
     };
-    ($($($name:ident = $meeting:expr),+ => $tests:tt;)+) => {
-        $($(meetings!(@module $name = $meeting => $tests);)+)+
+    ($($($name:ident = $peer_test:expr),+ => $tests:tt;)+) => {
+        $($(peer_tests!(@module $name = $peer_test => $tests);)+)+
     };
 }
-pub(crate) use meetings;
+pub(crate) use peer_tests;
 
 /// The page of the tests of pushes.
 const PAGE: &str = "128";

@@ -1,10 +1,10 @@
 //! Clients of every version over plain TCP, where nothing tells our server which of SPDY/3 and 3.1 is meant
 //! (`spdy-session/src/session/detect_version.rs`), and the defaults of `spdy serve` hold.
 
-use crate::interop::peer_test::{PeerTest, meetings};
+use crate::interop::peer_test::{PeerTest, peer_tests};
 use crate::support::peers::Peer;
 
-meetings! {
+peer_tests! {
     node_31 = PeerTest::sniffed(Peer::Node, "spdy/3.1"),
     node_3 = PeerTest::sniffed(Peer::Node, "spdy/3"),
     netty = PeerTest::sniffed(Peer::Netty, "spdy/3.1"),
