@@ -157,6 +157,21 @@ impl Runtime for ManualClock {
     }
 }
 
+/// A client with a [`ManualClock`], and the milliseconds that the clock shows.
+fn client_with_clock(world: World, idle_timeout: Option<Duration>) -> (Client, Arc<AtomicU64>) {
+    let now_ms = Arc::new(AtomicU64::new(0));
+    let clock = ManualClock {
+        real: TokioRuntime::start(),
+        now_ms: now_ms.clone(),
+    };
+    let config = Config {
+        http1_idle_timeout: idle_timeout,
+        ..over_http1()
+    };
+    let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
+    (client, now_ms)
+}
+
 #[tokio::test]
 async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
     let response_with = |field: &str| -> &'static str {
@@ -187,16 +202,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
                         }
                     });
                 });
-            let now_ms = Arc::new(AtomicU64::new(0));
-            let clock = ManualClock {
-                real: TokioRuntime::start(),
-                now_ms: now_ms.clone(),
-            };
-            let config = Config {
-                http1_idle_timeout: configured,
-                ..over_http1()
-            };
-            let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
+            let (client, now_ms) = client_with_clock(world, configured);
             for _ in 0..2 {
                 let response = client.send(get("http://a.test/"), Priority::HIGHEST).await;
                 read(response.unwrap()).await.unwrap();
@@ -233,16 +239,7 @@ async fn idle_connections_of_unused_origins_are_closed() {
                 count.fetch_sub(1, Ordering::SeqCst);
             });
         });
-        let now_ms = Arc::new(AtomicU64::new(0));
-        let clock = ManualClock {
-            real: TokioRuntime::start(),
-            now_ms: now_ms.clone(),
-        };
-        let config = Config {
-            http1_idle_timeout: configured,
-            ..over_http1()
-        };
-        let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
+        let (client, now_ms) = client_with_clock(world, configured);
         for (name, later) in [("a", 30_000), ("b", 31_000), ("c", 0)] {
             let url = format!("http://{name}.test/");
             let response = client.send(get(&url), Priority::HIGHEST).await;

@@ -475,6 +475,17 @@ async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
     );
 }
 
+/// A peer whose SETTINGS_MAX_FIELD_SECTION_SIZE is `limit`, and its control stream, which has to stay open.
+async fn raw_with_limit(
+    world: &TestServer,
+    limit: usize,
+) -> (quinn::Connection, quinn::SendStream) {
+    let raw = world.raw().await;
+    let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(limit)].concat();
+    let control = uni(&raw, &settings, false).await;
+    (raw, control)
+}
+
 #[tokio::test]
 async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
     let respond = |_| async {
@@ -485,9 +496,7 @@ async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
     // `:status: 200` and the field, with 32 for each (RFC 9114 §4.2.2).
     let len = 10 + 32 + 4 + 32;
     for (limit, expected) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
-        let raw = world.raw().await;
-        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(limit)].concat();
-        let _control = uni(&raw, &settings, false).await;
+        let (raw, _control) = raw_with_limit(&world, limit).await;
         assert_eq!(
             outcome(&raw, &headers(b"")).await,
             expected,
@@ -515,9 +524,7 @@ async fn a_peer_gets_trailers_as_long_as_it_takes_and_no_longer() {
     let respond = move |_| async move { Response::new(trailing()) };
     let world = TestServer::serve(respond, ServerOptions::default());
     for (limit, expected) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
-        let raw = world.raw().await;
-        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(limit)].concat();
-        let _control = uni(&raw, &settings, false).await;
+        let (raw, _control) = raw_with_limit(&world, limit).await;
         assert_eq!(
             outcome(&raw, &headers(b"")).await,
             expected,

@@ -14,9 +14,11 @@ use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 use spdy_net::wall_clock::WallClock;
-use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_page::replica::{Exchange, Kind};
 use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
+
+use crate::support::replica_of;
 
 fn body(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 253) as u8).collect()
@@ -26,16 +28,7 @@ fn site() -> Arc<Site> {
     let url = |path: &str| format!("https://www.test{path}").parse().unwrap();
     let exchanges = [("/", 1_000), ("/big?v=1", 300_000), ("/empty", 0)]
         .map(|(path, len)| Exchange::synthetic(url(path), Kind::Other, "text/plain", body(len)));
-    Arc::new(Site::of_replica(&Replica {
-        name: "test".to_owned(),
-        source: "made for a test".to_owned(),
-        start: 0,
-        exchanges: exchanges.into(),
-        recorded: None,
-        dom_content_loaded: None,
-        load: None,
-        failures: Vec::new(),
-    }))
+    Arc::new(Site::of_replica(&replica_of(exchanges.into())))
 }
 
 /// The hour at the origin of a run.

@@ -6,3 +6,4 @@ mod push;
 mod push_laws;
 mod recorded_ranges;
 mod responses;
+mod support;

@@ -21,6 +21,8 @@ use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
 use spdy_server::site_pusher::{PushConfig, SitePusher};
 
+use crate::support::replica_of;
+
 const SPDY: Protocol = Protocol::Spdy(spdy::Version::V31);
 
 fn exchange(
@@ -74,16 +76,7 @@ fn replica(headers: &[(&str, &str)]) -> Replica {
         ),
     ];
     exchanges[0].initiator = Initiator::Navigation;
-    Replica {
-        name: "test".to_owned(),
-        source: "made for a test".to_owned(),
-        start: 0,
-        exchanges,
-        recorded: None,
-        dom_content_loaded: None,
-        load: None,
-        failures: Vec::new(),
-    }
+    replica_of(exchanges)
 }
 
 /// A server and the pushing that its sessions share.

@@ -7,6 +7,8 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::respond::{Limits, respond};
 use spdy_server::site::Site;
 
+use crate::support::replica_of;
+
 const FILM: &str = "0123456789";
 
 /// A 206 of `path` with `range`, which holds `body`.
@@ -29,28 +31,19 @@ fn replica() -> Replica {
     let both = Exchange::synthetic(url, Kind::Media, "video/mp4", FILM);
     let mut post = part("/post", "bytes 0-1/10", "01");
     post.method = http::Method::POST;
-    Replica {
-        name: "test".to_owned(),
-        source: "made for a test".to_owned(),
-        start: 0,
-        exchanges: vec![
-            part("/whole", "bytes 0-9/10", FILM),
-            part("/joined", "bytes 4-9/10", "456789"),
-            part("/joined", "bytes 0-3/10", "0123"),
-            part("/some", "bytes 0-2/10", "012"),
-            part("/some", "bytes 6-8/10", "678"),
-            part("/cut", "bytes 0-9/10", "0123"),
-            part("/open", "bytes 2-4/*", "234"),
-            part("/odd", "bytes ?", "odd"),
-            part("/both", "bytes 0-1/10", "01"),
-            both,
-            post,
-        ],
-        recorded: None,
-        dom_content_loaded: None,
-        load: None,
-        failures: Vec::new(),
-    }
+    replica_of(vec![
+        part("/whole", "bytes 0-9/10", FILM),
+        part("/joined", "bytes 4-9/10", "456789"),
+        part("/joined", "bytes 0-3/10", "0123"),
+        part("/some", "bytes 0-2/10", "012"),
+        part("/some", "bytes 6-8/10", "678"),
+        part("/cut", "bytes 0-9/10", "0123"),
+        part("/open", "bytes 2-4/*", "234"),
+        part("/odd", "bytes ?", "odd"),
+        part("/both", "bytes 0-1/10", "01"),
+        both,
+        post,
+    ])
 }
 
 fn fetch(site: &Site, request: http::request::Builder) -> Response<Bytes> {

@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use spdy_page::head::synthesize;
-use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_page::replica::{Exchange, Kind};
 use spdy_server::respond::{Limits, respond};
 use spdy_server::site::Site;
+
+use crate::support::replica_of;
 
 const BODY: &str = "0123456789";
 
@@ -20,19 +22,6 @@ fn exchange(url: &str, head: &[(&str, &str)], body: &str) -> Exchange {
     );
     exchange.response_head = synthesize("HTTP/1.1 200 OK", head.iter().copied());
     exchange
-}
-
-fn replica(exchanges: Vec<Exchange>) -> Replica {
-    Replica {
-        name: "test".to_owned(),
-        source: "made for a test".to_owned(),
-        start: 0,
-        exchanges,
-        recorded: None,
-        dom_content_loaded: None,
-        load: None,
-        failures: Vec::new(),
-    }
 }
 
 fn site() -> Site {
@@ -61,7 +50,7 @@ fn site() -> Site {
         redirect,
         post,
     ];
-    Site::of_replica(&replica(exchanges)).with_default_host("a.test")
+    Site::of_replica(&replica_of(exchanges)).with_default_host("a.test")
 }
 
 fn fetch_from(site: &Site, request: http::request::Builder) -> Response<Bytes> {
@@ -281,7 +270,7 @@ fn date_is_added_if_none_is_recorded_and_time_is_known() {
         &[("Date", "Mon, 14 Nov 1994 12:45:26 GMT")],
         "",
     );
-    let site = Site::of_replica(&replica(vec![dated]));
+    let site = Site::of_replica(&replica_of(vec![dated]));
     let (head, ()) = Request::get("http://a.test/")
         .body(())
         .unwrap()
@@ -297,7 +286,7 @@ fn date_is_added_if_none_is_recorded_and_time_is_known() {
 fn a_recorded_full_response_replaces_a_304() {
     let mut first = exchange("http://a.test/", &[], "");
     first.response_head = synthesize("HTTP/1.1 304 Not Modified", [("Etag", "\"a\"")]);
-    let site = Site::of_replica(&replica(vec![
+    let site = Site::of_replica(&replica_of(vec![
         first,
         exchange("http://a.test/", &[], "full"),
     ]));

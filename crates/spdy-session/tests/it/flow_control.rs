@@ -216,16 +216,7 @@ fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
     config.settings_window_bytes = None;
     let mut client = Script::new(config);
     for _ in 0..2 {
-        client
-            .session
-            .open(
-                &some_headers(),
-                StreamOptions {
-                    fin: true,
-                    ..StreamOptions::default()
-                },
-            )
-            .unwrap();
+        client.open_fin();
     }
     client.output();
     client.reply(1, false);

@@ -25,16 +25,7 @@ fn client(version: Version, push: PushPolicy) -> Script {
     let mut config = Config::new(Role::Client, version);
     config.push = push;
     let mut client = Script::new(config);
-    client
-        .session
-        .open(
-            &some_headers(),
-            StreamOptions {
-                fin: true,
-                ..StreamOptions::default()
-            },
-        )
-        .unwrap();
+    client.open_fin();
     client.output();
     client
 }
@@ -247,16 +238,7 @@ fn a_push_over_the_limit_and_one_while_draining_are_refused() {
     let mut config = Config::new(Role::Client, Version::V31);
     (config.push, config.max_concurrent_streams) = (PushPolicy::Accept, 1);
     let mut client = Script::new(config);
-    client
-        .session
-        .open(
-            &some_headers(),
-            StreamOptions {
-                fin: true,
-                ..StreamOptions::default()
-            },
-        )
-        .unwrap();
+    client.open_fin();
     client.output();
     client.push(2, 1);
     client.push(4, 1);

@@ -44,16 +44,7 @@ fn a_client_with_push_sends_its_stream_limit() {
 #[test]
 fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
     let mut client = Script::before_greeting(Config::new(Role::Client, Version::V31));
-    client
-        .session
-        .open(
-            &some_headers(),
-            StreamOptions {
-                fin: true,
-                ..StreamOptions::default()
-            },
-        )
-        .unwrap();
+    client.open_fin();
     let output = client.output();
     assert_eq!(output[0], "SETTINGS 4=0");
     assert_eq!(output[2], "SYN_STREAM 1 fin");
@@ -103,16 +94,7 @@ fn without_settings_the_default_windows_hold() {
     let mut config = Config::new(Role::Client, Version::V3);
     config.settings_timing = SettingsTiming::Never;
     let mut client = Script::before_greeting(config);
-    client
-        .session
-        .open(
-            &some_headers(),
-            StreamOptions {
-                fin: true,
-                ..StreamOptions::default()
-            },
-        )
-        .unwrap();
+    client.open_fin();
     assert_eq!(client.output(), ["SYN_STREAM 1 fin"]);
     client.reply(1, false);
     client.data(1, 65_536, false);

@@ -25,7 +25,7 @@ use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::{Event, ResetCause};
-use spdy_session::session::Session;
+use spdy_session::session::{Session, StreamOptions};
 
 pub fn id(raw: u32) -> StreamId {
     StreamId::new(raw)
@@ -86,6 +86,16 @@ impl Script {
             inflater: Inflater::new(version, BlockLimits::default()),
             decoder: Decoder::new(version, Limits::default()),
         }
+    }
+
+    /// Opens a stream with [`some_headers`] and FIN.
+    pub fn open_fin(&mut self) -> StreamId {
+        let options = StreamOptions {
+            fin: true,
+            ..StreamOptions::default()
+        };
+        let opened = self.session.open(&some_headers(), options);
+        opened.expect("the session opens a stream")
     }
 
     /// The peer sends a frame.
