@@ -27,6 +27,9 @@ use spdy_session::config::{Config, Role};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::session::{Session, StreamOptions};
 
+/// Bytes of the initial window (SPDY/3.1 §2.6.8).
+pub const WINDOW: usize = 65_536;
+
 pub fn id(raw: u32) -> StreamId {
     StreamId::new(raw)
 }
