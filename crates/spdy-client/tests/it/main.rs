@@ -4,6 +4,8 @@ mod client;
 mod failures;
 mod ip_pooling;
 mod pool;
+mod pool_laws;
+mod pool_sharing;
 mod protocols;
 mod retries;
 mod reused_connections;

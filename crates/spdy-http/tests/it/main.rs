@@ -1,4 +1,8 @@
 //! HTTP messages as header blocks, and back.
 
 mod laws;
-mod messages;
+mod push;
+mod requests;
+mod responses;
+mod support;
+mod trailers;

@@ -1,5 +1,6 @@
 //! A world of servers in one process: names, addresses, and what answers there.
 
+pub(crate) mod pool;
 pub(crate) mod site;
 
 use std::collections::BTreeMap;
