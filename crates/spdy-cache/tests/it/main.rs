@@ -2,7 +2,10 @@
 
 mod invalidation;
 mod laws;
+mod memory_eviction;
+mod memory_purge;
 mod memory_store;
+mod memory_store_laws;
 mod object_file;
 mod oracle;
 mod responses;

@@ -2,3 +2,5 @@
 
 mod cluster;
 mod misleading_clusters;
+mod support;
+mod unavailable_nodes;

@@ -1,5 +1,7 @@
 //! Heads out of text, and a moment to stand at.
 
+pub(crate) mod memory_store;
+
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, HeaderValue, Request, Response, request, response};

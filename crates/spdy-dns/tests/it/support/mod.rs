@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use hickory_proto::op::{Edns, Message, Query};
-use hickory_proto::rr::{Name, RecordType};
+use hickory_proto::rr::{Name, Record, RecordType};
+use spdy_dns::authoritative::{Transport, answer};
 use spdy_dns::zone_config::{HttpsConfig, NameConfig, ZoneConfig};
 use spdy_dns::zones::Zones;
 
@@ -77,4 +78,19 @@ pub(crate) fn question(host: &str, kind: RecordType, payload: Option<u16>) -> Ve
         message.set_edns(edns);
     }
     message.to_vec().expect("a question")
+}
+
+pub(crate) fn response_over(zones: &Zones, request: &[u8], transport: Transport) -> Message {
+    let answer = answer(zones, request, transport).expect("a question is answered");
+    let message = Message::from_vec(&answer.bytes).expect("a readable response");
+    assert_eq!(
+        u16::from(message.metadata.response_code),
+        u16::from(answer.code)
+    ); // 16 has two names
+    assert_eq!(message.metadata.truncation, answer.truncated);
+    message
+}
+
+pub(crate) fn lines(records: &[Record]) -> Vec<String> {
+    records.iter().map(ToString::to_string).collect()
 }
