@@ -8,7 +8,7 @@ use spdy_cache::memory_store::{Store, StoreConfig};
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 
-use crate::support::memory_store::{is_in, key, put, small, stored_for};
+use crate::support::memory_store::{is_in, key, parts, put, small, stored_for};
 use crate::support::{answer, at, get, now};
 
 #[test]

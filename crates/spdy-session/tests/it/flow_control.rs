@@ -1,7 +1,7 @@
 //! Flow control of what is sent: DATA waits for credit, and window updates have limits (SPDY/3.1 §2.6.8).
 
 use spdy_clock::Instant;
-use spdy_frame::frame::{Data, SettingId};
+use spdy_frame::frame::SettingId;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role, SettingsTiming};

@@ -5,3 +5,4 @@ mod model;
 mod network;
 mod page_load;
 mod race;
+mod support;

@@ -12,7 +12,7 @@ use spdy_testkit::redis_cluster::{NODES, RedisCluster, peers_enabled};
 use spdy_testkit::wait::until;
 use spdy_valkey::config::Config;
 
-use crate::support::{Cache, count, key, parts, scope, stored};
+use crate::support::{Cache, config, count, key, parts, scope, stored};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_node_only_causes_misses_until_it_returns() {

@@ -1,6 +1,7 @@
 //! Two ends of one connection in memory, each with its driver.
 
 pub(crate) mod takes_nothing;
+pub(crate) mod upgrade;
 pub(crate) mod virtual_world;
 
 use std::future::Future;

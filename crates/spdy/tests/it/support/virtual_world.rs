@@ -3,7 +3,7 @@
 
 #![allow(
     dead_code,
-    reason = "`memory.rs` and `soak.rs` include this file and use parts of it"
+    reason = "`memory.rs` and `soak/` include this file and use parts of it"
 )]
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,0 +1,3 @@
+//! What the tests of several themes use.
+
+pub(crate) mod timeline;
