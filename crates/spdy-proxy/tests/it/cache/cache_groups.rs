@@ -5,9 +5,8 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use spdy_proxy::proxy::Proxy;
 
+use crate::support::fields::FRESH;
 use crate::support::{Origin, accelerator, get, respond, send_request};
-
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 /// Three things in two groups, and forms that end one of them, or fail, or end it by a request that changes nothing.
 fn origin() -> Origin {

@@ -4,6 +4,8 @@ mod body_sharing;
 mod cache_groups;
 mod coalescing;
 mod disk;
+mod head_requests;
+mod invalidation;
 mod negative_cache;
 mod ranges;
 mod restart;

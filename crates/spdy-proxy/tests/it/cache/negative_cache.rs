@@ -7,12 +7,11 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::sync::Semaphore;
 
+use crate::support::fields::{FRESH, PNG};
 use crate::support::{
     CollectedResponse, Origin, accelerator_of, get, pages, respond, send_request, until,
 };
 
-const PNG: (&str, &str) = ("content-type", "image/png");
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const IMAGE: [(&str, &str); 3] = [
     ("sec-fetch-dest", "image"),
     ("sec-fetch-mode", "no-cors"),

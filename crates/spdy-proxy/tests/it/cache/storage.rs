@@ -11,12 +11,11 @@ use spdy_proxy::serve::connection::ConnectionHandler;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use crate::support::fields::FRESH;
 use crate::support::{
     Origin, accelerator, accelerator_of, collect_response, get, pages, respond, send_request,
     until, until_some,
 };
-
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 #[tokio::test]
 async fn public_response_is_fetched_once() {
@@ -187,48 +186,6 @@ async fn private_fields_reach_only_the_first_client() {
 }
 
 #[tokio::test]
-async fn head_is_answered_from_stored_get() {
-    let now = Arc::new(AtomicUsize::new(0));
-    let tag = now.clone();
-    // An origin that knows no conditions.
-    let origin = Origin::start(move |request| {
-        let tag = format!("\"{}\"", tag.load(Ordering::SeqCst));
-        let body = match *request.method() {
-            Method::HEAD => "",
-            _ => "the body",
-        };
-        let fields = [
-            FRESH,
-            ("etag", tag.as_str()),
-            ("x-asked", request.method().as_str()),
-        ];
-        std::future::ready(respond(&fields, body))
-    });
-    let proxy = accelerator(&origin, "[cache]\nobey_reload = true");
-    let reload = [("cache-control", "no-cache")];
-    assert_eq!(get(&proxy, "/a", &[]).await.text(), "the body");
-    until_some("it is kept", async || {
-        let response = get(&proxy, "/a", &[]).await;
-        response.field("cache-status").contains("hit").then_some(())
-    })
-    .await;
-    let head = send_request(&proxy, Method::HEAD, "/a", &reload, "").await;
-    assert_eq!((head.field("content-length"), head.text()), ("8", ""));
-    let stored = get(&proxy, "/a", &[]).await;
-    assert_eq!(
-        (stored.field("x-asked"), stored.text()),
-        ("HEAD", "the body")
-    );
-    // That of another makes it stale.
-    now.store(1, Ordering::SeqCst);
-    let head = send_request(&proxy, Method::HEAD, "/a", &reload, "").await;
-    assert_eq!(head.field("etag"), "\"1\"");
-    let new = get(&proxy, "/a", &[]).await;
-    assert_eq!((new.field("x-asked"), new.field("etag")), ("GET", "\"1\""));
-    assert_eq!(origin.times("/a"), 2);
-}
-
-#[tokio::test]
 async fn stale_response_is_served_while_revalidating() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -247,149 +204,6 @@ async fn stale_response_is_served_while_revalidating() {
         (response.text() != "0").then_some(())
     })
     .await;
-}
-
-/// Regression: it was served as long as stale responses are allowed, whatever the origin sent since.
-#[tokio::test]
-async fn uncacheable_replacement_removes_the_stored_response() {
-    let others = [
-        (StatusCode::OK, "no-store"),
-        (StatusCode::OK, "private"),
-        (StatusCode::NOT_FOUND, "no-store"),
-        (StatusCode::GONE, "no-store"),
-        (StatusCode::FORBIDDEN, "no-store"),
-    ];
-    for (status, control) in others {
-        let count = Arc::new(AtomicUsize::new(0));
-        let counted = count.clone();
-        let origin = Origin::start(move |_| {
-            let old = "max-age=0, stale-while-revalidate=600, stale-if-error=600";
-            std::future::ready(match counted.fetch_add(1, Ordering::SeqCst) {
-                0 => respond(&[("cache-control", old)], "old"),
-                _ => {
-                    let mut other = respond(&[("cache-control", control)], "new");
-                    *other.status_mut() = status;
-                    other
-                }
-            })
-        });
-        let proxy = accelerator(&origin, "");
-        assert_eq!(get(&proxy, "/a", &[]).await.text(), "old");
-        until_some("the origin's word is taken", async || {
-            let response = get(&proxy, "/a", &[]).await;
-            (response.text() == "new").then_some(())
-        })
-        .await;
-        for _ in 0..3 {
-            let response = get(&proxy, "/a", &[]).await;
-            assert_eq!(
-                (response.status, response.text()),
-                (status, "new"),
-                "{control}"
-            );
-        }
-    }
-}
-
-/// A visitor with a cookie gets a private response. The stored response for all others is still valid.
-#[tokio::test]
-async fn private_response_does_not_remove_stored_one() {
-    let origin = Origin::start(|request: Request<bytes::Bytes>| {
-        std::future::ready(match request.headers().contains_key("cookie") {
-            true => respond(&[("cache-control", "private")], "personal"),
-            false => respond(
-                &[("cache-control", "max-age=0, stale-while-revalidate=600")],
-                "all",
-            ),
-        })
-    });
-    let proxy = accelerator(&origin, "");
-    assert_eq!(get(&proxy, "/a", &[]).await.text(), "all");
-    until("the response is stored", || proxy.cache.usage().2 == 1).await;
-    get(&proxy, "/a", &[("cookie", "who=me")]).await;
-    until("the origin is contacted", || origin.times("/a") == 2).await;
-    let response = get(&proxy, "/a", &[]).await;
-    assert!(
-        response.field("cache-status").starts_with("spdy; hit"),
-        "{response:?}"
-    );
-    assert_eq!(proxy.cache.usage().2, 1);
-}
-
-/// Regression: HEAD stated the length of the decoded text, a 304 had its tag, and digests were those of other bytes.
-#[tokio::test]
-async fn head_304_and_digest_match_the_stored_get() {
-    let text: &'static str = Box::leak("what is said again and again ".repeat(40).into());
-    let fields = [
-        FRESH,
-        ("content-type", "text/plain"),
-        ("etag", "\"d\""),
-        ("content-digest", "sha-256=:AAAA:"),
-        ("repr-digest", "sha-256=:AAAA:"),
-        ("content-md5", "AAAA"),
-    ];
-    let origin = Origin::start(pages(&[("/a", &fields, text)]));
-    let proxy = accelerator(&origin, "");
-    let length = text.len().to_string();
-    let plain = get(&proxy, "/a", &[]).await;
-    assert_eq!(plain.field("content-digest"), "sha-256=:AAAA:");
-    let gzip = ("accept-encoding", "gzip");
-    let coded = get(&proxy, "/a", &[gzip]).await;
-    assert_eq!(coded.field("content-encoding"), "gzip");
-    let head = send_request(&proxy, Method::HEAD, "/a", &[gzip], "").await;
-    assert_eq!(head.field("content-encoding"), "gzip");
-    assert_ne!(head.field("content-length"), length);
-    let not_modified = get(&proxy, "/a", &[gzip, ("if-none-match", "W/\"d\"")]).await;
-    assert_eq!(not_modified.status, StatusCode::NOT_MODIFIED);
-    for response in [&coded, &head, &not_modified] {
-        assert_eq!(response.field("etag"), "W/\"d\"");
-        assert_eq!(response.field("vary"), "accept-encoding");
-        for digest in ["content-digest", "repr-digest", "content-md5"] {
-            assert_eq!(response.field(digest), "", "{digest}");
-        }
-    }
-    let part = get(&proxy, "/a", &[("range", "bytes=0-9")]).await;
-    assert_eq!(part.status, StatusCode::PARTIAL_CONTENT);
-    assert_eq!(part.field("vary"), "accept-encoding", "as the whole");
-    assert_eq!(part.field("content-digest"), "");
-    assert_eq!(part.field("content-md5"), "");
-    assert_eq!(part.field("repr-digest"), "sha-256=:AAAA:");
-    let none = get(&proxy, "/a", &[gzip, ("range", "bytes=1000000-")]).await;
-    assert_eq!(none.status, StatusCode::RANGE_NOT_SATISFIABLE);
-    assert_eq!(
-        (none.field("vary"), none.field("content-encoding")),
-        ("", ""),
-        "it is of no bytes"
-    );
-    let not_modified = get(&proxy, "/a", &[("if-none-match", "\"d\"")]).await;
-    assert_eq!(
-        (not_modified.status, not_modified.field("etag")),
-        (StatusCode::NOT_MODIFIED, "\"d\"")
-    );
-    assert_eq!(origin.times("/a"), 1);
-}
-
-/// Regression: the origin got a HEAD, which did not renew the stored response, and for ten seconds no request fetched the whole.
-#[tokio::test]
-async fn head_of_stale_response_refetches_the_body() {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counted = count.clone();
-    let origin = Origin::start(move |_| {
-        let nth = counted.fetch_add(1, Ordering::SeqCst);
-        let age = ["0", "60"][nth.min(1)];
-        let control = format!("max-age={age}, stale-while-revalidate=60");
-        std::future::ready(respond(&[("cache-control", &control)], format!("{nth}")))
-    });
-    let proxy = accelerator(&origin, "");
-    assert_eq!(get(&proxy, "/a", &[]).await.text(), "0");
-    let head = send_request(&proxy, Method::HEAD, "/a", &[], "").await;
-    assert!(head.field("cache-status").starts_with("spdy; hit; ttl="));
-    until_some("it is fetched anew", async || {
-        let response = get(&proxy, "/a", &[]).await;
-        (response.text() == "1").then_some(())
-    })
-    .await;
-    assert_eq!(count.load(Ordering::SeqCst), 2);
 }
 
 /// Regression: its fields are in no key, so one request set the answer for all others while it was fresh.
@@ -434,34 +248,6 @@ async fn errors_caused_by_one_client_are_not_shared() {
     }
 }
 
-/// Regression: a response with another Vary is stored beside the earlier one, which had no Vary and so matched every request.
-#[tokio::test]
-async fn negotiated_404_replaces_the_stored_response() {
-    let count = Arc::new(AtomicUsize::new(0));
-    let origin = Origin::start(move |_| {
-        std::future::ready(match count.fetch_add(1, Ordering::SeqCst) {
-            0 => respond(&[("cache-control", "max-age=0")], "there"),
-            _ => {
-                let mut not_found = respond(&[FRESH, ("vary", "x-lang")], "gone");
-                *not_found.status_mut() = StatusCode::NOT_FOUND;
-                not_found
-            }
-        })
-    });
-    let proxy = accelerator(&origin, "");
-    assert_eq!(get(&proxy, "/a", &[]).await.text(), "there");
-    for lang in ["de", "de", "en", "en"] {
-        let response = get(&proxy, "/a", &[("x-lang", lang)]).await;
-        assert_eq!(
-            (response.status, response.text()),
-            (StatusCode::NOT_FOUND, "gone")
-        );
-    }
-    assert_eq!(origin.times("/a"), 3, "once for each language");
-    let stale = [("x-lang", "fr"), ("cache-control", "max-stale=600")];
-    assert_eq!(get(&proxy, "/a", &stale).await.text(), "gone");
-}
-
 #[tokio::test]
 async fn stale_response_is_served_if_origin_is_unreachable() {
     let fields = [("cache-control", "max-age=0, stale-if-error=60")];
@@ -484,100 +270,6 @@ async fn stale_response_is_served_if_origin_is_unreachable() {
     let other = get(&proxy, "/b", &[]).await;
     assert!(other.status.is_server_error());
     assert!(other.field("proxy-status").starts_with("spdy; error="));
-}
-
-#[tokio::test]
-async fn unsafe_request_invalidates_stored_response() {
-    let origin = Origin::start(|request: Request<bytes::Bytes>| {
-        std::future::ready(match *request.method() {
-            Method::POST => respond(&[("location", "/b")], "done"),
-            _ => respond(&[FRESH], request.uri().path().to_owned()),
-        })
-    });
-    let proxy = accelerator(&origin, "");
-    for target in ["/a", "/b", "/c"] {
-        get(&proxy, target, &[]).await;
-    }
-    assert_eq!(
-        send_request(&proxy, Method::POST, "/a", &[], "new")
-            .await
-            .text(),
-        "done"
-    );
-    for target in ["/a", "/b", "/c"] {
-        get(&proxy, target, &[]).await;
-    }
-    assert_eq!(
-        (origin.times("/a"), origin.times("/b"), origin.times("/c")),
-        (2, 2, 1)
-    );
-}
-
-#[tokio::test]
-async fn purge_affects_exactly_its_scope() {
-    let tagged = [FRESH, ("surrogate-key", "news sport")];
-    let fresh = [FRESH];
-    let origin = Origin::start(pages(&[
-        ("/a/1", &tagged, "1"),
-        ("/a/2", &fresh, "2"),
-        ("/b", &tagged, "b"),
-    ]));
-    let proxy = accelerator(&origin, "");
-    let fill = async || {
-        for target in ["/a/1", "/a/2", "/b"] {
-            get(&proxy, target, &[]).await;
-        }
-        origin.request_lines().len()
-    };
-    let mut before = fill().await;
-    for (wish, meant) in [
-        (r#"{"url": "https://www.site.test:8443/a/1"}"#, 1),
-        (r#"{"prefix": "https://www.site.test/a/"}"#, 2),
-        (r#"{"tag": "sport", "site": "www.site.test"}"#, 2),
-        (r#"{"tag": "other", "site": "www.site.test"}"#, 0),
-        (r#"{"site": "www.site.test"}"#, 3),
-        (r#"{"url": "https://elsewhere.test/a/1"}"#, 0),
-    ] {
-        let purge = serde_json::from_str(wish).expect("a purge");
-        assert_eq!(proxy.purge(&purge).map(|done| done.0), Ok(meant), "{wish}");
-        let after = fill().await;
-        assert_eq!(after - before, meant, "{wish}");
-        before = after;
-    }
-    for wrong in [
-        r#"{"tag": "sport"}"#,
-        r#"{"site": "other.test"}"#,
-        r#"{"url": "no url"}"#,
-        "{}",
-    ] {
-        let purge = serde_json::from_str(wrong).expect("JSON");
-        assert!(proxy.purge(&purge).is_err(), "{wrong}");
-    }
-}
-
-#[tokio::test]
-async fn soft_purged_response_is_revalidated() {
-    let origin = Origin::start(|request: Request<bytes::Bytes>| {
-        let mut response = respond(&[FRESH, ("etag", "\"1\"")], "same");
-        if request.headers().contains_key("if-none-match") {
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            *response.body_mut() = Body::empty();
-        }
-        std::future::ready(response)
-    });
-    let proxy = accelerator(&origin, "");
-    get(&proxy, "/a", &[]).await;
-    let purge = r#"{"url": "https://www.site.test/a", "soft": true}"#;
-    let purge = serde_json::from_str(purge).expect("a purge");
-    assert_eq!(proxy.purge(&purge).map(|done| done.0), Ok(1));
-    let after = get(&proxy, "/a", &[]).await;
-    assert_eq!(after.text(), "same");
-    let status = after.field("cache-status");
-    assert!(
-        status.starts_with("spdy; fwd=stale; fwd-status=304; ttl="),
-        "{status}"
-    );
-    assert_eq!(origin.fields("/a")["if-none-match"], "\"1\"");
 }
 
 #[tokio::test]

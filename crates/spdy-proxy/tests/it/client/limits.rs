@@ -14,12 +14,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::support::fields::FRESH;
 use crate::support::{
     CollectedResponse, Origin, accelerator, accelerator_of, get, respond, send_request, until,
     until_some,
 };
-
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
     proxy.telemetry.counters.read(CounterFamily::Limits)

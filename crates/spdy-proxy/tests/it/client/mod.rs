@@ -6,3 +6,4 @@ mod slow_readers;
 mod slow_readers_over_http1;
 mod slow_readers_over_http2;
 mod websocket;
+mod websocket_handshake;

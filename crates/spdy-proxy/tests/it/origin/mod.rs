@@ -2,6 +2,7 @@
 
 mod expect_continue;
 mod framing;
+mod host_names;
 mod pausing_origin;
 mod slow_origin;
 mod stalled_uploads;

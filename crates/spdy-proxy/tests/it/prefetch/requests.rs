@@ -3,9 +3,9 @@
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 
+use crate::support::fields::FRESH;
 use crate::support::{Origin, accelerator, accelerator_of, get, respond, until, until_some};
 
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const BROWSER: (&str, &str) = ("user-agent", "Browser/1");
 const IMAGE: [(&str, &str); 3] = [
     BROWSER,

@@ -1,200 +1,13 @@
-//! Hosts with a name of their own: requests by such a name, and what of their responses is stored.
+//! Hosts with an alias under the site: pages that use it, and requests that it serves or redirects.
 
-use std::sync::Arc;
+use http::{Method, StatusCode};
 
-use http::{Method, Request, StatusCode};
-use spdy::body::Body;
-use spdy_proxy::proxy::Proxy;
-
-use crate::support::{
-    self, CollectedResponse, Origin, accelerator_of, collect_response, get, respond, until,
-};
-
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
-const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
-
-/// An accelerator whose site gives an alias to `widgets.test` with documents, and one to `pictures.test` without.
-struct Named {
-    proxy: Arc<Proxy>,
-    widgets: Origin,
-    own: Origin,
-    /// Labels, with zone and port.
-    names: [String; 2],
-    /// That of a host that leads to a private address.
-    rebound: String,
-    /// That of widgets.test for another site.
-    of_second: String,
-}
-
-impl Named {
-    fn start(page: &'static str) -> Self {
-        let widgets = widgets();
-        let port = widgets.address.port();
-        let own = Origin::start(move |request: Request<bytes::Bytes>| {
-            let text = page.replace("{widgets}", &format!("http://widgets.test:{port}"));
-            std::future::ready(match request.uri().path() {
-                "/" => respond(&[HTML, FRESH], text),
-                _ => respond(&[FRESH], "own"),
-            })
-        });
-        let text = format!(
-            "secret_file = 's'\n[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\n\
-             resolve = {{ 'widgets.test' = '127.0.0.1', 'pictures.test' = '127.0.0.1', 'rebound.test' = '10.0.0.1' }}\n\
-             [[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{}'\n\
-             [site.rewrite]\nnames_under = 'x.assets.test'\n\
-             [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\n\
-             kinds = ['image', 'style', 'script', 'document']\n\
-             [[site.rewrite.hosts]]\nhost = 'pictures.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n\
-             [[site.rewrite.hosts]]\nhost = 'rebound.test'\nmode = 'name'\nkinds = ['image']\n\
-             [[site]]\nnames = ['www.second.test']\norigin = 'http://{}'\n\
-             [site.rewrite]\nnames_under = 'x.assets.test'\n\
-             [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n",
-            own.address, own.address
-        );
-        let config = spdy_proxy::config::Config::parse(&text).expect("a valid value");
-        let sites = spdy_proxy::sites::site_table::Sites::compile(&config, &support::keys())
-            .expect("valid sites");
-        let name = |site: &str, url: &str| {
-            let site = sites.find(site).expect("the site");
-            let url = url::Url::parse(url).expect("a URL");
-            let named = site.rules.alias_of(&url).expect("a name");
-            let origin = named.origin().strip_prefix("https://");
-            origin.expect("the site's scheme").to_owned()
-        };
-        let site = "www.site.test";
-        let widgets_url = format!("http://widgets.test:{port}/");
-        Self {
-            names: [
-                name(site, &widgets_url),
-                name(site, &format!("http://pictures.test:{port}/")),
-            ],
-            rebound: name(site, "https://rebound.test/"),
-            of_second: name("www.second.test", &widgets_url),
-            proxy: accelerator_of(&text),
-            widgets,
-            own,
-        }
-    }
-
-    async fn send_request(
-        &self,
-        method: Method,
-        host: &str,
-        target: &str,
-        fields: &[(&str, &str)],
-    ) -> CollectedResponse {
-        self.send(method, host, target, fields, Body::empty()).await
-    }
-
-    async fn send(
-        &self,
-        method: Method,
-        host: &str,
-        target: &str,
-        fields: &[(&str, &str)],
-        body: Body,
-    ) -> CollectedResponse {
-        let mut request = Request::builder().method(method).uri(target);
-        request = request.header("host", host);
-        for (name, value) in fields {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(body).expect("a request");
-        collect_response(&self.proxy, request, 1).await
-    }
-
-    /// Requests `widgets.test` by its alias.
-    async fn get(&self, target: &str, fields: &[(&str, &str)]) -> CollectedResponse {
-        self.send_request(Method::GET, &self.names[0], target, fields)
-            .await
-    }
-}
-
-fn widgets() -> Origin {
-    Origin::start(|request: Request<bytes::Bytes>| {
-        let path = request.uri().path().to_owned();
-        let method = request.method().clone();
-        let host = request.headers()["host"].to_str().unwrap().to_owned();
-        std::future::ready(match path.as_str() {
-            "/frame.html" => respond(
-                &[
-                    HTML,
-                    FRESH,
-                    ("set-cookie", "third=party"),
-                    ("link", "</x.css>; rel=preload"),
-                ],
-                format!("<!doctype html><img src='http://{host}/a.png'><script src=b.js></script>"),
-            ),
-            "/a.png" => respond(
-                &[
-                    ("content-type", "image/png"),
-                    FRESH,
-                    ("set-cookie", "third=party"),
-                ],
-                "a picture",
-            ),
-            "/a.css" => respond(
-                &[("content-type", "text/css"), FRESH],
-                format!("@import 'http://{host}/b.css';"),
-            ),
-            "/b.js" => respond(&[("content-type", "text/javascript"), FRESH], "run()"),
-            "/open.js" => respond(
-                &[
-                    ("content-type", "text/javascript"),
-                    FRESH,
-                    ("access-control-allow-origin", "https://www.site.test:8443"),
-                ],
-                "read()",
-            ),
-            "/form" if method == Method::POST => {
-                let body = request.body().clone();
-                respond(&[("content-type", "application/json")], body)
-            }
-            "/located" => respond(
-                &[
-                    ("content-type", "application/json"),
-                    ("content-location", "/located"),
-                    FRESH,
-                ],
-                request.body().clone(),
-            ),
-            "/form" => respond(&[("content-type", "application/json"), FRESH], "{}"),
-            "/old.png" => {
-                let mut response = respond(&[("location", "/a.png")], "");
-                *response.status_mut() = StatusCode::FOUND;
-                response
-            }
-            "/out.png" => {
-                let to = "http://169.254.169.254/latest";
-                let mut response = respond(&[("location", to)], "");
-                *response.status_mut() = StatusCode::FOUND;
-                response
-            }
-            "/collect" => respond(&[("content-type", "application/octet-stream")], "done"),
-            "/odd.css" => respond(&[("content-type", "text/plain")], "a{}"),
-            "/fixed.css" => respond(
-                &[
-                    ("content-type", "text/css"),
-                    ("cache-control", "no-transform"),
-                ],
-                "@import '/b.css';",
-            ),
-            "/data" => {
-                let accept = request.headers()["accept"].clone();
-                respond(
-                    &[("content-type", "application/json"), FRESH],
-                    accept.as_bytes().to_vec(),
-                )
-            }
-            "/.well-known/acme-challenge/a" => respond(&[("content-type", "image/png")], "proof"),
-            _ => respond(&[HTML], "no"),
-        })
-    })
-}
+use crate::support::aliased_site::AliasedSite;
+use crate::support::{get, until};
 
 #[tokio::test]
 async fn page_uses_alias_and_alias_serves_the_host() {
-    let named = Named::start(
+    let named = AliasedSite::start(
         "<!doctype html><img src='{widgets}/a.png'><iframe src='{widgets}/frame.html'></iframe>",
     );
     let page = get(&named.proxy, "/", &[]).await;
@@ -237,7 +50,7 @@ async fn page_uses_alias_and_alias_serves_the_host() {
 
 #[tokio::test]
 async fn withheld_alias_leaves_reference_at_host() {
-    let named = Named::start("<!doctype html><iframe src='{widgets}/frame.html'></iframe>");
+    let named = AliasedSite::start("<!doctype html><iframe src='{widgets}/frame.html'></iframe>");
     let port = named.widgets.address.port();
     let own =
         format!("<!doctype html><iframe src='http://widgets.test:{port}/frame.html'></iframe>");
@@ -262,7 +75,7 @@ async fn withheld_alias_leaves_reference_at_host() {
 
 #[tokio::test]
 async fn alias_frame_is_rewritten_without_zone_headers() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let fields = [
         ("sec-fetch-dest", "iframe"),
         ("sec-fetch-mode", "navigate"),
@@ -296,68 +109,8 @@ async fn alias_frame_is_rewritten_without_zone_headers() {
 }
 
 #[tokio::test]
-async fn alias_response_is_stored_per_request_origin() {
-    let named = Named::start("");
-    for origin in [
-        "https://www.site.test:8443",
-        "https://site.test:8443",
-        "null",
-    ] {
-        for _ in 0..2 {
-            let script = named.get("/open.js", &[("origin", origin)]).await;
-            assert_eq!(script.text(), "read()");
-            assert_eq!(
-                script.field("access-control-allow-origin"),
-                "https://www.site.test:8443"
-            );
-        }
-        assert_eq!(named.widgets.fields("/open.js")["origin"], origin);
-    }
-    assert_eq!(named.widgets.times("/open.js"), 3);
-    let refused = named
-        .get("/open.js", &[("origin", "https://evil.test")])
-        .await;
-    assert_eq!(refused.status, StatusCode::NOT_FOUND);
-    assert_eq!(named.widgets.times("/open.js"), 3);
-}
-
-#[tokio::test]
-async fn post_to_alias_invalidates_that_url() {
-    let named = Named::start("");
-    let name = &named.names[0];
-    let origin = format!("https://{name}");
-    let own = [("origin", origin.as_str()), ("sec-fetch-dest", "empty")];
-    named.get("/form", &[]).await;
-    named.get("/form", &[]).await;
-    assert_eq!(named.widgets.times("/form"), 1);
-    let body = Body::full("{\"posted\":true}");
-    let posted = named.send(Method::POST, name, "/form", &own, body).await;
-    assert_eq!(posted.text(), "{\"posted\":true}");
-    named.get("/form", &[]).await;
-    assert_eq!(named.widgets.times("/form"), 2);
-    let elsewhere = named
-        .send_request(Method::POST, &named.names[1], "/form", &own)
-        .await;
-    assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
-}
-
-/// The site's own answer to a POST may be stored (RFC 9110 §9.3.3). The answer of another host to a frame is private to it.
-#[tokio::test]
-async fn alias_post_response_is_not_stored() {
-    let named = Named::start("");
-    let name = &named.names[0];
-    let origin = format!("https://{name}");
-    let own = [("origin", origin.as_str()), ("sec-fetch-dest", "empty")];
-    let body = Body::full("posted");
-    let posted = named.send(Method::POST, name, "/located", &own, body).await;
-    assert_eq!(posted.text(), "posted");
-    assert_eq!(named.get("/located", &own).await.text(), "");
-    assert_eq!(named.widgets.times("/located"), 1);
-}
-
-#[tokio::test]
 async fn alias_accepts_paths_invalid_as_proxied_url() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let port = named.widgets.address.port();
     let long = format!("/a.png?{}", "a".repeat(8 * 1024));
     for target in [&*long, "/a.png?a\\b"] {
@@ -374,7 +127,7 @@ async fn alias_accepts_paths_invalid_as_proxied_url() {
 
 #[tokio::test]
 async fn unrewritten_mark_returns_original_stylesheet() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let (name, port) = (&named.names[0], named.widgets.address.port());
     let sheet = |origin: &str| format!("@import '{origin}/b.css';");
     for _ in 0..2 {
@@ -389,7 +142,7 @@ async fn unrewritten_mark_returns_original_stylesheet() {
 
 #[tokio::test]
 async fn alias_redirects_are_passed_to_the_browser() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let image = [
         ("sec-fetch-dest", "image"),
         ("sec-fetch-mode", "no-cors"),
@@ -408,7 +161,7 @@ async fn alias_redirects_are_passed_to_the_browser() {
 
 #[tokio::test]
 async fn alias_serves_no_site_page_and_unknown_names_fail() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let [widgets, pictures] = &named.names;
     let status = async |host: &str, target: &str, fields: &[(&str, &str)]| {
         named
@@ -469,7 +222,7 @@ async fn alias_serves_no_site_page_and_unknown_names_fail() {
 /// Browsers keep pages and sheets of before a host had a name.
 #[tokio::test]
 async fn former_proxied_url_redirects_to_aliased_host() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let port = named.widgets.address.port();
     let target = format!("/.spdy/1/-/p/widgets.test~{port}/a.png?b");
     for destination in ["image", "script", "empty", "iframe", "document"] {
@@ -494,59 +247,10 @@ async fn former_proxied_url_redirects_to_aliased_host() {
     }
 }
 
-#[tokio::test]
-async fn post_to_alias_is_not_retried() {
-    let named = Named::start("");
-    let name = &named.names[0];
-    let origin = format!("https://{name}");
-    for destination in ["empty", "iframe"] {
-        let own = [
-            ("origin", origin.as_str()),
-            ("sec-fetch-dest", destination),
-            ("sec-fetch-site", "same-origin"),
-        ];
-        for path in ["/collect", "/fixed.css"] {
-            let done = named.send_request(Method::POST, name, path, &own).await;
-            assert_eq!(done.status, StatusCode::OK, "{path} {destination}");
-        }
-    }
-    let requests = named.widgets.request_lines();
-    let posted = requests
-        .iter()
-        .filter(|request| *request == "POST /collect");
-    assert_eq!(posted.count(), 2);
-    // A script may read what no tag would load.
-    let data = named.get("/collect", &[("sec-fetch-dest", "empty")]).await;
-    assert_eq!(data.text(), "done");
-}
-
-#[tokio::test]
-async fn unknown_requester_cannot_post_or_invalidate() {
-    let named = Named::start("");
-    let (name, port) = (&named.names[0], named.widgets.address.port());
-    named.get("/form", &[]).await;
-    for origin in [&[][..], &[("origin", "null")]] {
-        let refused = named
-            .send_request(Method::POST, name, "/form", origin)
-            .await;
-        assert_eq!(refused.status, StatusCode::NOT_FOUND);
-        // A sandboxed frame's form.
-        let fields = [origin, &[("sec-fetch-dest", "iframe")]].concat();
-        let response = named
-            .send_request(Method::POST, name, "/form", &fields)
-            .await;
-        assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
-        let host_url = format!("http://widgets.test:{port}/form");
-        assert_eq!(response.field("location"), host_url);
-    }
-    named.get("/form", &[]).await;
-    assert_eq!(named.widgets.times("/form"), 1);
-}
-
 /// With it the host would have certificates for a name of the operator's.
 #[tokio::test]
 async fn alias_does_not_serve_well_known() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let target = "/.well-known/acme-challenge/a";
     let proof = named.get(target, &[]).await;
     assert_eq!(proof.status, StatusCode::NOT_FOUND);
@@ -555,7 +259,7 @@ async fn alias_does_not_serve_well_known() {
 
 #[tokio::test]
 async fn alias_redirect_passes_cors_checks() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let port = named.widgets.address.port();
     let fields = [
         ("origin", "https://www.site.test:8443"),
@@ -576,27 +280,15 @@ async fn alias_redirect_passes_cors_checks() {
 /// From its root it means its host there.
 #[tokio::test]
 async fn no_transform_stylesheet_passes_under_alias() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let style = [("sec-fetch-dest", "style"), ("sec-fetch-mode", "no-cors")];
     let sheet = named.get("/fixed.css", &style).await;
     assert_eq!(sheet.text(), "@import '/b.css';");
 }
 
 #[tokio::test]
-async fn script_request_is_stored_per_script_headers() {
-    let named = Named::start("");
-    for accept in ["text/csv", "application/json", "*/*"] {
-        for _ in 0..2 {
-            let fields = [("sec-fetch-dest", "empty"), ("accept", accept)];
-            assert_eq!(named.get("/data", &fields).await.text(), accept);
-        }
-    }
-    assert_eq!(named.widgets.times("/data"), 3);
-}
-
-#[tokio::test]
 async fn navigation_from_frame_opens_the_host() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let port = named.widgets.address.port();
     let navigate = async |site: &str| {
         let fields = [
@@ -622,7 +314,7 @@ async fn navigation_from_frame_opens_the_host() {
 /// Scripts of a document load more than its tags name.
 #[tokio::test]
 async fn unlisted_path_of_alias_redirects_to_host() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let (name, port) = (&named.names[1], named.widgets.address.port());
     let load = async |destination: &str| {
         let fields = [("sec-fetch-dest", destination)];
@@ -641,37 +333,8 @@ async fn unlisted_path_of_alias_redirects_to_host() {
 }
 
 #[tokio::test]
-async fn purge_by_either_url_removes_alias_entry() {
-    let named = Named::start("");
-    let port = named.widgets.address.port();
-    let urls = [
-        format!("https://{}/a.png", named.names[0]),
-        format!("http://widgets.test:{port}/a.png"),
-    ];
-    for (round, url) in urls.iter().enumerate() {
-        named.get("/a.png", &[]).await;
-        named.get("/a.png", &[]).await;
-        assert_eq!(named.widgets.times("/a.png"), round + 1);
-        let wish = spdy_proxy::cache::purge::PurgeRequest {
-            url: Some(url.clone()),
-            ..Default::default()
-        };
-        named.proxy.purge(&wish).expect("a purge");
-    }
-    named.get("/a.png", &[]).await;
-    assert_eq!(named.widgets.times("/a.png"), 3);
-    let unmarked = spdy_proxy::cache::purge::PurgeRequest {
-        url: Some(format!("https://{}/a.png?spdy=off", named.names[0])),
-        ..Default::default()
-    };
-    named.proxy.purge(&unmarked).expect("a purge");
-    named.get("/a.png", &[]).await;
-    assert_eq!(named.widgets.times("/a.png"), 4);
-}
-
-#[tokio::test]
 async fn alias_of_private_host_is_refused() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     let response = named
         .send_request(Method::GET, &named.rebound, "/a.png", &[])
         .await;
@@ -681,7 +344,7 @@ async fn alias_of_private_host_is_refused() {
 
 #[tokio::test]
 async fn alias_is_usable_only_by_its_site() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     assert_ne!(named.of_second, named.names[0]);
     let by = async |origin: &str| {
         let fields = [("origin", origin)];
@@ -697,7 +360,7 @@ async fn alias_is_usable_only_by_its_site() {
 
 #[tokio::test]
 async fn unreachable_alias_redirects_safe_requests_only() {
-    let named = Named::start("");
+    let named = AliasedSite::start("");
     named.widgets.stop();
     until("the host is down", || {
         std::net::TcpStream::connect(named.widgets.address).is_err()

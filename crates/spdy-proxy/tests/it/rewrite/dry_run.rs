@@ -11,11 +11,9 @@ use serde_json::json;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 
+use crate::support::fields::{CSS, FRESH, HTML};
 use crate::support::{Origin, accelerator_of, get, pages, respond, until};
 
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
-const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
-const CSS: (&str, &str) = ("content-type", "text/css");
 const SITE: &str = "https://www.site.test:8443";
 
 fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {

@@ -18,10 +18,9 @@ use spdy_proxy::serve::connection::ConnectionHandler;
 use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
 use spdy_proxy::token::Token;
 
+use crate::support::fields::{FRESH, HTML};
 use crate::support::{Origin, accelerator_of, get, pages, respond, until, until_some};
 
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
-const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 const SITE: &str = "https://www.site.test:8443";
 const TOKEN: &str = "a token of the operator";
 

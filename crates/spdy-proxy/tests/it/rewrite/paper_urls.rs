@@ -7,13 +7,12 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
 
+use crate::support::fields::{FRESH, PNG};
 use crate::support::{
     self, Origin, accelerator_of, accelerator_with_literal_urls, get, pages, respond,
 };
 
 const HTML: (&str, &str) = ("content-type", "text/html");
-const PNG: (&str, &str) = ("content-type", "image/png");
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const IMAGE: [(&str, &str); 3] = [
     ("sec-fetch-dest", "image"),
     ("sec-fetch-mode", "no-cors"),

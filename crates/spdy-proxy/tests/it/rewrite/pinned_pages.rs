@@ -5,19 +5,12 @@ use spdy::body::Body;
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_rewrite::reference::integrity::{Digests, matches};
 
+use crate::support::fields::{CSS, FRESH, HTML};
+use crate::support::proxied_site::{Proxy, SHEET, SHEET_SHA256};
 use crate::support::{CollectedResponse, Origin, accelerator_of, get, respond, until, until_some};
 
-const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
-const CSS: (&str, &str) = ("content-type", "text/css");
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const STALE: (&str, &str) = ("cache-control", "max-age=0");
 const ETAG: (&str, &str) = ("etag", "\"one\"");
-
-/// Names nothing that has a port, so that its hash is known: `openssl dgst -sha256 -binary | base64`.
-const SHEET: &str = "p { background: url(http://cdn.test/b.png) }\n";
-const SHEET_SHA256: &str = "sha256-n2NC7uYfsk6aCLM32Xq8aC1K+KrH1vQLOlLAB3v6YsM=";
-
-type Proxy = std::sync::Arc<spdy_proxy::proxy::Proxy>;
 
 /// The accelerator before `own`, which moves sheets of `cdn.test`, at `other`, and images and sheets of its port 80.
 fn before(own: &Origin, other: &Origin) -> Proxy {

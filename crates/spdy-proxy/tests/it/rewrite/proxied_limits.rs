@@ -9,10 +9,9 @@ use spdy::body::Body;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 
+use crate::support::fields::{ONCE, PNG};
 use crate::support::{CollectedResponse, Origin, accelerator_of, get, pages, respond, until};
 
-const PNG: (&str, &str) = ("content-type", "image/png");
-const ONCE: (&str, &str) = ("cache-control", "no-store");
 /// As a browser loads an image of a page of the site.
 const IMAGE: [(&str, &str); 3] = [
     ("sec-fetch-dest", "image"),

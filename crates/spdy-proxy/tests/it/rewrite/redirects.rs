@@ -9,9 +9,9 @@ use spdy::body::Body;
 use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
 
+use crate::support::fields::JS;
 use crate::support::{CollectedResponse, Origin, accelerator_of, get, pages, respond};
 
-const JS: (&str, &str) = ("content-type", "text/javascript");
 const YEAR: (&str, &str) = ("cache-control", "max-age=31536000, immutable");
 const LATEST: &str = "/lib@latest.js";
 const TARGET: &str = "/lib@1.2.3.js";

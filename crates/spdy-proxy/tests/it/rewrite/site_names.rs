@@ -11,12 +11,10 @@ use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::serve::connection::ConnectionHandler;
 
+use crate::support::fields::{FRESH, HTML};
 use crate::support::{
     self, CollectedResponse, Origin, accelerator_of, collect_response, pages, read_again, until,
 };
-
-const FRESH: (&str, &str) = ("cache-control", "max-age=60");
-const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 
 /// `www.site.test` over TLS, which is `site.test` too, before `own`.
 fn before(own: &Origin) -> Arc<Proxy> {

@@ -1,6 +1,12 @@
 //! An accelerator before origins that a test writes, all on loopback.
 
+pub(crate) mod aliased_site;
+pub(crate) mod cdn_site;
+pub(crate) mod fields;
+pub(crate) mod proxied_site;
+pub(crate) mod stage;
 pub(crate) mod stopped;
+pub(crate) mod websocket;
 pub(crate) mod wire;
 
 use std::collections::BTreeMap;
