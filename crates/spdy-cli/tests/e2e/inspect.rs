@@ -9,17 +9,12 @@ use spdy_testkit::wait::ended;
 
 use crate::support::clients::capture::Relay;
 use crate::support::files::FILES;
-use crate::support::program::{ServeProcess, run_expecting, spdy};
+use crate::support::program::{ServeProcess, run_expecting, spdy, stdout_of};
 
 /// A vector's file.
 fn vector(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/spec/live");
     path.join(name).display().to_string()
-}
-
-fn stdout_of(arguments: &[&str]) -> String {
-    let output = run_expecting(0, &mut spdy(arguments));
-    String::from_utf8(output.stdout).expect("text is UTF-8")
 }
 
 /// A fetch of 1 MB that was captured, and its key log.
@@ -50,7 +45,7 @@ fn text(path: &Path) -> &str {
 fn a_plain_fetch_is_read_from_its_capture() {
     let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, _) = capture_fetch(folder.path(), false);
-    let stdout = stdout_of(&["inspect", text(&pcap)]);
+    let stdout = stdout_of(0, &["inspect", text(&pcap)]);
     for expected in [
         "SPDY/3.1, by its first bytes",
         "> [1] SYN_STREAM stream 1, priority",
@@ -63,7 +58,7 @@ fn a_plain_fetch_is_read_from_its_capture() {
         assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
     }
     // Frames are not in the summary, the time line is.
-    let summary = stdout_of(&["inspect", text(&pcap), "--summary"]);
+    let summary = stdout_of(0, &["inspect", text(&pcap), "--summary"]);
     assert!(
         !summary.contains("SYN_STREAM") && summary.contains("client fin"),
         "{summary}"
@@ -74,7 +69,10 @@ fn a_plain_fetch_is_read_from_its_capture() {
 fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
     let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, keys) = capture_fetch(folder.path(), true);
-    let stdout = stdout_of(&["inspect", text(&pcap), "--keylog", text(&keys), "--json"]);
+    let stdout = stdout_of(
+        0,
+        &["inspect", text(&pcap), "--keylog", text(&keys), "--json"],
+    );
     let lines: Vec<Value> = stdout
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))
@@ -108,14 +106,17 @@ fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
 
 #[test]
 fn raw_streams_of_a_kubernetes_exec_are_shown_with_their_data() {
-    let stdout = stdout_of(&[
-        "inspect",
-        "--client",
-        &vector("live_kubernetes_exec_upgrade.c2s.bin"),
-        "--server",
-        &vector("live_kubernetes_exec_upgrade.s2c.bin"),
-        "--data",
-    ]);
+    let stdout = stdout_of(
+        0,
+        &[
+            "inspect",
+            "--client",
+            &vector("live_kubernetes_exec_upgrade.c2s.bin"),
+            "--server",
+            &vector("live_kubernetes_exec_upgrade.s2c.bin"),
+            "--data",
+        ],
+    );
     insta::assert_snapshot!("inspect_kubernetes", stdout);
 }
 
@@ -131,10 +132,10 @@ fn priorities_are_shown_as_the_numbers_on_the_wire() {
             vector(&format!("{recording}.s2c.bin")),
         );
         let streams = ["inspect", "--client", &client, "--server", &server];
-        let text = stdout_of(&streams);
+        let text = stdout_of(0, &streams);
         let expected = format!("SYN_STREAM stream 1, priority {priority}");
         assert!(text.contains(&expected), "no {expected:?} in {text}");
-        let json = stdout_of(&[&streams[..], &["--json"]].concat());
+        let json = stdout_of(0, &[&streams[..], &["--json"]].concat());
         let syn_stream = json
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"))
@@ -207,7 +208,7 @@ fn a_port_forward_inside_a_websocket_is_read_and_an_exec_by_one_is_named() {
         .map(str::to_owned)
     };
     let forward = arguments("ws_portforward");
-    let stdout = stdout_of(&forward.each_ref().map(String::as_str));
+    let stdout = stdout_of(0, &forward.each_ref().map(String::as_str));
     for expected in [
         "SPDY/3.1, by WebSocket",
         "streamtype: data",

@@ -7,9 +7,12 @@
 mod accelerate;
 mod bench;
 mod cli;
+mod doctor;
 mod inspect;
 mod interop;
 mod lab;
+mod race;
 mod record;
+mod replica;
 mod serve;
 mod support;

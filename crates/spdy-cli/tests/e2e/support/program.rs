@@ -45,6 +45,16 @@ pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
     output
 }
 
+/// The standard output of the program with `arguments`, which must end with `code`.
+pub(crate) fn stdout_of(code: i32, arguments: &[&str]) -> String {
+    String::from_utf8(run_expecting(code, &mut spdy(arguments)).stdout).expect("text is UTF-8")
+}
+
+/// The standard error of the program with `arguments`, which must end with `code`.
+pub(crate) fn stderr_of(code: i32, arguments: &[&str]) -> String {
+    String::from_utf8(run_expecting(code, &mut spdy(arguments)).stderr).expect("text is UTF-8")
+}
+
 /// The output of `command`, which is killed if it does not end.
 pub(crate) fn output(command: &mut Command) -> Output {
     output_within(MAX_RUN_TIME, command)

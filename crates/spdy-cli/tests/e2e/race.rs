@@ -1,0 +1,209 @@
+//! Races: which loads they run, what they print, and that they are deterministic.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::program::{run_expecting, spdy, stdout_of};
+
+/// The fields of a load, in the order in which they are printed.
+const FIELDS: [&str; 17] = [
+    "replica",
+    "protocol",
+    "network",
+    "seed",
+    "dom_content_loaded_ms",
+    "load_ms",
+    "time_on_wire_ms",
+    "connections",
+    "requests",
+    "packets_up",
+    "packets_down",
+    "bytes_up",
+    "bytes_down",
+    "request_header_bytes",
+    "request_header_bytes_wire",
+    "response_header_bytes",
+    "response_header_bytes_wire",
+];
+
+#[test]
+fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
+    let network = "down=10kbit,up=10kbit,rtt=100ms,loss=50%";
+    let race = [
+        "race",
+        "flags",
+        "--protocols",
+        "spdy,http",
+        "--network",
+        network,
+    ];
+    let output = run_expecting(1, &mut spdy(&race));
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(stdout.contains("flags"), "{stdout}");
+    assert!(
+        stderr.contains("by spdy, seed 1, is incomplete"),
+        "{stderr}"
+    );
+    let last = stderr.lines().last().expect("a reason");
+    assert_eq!(last, "error: 1 of 2 loads are incomplete");
+}
+
+#[test]
+fn a_race_is_deterministic() {
+    let race = [
+        "race",
+        "portal",
+        "--network",
+        "down=2mbit,up=384kbit,rtt=100ms,loss=0.02",
+        "--runs",
+        "2",
+        "--seed",
+        "7",
+        "--json",
+    ];
+    let first = stdout_of(0, &race);
+    assert_eq!(first, stdout_of(0, &race));
+    let loads: Vec<Value> = first
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    assert_eq!(loads.len(), 4 * 2);
+    for load in &loads {
+        let fields: Vec<_> = load
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
+        for field in FIELDS {
+            assert!(fields.contains(&field), "no {field} in {load}");
+        }
+        assert!(
+            load["load_ms"].as_f64() >= load["dom_content_loaded_ms"].as_f64(),
+            "{load}"
+        );
+        assert_eq!(load["failures"], serde_json::json!([]), "{load}");
+    }
+    let seeds: Vec<_> = loads
+        .iter()
+        .map(|load| load["seed"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(seeds, [7, 8, 7, 8, 7, 8, 7, 8]);
+}
+
+#[test]
+fn with_loss_another_seed_is_another_race() {
+    let race = |seed| {
+        let network = "down=2mbit,up=384kbit,rtt=100ms,loss=0.02";
+        let text = stdout_of(
+            0,
+            &[
+                "race",
+                "portal",
+                "-n",
+                network,
+                "-p",
+                "http,spdy",
+                "--seed",
+                seed,
+                "--json",
+            ],
+        );
+        text.replace(&format!("\"seed\":{seed}"), "")
+    };
+    assert_ne!(race("1"), race("2"));
+}
+
+#[test]
+fn a_race_prints_a_table_and_writes_a_report() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let report = folder.path().join("race.html");
+    let path = report.to_str().expect("the path is UTF-8");
+    let output = run_expecting(
+        0,
+        &mut spdy(&["race", "portal", "--network", "dsl,lte", "--report", path]),
+    );
+    let table = String::from_utf8(output.stdout).expect("a table is UTF-8");
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    for word in ["page", "network", "http", "https", "spdy", "h2", "ratio"] {
+        assert!(lines[0].contains(word), "no {word} in {table}");
+    }
+    assert!(
+        lines[1].starts_with("portal  dsl") && lines[1].contains("1.00") && lines[1].contains('█'),
+        "{table}"
+    );
+    assert!(!table.contains('\u{1b}'), "colours in a pipe: {table}");
+    let html = fs::read_to_string(report).expect("the report was written");
+    assert!(
+        html.contains("<svg") && html.contains("portal") && html.trim_end().ends_with("</html>")
+    );
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("race.html"),
+        "expected the path of the report"
+    );
+}
+
+#[test]
+fn a_race_shows_the_doctors_advice() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let report = folder.path().join("race.html");
+    let path = report.to_str().expect("the path is UTF-8");
+    let race = ["race", "portal", "--network", "cable", "-p", "https,spdy"];
+    let with = |options: &[&str]| stdout_of(0, &[&race[..], options].concat());
+    let table = with(&["--doctor=2", "--report", path]);
+    let brief: Vec<_> = table
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .skip(1)
+        .collect();
+    assert!(brief[0].starts_with("what would help"), "{table}");
+    assert_eq!(brief.len(), 1 + 2 + 1, "{table}");
+    // By the faster of the two, and what the doctor has first.
+    let loads = with(&["--json", "--doctor"]);
+    let entries: Vec<Value> = loads
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let [by_https, by_spdy, examination] = &entries[..] else {
+        panic!("expected two loads and an examination: {loads}");
+    };
+    let ms = |load: &Value| load["load_ms"].as_f64().expect("a number");
+    let faster = if ms(by_spdy) < ms(by_https) {
+        by_spdy
+    } else {
+        by_https
+    };
+    assert_eq!(examination["protocol"], faster["protocol"]);
+    let protocol = faster["protocol"].as_str().expect("a name");
+    let of_doctor = [
+        "doctor",
+        "portal",
+        "-n",
+        "cable",
+        "--protocol",
+        protocol,
+        "--json",
+    ];
+    let of_doctor: Value = serde_json::from_str(&stdout_of(0, &of_doctor)).expect("JSON");
+    assert_eq!(*examination, of_doctor);
+    let (_, best) = brief[1].split_once(" %  ").expect("a part, and a change");
+    let arguments = ["doctor", "portal", "-n", "cable", "--protocol", protocol];
+    let stdout = stdout_of(0, &arguments);
+    let first = stdout.lines().find(|line| line.contains(" %  "));
+    assert!(
+        first.is_some_and(|line| line.ends_with(best)),
+        "{best}: {stdout}"
+    );
+    let html = fs::read_to_string(report).expect("the report was written");
+    assert!(html.contains("<h2>What would help</h2>") && html.contains(best));
+    let output = run_expecting(
+        2,
+        &mut spdy(&[&race[..], &["--doctor", "--set", "fold=yes"]].concat()),
+    );
+    assert!(String::from_utf8_lossy(&output.stderr).contains("fold"));
+}
