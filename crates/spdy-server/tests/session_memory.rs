@@ -141,7 +141,7 @@ fn session_bytes(site: Site, wire: Bytes) -> (u64, u64) {
 
 /// Some hundred bytes pinned 305 KiB once: the URLs of what was requested, whether or not it was there.
 #[test]
-fn long_urls_of_few_bytes_on_the_wire_pin_no_memory_of_a_session() {
+fn compressed_long_urls_do_not_stay_in_session_memory() {
     const REQUESTS: usize = 15;
     let of = |bytes: usize| (0..REQUESTS).map(move |n| format!("/{n:02}{}", "a".repeat(bytes)));
     let [short, long]: [Vec<_>; 2] = [of(1).collect(), of(16_000).collect()];

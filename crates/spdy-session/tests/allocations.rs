@@ -128,7 +128,7 @@ fn data_windows_and_pings_pass_without_an_allocation() {
 
 /// A request and its answer: the two blocks are read into one allocation each, the rest is used again.
 #[test]
-fn an_exchange_allocates_its_header_blocks_alone() {
+fn an_exchange_allocates_only_its_header_blocks() {
     let mut pair = Pair::new();
     let request_headers =
         HeaderBlock::from_iter([(":method", "GET"), (":path", "/"), (":host", "h")]);

@@ -110,7 +110,7 @@ fn greedy(config: &Config) -> Bytes {
 }
 
 #[test]
-fn a_peer_that_fills_everything_stays_within_the_bound_and_comes_near_it() {
+fn a_peer_that_fills_every_limit_comes_near_the_bound() {
     for version in Version::ALL {
         let world = Arc::<World>::default();
         let runtime = SharedRuntime::new(VirtualTime(world.clone()));

@@ -111,7 +111,7 @@ fn assert_fields(record: &SpanRecord, expected: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
+async fn a_request_has_spans_at_both_ends_around_its_service() {
     let (log, _guard) = SpanLog::take();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let server_task = tokio::spawn(server::serve(far, |request: Request<Body>| async move {
@@ -174,7 +174,7 @@ async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
 }
 
 #[tokio::test]
-async fn a_stream_without_http_is_followed_to_its_reset() {
+async fn a_stream_without_http_has_a_span_until_its_reset() {
     let (log, _guard) = SpanLog::take();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (mut accept, connection) = server::handshake(far);

@@ -17,7 +17,7 @@ use crate::support::site::{client, only, world};
 use crate::support::{get, read};
 
 #[tokio::test]
-async fn bodies_that_are_not_read_hold_up_no_other_over_any_protocol() {
+async fn unread_bodies_do_not_block_others_over_any_protocol() {
     // SPDY/2 has no windows: with 10 MiB unread nothing more is read of its sessions.
     let has_windows = |protocol: &Protocol| *protocol != Protocol::Spdy(Version::V2);
     for protocol in Protocol::ALL.into_iter().filter(has_windows) {
@@ -39,7 +39,7 @@ async fn bodies_that_are_not_read_hold_up_no_other_over_any_protocol() {
 }
 
 #[tokio::test]
-async fn layers_of_tower_go_over_the_pool() {
+async fn tower_layers_work_over_the_pool() {
     let (world, config) = world(&[Protocol::Spdy(Version::V31)]);
     let client = client(&world, config);
     let service = tower::ServiceBuilder::new()
@@ -146,7 +146,7 @@ async fn header_bytes_are_counted_as_text_and_as_on_the_wire() {
 }
 
 #[tokio::test]
-async fn a_closed_client_ends_what_is_open_and_takes_nothing_new() {
+async fn a_closed_client_completes_open_requests_and_rejects_new_ones() {
     for protocol in Protocol::ALL {
         let (world, _) = world(&[protocol]);
         let client = client(

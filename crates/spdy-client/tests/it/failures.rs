@@ -243,7 +243,7 @@ async fn a_cancelled_queued_request_leaves_no_state() {
 }
 
 #[tokio::test]
-async fn a_body_dropped_half_way_frees_its_place() {
+async fn a_dropped_body_frees_its_connection() {
     for protocol in Protocol::ALL {
         let (world, _) = world(&[protocol]);
         let client = client(

@@ -106,7 +106,7 @@ async fn connections(client: &Client) -> u64 {
 }
 
 #[tokio::test]
-async fn a_second_origin_at_the_address_uses_the_session_if_the_certificate_covers_it() {
+async fn a_second_origin_shares_a_session_its_certificate_covers() {
     for protocol in [SPDY, Protocol::Http2] {
         let covered = Shared::with_certificate_for(&["a.test", "b.test"]).responding();
         let client = covered.client(protocol, &covered.trust());

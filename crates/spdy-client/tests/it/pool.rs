@@ -69,7 +69,7 @@ fn tls_to_an_unknown_origin_opens_one_connection_first() {
 }
 
 #[test]
-fn where_only_http1_is_offered_tls_opens_many_at_once() {
+fn if_only_http1_is_offered_tls_opens_many_at_once() {
     let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
     enqueue(&mut pool, &secure(), 0..8);
     assert_eq!(actions(&mut pool), ["+0", "+1", "+2", "+3", "+4", "+5"]);
@@ -87,7 +87,7 @@ fn the_protocol_of_an_origin_is_remembered() {
 }
 
 #[test]
-fn the_urgent_go_first_then_the_early() {
+fn requests_are_assigned_by_priority_and_then_by_age() {
     let mut pool = Pool::new(&[SPDY], 6, IDLE).with_plain_protocol(SPDY);
     for (request, level) in [(0, 4), (1, 0), (2, 4), (3, 0), (4, 7)] {
         pool.enqueue(T0, &plain(), request, Priority::new(level));
@@ -100,7 +100,7 @@ fn the_urgent_go_first_then_the_early() {
 }
 
 #[test]
-fn a_full_connection_takes_the_next_when_one_has_ended() {
+fn a_full_connection_gets_the_next_request_when_one_ends() {
     let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE).with_plain_protocol(Protocol::Http2);
     enqueue(&mut pool, &plain(), 0..4);
     pool.connected(T0, 0, Protocol::Http2, 2);
@@ -233,7 +233,7 @@ fn a_failed_connect_fails_the_queue_unless_a_connection_is_up() {
 }
 
 #[test]
-fn origins_do_not_share() {
+fn origins_do_not_share_connections() {
     let mut pool = Pool::new(&[SPDY], 6, IDLE);
     let all = [
         "http://a.test/",
@@ -277,7 +277,7 @@ fn a_cancelled_request_is_not_assigned() {
 }
 
 #[test]
-fn a_server_that_refuses_one_too_many_is_given_no_more_before_another_ended() {
+fn after_a_refused_stream_the_next_waits_for_another_to_end() {
     let mut pool = Pool::new(&[SPDY], 6, IDLE);
     enqueue(&mut pool, &secure(), 0..3);
     assert_eq!(actions(&mut pool), ["+0"]);

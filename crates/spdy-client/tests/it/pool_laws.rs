@@ -224,7 +224,7 @@ proptest! {
     /// In every order of events: no request is served twice, and no connection is overfull. Once every connect succeeds
     /// and every exchange ends, no request is left waiting.
     #[test]
-    fn every_request_is_served_once_in_the_end(events in prop::collection::vec(pool_event(), 0..120)) {
+    fn every_request_is_served_exactly_once(events in prop::collection::vec(pool_event(), 0..120)) {
         let mut world = World {
             pool: Pool::new(&[SPDY, Protocol::Http2, Protocol::Http1], 6, Duration::from_secs(30)),
             now: T0,

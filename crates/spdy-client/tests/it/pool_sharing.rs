@@ -18,7 +18,7 @@ fn with_a_waiting_origin(protocol: Protocol) -> (Pool, Origin) {
 }
 
 #[test]
-fn an_origin_joins_a_session_that_stands_and_shares_it_to_its_end() {
+fn an_origin_joins_an_open_session_and_shares_it_to_its_end() {
     let (mut pool, second_origin) = with_a_waiting_origin(SPDY);
     assert_eq!(pool.joinable(&second_origin).collect::<Vec<_>>(), [0]);
     assert!(pool.joined(T0, 1, 0));

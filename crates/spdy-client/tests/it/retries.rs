@@ -63,7 +63,7 @@ async fn only_retry_safe_requests_are_retried() {
 }
 
 #[tokio::test]
-async fn retries_end() {
+async fn retries_are_limited() {
     let world = World::default();
     let request_count = serve_responses(&world, &[""]);
     let client = client(
@@ -82,7 +82,7 @@ async fn retries_end() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_refused_waits_until_another_has_ended() {
+async fn a_refused_request_waits_until_another_has_ended() {
     // Once it was sent again at once, on the same session, and used up its attempts there.
     let (request_count, release) = (Arc::new(AtomicUsize::new(0)), Latch::new());
     let world = World::default();

@@ -131,7 +131,7 @@ async fn reads_and_never_responds(request: Request<Body>) -> Response<Body> {
 
 /// `head_timeout` counted from the request's beginning: an upload of more than a minute failed, however well it went.
 #[tokio::test(start_paused = true)]
-async fn an_upload_that_goes_on_may_take_longer_than_the_head_timeout() {
+async fn an_upload_with_progress_may_exceed_the_head_timeout() {
     for protocol in Protocol::ALL {
         let (result, took) = post(protocol, paced_body(4, Duration::from_secs(50)), counts).await;
         assert_eq!(result, Ok("4000".to_owned()), "{protocol}");

@@ -60,7 +60,7 @@ async fn exit_codes_are_json_from_version_4_on() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_fails_is_quoted_in_every_version() {
+async fn the_error_of_the_runtime_is_sent_in_every_version() {
     let server = fake_runtime(all_versions());
     for version in RemoteCommand::ALL {
         let process = start(&server, exec(&["dance"], PIPES), only(version))
@@ -75,7 +75,7 @@ async fn a_runtime_that_fails_is_quoted_in_every_version() {
 }
 
 #[tokio::test]
-async fn stdout_and_stderr_are_apart() {
+async fn stdout_and_stderr_are_separate_streams() {
     let server = fake_runtime(Config::default());
     let mut process = start(&server, exec(&["both"], PIPES), Options::default())
         .await
@@ -122,7 +122,7 @@ async fn terminal_sizes_are_sent_from_version_3_on() {
 }
 
 #[tokio::test]
-async fn attach_joins_and_reports_what_fails() {
+async fn attach_joins_a_container_and_reports_errors() {
     let server = fake_runtime(Config::default());
     for (container, works) in [("c1", true), ("c2", false)] {
         let mut request = attach();
@@ -176,7 +176,7 @@ async fn a_client_without_a_common_version_gets_the_list() {
 }
 
 #[tokio::test]
-async fn a_command_that_drops_stdin_stops_its_sender_and_nothing_else() {
+async fn dropping_stdin_resets_only_the_stdin_stream() {
     let server = fake_runtime(Config::default());
     let mut process = start(&server, exec(&["deaf"], TERMINAL), Options::default())
         .await
@@ -201,7 +201,7 @@ async fn a_command_that_drops_stdin_stops_its_sender_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_before_stdin_does_is_over() {
+async fn a_command_may_end_before_its_stdin() {
     let server = fake_runtime(Config::default());
     let mut process = start(
         &server,
@@ -229,7 +229,7 @@ async fn a_command_that_ends_before_stdin_does_is_over() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_gets_all_of_it_after_the_command_has_ended() {
+async fn a_slow_reader_gets_all_output_after_the_command_ended() {
     let server = fake_runtime(Config::default());
     let mut process = start(
         &server,

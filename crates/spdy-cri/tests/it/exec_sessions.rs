@@ -75,7 +75,7 @@ async fn missing_streams_are_reported_after_30_seconds() {
 }
 
 #[tokio::test]
-async fn streams_come_in_any_order_and_strange_ones_are_reset() {
+async fn streams_open_in_any_order_and_unknown_ones_are_reset() {
     let server = fake_runtime(Config::default());
     let session = raw(&server, exec(&["both"], PIPES), RemoteCommand::V4).await;
     open(&session, "noise").await.expect_err("an unknown type");
@@ -102,7 +102,7 @@ async fn streams_come_in_any_order_and_strange_ones_are_reset() {
 }
 
 #[tokio::test]
-async fn a_command_ends_when_its_client_is_gone() {
+async fn a_command_ends_when_its_client_disconnects() {
     let server = fake_runtime(Config::default());
     let process = start(&server, exec(&["wait"], PIPES), Options::default())
         .await
@@ -113,7 +113,7 @@ async fn a_command_ends_when_its_client_is_gone() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_mid_way_ends_the_command() {
+async fn a_broken_connection_ends_the_command() {
     let server = fake_runtime(Config::default());
     let url = server
         .exec_url(exec(&["bytes", "50000000"], PIPES))
@@ -151,7 +151,7 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
 
 /// The kubelet tears its connection down right behind the status, and a proxy between may lose what follows.
 #[tokio::test]
-async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
+async fn an_exit_code_is_valid_if_the_connection_breaks_after_it() {
     const END: &[u8] = b"\"message\":\"7\"}]}}";
     for missing in [0, 1] {
         let server = fake_runtime(Config::default());
@@ -200,7 +200,7 @@ async fn stop_ends_listener_sessions_and_commands() {
 }
 
 #[tokio::test]
-async fn one_more_connection_than_there_may_be_waits_its_turn() {
+async fn one_connection_over_the_limit_waits() {
     let server = support::listening(Config {
         max_connections: 1,
         ..Config::default()
@@ -230,7 +230,7 @@ async fn one_more_connection_than_there_may_be_waits_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_sends_no_head_is_closed_in_time() {
+async fn a_connection_without_a_head_times_out() {
     let server = fake_runtime(Config::default());
     let mut io = dial(&server);
     io.write_all(b"POST /exec/x HTTP/1.1\r\n")
@@ -262,7 +262,7 @@ async fn a_head_that_is_too_long_is_refused() {
 /// The API server's proxy closes both sides once one is closed, and with that resets a client that has just
 /// written: what it had yet to read was lost.
 #[tokio::test(start_paused = true)]
-async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_seconds() {
+async fn the_server_waits_ten_seconds_for_its_client_to_close() {
     for client_closes in [true, false] {
         let server = fake_runtime(Config::default());
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");

@@ -9,7 +9,7 @@ use spdy_cri::{ClientError, Config, RequestError, StreamOptions};
 use crate::support::{PIPES, TERMINAL, dial, exec, fake_runtime, post, runtime};
 
 #[tokio::test]
-async fn a_token_is_good_once_and_for_its_verb_alone() {
+async fn a_token_is_valid_once_and_for_one_verb() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     let connect = |url: String| {
@@ -59,7 +59,7 @@ async fn a_token_expires() {
 }
 
 #[tokio::test]
-async fn requests_that_make_no_sense_or_are_too_many_get_no_url() {
+async fn invalid_or_too_many_requests_get_no_url() {
     let server = fake_runtime(Config {
         max_tokens: 2,
         ..Config::default()

@@ -153,7 +153,7 @@ async fn our_client_sends_terminal_sizes_to_the_kubelet() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn our_client_falls_back_on_spdy_where_the_kubelet_refuses_version_5() {
+async fn our_client_falls_back_to_spdy_if_the_kubelet_refuses_version_5() {
     let kubernetes = Kubernetes::start();
     let url = format!(
         "http://127.0.0.1:{}/api/exec?cmd=fail&cmd=7",

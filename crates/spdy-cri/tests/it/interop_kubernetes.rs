@@ -190,7 +190,7 @@ async fn client_go_gets_an_error_for_a_used_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn client_go_falls_back_on_our_spdy_where_our_websocket_is_off() {
+async fn client_go_falls_back_to_our_spdy_if_our_websocket_is_off() {
     let server = listening(Config {
         channels: Vec::new(),
         ..Config::default()

@@ -63,7 +63,7 @@ async fn an_exec_is_counted_on_both_sides() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_counted_as_the_session_inside_of_it() {
+async fn a_tunnel_is_counted_as_the_session_inside_it() {
     let (server, options, both) = with_metrics();
     let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");

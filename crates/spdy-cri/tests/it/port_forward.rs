@@ -28,7 +28,7 @@ async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortFor
 }
 
 #[tokio::test]
-async fn three_connections_at_once_get_back_what_they_sent() {
+async fn three_concurrent_connections_are_echoed() {
     let port = echo_port().await;
     for tunnel in [false, true] {
         let server = fake_runtime(Config::default());
@@ -56,7 +56,7 @@ async fn three_connections_at_once_get_back_what_they_sent() {
 }
 
 #[tokio::test]
-async fn a_dead_port_is_reported_and_others_go_on() {
+async fn a_dead_port_is_reported_and_other_ports_work() {
     let (dead, alive) = (dead_port(), echo_port().await);
     let server = fake_runtime(Config::default());
     let forward = forward(&server, false).await;
@@ -136,7 +136,7 @@ async fn open(session: &Session, headers: &[(&'static str, &str)]) -> Result<Cha
 }
 
 #[tokio::test]
-async fn pairs_of_several_connections_may_mix_and_data_may_come_first() {
+async fn stream_pairs_may_interleave_and_begin_with_data() {
     let port = echo_port().await.to_string();
     let server = fake_runtime(Config::default());
     let session = raw(&server).await;
@@ -162,7 +162,7 @@ async fn pairs_of_several_connections_may_mix_and_data_may_come_first() {
 }
 
 #[tokio::test]
-async fn a_client_without_request_ids_is_served_by_the_numbers_of_its_streams() {
+async fn without_request_ids_streams_are_paired_by_stream_id() {
     let port = echo_port().await.to_string();
     let server = fake_runtime(Config::default());
     let session = raw(&server).await;
@@ -180,7 +180,7 @@ async fn a_client_without_request_ids_is_served_by_the_numbers_of_its_streams() 
 }
 
 #[tokio::test]
-async fn streams_without_sense_are_cancelled() {
+async fn invalid_streams_are_cancelled() {
     let server = fake_runtime(Config::default());
     let session = raw(&server).await;
     let long = "x".repeat(65);
@@ -218,7 +218,7 @@ async fn streams_without_sense_are_cancelled() {
 }
 
 #[tokio::test]
-async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
+async fn one_unpaired_stream_over_the_limit_is_refused() {
     let server = fake_runtime(Config {
         max_half_pairs: 2,
         ..Config::default()
@@ -235,7 +235,7 @@ async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_half_pair_is_reset_after_30_seconds_with_an_error() {
+async fn an_unpaired_stream_is_reset_after_30_seconds_with_an_error() {
     let server = fake_runtime(Config::default());
     let session = raw(&server).await;
     let start_time = tokio::time::Instant::now();
@@ -269,7 +269,7 @@ async fn forwarded_connections_end_with_their_client() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
+async fn a_tunnel_is_refused_if_disabled_or_for_another_protocol() {
     let off = Config {
         tunnel: false,
         ..Config::default()
@@ -302,7 +302,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
 }
 
 #[tokio::test]
-async fn one_more_stream_than_a_session_may_have_is_refused() {
+async fn one_stream_over_the_session_limit_is_refused() {
     let server = fake_runtime(Config {
         max_half_pairs: usize::MAX,
         ..Config::default()
@@ -329,7 +329,7 @@ async fn one_more_stream_than_a_session_may_have_is_refused() {
 }
 
 #[tokio::test]
-async fn a_message_of_a_tunnel_that_is_too_long_ends_it() {
+async fn a_too_long_message_ends_a_tunnel() {
     use spdy_cri::tunnel::{MAX_MESSAGE_BYTES, Tunnel};
     use tokio_tungstenite::WebSocketStream;
     use tokio_tungstenite::tungstenite::Message;
@@ -354,7 +354,7 @@ async fn a_message_of_a_tunnel_that_is_too_long_ends_it() {
 }
 
 #[tokio::test]
-async fn text_in_a_tunnel_is_an_error_and_a_close_with_a_fault_is_no_end() {
+async fn text_and_a_close_with_an_error_code_fail_a_tunnel() {
     use spdy_cri::tunnel::Tunnel;
     use tokio_tungstenite::WebSocketStream;
     use tokio_tungstenite::tungstenite::Message;

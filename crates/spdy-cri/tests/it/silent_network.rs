@@ -180,7 +180,7 @@ async fn a_lost_server_with_unread_stdin_times_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunnel() {
+async fn a_forwarded_port_ends_when_its_tunnel_server_is_lost() {
     let port = echo_port().await;
     let server = fake_runtime(Config::default());
     let url = server.port_forward_url(forward_to(&[])).expect("a URL");
@@ -233,7 +233,7 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
+async fn a_quiet_command_continues_while_its_client_pings() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let CuttableLink { near, uncut, .. } = cuttable_link(&server);

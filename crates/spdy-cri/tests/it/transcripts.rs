@@ -165,7 +165,7 @@ async fn serve<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(io: T) -> Sid
 }
 
 #[tokio::test]
-async fn our_server_reads_what_client_go_wrote_however_it_is_cut() {
+async fn our_server_reads_recorded_client_go_with_any_split() {
     for Transcript { name, frames } in transcripts() {
         let Some(frames) = frames else { continue };
         let recorded = read(&format!("{name}.c2s.bin"));
@@ -195,7 +195,7 @@ async fn our_server_reads_what_client_go_wrote_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn our_client_reads_what_the_kubelet_wrote() {
+async fn our_client_reads_the_recorded_kubelet() {
     for Transcript { name, frames } in transcripts() {
         let Some(frames) = frames else { continue };
         let recorded = read(&format!("{name}.s2c.bin"));
@@ -258,7 +258,7 @@ fn without_head_len(bytes: &[u8]) -> usize {
 }
 
 #[tokio::test]
-async fn our_tunnel_reads_what_client_go_wrote_through_websocket() {
+async fn our_tunnel_reads_recorded_client_go_over_websocket() {
     let recorded = read("ws_portforward.c2s.bin");
     let (head, bytes) = without_head(&recorded);
     assert!(String::from_utf8_lossy(head).contains("SPDY/3.1+portforward.k8s.io"));
@@ -290,7 +290,7 @@ async fn our_tunnel_reads_what_client_go_wrote_through_websocket() {
 const HELLO: &[u8] = b"hello over SPDY\n";
 
 #[tokio::test]
-async fn our_server_sends_client_go_the_bytes_of_the_api_server_over_websocket() {
+async fn our_server_sends_the_same_websocket_bytes_as_the_api_server() {
     let (client_bytes, server_bytes) = (read("ws_exec.c2s.bin"), read("ws_exec.s2c.bin"));
     let (head, messages) = without_head(&client_bytes);
     let head = String::from_utf8_lossy(head);
@@ -327,7 +327,7 @@ async fn our_server_sends_client_go_the_bytes_of_the_api_server_over_websocket()
 }
 
 #[tokio::test]
-async fn our_client_reads_what_the_api_server_wrote_over_websocket() {
+async fn our_client_reads_the_recorded_api_server_over_websocket() {
     let server_bytes = read("ws_exec.s2c.bin");
     let (head, messages) = without_head(&server_bytes);
     for size in [1, messages.len()] {

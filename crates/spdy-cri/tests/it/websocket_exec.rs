@@ -109,7 +109,7 @@ async fn terminal_sizes_are_sent_in_every_sub_protocol() {
 }
 
 #[tokio::test]
-async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
+async fn a_websocket_uses_up_its_token_even_if_it_is_refused() {
     let no_version_5 = Config {
         channels: vec![ChannelProtocol::V4],
         ..Config::default()
@@ -146,7 +146,7 @@ async fn attach_joins_over_a_websocket() {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_before_stdin_does_loses_no_output() {
+async fn a_command_that_ends_before_its_stdin_loses_no_output() {
     let server = fake_runtime(Config::default());
     let request = exec(&["early", "100000"], PIPES);
     let mut process = start_in_websocket(&server, request, Options::default())
@@ -189,7 +189,7 @@ async fn dropping_stdin_keeps_resize_events() {
 }
 
 #[tokio::test]
-async fn a_command_ends_when_its_client_is_gone() {
+async fn a_command_ends_when_its_client_disconnects() {
     let server = fake_runtime(Config::default());
     let process = start_in_websocket(&server, exec(&["wait"], PIPES), Options::default())
         .await
@@ -222,7 +222,7 @@ fn refusal_status(error: ClientError) -> StatusCode {
 }
 
 #[tokio::test]
-async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
+async fn disabled_and_wrong_sub_protocols_are_refused() {
     let off = Config {
         channels: Vec::new(),
         ..Config::default()
@@ -377,7 +377,7 @@ fn front(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
 }
 
 #[tokio::test]
-async fn a_client_falls_back_on_spdy_where_websocket_is_refused_as_kubectl_does() {
+async fn a_client_falls_back_to_spdy_if_websocket_is_refused() {
     let off = Config {
         channels: Vec::new(),
         tunnel: false,
@@ -435,7 +435,7 @@ async fn a_client_falls_back_on_spdy_where_websocket_is_refused_as_kubectl_does(
 }
 
 #[tokio::test]
-async fn a_client_does_not_fall_back_on_another_way_where_the_connection_fails() {
+async fn a_client_does_not_fall_back_if_the_connection_fails() {
     let dials = AtomicUsize::new(0);
     let dial = async || {
         dials.fetch_add(1, Ordering::SeqCst);

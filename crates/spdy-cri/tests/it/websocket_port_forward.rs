@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn ports_are_forwarded_by_channels_two_at_once() {
+async fn two_ports_are_forwarded_over_channels_at_once() {
     let (first_port, second_port) = (echo_port().await, echo_port().await);
     let server = fake_runtime(Config::default());
     let query = format!("?port={first_port}%2C{second_port}");
@@ -98,7 +98,7 @@ async fn a_port_that_closes_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
+async fn missing_invalid_and_too_many_ports_are_refused() {
     let server = fake_runtime(Config::default());
     let count = |count| (1..=count).collect::<Vec<u16>>();
     let cases = [

@@ -83,7 +83,7 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
 }
 
 #[tokio::test]
-async fn a_client_that_names_no_sub_protocol_gets_the_first() {
+async fn a_client_without_sub_protocols_gets_the_first() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
     let (mut socket, chosen) = raw(&server, &url, &[]).await;
@@ -290,7 +290,7 @@ async fn scripted(
 
 /// A client waited for ever for one that had gone without a word, as a machine does that loses its power.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
+async fn a_server_without_pongs_is_lost_after_a_minute() {
     let (process, server_task) = scripted(Vec::new()).await;
     let socket = server_task.await.expect("no panic");
     let start_time = tokio::time::Instant::now();
@@ -303,7 +303,7 @@ async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_pings_stays_for_hours() {
+async fn a_server_with_pongs_stays_connected_for_hours() {
     // More than waits for its reader: the client stops reading, and answers lie behind what it does not read.
     let piece = Message::binary([&b"\x01"[..], &[b'x'; 30_000]].concat());
     for pieces in [0, 50] {
@@ -370,7 +370,7 @@ impl AsyncWrite for Breakable {
 
 /// A reader waited for ever, since the connection waited for the close frame of an unreachable peer.
 #[tokio::test(start_paused = true)]
-async fn a_half_broken_connection_fails_soon() {
+async fn a_half_broken_connection_fails_quickly() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let is_broken = Arc::<AtomicBool>::default();
@@ -402,7 +402,7 @@ fn close(code: CloseCode) -> Message {
 }
 
 #[tokio::test]
-async fn a_client_takes_a_normal_close_for_the_end_and_nothing_else() {
+async fn a_client_accepts_only_a_normal_close_as_the_end() {
     let messages = || vec![Message::binary(&b"\x01so"[..]), Message::binary(SUCCESS)];
     let mut cut = messages();
     cut.truncate(1);

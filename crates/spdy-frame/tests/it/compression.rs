@@ -49,7 +49,7 @@ fn the_dictionaries_are_those_of_every_other_implementation() {
 }
 
 #[test]
-fn streams_begin_as_zlib_begins_them() {
+fn streams_begin_with_the_header_of_zlib() {
     let starts = zlib::dictionaries().zlib_stream_starts;
     let mut checked = 0;
     for start in starts.iter().filter(|start| start.window_bits >= 11) {
@@ -72,7 +72,7 @@ fn streams_begin_as_zlib_begins_them() {
 }
 
 #[test]
-fn streams_are_read_however_they_begin() {
+fn streams_are_read_with_every_zlib_header() {
     let starts = zlib::dictionaries().zlib_stream_starts;
     assert_eq!(starts.len(), 98);
     for start in starts {
@@ -117,7 +117,7 @@ fn value_bytes(blocks: &[Pairs], name: &str) -> usize {
 }
 
 #[test]
-fn protection_costs_the_private_values_and_little_else() {
+fn protection_adds_little_more_than_the_private_values() {
     // What our encoder writes more than zlib at its best, in bytes a block: a few for the fixed code, and the private
     // values, of which zlib finds most in its window.
     let (requests, responses) = (

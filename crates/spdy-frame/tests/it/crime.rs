@@ -144,7 +144,7 @@ fn stored_blocks_reveal_nothing() {
 }
 
 #[test]
-fn a_value_that_a_caller_marks_is_private_whatever_its_name() {
+fn a_marked_value_is_private_under_any_name() {
     let marked = |guess: &str, mark: bool| {
         let mut block = block([("user-agent", SECRET), ("accept", guess)]);
         if mark {
@@ -157,7 +157,7 @@ fn a_value_that_a_caller_marks_is_private_whatever_its_name() {
 }
 
 #[test]
-fn a_guess_in_a_private_header_of_its_own_learns_nothing() {
+fn a_guess_in_another_private_header_reveals_nothing() {
     // No attacker text is public here: path against path, and every other pair of private headers.
     for name in PRIVATE {
         for chosen in [":path", "referer", "x-csrf-token", "location", "unheard-of"] {
@@ -189,7 +189,7 @@ fn literal_only_values_never_repeat() {
 }
 
 #[test]
-fn a_guessed_referer_is_compared_with_the_last_one_alone() {
+fn a_guessed_referer_is_compared_only_with_the_last_one() {
     let page = "https://victim.example/accounts/4711471147114711";
     let guesses = ["https://victim.example/accounts/0815081508150815", page];
     let request = |referer: &str| block([(":host", "victim.example"), ("referer", referer)]);
@@ -313,7 +313,7 @@ fn an_adaptive_attack_works_only_without_protection() {
 }
 
 #[test]
-fn a_guess_in_the_secrets_own_header_learns_only_whether_all_of_it_is_right() {
+fn a_guess_in_the_same_header_reveals_only_a_complete_match() {
     // A planted cookie, sent beside the secret by a browser, or alone by a gateway for another user.
     let planted = |options: DeflateOptions, guess: &str, host: &str| {
         let mut victim = Victim::new(options);
@@ -351,7 +351,7 @@ fn a_guess_in_the_secrets_own_header_learns_only_whether_all_of_it_is_right() {
 }
 
 #[test]
-fn a_secret_that_could_be_found_by_trying_all_is_never_a_repetition() {
+fn a_secret_short_enough_to_guess_is_never_a_repetition() {
     let request = |crumb: &str, guess: &str| {
         let mut victim = Victim::new(Compression::CrimeSafe);
         victim.request("victim.example", "/", crumb);
@@ -371,7 +371,7 @@ fn a_secret_that_could_be_found_by_trying_all_is_never_a_repetition() {
 }
 
 #[test]
-fn secrets_of_different_names_never_meet() {
+fn secrets_of_different_names_never_match() {
     let after = |name: &'static str, value: &'static str| {
         let blocks = [("authorization", SECRET), (name, value)].map(|pair| block([pair]));
         lengths(Compression::CrimeSafe, &blocks)

@@ -51,7 +51,7 @@ const FIXED: [(u16, Kind, usize); 4] = [
 ];
 
 #[test]
-fn a_fixed_length_is_judged_by_the_head_alone() {
+fn a_fixed_length_is_checked_in_the_head() {
     for (number, kind, expected) in FIXED {
         for found in [0, expected - 1, expected + 1, 0x00ff_ffff] {
             let mut head = head(3, number, 0, found);
@@ -238,7 +238,7 @@ fn another_version_ends_the_session() {
 }
 
 #[test]
-fn stream_zero_is_no_stream() {
+fn stream_zero_is_invalid() {
     let cases = [
         (1, Kind::SynStream, 10),
         (2, Kind::SynReply, 4),
@@ -380,7 +380,7 @@ fn noop_is_a_frame_of_spdy2_that_has_no_payload() {
 }
 
 #[test]
-fn data_comes_out_as_its_bytes_arrive_and_shares_them() {
+fn data_is_returned_as_it_arrives_without_a_copy() {
     let mut decoder = decoder(Version::V31);
     let mut input = BytesMut::from(&[0, 0, 0, 1, 0x01, 0, 0, 5, b'h', b'e'][..]);
     let place = input[8..].as_ptr();
@@ -451,7 +451,7 @@ fn a_settings_count_must_agree_with_the_length() {
 }
 
 #[test]
-fn settings_past_the_limit_are_not_looked_at_and_the_first_of_an_id_wins() {
+fn settings_past_the_limit_are_ignored_and_the_first_of_an_id_wins() {
     let mut payload = BytesMut::new();
     payload.put_u32(66);
     payload.put_slice(&[0xff, 0, 0, 4, 0, 0, 0, 100]);
@@ -488,7 +488,7 @@ fn a_failed_decoder_repeats_its_error() {
 }
 
 #[test]
-fn an_answer_of_http_1_is_named_as_such() {
+fn an_http_1_response_has_an_error_of_its_own() {
     for (minor, text) in [(0, "HTTP/1.0 400 Bad Request"), (1, "HTTP/1.1 200 OK\r\n")] {
         let mut input = BytesMut::from(text);
         let error = decoder(Version::V31).decode(&mut input);

@@ -67,7 +67,7 @@ fn goaway_has_a_status_except_in_spdy2() {
 }
 
 #[test]
-fn node_spdy_may_be_given_credit_in_spdy2() {
+fn window_update_can_be_written_in_spdy2_for_node_spdy() {
     let frame = Frame::WindowUpdate(WindowUpdate {
         stream_id: ONE,
         delta: 1 << 16,
@@ -107,7 +107,7 @@ fn a_head_alone_announces_the_payload_that_follows() {
 
 #[test]
 #[should_panic(expected = "frame has 16777216 bytes")]
-fn a_payload_that_no_head_can_announce_is_our_own_fault() {
+fn a_payload_too_long_for_a_frame_head_panics() {
     let payload = Bytes::from(vec![0; 1 << 24]);
     encode(
         Version::V31,

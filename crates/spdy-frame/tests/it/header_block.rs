@@ -49,7 +49,7 @@ fn a_pair_is_read_in_either_width() {
 }
 
 #[test]
-fn capitals_and_strange_bytes_in_names_are_refused() {
+fn capitals_and_invalid_bytes_in_names_are_refused() {
     let long = b"name";
     for byte in 0..=255_u8 {
         let is_token = byte < 128
@@ -115,7 +115,7 @@ fn capitals_in_names_are_lowercased_if_configured() {
 }
 
 #[test]
-fn a_colon_leads_a_name_in_spdy3_only() {
+fn a_name_may_begin_with_a_colon_in_spdy3_only() {
     let block: HeaderBlock = [(":path", "/")].into_iter().collect();
     for (version, taken) in [
         (Version::V2, false),
@@ -179,7 +179,7 @@ fn line_ends_in_values_are_refused() {
 }
 
 #[test]
-fn a_name_stands_once() {
+fn a_repeated_name_is_refused() {
     let duplicate = Err(BlockError::Duplicate { name: "b".into() });
     assert_eq!(
         decode(&plain(3, &[(b"b", b"1"), (b"a", b"2"), (b"b", b"3")])),
@@ -247,7 +247,7 @@ fn count_lengths_and_end_must_agree() {
 }
 
 #[test]
-fn claims_of_gigabytes_are_refused_before_anything_is_stored() {
+fn lengths_of_gigabytes_are_refused_before_allocation() {
     let error = decode(&plain(u32::MAX, &[(b"a", b"1")])).expect_err("4 G pairs in 14 bytes");
     assert!(matches!(error, BlockError::Overrun { .. }), "{error}");
     let mut long_name = plain(1, &[]);

@@ -33,7 +33,7 @@ fn first_block() -> Bytes {
 }
 
 #[test]
-fn a_block_of_no_bytes_is_no_headers() {
+fn a_block_of_no_bytes_has_no_headers() {
     let mut inflater = inflater();
     let empty = inflater
         .inflate(&Bytes::new())
@@ -52,7 +52,7 @@ fn a_block_of_no_bytes_is_no_headers() {
 }
 
 #[test]
-fn a_block_over_the_limit_costs_its_stream_and_not_the_context() {
+fn a_block_over_the_limit_fails_its_stream_and_not_the_context() {
     for compression in [
         Compression::CrimeSafe,
         Compression::Zlib(0),
@@ -93,7 +93,7 @@ fn a_block_over_the_limit_costs_its_stream_and_not_the_context() {
 }
 
 #[test]
-fn a_block_past_the_hard_limit_costs_the_session() {
+fn a_block_past_the_hard_limit_ends_the_session() {
     let limit = 1024 * 1024;
     for over in [1, 15 * limit] {
         let mut deflater = Deflater::new(Version::V31, Compression::Zlib(9));
@@ -104,7 +104,7 @@ fn a_block_past_the_hard_limit_costs_the_session() {
 }
 
 #[test]
-fn limits_on_pairs_leave_the_context_in_step() {
+fn limits_on_pairs_keep_the_context_in_sync() {
     let mut deflater = Deflater::new(Version::V31, Compression::CrimeSafe);
     let mut inflater = inflater();
     let many: HeaderBlock = (0..257).map(|n| (format!("n{n}"), "v")).collect();
@@ -166,7 +166,7 @@ fn another_dictionary_is_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_deflate_data_cost_the_session() {
+fn invalid_deflate_data_ends_the_session() {
     let mut wire = first_block().to_vec();
     wire[6] = 0x07; // BTYPE 11
     let error = inflater()
@@ -183,7 +183,7 @@ fn bytes_that_are_no_deflate_data_cost_the_session() {
 }
 
 #[test]
-fn a_stream_that_was_ended_takes_no_further_block() {
+fn an_ended_stream_accepts_no_further_block() {
     // One stored block with BFINAL: a count of 0. A checksum follows.
     let wire = b"\x38\xac\xe3\xc6\xa7\xc2\x01\x04\x00\xfb\xff\0\0\0\0\x00\x04\x00\x01";
     let mut inflater = inflater();
@@ -198,7 +198,7 @@ fn a_stream_that_was_ended_takes_no_further_block() {
 }
 
 #[test]
-fn a_block_cut_short_is_a_stream_error_until_its_rest_is_missed() {
+fn a_truncated_block_is_a_stream_error() {
     let wire = first_block();
     let mut inflater = inflater();
     let inflated = inflater
@@ -216,7 +216,7 @@ fn both_ends_may_move_to_another_thread() {
 }
 
 #[test]
-fn five_thousand_blocks_stay_in_step() {
+fn five_thousand_blocks_stay_in_sync() {
     // Far past 2^16 plain bytes, where places in the window wrap around.
     for compression in [Compression::CrimeSafe, Compression::Zlib(6)] {
         let mut deflater = Deflater::new(Version::V31, compression);

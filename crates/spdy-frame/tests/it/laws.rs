@@ -188,7 +188,7 @@ proptest! {
 
     /// Where the bytes are cut changes nothing.
     #[test]
-    fn any_cut_gives_the_same_frames(
+    fn any_split_gives_the_same_frames(
         (version, frames) in any_frames(),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
     ) {
@@ -283,7 +283,7 @@ proptest! {
 
     /// A reader gets the same whatever is private, and however far repetitions reach.
     #[test]
-    fn secrets_and_windows_change_no_meaning(
+    fn secrets_and_windows_do_not_change_the_headers(
         version in any_version(),
         window_bits in 11..=15_u8,
         secrets in any_secrets(),

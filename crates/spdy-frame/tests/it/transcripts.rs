@@ -217,7 +217,7 @@ fn check(version: Version, side: &Side, sizes: impl IntoIterator<Item = usize>, 
 }
 
 #[test]
-fn recorded_connections_decode_to_what_another_reader_saw() {
+fn recorded_connections_decode_as_another_reader_saw_them() {
     let (mut frames, mut cut) = (0, Vec::new());
     let transcripts = transcripts::all();
     for transcript in &transcripts {

@@ -11,7 +11,7 @@ use spdy_testkit::{frames, hex, live, sequences, zlib};
 use crate::support;
 
 #[test]
-fn single_frames_decode_to_their_fields_wherever_they_are_cut() {
+fn single_frames_decode_to_their_fields_with_any_split() {
     let mut checked = 0;
     for vector in frames::all() {
         let version = support::version(&vector.version);
@@ -62,7 +62,7 @@ fn single_frames_encode_back_to_the_same_bytes() {
 }
 
 #[test]
-fn one_way_sessions_decode_to_their_fields_however_they_are_cut() {
+fn one_way_sessions_decode_to_their_fields_with_any_split() {
     let sequences = sequences::all();
     let frames = sequences.iter().map(|sequence| sequence.frames.len());
     assert_eq!((sequences.len(), frames.sum::<usize>()), (26, 351));
@@ -193,7 +193,7 @@ fn recorded_connections_decode_in_both_directions() {
 
 /// Every recording is one that a test above reads.
 #[test]
-fn no_recording_lies_unread() {
+fn every_recording_is_read() {
     let mut recordings = 0;
     for (folder, readers) in [
         ("live", 2 * live::all().len()),

@@ -63,7 +63,7 @@ async fn a_max_push_id_that_stays_or_grows_is_no_error() {
 }
 
 #[tokio::test]
-async fn cancel_push_of_a_push_that_does_not_exist_is_an_id_error_at_both_ends() {
+async fn cancel_push_of_an_unknown_push_is_an_id_error_at_both_ends() {
     let cancel = [0x03, 0x01, 0x00];
     assert_eq!(from_client(&control(&cancel)).await, code::ID_ERROR);
     assert_eq!(from_server(&cancel).await.0, code::ID_ERROR);
@@ -78,7 +78,7 @@ async fn cancel_push_of_a_wrong_length_is_a_frame_error() {
 }
 
 #[tokio::test]
-async fn a_priority_of_a_push_that_does_not_exist_is_an_id_error() {
+async fn a_priority_of_an_unknown_push_is_an_id_error() {
     let update = control(&[0x80, 0x0f, 0x07, 0x01, 0x01, 0x00]);
     assert_eq!(from_client(&update).await, code::ID_ERROR);
 }
@@ -93,7 +93,7 @@ async fn a_priority_of_a_push_is_unexpected_from_a_server_and_on_a_request() {
 }
 
 #[tokio::test]
-async fn a_control_stream_that_begins_with_any_other_frame_misses_its_settings() {
+async fn a_control_stream_must_begin_with_settings() {
     // DATA, CANCEL_PUSH, a type of HTTP/2, and one that is unknown.
     for first in [0x00, 0x03, 0x06, 0x21] {
         let stream = [0x00, first, 0x00, 0x04, 0x00];
@@ -133,7 +133,7 @@ async fn a_stream_cancellation_of_an_id_past_62_bits_is_a_decoder_stream_error()
 }
 
 #[tokio::test]
-async fn stream_cancellations_are_taken_however_they_are_split() {
+async fn stream_cancellations_are_accepted_with_any_split() {
     let world = TestServer::echo();
     let raw = world.raw().await;
     let mut decoder = uni(&raw, &[0x03, 0x44, 0x7f], false).await;
@@ -148,7 +148,7 @@ async fn stream_cancellations_are_taken_however_they_are_split() {
 }
 
 #[tokio::test]
-async fn qpack_instructions_of_a_server_are_held_to_the_same_rules() {
+async fn qpack_instructions_of_a_server_have_the_same_rules() {
     for (bytes, expected) in [
         (&[0x02, 0x3f][..], code::QPACK_ENCODER_STREAM_ERROR),
         (&[0x02, 0x80], code::QPACK_ENCODER_STREAM_ERROR),
@@ -162,7 +162,7 @@ async fn qpack_instructions_of_a_server_are_held_to_the_same_rules() {
 }
 
 #[tokio::test]
-async fn a_second_stream_of_qpacks_is_a_stream_creation_error() {
+async fn a_second_qpack_stream_is_a_stream_creation_error() {
     for kind in [0x02, 0x03] {
         let world = TestServer::echo();
         let raw = world.raw().await;
@@ -191,7 +191,7 @@ async fn with_base(base: &[u8]) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn a_block_may_have_any_base_of_62_bits_and_none_of_more() {
+async fn a_block_may_have_a_base_of_at_most_62_bits() {
     let largest = b"\x7f\x80\xff\xff\xff\xff\xff\xff\xff\x3f"; // 2^62 - 1
     assert_eq!(with_base(largest).await, None);
     let too_large = b"\x7f\x81\xff\xff\xff\xff\xff\xff\xff\x3f";
@@ -253,14 +253,14 @@ async fn control_frames_that_only_clients_send_are_unexpected_from_a_server() {
 
 /// Before, the error was only "QUIC: closed".
 #[tokio::test]
-async fn a_request_names_the_fault_for_which_the_client_closed_the_connection() {
+async fn a_request_reports_why_the_client_closed_the_connection() {
     let (_, error) = from_server(&[0x07, 0x01, 0x03]).await;
     let expected = "h3: GOAWAY with 3, which is not a request stream (H3_ID_ERROR)";
     assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]
-async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
+async fn a_body_reports_why_the_client_closed_the_connection() {
     let mut pair = connect_pair(1).await;
     let reply = pair.client.send(get("/"), Priority::HIGHEST);
     let server_side = async {

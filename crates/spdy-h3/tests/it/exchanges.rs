@@ -23,7 +23,7 @@ use crate::support::http3::{
 use crate::support::{echo, get, pattern, post, read};
 
 #[tokio::test]
-async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
+async fn bodies_of_every_length_are_complete_both_ways() {
     let world = TestServer::echo();
     let connection = world.connect().await;
     for len in [0, 1, 128, 10_000, 1_000_000, 5_000_000] {
@@ -39,7 +39,7 @@ async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
 }
 
 #[tokio::test]
-async fn a_hundred_exchanges_and_fifty_more_share_one_connection() {
+async fn a_hundred_and_fifty_exchanges_share_one_connection() {
     let world = TestServer::echo();
     let connection = world.connect().await;
     let all = (0..150).map(|at| {
@@ -57,7 +57,7 @@ async fn a_hundred_exchanges_and_fifty_more_share_one_connection() {
 }
 
 #[tokio::test]
-async fn a_head_request_brings_a_length_and_no_body_and_handlers_see_the_whole_url() {
+async fn head_gets_no_body_and_handlers_get_the_complete_url() {
     let world = TestServer::echo();
     let connection = world.connect().await;
     let request = Request::head("https://localhost:8080/5?q=1%20");
@@ -83,7 +83,7 @@ async fn header_blocks_are_counted_both_ways() {
 }
 
 #[tokio::test]
-async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
+async fn a_body_that_fails_on_the_server_is_an_error_for_the_client() {
     let failing = |_| async {
         let pieces = [Ok(pattern(100_000)), Err(std::io::Error::other("gone"))];
         Response::new(Body::from_stream(futures_util::stream::iter(pieces)))
@@ -97,7 +97,7 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
 }
 
 #[tokio::test]
-async fn a_stopped_server_ends_what_is_open_and_takes_nothing_new() {
+async fn a_stopped_server_completes_its_open_exchange_and_closes() {
     let mut world = TestServer::echo();
     let connection = world.connect().await;
     let open = connection
@@ -205,7 +205,7 @@ async fn a_server_of_the_h3_crate_responds_to_our_client() {
 
 // Peers that break the rules.
 #[tokio::test]
-async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
+async fn a_header_block_over_the_limit_is_rejected() {
     let options = ServerOptions {
         max_head_bytes: 500,
         ..ServerOptions::default()
@@ -417,7 +417,7 @@ async fn no_more_streams_are_open_at_once_than_the_server_allows() {
 }
 
 #[tokio::test]
-async fn however_many_streams_a_server_allows_over_quic_it_is_no_more_than_4096() {
+async fn a_server_allows_at_most_4096_streams_over_quic() {
     let options = ServerOptions {
         max_streams: 5000,
         ..ServerOptions::default()
@@ -459,7 +459,7 @@ async fn a_missing_head_times_out() {
 }
 
 #[tokio::test]
-async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
+async fn a_peer_may_open_at_most_eight_unidirectional_streams() {
     let world = TestServer::echo();
     let raw = world.raw().await;
     let mut open = Vec::new();
@@ -487,7 +487,7 @@ async fn raw_with_limit(
 }
 
 #[tokio::test]
-async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
+async fn response_heads_stay_within_the_limit_of_the_client() {
     let respond = |_| async {
         let response = Response::builder().header("a", "bcd");
         response.body(Body::empty()).unwrap()
@@ -506,7 +506,7 @@ async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_peer_gets_trailers_as_long_as_it_takes_and_no_longer() {
+async fn trailers_stay_within_the_limit_of_the_peer() {
     // `:status: 200` is shorter.
     let len = "a-name".len() + "and what it has to say".len() + 32;
     let trailing = || {

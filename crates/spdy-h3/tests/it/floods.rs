@@ -83,7 +83,7 @@ async fn control_frames_are_rate_limited() {
 }
 
 #[tokio::test]
-async fn streams_of_unknown_types_one_after_another_have_a_rate() {
+async fn streams_of_unknown_types_are_rate_limited() {
     let (mut world, _, hits) = still(echo);
     let raw = world.raw().await;
     for nth in 0..=1000 {

@@ -154,7 +154,7 @@ async fn after_goaway_rejected_requests_are_retry_safe() {
 }
 
 #[tokio::test]
-async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_lost() {
+async fn a_request_without_a_stream_is_retry_safe_after_a_loss() {
     let pair = connect_pair(1).await;
     let [first, second] = [(); 2].map(|()| pair.client.send(get("/"), Priority::HIGHEST));
     let losing = async {
@@ -168,7 +168,7 @@ async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_los
 }
 
 #[tokio::test]
-async fn a_goaway_with_what_is_no_requests_stream_ends_the_connection() {
+async fn a_goaway_without_a_request_stream_id_ends_the_connection() {
     let mut pair = connect_pair(1).await;
     pair.control.write_all(&[0x07, 0x01, 0x03]).await.unwrap();
     match pair.server.closed().await {

@@ -63,7 +63,7 @@ impl TestCa {
 }
 
 #[tokio::test]
-async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
+async fn a_wildcard_matches_one_label_of_an_unlisted_host() {
     let shop = TestCa::open();
     let [exact, wild, rest] = [(); 3].map(|()| shop.issue());
     let hosts = [
@@ -87,7 +87,7 @@ async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
 }
 
 #[tokio::test]
-async fn identities_are_exchanged_at_once_or_not_at_all() {
+async fn identities_are_replaced_all_or_none() {
     let shop = TestCa::open();
     let [old, new, rest] = [(); 3].map(|()| shop.issue());
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
@@ -141,7 +141,7 @@ async fn shown_to(
 }
 
 #[tokio::test]
-async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
+async fn an_acme_challenge_is_served_to_acme_tls_until_it_is_dropped() {
     let shop = TestCa::open();
     let [site, first, second] = [(); 3].map(|()| shop.issue());
     let identities = Identities::new(&[], &site, &no_tickets()).unwrap();
@@ -192,7 +192,7 @@ async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
 }
 
 #[tokio::test]
-async fn hosts_and_the_rest_are_exchanged_by_themselves() {
+async fn hosts_and_the_fallback_are_replaced_separately() {
     let shop = TestCa::open();
     let [listed, rest, replacement] = [(); 3].map(|()| shop.issue());
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
@@ -221,7 +221,7 @@ async fn hosts_and_the_rest_are_exchanged_by_themselves() {
 }
 
 #[tokio::test]
-async fn a_stored_authority_is_the_same_the_next_time() {
+async fn a_stored_ca_is_used_again() {
     for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
         let dir = tempfile::tempdir().unwrap();
         let certificate = dir.path().join("ca.pem");
@@ -290,7 +290,7 @@ fn an_unreadable_ca_file_is_an_error_and_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn each_of_2000_sites_has_a_small_certificate_of_its_own() {
+async fn each_of_2000_sites_has_its_own_small_certificate() {
     let authority = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let trust = Trust::only(vec![authority.certificate().clone()]);
     let client = ClientTls::new(&trust, &no_tickets()).unwrap();

@@ -102,7 +102,7 @@ async fn a_pin_accepts_its_own_key_only() {
 }
 
 #[tokio::test]
-async fn the_server_chooses_among_what_the_client_offers() {
+async fn the_server_chooses_from_the_offer_of_the_client() {
     let (server, client) = tls_pair(&without_key_log());
     for (offered, expected) in [
         (

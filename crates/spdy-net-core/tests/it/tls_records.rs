@@ -140,7 +140,7 @@ async fn each_record_is_a_packet_longer_until_it_is_full() {
 }
 
 #[tokio::test]
-async fn records_that_are_written_together_leave_together() {
+async fn records_of_one_write_are_sent_together() {
     let (mut server, _client, writes) = connected(true, 1 << 20).await;
     let len = server.write(&body(12_000)).await.unwrap();
     assert_eq!(len, 12_000);
@@ -149,7 +149,7 @@ async fn records_that_are_written_together_leave_together() {
 }
 
 #[tokio::test]
-async fn a_head_and_its_body_are_one_record_and_do_not_make_the_next_longer() {
+async fn a_head_and_its_body_are_one_record_and_grow_no_other() {
     let (mut server, _client, writes) = connected(true, 1 << 20).await;
     let (head, body) = (body(300), body(700));
     for _ in 0..20 {
@@ -163,7 +163,7 @@ async fn a_head_and_its_body_are_one_record_and_do_not_make_the_next_longer() {
 }
 
 #[tokio::test]
-async fn without_them_the_first_record_is_full() {
+async fn without_small_records_the_first_record_is_full() {
     let (mut server, _client, writes) = connected(false, 1 << 20).await;
     server.write_all(&[0; 20_000]).await.unwrap();
     assert_eq!(writes.take().0, [FULL_BYTES, 20_000 - FULL_BYTES]);

@@ -46,7 +46,7 @@ const CONCURRENT_CASES: usize = 64;
 const FIRST_WINDOW: usize = 65_536;
 
 #[tokio::test]
-async fn every_input_ends_in_an_outcome_that_is_right_for_it_over_tcp() {
+async fn every_input_has_a_permitted_outcome_over_tcp() {
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let versions = [Version::V2, Version::V3, Version::V31];
     let servers = BTreeMap::from(versions.map(|version| (version, serve(version, &runtime))));

@@ -22,7 +22,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn every_protocol_brings_the_same_bytes_plain_and_over_tls() {
+async fn every_protocol_delivers_the_same_bytes_plain_and_over_tls() {
     for protocol in ALL {
         for secure in [false, true] {
             let connection = match secure {
@@ -53,7 +53,7 @@ async fn every_protocol_brings_the_same_bytes_plain_and_over_tls() {
 }
 
 #[tokio::test]
-async fn an_upload_comes_back_whole() {
+async fn an_upload_is_echoed_completely() {
     for protocol in ALL {
         let connection = connection(protocol, echo).await;
         for len in [1, 65_536, 300_000] {
@@ -71,7 +71,7 @@ async fn an_upload_comes_back_whole() {
 }
 
 #[tokio::test]
-async fn a_head_request_brings_a_length_and_no_body() {
+async fn a_response_to_head_has_a_length_and_no_body() {
     for protocol in ALL {
         let connection = connection(protocol, echo).await;
         for _ in 0..2 {
@@ -129,7 +129,7 @@ async fn the_priority_of_a_request_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn handlers_see_the_whole_url() {
+async fn handlers_get_the_complete_url() {
     for protocol in ALL {
         let connection = connection(protocol, echo).await;
         let request = Request::get("http://localhost:8080/1?q=1%20")
@@ -145,7 +145,7 @@ async fn handlers_see_the_whole_url() {
 }
 
 #[tokio::test]
-async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
+async fn a_body_that_fails_on_the_server_is_an_error_for_the_client() {
     async fn cut(_: Request<Body>) -> Response<Body> {
         let pieces = [Ok(pattern(1_000)), Err("the disk broke")];
         Response::new(Body::from_stream(futures_util::stream::iter(pieces)))
@@ -269,7 +269,7 @@ async fn urgent_responses_overtake_earlier_requests() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_stopped_ends_what_is_open_and_takes_nothing_new() {
+async fn a_stopped_server_completes_its_open_exchange_and_closes() {
     for protocol in ALL {
         let stop = Latch::new();
         let io = support::serve(
@@ -295,7 +295,7 @@ async fn a_server_that_is_stopped_ends_what_is_open_and_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_ends_the_connection_in_order() {
+async fn a_closing_client_completes_its_exchange() {
     for protocol in ALL {
         let connection = connection(protocol, echo).await;
         let response = connection
@@ -309,7 +309,7 @@ async fn a_client_that_closes_ends_the_connection_in_order() {
 }
 
 #[tokio::test]
-async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
+async fn a_wrong_content_length_is_an_error_after_the_bytes() {
     // Over SPDY it passed for whole: only FIN was looked at.
     use http_body_util::BodyExt;
     async fn lies(request: Request<Body>) -> Response<Body> {

@@ -57,7 +57,7 @@ async fn split_http2_cookies_are_joined() {
 }
 
 #[tokio::test]
-async fn http2_request_with_two_hosts_or_none_gets_400_alone() {
+async fn an_http2_request_with_an_invalid_host_gets_400() {
     let get = |uri: &str| Request::get(uri);
     for (builder, reason) in [
         (
@@ -80,7 +80,7 @@ async fn http2_request_with_two_hosts_or_none_gets_400_alone() {
 
 /// An answer with a text for HEAD had its stream reset, and was lost.
 #[tokio::test]
-async fn over_http2_a_response_to_head_has_no_content_whatever_it_is() {
+async fn any_http2_response_to_head_has_no_content() {
     let builder = Request::head("http://site.test/").header("host", "other.test");
     assert_eq!(
         over_http2(builder).await,
@@ -150,7 +150,7 @@ async fn a_path_that_is_empty_before_its_query_is_the_root() {
 
 /// The server that a request is sent to may differ from its host.
 #[tokio::test]
-async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
+async fn the_host_field_selects_the_host_over_every_protocol() {
     for protocol in ALL {
         if protocol == Protocol::Http3 {
             continue; // it has no pipe
@@ -181,7 +181,7 @@ async fn report_framing(request: Request<Body>) -> Response<Body> {
 
 /// Over HTTP/1.1 none of it was sent, without an error.
 #[tokio::test]
-async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
+async fn a_body_of_unknown_length_is_sent_with_any_method() {
     for protocol in ALL {
         if protocol == Protocol::Http3 {
             continue; // it has no pipe

@@ -136,7 +136,7 @@ async fn settle() {
 
 /// What h2 had taken and not yet written was lost when the connection had nothing to do any more.
 #[tokio::test]
-async fn an_http2_response_is_sent_to_its_end_before_an_idle_connection_ends() {
+async fn an_http2_response_completes_before_an_idle_connection_ends() {
     for stopped in [false, true] {
         let options = ServerOptions {
             timeouts: ServerTimeouts {
@@ -232,7 +232,7 @@ async fn an_http2_client_that_does_not_read_times_out() {
 
 /// h2's graceful end waits for the reply to a PING: a client that never sent one held its slot for ever.
 #[tokio::test]
-async fn an_idle_http2_client_that_answers_no_ping_is_ended_all_the_same() {
+async fn an_idle_http2_client_without_pongs_is_ended_too() {
     without_pong(7 * SECOND, 2 * SECOND, None, 9).await;
 }
 

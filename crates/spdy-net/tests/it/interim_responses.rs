@@ -65,7 +65,7 @@ async fn respond_http2(io: DuplexStream) {
 }
 
 #[tokio::test]
-async fn early_hints_are_shown_and_are_not_the_response() {
+async fn early_hints_are_reported_and_are_not_the_response() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let (near, far) = tokio::io::duplex(64 * 1024);
         match protocol {
@@ -169,7 +169,7 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
 }
 
 #[tokio::test]
-async fn hints_of_a_handler_go_out_before_its_response() {
+async fn hints_of_a_handler_are_sent_before_its_response() {
     let world = TestServer::serve(hinting);
     for protocol in [Protocol::Http2, Protocol::Http3, Protocol::Http1] {
         let heads = Arc::<Heads>::default();

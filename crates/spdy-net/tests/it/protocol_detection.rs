@@ -72,7 +72,7 @@ async fn spdy_3_and_3_1_receive_more_than_one_window_undetected() {
 }
 
 #[tokio::test]
-async fn a_request_names_its_host_once_and_well() {
+async fn a_request_needs_exactly_one_valid_host() {
     // hyper takes them all; RFC 9112 §3.2 requires 400 for some.
     for (head, expected) in [
         ("GET /1 HTTP/1.1\r\nhost: a.test\r\n", "200"),
@@ -98,7 +98,7 @@ async fn a_request_names_its_host_once_and_well() {
 }
 
 #[tokio::test]
-async fn after_a_request_that_is_no_good_nothing_more_is_read() {
+async fn after_an_invalid_request_nothing_more_is_read() {
     let (mut io, _server_task) = plain(&[Protocol::Http1], support::runtime());
     let two = b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\nhost: a.test\r\n\r\n";
     io.write_all(two).await.unwrap();
@@ -108,7 +108,7 @@ async fn after_a_request_that_is_no_good_nothing_more_is_read() {
 }
 
 #[tokio::test]
-async fn first_bytes_may_come_one_by_one() {
+async fn first_bytes_may_arrive_one_by_one() {
     let (mut io, _server_task) = plain(&ALL, support::runtime());
     for byte in b"GET /3 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" {
         io.write_all(&[*byte]).await.unwrap();

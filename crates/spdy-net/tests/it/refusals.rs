@@ -133,7 +133,7 @@ async fn http1_refusals_report_the_parsed_part_of_the_request() {
 
 /// There is no response to it, and so no report.
 #[tokio::test]
-async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone() {
+async fn an_http2_preface_after_an_http1_request_is_not_reported() {
     let handler = RecordingHandler::default();
     let request = "GET / HTTP/1.1\r\nhost: site.test\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let response = handler.response_to(request).await;

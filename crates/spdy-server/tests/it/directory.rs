@@ -74,7 +74,7 @@ fn only_files_in_the_folder_are_served_by_their_paths() {
 
 #[cfg(unix)]
 #[test]
-fn links_that_lead_round_in_circles_are_not_followed() {
+fn circular_links_are_not_followed() {
     use std::os::unix::fs::symlink;
     // Once one was too deep to be served, and two of them were walked for ever.
     let folder = folder();
@@ -112,7 +112,7 @@ fn a_folder_without_its_slash_is_redirected() {
 }
 
 #[test]
-fn a_file_has_its_type_its_tag_and_its_date() {
+fn a_file_has_a_content_type_an_etag_and_a_date() {
     let folder = folder();
     let directory =
         Directory::read(&folder.path().join("site"), &DirectoryLimits::default()).unwrap();

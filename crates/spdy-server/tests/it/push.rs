@@ -415,7 +415,7 @@ async fn only_resources_of_the_site_are_learned() {
 }
 
 #[tokio::test]
-async fn one_network_alone_teaches_nothing() {
+async fn resources_requested_by_one_network_are_not_learned() {
     let server = learning(&replica(&[]), Hints::Remaining);
     for _ in 0..81 {
         let connection = server.connect_from(1, SPDY, false).await;
@@ -448,7 +448,7 @@ async fn the_kind_of_a_learned_resource_is_its_content_type() {
 }
 
 #[tokio::test]
-async fn a_query_that_a_folder_does_not_look_at_is_not_learned() {
+async fn a_query_that_a_folder_ignores_is_not_learned() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [("index.html", "a page"), ("i.png", "png")] {
         std::fs::write(folder.path().join(name), text).unwrap();

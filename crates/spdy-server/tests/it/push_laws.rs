@@ -40,7 +40,7 @@ proptest! {
     /// Only what is of the page's origin, was not had, and is there is pushed; none twice, none as urgent as the
     /// page, and never more than the budget.
     #[test]
-    fn a_plan_keeps_to_its_origin_and_its_budget(
+    fn a_plan_stays_within_its_origin_and_its_budget(
         wishes in prop::collection::vec(wish(), 0..40),
         streams in 0..6_usize,
         // Exactly what some bodies come to, or a byte less.
@@ -79,7 +79,7 @@ proptest! {
 
     /// What is read of a header lies in it; and whatever stands behind cannot change what stood before.
     #[test]
-    fn headers_are_read_from_the_front(
+    fn the_end_of_a_header_does_not_change_its_first_entry(
         before in prop_oneof![Just("</a>; rel=preload, "), Just("\"/a\":1, "), Just("")],
         behind in "[<>;,=\" a:0-9\\\\]{0,40}",
     ) {

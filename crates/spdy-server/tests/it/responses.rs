@@ -133,13 +133,13 @@ fn requests_for_unknown_hosts_and_targets_are_counted() {
 }
 
 #[test]
-fn hosts_come_in_the_order_of_the_replica() {
+fn hosts_are_in_the_order_of_the_replica() {
     let names: Vec<_> = site().hosts().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["a.test", "b.test"]);
 }
 
 #[test]
-fn head_brings_the_headers_of_get_and_no_body() {
+fn head_has_the_headers_of_get_and_no_body() {
     let get = fetch(Request::get("http://a.test/?q=1"));
     let head = fetch(Request::head("http://a.test/?q=1"));
     assert_eq!(head.headers(), get.headers());
@@ -147,7 +147,7 @@ fn head_brings_the_headers_of_get_and_no_body() {
 }
 
 #[test]
-fn methods_that_were_not_recorded_are_refused_by_name() {
+fn methods_that_were_not_recorded_get_405_or_501() {
     let response = fetch(Request::post("http://a.test/?q=1"));
     assert_eq!(response.status(), 405);
     assert_eq!(text(response.headers(), "allow"), "GET, HEAD");

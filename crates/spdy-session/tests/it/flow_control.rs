@@ -42,7 +42,7 @@ fn exactly_the_initial_window_is_sent_without_credit() {
 /// Jetty's client went while an answer waited for its window, and the queued bytes were taken off a sum
 /// that was 0 already.
 #[test]
-fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order() {
+fn a_transport_that_ends_with_blocked_data_resets_the_stream() {
     for version in [Version::V3, Version::V31] {
         let mut server = server_with_response(version, 200_000);
         server.output();
@@ -60,7 +60,7 @@ fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order()
 }
 
 #[test]
-fn spdy_3_needs_credit_for_the_stream_alone_and_ignores_that_of_stream_0() {
+fn spdy_3_needs_stream_credit_and_ignores_that_of_stream_0() {
     let mut server = server_with_response(Version::V3, 200_000);
     server.output();
     server.window_update(0, 1_000_000);
@@ -107,7 +107,7 @@ fn a_negative_window_sends_nothing_until_updates() {
 }
 
 #[test]
-fn a_raised_initial_window_opens_streams_that_are_open_and_never_the_session() {
+fn a_raised_initial_window_widens_open_streams_only() {
     let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 100_000);
@@ -176,7 +176,7 @@ fn a_window_overflow_by_settings_resets_one_stream() {
 }
 
 #[test]
-fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
+fn without_flow_control_windows_are_ignored() {
     for role in [Role::Server, Role::Client] {
         let mut config = Config::new(role, Version::V31);
         (config.flow_control, config.settings_timing) = (false, SettingsTiming::Never);
@@ -202,7 +202,7 @@ fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
 }
 
 #[test]
-fn spdy_3_turns_to_3_1_when_stream_0_gets_credit_and_counts_what_was_sent() {
+fn credit_for_stream_0_turns_spdy_3_to_3_1_and_counts_sent_data() {
     let mut config = Config::new(Role::Server, Version::V3);
     config.detect_session_window = true;
     let mut server = Script::new(config);
@@ -218,7 +218,7 @@ fn spdy_3_turns_to_3_1_when_stream_0_gets_credit_and_counts_what_was_sent() {
 }
 
 #[test]
-fn small_data_waits_for_more_credit_and_then_goes_as_it_is() {
+fn small_data_waits_50_ms_for_more_credit() {
     let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.window_update(0, 1_000_000);
@@ -235,13 +235,13 @@ fn small_data_waits_for_more_credit_and_then_goes_as_it_is() {
 }
 
 #[test]
-fn small_data_that_is_all_there_is_goes_at_once() {
+fn small_data_at_the_end_is_sent_at_once() {
     let mut server = server_with_response(Version::V31, 3);
     assert_eq!(server.output(), ["DATA 1 3 fin"]);
 }
 
 #[test]
-fn small_credit_of_the_session_waits_too_and_more_of_it_ends_the_wait() {
+fn more_session_credit_ends_the_wait_of_small_data() {
     let mut server = server_with_response(Version::V31, 200_000);
     server.output();
     server.window_update(1, 1_000_000);
@@ -277,7 +277,7 @@ fn capacity_returns_after_half_the_buffer_has_left() {
 }
 
 #[test]
-fn capacity_is_0_before_the_reply_after_fin_and_for_streams_that_are_not_there() {
+fn capacity_is_0_before_the_reply_after_fin_and_without_a_stream() {
     let mut server = Script::server();
     server.syn_fin(1);
     assert_eq!(server.session.send_capacity(id(1)), 0);
@@ -288,7 +288,7 @@ fn capacity_is_0_before_the_reply_after_fin_and_for_streams_that_are_not_there()
 }
 
 #[test]
-fn a_large_body_crosses_at_the_pace_of_its_reader() {
+fn a_large_body_is_sent_at_the_pace_of_its_reader() {
     let mut config = Config::new(Role::Client, Version::V31);
     (config.initial_window_bytes, config.session_window_bytes) =
         (WINDOW as u32, Some(WINDOW as u32));

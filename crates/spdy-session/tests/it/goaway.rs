@@ -32,7 +32,7 @@ fn client_with_requests(version: Version) -> Script {
 }
 
 #[test]
-fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
+fn streams_above_last_good_are_not_processed_and_others_continue() {
     for version in Version::ALL {
         let mut client = client_with_requests(version);
         client.goaway(3);
@@ -63,7 +63,7 @@ fn streams_above_last_good_were_not_processed_and_the_others_go_on() {
 }
 
 #[test]
-fn last_good_falls_and_never_rises() {
+fn last_good_can_fall_but_not_rise() {
     let mut client = client_with_requests(Version::V31);
     client.goaway(0x7fff_ffff);
     assert_eq!(client.events(), ["GoAway 2147483647"]);
@@ -225,7 +225,7 @@ fn the_end_of_the_transport_truncates_every_open_stream() {
 }
 
 #[test]
-fn the_end_of_the_transport_without_streams_is_in_order_even_within_a_frame() {
+fn without_streams_a_transport_end_is_clean_even_within_a_frame() {
     let mut server = Script::server();
     server.session.handle_input(server.now, &[0x80, 3]);
     server.session.handle_eof(server.now);
@@ -236,7 +236,7 @@ fn the_end_of_the_transport_without_streams_is_in_order_even_within_a_frame() {
 }
 
 #[test]
-fn nothing_happens_after_the_end() {
+fn a_closed_session_does_nothing() {
     let mut server = Script::server();
     server.session.abort(server.now);
     server.output();
@@ -292,7 +292,7 @@ fn after_goaway_a_client_may_open_streams_before_3_1_only() {
 }
 
 #[test]
-fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
+fn a_session_that_drains_within_a_read_ignores_the_rest() {
     let mut client = client_with_requests(Version::V31);
     client.session.shutdown(client.now);
     for stream in [1, 3] {

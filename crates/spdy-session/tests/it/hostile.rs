@@ -53,7 +53,7 @@ fn empty_frames_of_other_kinds_count_as_well() {
 }
 
 #[test]
-fn empty_frames_that_come_slowly_are_forgiven() {
+fn empty_frames_at_a_low_rate_are_allowed() {
     let mut server = Script::server();
     server.syn(1);
     for _ in 0..30 {
@@ -170,7 +170,7 @@ fn with_queue(frames: usize) -> Script {
 }
 
 #[test]
-fn a_peer_that_does_not_read_our_resets_is_read_no_more() {
+fn unread_resets_stop_reading() {
     let mut server = with_queue(10);
     for n in 0..10 {
         server.data(2 * n + 1, 1, false);
@@ -198,7 +198,7 @@ fn a_reset_queue_that_stays_full_ends_the_session() {
 }
 
 #[test]
-fn a_driver_that_reads_on_cannot_make_the_reset_queue_grow_for_ever() {
+fn the_reset_queue_is_bounded_if_the_driver_reads_on() {
     let mut server = with_queue(10);
     for n in 0..20 {
         server.data(2 * n + 1, 1, false);
@@ -266,7 +266,7 @@ fn a_window_of_one_byte_at_a_time_does_not_grow_our_queues() {
 }
 
 #[test]
-fn data_with_the_flag_of_compression_is_a_stream_error_and_is_never_inflated() {
+fn compressed_data_is_a_stream_error_and_not_inflated() {
     let mut server = Script::server();
     server.syn(1);
     server

@@ -210,7 +210,7 @@ proptest! {
 
     /// How the transport cuts the bytes changes neither events nor output.
     #[test]
-    fn any_cut_of_the_input_gives_the_same_events(
+    fn any_split_of_the_input_gives_the_same_events(
         role in any_role(),
         version in any_version(),
         lines in prop::collection::vec(any_line(), 0..40),
@@ -257,7 +257,7 @@ proptest! {
     /// Bytes of no meaning, with time passing and an owner that does things: no panic, and
     /// a session that ended stays so.
     #[test]
-    fn no_bytes_make_a_machine_panic(
+    fn arbitrary_bytes_do_not_panic(
         role in any_role(),
         version in any_version(),
         chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 0..10),
@@ -278,7 +278,7 @@ proptest! {
     /// Valid frames, mutated: no panic either, and an owner that answers, consumes and resets on
     /// any event finds no invalid state.
     #[test]
-    fn no_bent_frames_make_a_machine_panic(
+    fn modified_frames_do_not_panic(
         role in any_role(),
         version in any_version(),
         lines in prop::collection::vec(any_line(), 0..60),

@@ -362,7 +362,7 @@ fn frame_timeout_applies_with_queued_events() {
 
 /// A window that opens by a byte now and then held a stream, its buffer and its handler for ever.
 #[test]
-fn a_byte_of_credit_now_and_then_is_no_progress_and_a_kilobyte_is() {
+fn a_kilobyte_of_credit_is_progress_and_a_byte_is_not() {
     for (credit, lives) in [(1, false), (1024, true)] {
         let mut script = Script::server();
         script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
@@ -403,7 +403,7 @@ fn credit_that_opens_no_window_is_no_progress() {
 
 /// One stream that waits for credit is reset alone; before, the whole session ended with it.
 #[test]
-fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
+fn a_closed_stream_window_resets_only_its_stream() {
     let mut script = Script::server();
     script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
     script.syn_fin(1);
@@ -420,7 +420,7 @@ fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
 /// Where a stream may send less than counts as progress, the session's time went on with the second from when the first
 /// had begun to wait.
 #[test]
-fn stalled_streams_are_reset_and_the_session_goes_on() {
+fn stalled_streams_are_reset_and_the_session_continues() {
     let mut script = Script::server();
     script.setting(SettingId::INITIAL_WINDOW_SIZE, 500);
     for stream in [1, 3] {
@@ -482,7 +482,7 @@ fn streams_refused_by_the_owner_are_counted() {
 
 /// HEADERS that are refused cost their stream, so that each needs a new one: they count with the others.
 #[test]
-fn refused_blocks_count_wherever_they_stand() {
+fn refused_blocks_of_every_frame_type_count() {
     let mut script = Script::server();
     for n in 0..51 {
         let stream = 4 * n + 1;
@@ -537,7 +537,7 @@ fn a_stalled_upload_is_reset_with_its_cause() {
 
 /// It is no limit on how long an upload takes.
 #[test]
-fn an_upload_of_a_kilobyte_now_and_then_goes_on() {
+fn an_upload_of_a_kilobyte_per_minute_continues() {
     let mut script = Script::client();
     script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
     script

@@ -40,7 +40,7 @@ fn a_ping_while_one_is_in_flight_shares_its_echo() {
 }
 
 #[test]
-fn an_echo_goes_ahead_of_all_other_output() {
+fn an_echo_is_sent_before_all_other_output() {
     let mut server = Script::server();
     server.syn_fin(1);
     server.session.reply(id(1), &some_headers(), false);
@@ -311,7 +311,7 @@ fn data_before_a_ping_extends_the_timeout_once() {
 }
 
 #[test]
-fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
+fn an_echo_proves_that_earlier_data_was_read() {
     let mut client = pinged_behind(65_536);
     client.pass(ms(50_000));
     client.ping(1);
@@ -372,7 +372,7 @@ fn silence_timeout_counts_frames_of_both_sides() {
 }
 
 #[test]
-fn an_unfinished_control_frame_is_waited_for_thirty_seconds() {
+fn an_unfinished_control_frame_times_out_after_thirty_seconds() {
     let mut server = Script::server();
     server.session.handle_input(server.now, &[0x80, 3, 0]);
     server.pass(ms(20_000));
@@ -385,7 +385,7 @@ fn an_unfinished_control_frame_is_waited_for_thirty_seconds() {
 }
 
 #[test]
-fn data_that_comes_slowly_is_no_unfinished_frame() {
+fn slow_data_is_not_an_unfinished_frame() {
     let mut server = Script::server();
     server.syn(1);
     server
@@ -401,7 +401,7 @@ fn data_that_comes_slowly_is_no_unfinished_frame() {
 /// Found by the fuzz target `server_session`: the cuts of the transport decided whether the wait restarted with
 /// the frame behind a skipped one.
 #[test]
-fn the_end_of_a_skipped_frame_is_progress_wherever_it_is_cut() {
+fn the_end_of_a_skipped_frame_is_progress_with_any_split() {
     let deadline = |pieces: &[&[u8]]| {
         let mut server = Script::server();
         server
@@ -418,7 +418,7 @@ fn the_end_of_a_skipped_frame_is_progress_wherever_it_is_cut() {
 }
 
 #[test]
-fn data_that_cannot_leave_for_a_minute_ends_a_servers_session() {
+fn blocked_data_ends_a_server_session_after_a_minute() {
     let mut server = Script::server();
     for stream in [1, 3] {
         server.syn_fin(stream);

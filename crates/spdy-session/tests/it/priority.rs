@@ -32,7 +32,7 @@ fn turns(server: &mut Script, frames: usize) -> Vec<u32> {
 }
 
 #[test]
-fn the_most_urgent_stream_goes_first_and_equals_take_turns() {
+fn the_most_urgent_stream_is_first_and_equal_ones_take_turns() {
     let mut server = server_with_streams(0, &[7, 3, 0, 3]);
     for stream in [1, 3, 5, 7] {
         server
@@ -95,7 +95,7 @@ fn an_urgent_stream_without_credit_does_not_block_the_others() {
 }
 
 #[test]
-fn data_frames_are_as_large_as_configured_and_one_frame_takes_many_pieces() {
+fn data_frames_have_the_configured_size_and_join_pieces() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.data_frame_bytes = 4_096;
     let mut server = Script::new(config);

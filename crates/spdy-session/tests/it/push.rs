@@ -39,7 +39,7 @@ fn server() -> Script {
 }
 
 #[test]
-fn a_push_is_an_even_one_way_stream_that_stands_before_the_parents_data() {
+fn a_push_is_an_even_one_way_stream_before_its_parents_data() {
     let mut server = server();
     server.session.reply(id(1), &some_headers(), false);
     server.session.send_data(id(1), bytes(10), true);
@@ -79,7 +79,7 @@ fn nothing_is_pushed_for_a_stream_without_an_open_response() {
 }
 
 #[test]
-fn a_push_does_not_come_from_a_push() {
+fn a_push_cannot_have_a_push() {
     let mut server = server();
     server.session.open(&some_headers(), push_for(1)).unwrap();
     let parent_gone = Err(OpenError::ParentGone { parent: id(2) });
@@ -98,7 +98,7 @@ fn pushes_count_against_the_clients_limit() {
 }
 
 #[test]
-fn a_request_that_is_reset_takes_its_pushes_with_it() {
+fn resetting_a_request_resets_its_pushes() {
     let mut server = server();
     server.syn_fin(3);
     for parent in [1, 3, 1] {
@@ -166,7 +166,7 @@ fn a_client_gets_events_of_a_push_and_its_data() {
 }
 
 #[test]
-fn a_push_that_forgot_its_flag_is_taken_and_our_half_is_closed() {
+fn a_push_without_its_flag_is_accepted_and_our_half_is_closed() {
     let mut client = client(Version::V31, PushPolicy::Accept);
     let push = SynStream {
         associated_to: id(1),
@@ -188,7 +188,7 @@ fn pushes_are_refused_by_default_and_their_blocks_are_inflated() {
 }
 
 #[test]
-fn a_push_that_belongs_to_nothing_is_a_stream_error() {
+fn a_push_without_an_associated_stream_is_a_stream_error() {
     for (version, status) in [
         (Version::V2, "INVALID_STREAM"),
         (Version::V3, "PROTOCOL_ERROR"),
@@ -205,7 +205,7 @@ fn a_push_that_belongs_to_nothing_is_a_stream_error() {
 }
 
 #[test]
-fn a_raw_protocol_may_take_streams_that_belong_to_nothing() {
+fn a_raw_protocol_may_accept_streams_without_an_associated_one() {
     let mut client = client(Version::V31, PushPolicy::AcceptUnassociated);
     client.syn(2);
     assert_eq!(client.events(), ["Opened 2"]);

@@ -9,7 +9,7 @@ use spdy_session::config::{Config, Role, SettingsTiming};
 use crate::support::{Script, WINDOW, bytes, id, some_headers};
 
 #[test]
-fn the_whole_window_may_come_and_one_byte_more_is_a_stream_error() {
+fn one_byte_past_the_stream_window_is_a_stream_error() {
     let mut server = Script::server();
     server.syn(1);
     for _ in 0..4 {
@@ -39,7 +39,7 @@ fn one_byte_past_the_session_window_ends_the_session() {
 }
 
 #[test]
-fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
+fn a_session_window_moved_by_our_initial_window_is_allowed() {
     let mut config = Config::new(Role::Client, Version::V31);
     (config.initial_window_bytes, config.session_window_bytes) = (100_000, Some(100_000));
     config.settings_window_bytes = None;
@@ -58,7 +58,7 @@ fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
 }
 
 #[test]
-fn credit_goes_back_when_half_the_window_is_consumed_and_not_when_it_arrives() {
+fn credit_returns_when_half_the_window_is_consumed() {
     let mut server = Script::server();
     server.syn(1);
     server.data(1, WINDOW, false);
@@ -72,7 +72,7 @@ fn credit_goes_back_when_half_the_window_is_consumed_and_not_when_it_arrives() {
 }
 
 #[test]
-fn the_session_gets_its_credit_in_a_frame_of_its_own() {
+fn session_credit_has_a_frame_of_its_own() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = Some(65_536);
     config.window_growth_bytes = 0;
@@ -87,7 +87,7 @@ fn the_session_gets_its_credit_in_a_frame_of_its_own() {
 }
 
 #[test]
-fn no_more_is_consumed_than_came() {
+fn at_most_the_received_bytes_are_consumed() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
@@ -101,7 +101,7 @@ fn no_more_is_consumed_than_came() {
 }
 
 #[test]
-fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
+fn after_fin_only_the_session_gets_credit() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
@@ -135,7 +135,7 @@ fn a_window_used_up_by_fin_still_gets_credit() {
 }
 
 #[test]
-fn a_closed_stream_still_gives_credit_to_the_session_when_it_is_read() {
+fn reading_a_closed_stream_returns_session_credit() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
@@ -149,7 +149,7 @@ fn a_closed_stream_still_gives_credit_to_the_session_when_it_is_read() {
 }
 
 #[test]
-fn credit_of_a_stream_that_was_reset_goes_back_to_the_session_at_once() {
+fn a_reset_returns_session_credit_at_once() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = Some(65_536);
     for by_peer in [false, true] {
@@ -172,7 +172,7 @@ fn credit_of_a_stream_that_was_reset_goes_back_to_the_session_at_once() {
 }
 
 #[test]
-fn data_for_streams_that_are_gone_counts_and_its_credit_goes_back_at_once() {
+fn data_for_closed_streams_returns_session_credit_at_once() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.session_window_bytes = Some(65_536);
     let mut server = Script::new(config);
@@ -183,7 +183,7 @@ fn data_for_streams_that_are_gone_counts_and_its_credit_goes_back_at_once() {
 }
 
 #[test]
-fn without_windows_an_owner_that_consumes_nothing_stops_the_reading() {
+fn without_windows_unconsumed_data_stops_reading() {
     for version in [Version::V2, Version::V31] {
         let mut config = Config::new(Role::Server, version);
         config.flow_control = false;
@@ -202,7 +202,7 @@ fn without_windows_an_owner_that_consumes_nothing_stops_the_reading() {
 /// Found by the fuzz target `server_session`: the grant was computed when the first piece of DATA was there, so that it showed where the
 /// transport had cut the frame.
 #[test]
-fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
+fn a_delayed_greeting_grants_credit_for_all_received_data() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.settings_timing = SettingsTiming::AfterPeer;
     let mut server = Script::new(config);

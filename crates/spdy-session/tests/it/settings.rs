@@ -121,7 +121,7 @@ fn a_limit_of_0_opens_and_closes_no_stream() {
 }
 
 #[test]
-fn values_that_a_client_returns_from_its_store_are_skipped_by_a_server() {
+fn persisted_settings_from_a_client_are_ignored() {
     let mut server = Script::server();
     let entry = |id, flags, value| Setting { id, flags, value };
     let entries = vec![
@@ -153,7 +153,7 @@ fn unknown_settings_and_hints_change_nothing() {
 }
 
 #[test]
-fn an_initial_window_means_nothing_in_spdy_2() {
+fn an_initial_window_is_ignored_in_spdy_2() {
     let mut server = Script::version(Role::Server, Version::V2);
     server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x8000_0000);
     server.syn_fin(1);

@@ -70,7 +70,7 @@ fn a_stream_with_our_parity_ends_the_session() {
 }
 
 #[test]
-fn an_id_below_the_last_one_ends_the_session_and_reports_what_was_accepted() {
+fn a_decreasing_id_ends_the_session_with_the_last_accepted_id() {
     for version in Version::ALL {
         let mut server = Script::version(Role::Server, version);
         server.syn(5);
@@ -121,7 +121,7 @@ fn a_reused_id_resets_in_spdy_2_and_ends_later_versions() {
 }
 
 #[test]
-fn gaps_between_ids_are_fine() {
+fn gaps_between_ids_are_allowed() {
     let mut server = Script::server();
     server.syn_fin(7);
     server.syn_fin(0x7fff_ffff);
@@ -152,7 +152,7 @@ fn one_stream_over_the_limit_is_refused_and_its_block_is_inflated() {
 }
 
 #[test]
-fn a_malformed_block_costs_its_stream_and_the_next_block_still_inflates() {
+fn a_malformed_block_resets_its_stream_and_the_next_inflates() {
     for version in Version::ALL {
         let mut server = Script::version(Role::Server, version);
         let block = server.bad_block();
@@ -235,7 +235,7 @@ fn syn_reply_by_the_opener_is_a_stream_error() {
 }
 
 #[test]
-fn frames_for_a_stream_that_never_was_get_invalid_stream_once() {
+fn frames_for_an_unknown_stream_get_invalid_stream_once() {
     for version in Version::ALL {
         let mut server = Script::version(Role::Server, version);
         server.data(9, 4, false);
@@ -315,7 +315,7 @@ fn late_frames_for_a_closed_stream_are_ignored() {
 }
 
 #[test]
-fn sixty_four_closed_streams_are_remembered_and_the_one_before_them_is_answered() {
+fn the_last_64_closed_streams_are_remembered() {
     let mut server = Script::server();
     for stream in (1..=129).step_by(2) {
         server.syn_fin(stream);
@@ -341,7 +341,7 @@ fn an_rst_stream_is_never_answered_by_one() {
 }
 
 #[test]
-fn after_our_rst_stream_what_still_comes_is_inflated_and_dropped() {
+fn frames_after_our_rst_stream_are_inflated_and_dropped() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
     client.output();
@@ -370,7 +370,7 @@ fn rst_stream_overtakes_the_data_of_its_stream() {
 }
 
 #[test]
-fn a_stream_that_is_reset_before_it_was_written_never_existed_for_the_peer() {
+fn a_stream_reset_before_it_was_written_is_never_sent() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
     client.session.open(&some_headers(), FIN).unwrap();
@@ -417,7 +417,7 @@ fn a_streams_own_frames_keep_their_order() {
 }
 
 #[test]
-fn fin_alone_rides_on_queued_data_and_else_goes_as_an_empty_frame() {
+fn fin_joins_queued_data_or_is_an_empty_frame() {
     let mut client = Script::client();
     client
         .session
@@ -457,7 +457,7 @@ fn the_recipient_of_a_one_way_stream_sends_nothing_on_it() {
 }
 
 #[test]
-fn a_one_way_stream_that_ends_at_once_leaves_nothing_behind() {
+fn a_one_way_stream_that_ends_at_once_is_removed() {
     let mut server = Script::server();
     let one_way = StreamOptions {
         unidirectional: true,
@@ -470,7 +470,7 @@ fn a_one_way_stream_that_ends_at_once_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_request_that_leaves_no_way_to_answer_is_a_stream_error() {
+fn a_unidirectional_request_with_fin_is_a_stream_error() {
     let mut server = Script::server();
     let syn = SynStream {
         unidirectional: true,
@@ -495,7 +495,7 @@ fn one_headers_frame_past_the_limit_of_a_stream_is_a_stream_error() {
 }
 
 #[test]
-fn a_malformed_reply_costs_its_stream_and_the_session_lives() {
+fn a_malformed_reply_resets_only_its_stream() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
     client.output();
@@ -516,7 +516,7 @@ fn a_malformed_reply_costs_its_stream_and_the_session_lives() {
 /// Found by the fuzz target `client_session`: a FIN on a malformed block closed the stream, and its place was
 /// never given back, so that the session drained for ever.
 #[test]
-fn a_stream_that_ends_with_a_malformed_block_gives_its_place_back() {
+fn a_stream_with_a_malformed_block_no_longer_counts() {
     let mut client = Script::client();
     client.session.open(&some_headers(), FIN).unwrap();
     client.output();
@@ -543,7 +543,7 @@ fn a_stream_that_ends_with_a_malformed_block_gives_its_place_back() {
 }
 
 #[test]
-fn a_block_over_the_limits_is_frame_too_large_and_protocol_error_in_spdy_2() {
+fn a_block_over_the_limits_is_reset_with_the_status_of_its_version() {
     for (version, status) in [
         (Version::V2, "PROTOCOL_ERROR"),
         (Version::V31, "FRAME_TOO_LARGE"),

@@ -86,7 +86,7 @@ fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
 
 /// Its echo was written before the peer had read anything of the answers, and was taken for one behind them.
 #[test]
-fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
+fn an_echo_of_a_ping_sent_before_the_responses_decides_nothing() {
     for by_keepalive in [false, true] {
         let mut config = Config::new(Role::Server, Version::V3);
         config.detect_session_window = true;

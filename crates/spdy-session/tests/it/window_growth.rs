@@ -81,7 +81,7 @@ fn widest(server: &mut Script, stream: u32, mut credit_left: usize, pace: u64) -
 }
 
 #[test]
-fn all_windows_of_a_session_grow_by_so_much_and_no_more() {
+fn the_window_growth_of_a_session_is_limited_in_total() {
     const GROWN_WINDOW: usize = 1024 * 1024;
     let mut server = Script::server();
     let mut sizes = Vec::new();
@@ -110,7 +110,7 @@ fn all_windows_of_a_session_grow_by_so_much_and_no_more() {
 }
 
 #[test]
-fn the_session_window_has_the_growth_of_its_streams_as_long_as_they_live() {
+fn the_session_window_grows_with_its_open_streams() {
     const SESSION: usize = 1024 * 1024;
     let mut server = Script::server();
     server.syn(1);

@@ -116,7 +116,7 @@ async fn third_request(client: client::Builder) -> usize {
 }
 
 #[tokio::test]
-async fn a_cookie_that_stays_costs_little_unless_it_may_not_repeat() {
+async fn a_repeated_cookie_is_short_unless_matches_are_off() {
     let builder = || client::Builder::new(Version::V31);
     let indexed = third_request(builder()).await;
     assert!(indexed < 30, "{indexed} bytes");

@@ -42,7 +42,7 @@ async fn a_hundred_requests_at_once_all_get_responses() {
 }
 
 #[tokio::test]
-async fn twenty_megabytes_go_both_ways_unharmed() {
+async fn twenty_megabytes_are_complete_both_ways() {
     const LENGTH: usize = 20 * 1024 * 1024;
     for version in Version::ALL {
         let (session, _server_task) =

@@ -83,7 +83,7 @@ async fn unread(session: &client::Session, count: usize) -> Vec<Response<Body>> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn responses_that_are_not_read_hold_up_no_other() {
+async fn unread_responses_do_not_block_others() {
     for version in [Version::V31, Version::V3] {
         for count in [1, 10, 99] {
             let session = by_default(version);
@@ -100,7 +100,7 @@ async fn responses_that_are_not_read_hold_up_no_other() {
 
 /// The limit in `docs/reference/memory.md`: the windows of 100 streams.
 #[tokio::test(start_paused = true)]
-async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
+async fn a_hundred_unread_windows_block_the_next_response() {
     let window = 1024 * 1024;
     let body = pattern(window);
     let (session, _server_task) = connect_to_service(Version::V31, move |_| {
@@ -123,7 +123,7 @@ async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
 }
 
 #[tokio::test]
-async fn without_flow_control_a_slow_reader_stops_the_connection_and_loses_nothing() {
+async fn without_flow_control_a_slow_reader_stops_the_connection() {
     let client = client::Builder::new(Version::V31)
         .flow_control(false)
         .session_window_bytes(65_536);
@@ -168,7 +168,7 @@ async fn dropping_a_request_cancels_it_at_the_server() {
 }
 
 #[tokio::test]
-async fn dropping_a_body_unread_cancels_the_stream_and_gives_its_credit_back() {
+async fn dropping_a_body_cancels_the_stream_and_returns_its_credit() {
     let (session, _server_task) = connect_to_service(Version::V31, |_| async {
         Response::new(Body::full(pattern(4_000_000)))
     });

@@ -55,7 +55,7 @@ fn sessions(snapshot: &Snapshot, version: Version) -> [Sessions; 2] {
 }
 
 #[tokio::test]
-async fn both_ends_count_the_same_and_keep_it_when_the_session_is_gone() {
+async fn both_ends_keep_equal_counts_after_the_session() {
     let metrics = Metrics::new();
     let (session, server_task) = connect_with_metrics(&metrics, Version::V31);
     for path in ["/200", "/200", "/404"] {

@@ -90,7 +90,7 @@ async fn client_priorities_are_followed() {
 
 /// They went behind every page, a frame in sixteen.
 #[tokio::test]
-async fn tunnels_streams_of_events_and_what_has_no_type_take_turns_with_a_page() {
+async fn tunnels_and_event_streams_take_turns_with_a_page() {
     let tunnel = Request::builder().method(Method::CONNECT);
     let tunnel = tunnel.uri("example.org:443").body(Body::empty());
     for second_request in [

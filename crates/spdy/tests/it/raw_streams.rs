@@ -124,7 +124,7 @@ async fn vectored_writes_become_one_frame_within_the_window() {
 }
 
 #[tokio::test]
-async fn headers_travel_after_the_first() {
+async fn more_headers_can_follow_the_first() {
     let (session, mut accept) = pair();
     let (mut near, mut far) = open(&session, &mut accept).await;
     near.send_headers(&block(&[("x-more", "1")]), false)
@@ -248,7 +248,7 @@ async fn sending_to_a_closed_client_is_an_error() {
 /// Names and values reach the encoder by other ways than `http`'s types, and its lengths are of 16 bits in
 /// SPDY/2: it panicked, within the driver.
 #[tokio::test]
-async fn headers_that_cannot_be_written_are_refused_before_they_reach_the_session() {
+async fn headers_that_cannot_be_encoded_are_refused_before_sending() {
     for version in Version::ALL {
         let (near, far) = pipe();
         let runtime = runtime();

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::support::{bytes_of, connect_to_service, get, pattern, pipe, runtime};
 
 #[tokio::test]
-async fn a_server_that_shuts_down_finishes_what_it_began() {
+async fn a_server_that_shuts_down_completes_open_responses() {
     let (near, far) = pipe();
     let runtime = runtime();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -71,7 +71,7 @@ async fn a_client_that_shuts_down_waits_for_its_responses() {
 }
 
 #[tokio::test]
-async fn when_the_last_handle_goes_the_session_ends_in_order() {
+async fn dropping_the_last_handle_closes_the_session_cleanly() {
     let (session, server_task) =
         connect_to_service(Version::V31, |_| async { Response::new(Body::full("ok")) });
     let request = session.request(get("/"), Priority::HIGHEST);
@@ -152,7 +152,7 @@ async fn a_body_cut_off_is_an_error_and_not_an_end() {
 }
 
 #[tokio::test]
-async fn a_driver_that_is_dropped_takes_the_session_with_it() {
+async fn dropping_the_driver_ends_the_session() {
     let (near, _far) = pipe();
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime());
     let request = session.request(get("/"), Priority::HIGHEST);
@@ -192,7 +192,7 @@ impl ExpectOrTruncated for Result<(), Error> {
 }
 
 #[tokio::test]
-async fn nonsense_on_the_wire_ends_the_session_with_a_goaway() {
+async fn invalid_bytes_end_the_session_with_a_goaway() {
     let (mut near, far) = pipe();
     let server_task = tokio::spawn(server::Builder::new(Version::V31).serve(
         far,
@@ -214,7 +214,7 @@ async fn nonsense_on_the_wire_ends_the_session_with_a_goaway() {
 }
 
 #[tokio::test]
-async fn a_ping_comes_back_and_fails_with_the_session() {
+async fn a_ping_is_echoed_and_fails_with_the_session() {
     let (session, _server_task) =
         connect_to_service(Version::V31, |_| async { Response::new(Body::empty()) });
     session.ping().await.expect("a response");

@@ -78,7 +78,7 @@ async fn an_axum_app_responds_over_spdy() {
 
 /// A `ConcurrencyLimit` that is called before it is ready panics, so this shows that `poll_ready` is heeded.
 #[tokio::test]
-async fn a_limit_of_tower_holds_over_all_streams_of_a_session() {
+async fn a_tower_limit_applies_to_all_streams_of_a_session() {
     let (active, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (active_counter, peak_counter) = (active.clone(), peak.clone());
     let service = ServiceBuilder::new()
@@ -124,7 +124,7 @@ async fn a_service_that_fails_or_panics_loses_its_own_stream_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_of_tower_over_the_client_gives_the_request_up() {
+async fn a_tower_timeout_over_the_client_cancels_the_request() {
     /// Notifies the test when the request that it belongs to is dropped.
     struct DropNotice(Arc<Notify>);
     impl Drop for DropNotice {
@@ -185,7 +185,7 @@ impl Policy<Request<Body>, Response<Body>, Error> for RetryPolicy {
 }
 
 #[tokio::test]
-async fn a_retry_of_tower_over_the_client_sends_a_refused_request_again() {
+async fn a_tower_retry_over_the_client_resends_a_refused_request() {
     let (near, far) = tokio::io::duplex(PIPE_BYTES);
     let (mut accept, connection) = spdy::server::handshake(far);
     connection.spawn();

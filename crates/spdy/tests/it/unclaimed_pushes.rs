@@ -259,7 +259,7 @@ fn an_unclaimed_push_is_cancelled_after_the_timeout() {
 }
 
 #[test]
-fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
+fn one_push_over_the_limit_is_refused_one_byte_over_is_cancelled() {
     let setting = Setting {
         limits: PushLimits {
             streams: 2,

@@ -95,7 +95,7 @@ fn load() -> Vec<(String, Instant)> {
 }
 
 #[test]
-fn a_page_loads_in_virtual_time_and_always_in_the_same() {
+fn a_page_load_in_virtual_time_is_deterministic() {
     let first = load();
     let at = |millis| Instant::from_millis(millis);
     let expected = [

@@ -18,7 +18,7 @@ mod run;
 mod run_result;
 
 #[test]
-fn every_input_ends_in_an_outcome_that_is_right_for_it() {
+fn every_input_has_a_permitted_outcome() {
     let cases = conformance::all();
     let runs = cases.into_iter().map(|case| {
         let run = run::run(&case);
@@ -29,7 +29,7 @@ fn every_input_ends_in_an_outcome_that_is_right_for_it() {
 
 /// The inputs one behind the other, cut, repeated and with bits flipped: no panic, and an end.
 #[test]
-fn mixtures_of_the_inputs_are_survived() {
+fn mixed_and_modified_inputs_do_not_panic() {
     let cases = conformance::all();
     let short: Vec<_> = cases
         .iter()

@@ -326,7 +326,7 @@ fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
 /// The driver stopped reading for its queue, emptied the queue, and went to sleep without a waker on the
 /// connection.
 #[test]
-fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
+fn reading_continues_when_the_full_queue_is_written() {
     let (world, runtime) = world();
     let (mut near, far) = wire(&world, Duration::ZERO);
     let mut builder = server::Builder::new(VERSION);

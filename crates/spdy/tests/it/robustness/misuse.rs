@@ -46,7 +46,7 @@ async fn a_second_call_of_reply_gives_the_same_headers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_is_given_again_after_the_stream_was_reset() {
+async fn a_reply_is_available_again_after_the_stream_was_reset() {
     let (_session, mut near, far) = stream_pair().await;
     near.reply().await.expect("a reply");
     far.reset(RstStatus::CANCEL);

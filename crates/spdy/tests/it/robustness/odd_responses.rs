@@ -118,7 +118,7 @@ async fn data_after_a_100_is_no_response() {
 
 /// HEADERS before DATA joined the head if they had arrived before the first poll.
 #[tokio::test]
-async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_them() {
+async fn headers_after_the_head_are_trailers_and_do_not_delay_it() {
     let mut server = OddServer::new();
     let (response, mut stream) = server.exchange(get("/"), &OK).await;
     let send_header = |stream: &mut Stream, name| {

@@ -67,7 +67,7 @@ async fn no_window_stops_a_transfer_either_way() {
 }
 
 #[tokio::test]
-async fn a_channel_that_is_dropped_loses_nothing_and_leaves_nothing() {
+async fn a_dropped_channel_loses_no_data_and_is_removed() {
     let (session, mut accept) = pair().await;
     let (mut near, mut far) = open(&session, &mut accept).await;
     let payload = pattern(1_000_000);
@@ -96,7 +96,7 @@ async fn a_channel_that_is_dropped_loses_nothing_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn cancel_reads_as_the_end_and_any_other_reset_as_a_fault() {
+async fn cancel_is_read_as_the_end_and_any_other_reset_as_an_error() {
     for status in [RstStatus::CANCEL, RstStatus::INTERNAL_ERROR] {
         let (session, mut accept) = pair().await;
         let (mut near, mut far) = open(&session, &mut accept).await;
