@@ -78,12 +78,14 @@ impl Advice {
             }
             looked_at = page_with_operator(replica, graph, &all);
         }
-        let fates = &looked_at
+        let deliveries = &looked_at
             .accelerated(secure, false)
             .map_err(Clone::clone)?
             .deliveries;
         // What stays for another reason, listed or not, is no reason to list.
-        wishes.retain(|(node, ..)| matches!(fates[*node], Delivery::Proxied | Delivery::Aliased));
+        wishes.retain(|(node, ..)| {
+            matches!(deliveries[*node], Delivery::Proxied | Delivery::Aliased)
+        });
         let mut taken = operator.clone();
         for (_, place, kind) in &wishes {
             list(&mut taken.rewrite, place, *kind);
@@ -108,7 +110,7 @@ impl Advice {
             }
         });
         let advice = Self {
-            own_hosts: own_hosts(replica, graph, fates),
+            own_hosts: own_hosts(replica, graph, deliveries),
             hosts: hosts.collect(),
         };
         Ok((advice, all))
@@ -128,7 +130,7 @@ fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorC
 /// Resources that are direct because they are not listed, by node.
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>, String> {
     let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
-    let of_fate = |(node, fate): (usize, &Delivery)| match fate {
+    let unlisted = |(node, delivery): (usize, &Delivery)| match delivery {
         Delivery::Direct(DirectReason::Rule {
             reason: SkipReason::Refused(refusal),
             named: Some(named),
@@ -139,7 +141,7 @@ fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>
         .deliveries
         .iter()
         .enumerate()
-        .filter_map(of_fate)
+        .filter_map(unlisted)
         .collect())
 }
 
@@ -199,10 +201,10 @@ fn list(rewrite: &mut Rewrite, place: &HostKey, kind: Kind) {
 }
 
 /// Hosts of the page's own site that are others' to the accelerator.
-fn own_hosts(replica: &Replica, graph: &PageGraph, fates: &[Delivery]) -> Vec<String> {
+fn own_hosts(replica: &Replica, graph: &PageGraph, deliveries: &[Delivery]) -> Vec<String> {
     let own = replica.document().url.host_str().unwrap_or_default();
-    let others = graph.nodes.iter().zip(fates);
-    let others = others.filter(|(_, fate)| **fate != Delivery::Own);
+    let others = graph.nodes.iter().zip(deliveries);
+    let others = others.filter(|(_, delivery)| **delivery != Delivery::Own);
     let hosts = others.filter_map(|(node, _)| replica.exchanges[node.exchange].url.domain());
     let of_site = hosts.filter(|host| is_same_site(own, host));
     let of_site: BTreeSet<&str> = of_site.collect();

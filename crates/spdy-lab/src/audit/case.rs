@@ -101,7 +101,7 @@ pub struct LoadFailure {
     /// The network.
     pub network: String,
     /// The first thing that went wrong.
-    pub why: String,
+    pub reason: String,
     /// How many more did.
     pub more: usize,
 }
@@ -240,11 +240,11 @@ fn saving(network: &str, ways: &[&[Load]]) -> Saving {
 
 fn failure(load: &'static str, network: &str, loads: &[Load]) -> Option<LoadFailure> {
     let mut failures = loads.iter().flat_map(|load| &load.failures);
-    let why = failures.next()?.clone();
+    let reason = failures.next()?.clone();
     Some(LoadFailure {
         load,
         network: network.to_owned(),
-        why,
+        reason,
         more: failures.count(),
     })
 }

@@ -1,4 +1,4 @@
-//! Every resource of a page, what becomes of it, and the same by host.
+//! How each resource of a page is delivered, and counts by host.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::load::{AcceleratedPage, Page};
 use spdy_sim::options::is_same_site;
 
-/// What becomes of a page behind an accelerator.
+/// How the resources of a page are delivered behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Survey {
     /// The page's own hosts first, then by bytes, the most first.
@@ -32,32 +32,32 @@ pub struct Host {
     /// Bytes of their bodies, as they were transferred.
     pub bytes: u64,
     /// Resources that come through the accelerator under the site's name.
-    pub moved: usize,
+    pub proxied: usize,
     /// Resources that come through the accelerator under a name of the host's own.
-    pub named: usize,
-    /// Resources that stay; of the site's own host none do.
-    pub left: usize,
-    /// Responses that the accelerator may serve to every client for a while.
-    pub kept: usize,
+    pub aliased: usize,
+    /// Resources that the client requests from this host; 0 for the site's own host.
+    pub direct: usize,
+    /// Responses that the accelerator may serve to every client for some time.
+    pub cacheable: usize,
 }
 
 /// One resource of a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Resource {
-    /// Where it is, without the accelerator.
+    /// Its URL without the accelerator.
     pub url: String,
-    /// What it is to the page.
+    /// Its kind.
     pub kind: Kind,
     /// Bytes of its body, as they were transferred.
     pub bytes: u64,
-    /// What becomes of it: `own`, `moved` (under the site's name), `named` (under a name of its host's own) or `left`.
-    pub becomes: &'static str,
-    /// The name of the reason, if it is left.
+    /// How it is delivered: `own`, `proxied` (under the site's name), `aliased` (under a name of its host's own) or `direct`.
+    pub delivery: &'static str,
+    /// The name of the reason, if it is `direct`.
     pub reason: Option<&'static str>,
     /// The reason in words.
-    pub why: Option<String>,
-    /// For how many seconds the accelerator may serve the response to every client; `None` if it may not store it, or does not have it.
-    pub kept_s: Option<u64>,
+    pub reason_text: Option<String>,
+    /// Seconds for which the accelerator may serve the response to every client; `None` if it may not store it, or does not have it.
+    pub shared_lifetime_s: Option<u64>,
 }
 
 impl Survey {
@@ -77,7 +77,7 @@ impl Survey {
     /// Number of hosts that a client contacts behind the accelerator, and without it.
     #[must_use]
     pub fn hosts_contacted(&self) -> (usize, usize) {
-        let is_contacted = |host: &&Host| host.is_own || host.left > 0;
+        let is_contacted = |host: &&Host| host.is_own || host.direct > 0;
         (
             self.hosts.iter().filter(is_contacted).count(),
             self.hosts.len(),
@@ -93,22 +93,22 @@ fn resources(page: &Page, seen: &AcceleratedPage) -> Vec<Resource> {
         .zip(&seen.deliveries)
         .zip(&seen.shared_lifetime_s);
     let resource =
-        |((node, fate), lifetime_s): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
+        |((node, delivered), lifetime_s): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
             let exchange = &page.replica().exchanges[node.exchange];
-            let (becomes, left) = match fate {
+            let (delivery, reason) = match delivered {
                 Delivery::Own => ("own", None),
-                Delivery::Proxied => ("moved", None),
-                Delivery::Aliased => ("named", None),
-                Delivery::Direct(left) => ("left", Some(left)),
+                Delivery::Proxied => ("proxied", None),
+                Delivery::Aliased => ("aliased", None),
+                Delivery::Direct(reason) => ("direct", Some(reason)),
             };
             Resource {
                 url: exchange.url.to_string(),
                 kind: exchange.kind,
                 bytes: exchange.body.len() as u64,
-                becomes,
-                reason: left.map(DirectReason::name),
-                why: left.map(ToString::to_string),
-                kept_s: lifetime_s.filter(|_| left.is_none()),
+                delivery,
+                reason: reason.map(DirectReason::name),
+                reason_text: reason.map(ToString::to_string),
+                shared_lifetime_s: lifetime_s.filter(|_| reason.is_none()),
             }
         };
     nodes.map(resource).collect()
@@ -118,7 +118,7 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
     let document = &page.replica().document().url;
     let own = document.host_str().unwrap_or_default();
     let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
-    for ((node, fate), lifetime_s) in page
+    for ((node, delivery), lifetime_s) in page
         .graph()
         .nodes
         .iter()
@@ -133,21 +133,21 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
             host: name,
             resources: 0,
             bytes: 0,
-            moved: 0,
-            named: 0,
-            left: 0,
-            kept: 0,
+            proxied: 0,
+            aliased: 0,
+            direct: 0,
+            cacheable: 0,
         });
         host.resources += 1;
         host.bytes += exchange.body.len() as u64;
-        match fate {
+        match delivery {
             Delivery::Own => host.is_own = true,
-            Delivery::Proxied => host.moved += 1,
-            Delivery::Aliased => host.named += 1,
-            Delivery::Direct(_) => host.left += 1,
+            Delivery::Proxied => host.proxied += 1,
+            Delivery::Aliased => host.aliased += 1,
+            Delivery::Direct(_) => host.direct += 1,
         }
-        let is_here = !matches!(fate, Delivery::Direct(_));
-        host.kept += usize::from(is_here && lifetime_s.is_some_and(|seconds| seconds > 0));
+        let is_here = !matches!(delivery, Delivery::Direct(_));
+        host.cacheable += usize::from(is_here && lifetime_s.is_some_and(|seconds| seconds > 0));
     }
     let mut hosts: Vec<_> = hosts.into_values().collect();
     // Stable: what is alike stays in the order of names.

@@ -1,4 +1,4 @@
-//! Audits of pages whose every resource has a fate of its own.
+//! Audits of pages with a resource for each kind of delivery.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ const HTML: &str = "<link rel=stylesheet href=https://cdn.test/a.css><link rel=s
     <script src=https://code.jquery.com/s.js></script><img src=https://img.page.test/a.png>\
     <img src=https://ads.test/b.png data-no-spdy><iframe src=https://frames.test/></iframe>";
 
-/// A page with one thing of each kind of fate.
+/// A page with a resource for each kind of delivery.
 fn page() -> Replica {
     let image = |url| exchange(url, Kind::Image, [7; 3_000]);
     Replica {
@@ -84,11 +84,11 @@ fn audit(case: &AuditCase) -> Audit {
     audit
 }
 
-/// What becomes of each resource, or the reason why it stays.
-fn fates(audit: &Audit) -> BTreeMap<&str, &str> {
+/// The delivery of each resource, or the reason if it is direct.
+fn deliveries(audit: &Audit) -> BTreeMap<&str, &str> {
     let resources = audit.survey.resources.iter();
     resources
-        .map(|it| (it.url.as_str(), it.reason.unwrap_or(it.becomes)))
+        .map(|it| (it.url.as_str(), it.reason.unwrap_or(it.delivery)))
         .collect()
 }
 
@@ -114,37 +114,37 @@ fn aliased_and_proxied_resources_are_counted_apart() {
         ..OperatorConfig::default()
     };
     let audit = audit(&case(page(), Some(operator)));
-    let fates = fates(&audit);
-    for (url, fate) in [
-        ("https://frames.test/", "named"),
-        ("https://frames.test/d.png", "named"),
-        ("https://cdn.test/a.css", "moved"),
+    let deliveries = deliveries(&audit);
+    for (url, delivery) in [
+        ("https://frames.test/", "aliased"),
+        ("https://frames.test/d.png", "aliased"),
+        ("https://cdn.test/a.css", "proxied"),
         ("https://deep.test/c.png", "not-listed"),
     ] {
-        assert_eq!(fates[url], fate, "{url}");
+        assert_eq!(deliveries[url], delivery, "{url}");
     }
     let mut hosts = audit.survey.hosts.iter();
     let frames = hosts.find(|host| host.host == "frames.test").unwrap();
-    assert_eq!((frames.named, frames.moved, frames.left), (2, 0, 0));
+    assert_eq!((frames.aliased, frames.proxied, frames.direct), (2, 0, 0));
 }
 
 #[test]
 fn every_resource_has_a_delivery_and_direct_ones_a_reason() {
     let audit = audit(&case(page(), None));
     assert_eq!(
-        fates(&audit),
+        deliveries(&audit),
         BTreeMap::from([
             ("https://www.page.test/", "own"),
-            ("https://cdn.test/a.css", "moved"),
+            ("https://cdn.test/a.css", "proxied"),
             ("https://www.page.test/own.css", "own"),
-            ("https://code.jquery.com/s.js", "moved"),
-            ("https://img.page.test/a.png", "moved"),
+            ("https://code.jquery.com/s.js", "proxied"),
+            ("https://img.page.test/a.png", "proxied"),
             ("https://ads.test/b.png", "opt-out"),
             ("https://frames.test/", "document"),
-            ("https://frames.test/d.png", "named-by-left"),
-            // Found only once the sheet that names it is moved.
-            ("https://deep.test/c.png", "moved"),
-            ("https://beacon.test/e.png", "unnamed"),
+            ("https://frames.test/d.png", "referrer-is-direct"),
+            // Found only once the sheet that names it is proxied.
+            ("https://deep.test/c.png", "proxied"),
+            ("https://beacon.test/e.png", "dynamic-url"),
         ])
     );
     assert_eq!(audit.survey.hosts_contacted(), (4, 8));
@@ -153,11 +153,11 @@ fn every_resource_has_a_delivery_and_direct_ones_a_reason() {
         hosts.find(|host| host.host == name).unwrap()
     };
     let own = host("www.page.test");
-    assert_eq!((own.is_own, own.resources, own.kept), (true, 2, 2));
+    assert_eq!((own.is_own, own.resources, own.cacheable), (true, 2, 2));
     let cdn = host("cdn.test");
-    assert_eq!((cdn.moved, cdn.left, cdn.kept), (1, 0, 1));
+    assert_eq!((cdn.proxied, cdn.direct, cdn.cacheable), (1, 0, 1));
     assert_eq!(
-        (host("frames.test").moved, host("frames.test").left),
+        (host("frames.test").proxied, host("frames.test").direct),
         (0, 2)
     );
 }
@@ -171,16 +171,19 @@ fn unrecorded_references_differ_from_script_requests() {
         audit(&case(page, None))
     };
     let of_sheet = without_text(1);
-    assert_eq!(fates(&of_sheet)["https://beacon.test/e.png"], "unnamed");
-    assert_eq!(fates(&of_sheet)["https://cdn.test/a.css"], "moved");
+    assert_eq!(
+        deliveries(&of_sheet)["https://beacon.test/e.png"],
+        "dynamic-url"
+    );
+    assert_eq!(deliveries(&of_sheet)["https://cdn.test/a.css"], "proxied");
     let of_document = without_text(0);
-    for (url, fate) in fates(&of_document) {
+    for (url, delivery) in deliveries(&of_document) {
         let expected = match url {
             "https://www.page.test/" | "https://www.page.test/own.css" => "own",
             "https://frames.test/" => "document",
             _ => "not-recorded",
         };
-        assert_eq!(fate, expected, "{url}");
+        assert_eq!(delivery, expected, "{url}");
     }
     assert!(of_document.advice.is_empty());
 }
@@ -224,14 +227,14 @@ fn an_audit_of_a_configuration_lists_what_it_lacks() {
         ..OperatorConfig::default()
     };
     let audit = audit(&case(page(), Some(operator)));
-    let fates = fates(&audit);
-    for (url, fate) in [
-        ("https://img.page.test/a.png", "moved"),
+    let deliveries = deliveries(&audit);
+    for (url, delivery) in [
+        ("https://img.page.test/a.png", "proxied"),
         ("https://cdn.test/a.css", "kind-not-listed"),
-        ("https://deep.test/c.png", "named-by-left"),
+        ("https://deep.test/c.png", "referrer-is-direct"),
         ("https://code.jquery.com/s.js", "denied"),
     ] {
-        assert_eq!(fates[url], fate, "{url}");
+        assert_eq!(deliveries[url], delivery, "{url}");
     }
     assert_eq!(
         listed(&audit),
@@ -242,7 +245,7 @@ fn an_audit_of_a_configuration_lists_what_it_lacks() {
     );
     assert!(audit.advice.hosts[0].replaces && !audit.advice.hosts[1].replaces);
     let saving = &audit.savings[0];
-    let advised = saving.advised.as_ref().expect("it would move more");
+    let advised = saving.advised.as_ref().expect("it would proxy more");
     assert!(advised.times.connections < saving.warm.times.connections);
 }
 
@@ -326,21 +329,21 @@ fn page_of_modules(head: &str) -> Replica {
 fn module_imports_are_proxied_by_the_import_map() {
     let page = page_of_modules("");
     let first = audit(&case(page.clone(), None));
-    let becomes = fates(&first);
-    for (url, fate) in [
+    let delivered = deliveries(&first);
+    for (url, delivery) in [
         ("https://www.page.test/app.js", "own"),
         ("https://www.page.test/rooted.js", "own"),
-        ("https://esm.test/lib/index.js", "moved"),
-        ("https://esm.test/lib/a.js", "moved"),
-        ("https://esm.test/b.js", "moved"),
-        ("https://esm.test/c.js", "moved"),
-        ("https://other.test/deep.js", "moved"),
-        ("https://esm.test/full.js", "moved"),
-        ("https://esm.test/lib/preloaded.js", "moved"),
+        ("https://esm.test/lib/index.js", "proxied"),
+        ("https://esm.test/lib/a.js", "proxied"),
+        ("https://esm.test/b.js", "proxied"),
+        ("https://esm.test/c.js", "proxied"),
+        ("https://other.test/deep.js", "proxied"),
+        ("https://esm.test/full.js", "proxied"),
+        ("https://esm.test/lib/preloaded.js", "proxied"),
         // A script inserts it by a URL of its own making.
-        ("https://ads.test/inserted.js", "unnamed"),
+        ("https://ads.test/inserted.js", "dynamic-url"),
     ] {
-        assert_eq!(becomes[url], fate, "{url}");
+        assert_eq!(delivered[url], delivery, "{url}");
     }
     assert_eq!(
         listed(&first),
@@ -351,9 +354,9 @@ fn module_imports_are_proxied_by_the_import_map() {
     );
     // For a configuration without the host, the audit reports that the host is missing.
     let bare = audit(&case(page, Some(OperatorConfig::default())));
-    let becomes = fates(&bare);
+    let delivered = deliveries(&bare);
     for url in ["https://esm.test/lib/index.js", "https://esm.test/full.js"] {
-        assert_eq!(becomes[url], "not-listed", "{url}");
+        assert_eq!(delivered[url], "not-listed", "{url}");
     }
     assert_eq!(listed(&bare), listed(&first));
 }
@@ -372,11 +375,14 @@ fn a_page_without_an_import_map_gets_one_and_a_policy_may_forbid_it() {
             .retain(|it| ["/", "/app.js", "/full.js"].contains(&it.url.path()));
         page
     };
-    let moved = audit(&case(of_policy(None), None));
-    assert_eq!(fates(&moved)["https://esm.test/full.js"], "moved");
+    let mapped = audit(&case(of_policy(None), None));
+    assert_eq!(deliveries(&mapped)["https://esm.test/full.js"], "proxied");
     // The map would be an inline script.
     let policy = "script-src 'self' https://esm.test";
     let forbidden = audit(&case(of_policy(Some(policy)), None));
-    assert_eq!(fates(&forbidden)["https://esm.test/full.js"], "unmapped");
+    assert_eq!(
+        deliveries(&forbidden)["https://esm.test/full.js"],
+        "unmapped"
+    );
     assert!(forbidden.advice.is_empty(), "{:?}", forbidden.advice);
 }

@@ -18,7 +18,7 @@ pub enum Delivery {
     Direct(DirectReason),
 }
 
-/// Why a resource stays where it is.
+/// Why a resource is not proxied.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DirectReason {
     /// The rewriter's reason for the reference.
@@ -32,7 +32,7 @@ pub enum DirectReason {
     /// No text names it: a script requests it by a URL that it builds.
     #[error("no recorded text names it: a script requests it")]
     DynamicUrl,
-    /// A module imports it, and the import map of the rewritten page does not lead to where it would be moved.
+    /// A module imports it, and the import map of the rewritten page does not lead to its proxied URL.
     #[error(
         "a module imports it, and no import map can redirect the import: its host is shared, or the page's policy forbids it"
     )]
@@ -43,14 +43,14 @@ pub enum DirectReason {
     /// The text that names it is not proxied, so the accelerator does not read it.
     #[error("the resource that names it is not proxied")]
     ReferrerIsDirect,
-    /// The page or sheet that names it is passed on as it is.
+    /// The page or sheet that names it is passed on unchanged.
     #[error("the text that names it is not rewritten")]
     TextNotRewritten,
-    /// It was moved, and the client is redirected to the host: its response, or the target of its redirect, is not
+    /// It was proxied, and the client is redirected to the host: its response, or the target of its redirect, is not
     /// available here.
     #[error("the client is redirected to the host")]
     RedirectedToHost,
-    /// It was moved, and its answer is refused: the page would miss it.
+    /// It was proxied, and its response is rejected: the page would lack it.
     #[error("the proxied response would be rejected: {0}")]
     Refused(Refusal),
 }
@@ -70,12 +70,12 @@ impl DirectReason {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Rule { reason, .. } => reason.name(),
-            Self::DynamicUrl => "unnamed",
+            Self::DynamicUrl => "dynamic-url",
             Self::Unmapped => "unmapped",
             Self::NotRecorded => "not-recorded",
-            Self::ReferrerIsDirect => "named-by-left",
-            Self::TextNotRewritten => "text-passed",
-            Self::RedirectedToHost => "direct",
+            Self::ReferrerIsDirect => "referrer-is-direct",
+            Self::TextNotRewritten => "text-not-rewritten",
+            Self::RedirectedToHost => "redirected-to-host",
             Self::Refused(_) => "refused",
         }
     }

@@ -65,9 +65,9 @@ pub(crate) fn load(
     let client = client_of(&access, seed);
     let seen = match page.accelerated(protocol.is_secure(), options.paper_urls) {
         Ok(seen) => seen,
-        Err(why) => {
+        Err(reason) => {
             let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
-            return tab.into_load(network_name, seed, Err(why.clone()), &Traffic::default());
+            return tab.into_load(network_name, seed, Err(reason.clone()), &Traffic::default());
         }
     };
     let mut serve = endpoints::server(protocol, protocol.wire_protocol(), options);

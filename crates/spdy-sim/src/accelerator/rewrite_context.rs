@@ -173,9 +173,9 @@ impl RewriteContext<'_> {
             return Delivery::Own;
         }
         let outcome = named.and_then(|named| named.get(place(&exchange.url)));
-        let why = match (outcome, above) {
-            (Some(Err(why)), _) => why.clone(),
-            _ if let Some(Err(why)) = imported => why,
+        let reason = match (outcome, above) {
+            (Some(Err(reason)), _) => reason.clone(),
+            _ if let Some(Err(reason)) = imported => reason,
             _ if node.kind == Kind::Document => rule(SkipReason::Document),
             _ if !self.original.document().body_is_real => DirectReason::NotRecorded,
             (_, Some((above, Delivery::Direct(_)))) if has_references(above) => {
@@ -187,10 +187,10 @@ impl RewriteContext<'_> {
             (_, Some((above, _))) if has_references(above) && named.is_none() => {
                 DirectReason::TextNotRewritten
             }
-            (_, Some((above, Delivery::Direct(why)))) if above.is_redirect => why.clone(),
+            (_, Some((above, Delivery::Direct(reason)))) if above.is_redirect => reason.clone(),
             _ => DirectReason::DynamicUrl,
         };
-        Delivery::Direct(why)
+        Delivery::Direct(reason)
     }
 
     /// Whether the text of `node` was recorded.

@@ -30,7 +30,7 @@ fn advised_entries(report: &str) -> String {
     let begin = report.find("[[site.rewrite.hosts]]").expect("an entry");
     let lines = report[begin..].lines();
     let is_after =
-        |line: &str| line.starts_with("A moved script") || line.starts_with("Not public");
+        |line: &str| line.starts_with("A proxied script") || line.starts_with("Not public");
     let lines = lines.take_while(|line| !is_after(line));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
@@ -40,7 +40,7 @@ fn path(path: &Path) -> &str {
 }
 
 #[test]
-fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
+fn an_audit_of_the_shipped_page_advises_lines_that_proxy_all_of_it() {
     let (text, _) = audit(0, &["portal", "--network", "dsl"]);
     assert_eq!(
         (text.clone(), String::new()),
@@ -48,7 +48,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
     );
     for expected in [
         "portal, as recorded: 44 resources of 7 hosts",
-        "36 moved, 0 left in place, 8 are the site's own; a client then contacts 1 of 7 hosts.",
+        "36 proxied, 0 direct, 8 are the site's own; a client then contacts 1 of 7 hosts.",
         "img.portal.test, thumbs.portal.test are on the same site",
     ] {
         assert!(text.contains(expected), "no {expected:?} in\n{text}");
@@ -70,13 +70,13 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
             .as_array()
             .expect("a list")
             .iter()
-            .all(|resource| resource["becomes"] != "left")
+            .all(|resource| resource["delivery"] != "direct")
     );
 
-    // Without them nothing moves, and the report shows what would move and what that would save.
+    // Without them nothing is proxied, and the report shows what would be proxied and the saving.
     write("");
     let (bare, _) = audit(0, &by_config);
-    assert!(bare.contains("0 moved, 36 left in place, 8 are"), "{bare}");
+    assert!(bare.contains("0 proxied, 36 direct, 8 are"), "{bare}");
     assert!(
         bare.contains("as advised ms") && bare.contains("not-listed"),
         "{bare}"
@@ -168,17 +168,17 @@ fn without_a_browser_a_live_page_is_crawled() {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let mut outcomes: Vec<_> = resources
         .iter()
-        .map(|resource| (text(&resource["url"]), text(&resource["becomes"])))
+        .map(|resource| (text(&resource["url"]), text(&resource["delivery"])))
         .collect();
     outcomes.sort();
     let own = |name: &str| (format!("{page}{name}"), "own".to_owned());
-    let moved = |name: &str| (far(name), "moved".to_owned());
+    let proxied = |name: &str| (far(name), "proxied".to_owned());
     assert_eq!(
         outcomes,
         [
-            moved("b.css"),
-            moved("c.png"),
-            moved("s.js"),
+            proxied("b.css"),
+            proxied("c.png"),
+            proxied("s.js"),
             own(""),
             own("a.png")
         ]
@@ -226,7 +226,7 @@ fn upstream_of(text: &str) -> &str {
 }
 
 #[test]
-fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
+fn configuration_lines_from_an_audit_proxy_the_modules() {
     let folder = tempfile::tempdir().expect("create a folder");
     let serve = |files: &[(&str, String)]| {
         let folder = tempfile::tempdir_in(folder.path()).expect("create a folder");
@@ -286,7 +286,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         &resolve[1],
     ];
     let (plan, _) = audit(0, &args);
-    assert!(plan.contains("3 moved, 0 left in place, 2 are"), "{plan}");
+    assert!(plan.contains("3 proxied, 0 direct, 2 are"), "{plan}");
     assert!(plan.contains("\"esm.test\" = \"127.0.0.1\""), "{plan}");
     assert!(
         plan.contains("allow_addresses = [\"127.0.0.1/32\"]"),

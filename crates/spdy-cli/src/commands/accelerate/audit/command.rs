@@ -26,7 +26,7 @@ use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{Printer, WARN};
 
-/// Resources in the report of those that stay.
+/// Direct resources in the report.
 const SHOWN_RESOURCES: usize = 20;
 
 /// Arguments of `spdy accelerate audit`.
@@ -70,16 +70,16 @@ struct AuditOutput<'a> {
     remarks: &'a [String],
     #[serde(flatten)]
     audit: &'a Audit,
-    /// Keys of `[upstream]` that the accelerator needs to reach the moved hosts.
+    /// Keys of `[upstream]` that the accelerator needs to reach the proxied hosts.
     upstream: UpstreamNeeds,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let options = args.choices.options()?;
     if options.accelerator != Accelerator::Off || options.cache != Cache::Cold {
-        let why = "an audit always loads a page without the accelerator, then through a cold and a warm one, with an empty cache: remove \
+        let reason = "an audit always loads a page without the accelerator, then through a cold and a warm one, with an empty cache: remove \
                    `accelerator` and `cache`";
-        return Err(Usage(why.to_owned()).into());
+        return Err(Usage(reason.to_owned()).into());
     }
     let config = args.config.as_deref().map(read_config);
     let config = config.transpose()?;
@@ -115,10 +115,14 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.line(text)?;
     }
     for failure in &audit.failures {
-        let (load, network, why, more) =
-            (failure.load, &failure.network, &failure.why, failure.more);
+        let (load, network, reason, more) = (
+            failure.load,
+            &failure.network,
+            &failure.reason,
+            failure.more,
+        );
         printer.note(format_args!(
-            "{WARN}incomplete{WARN:#}: {load} over {network}: {why} (and {more} more); the times are of the resources that arrived"
+            "{WARN}incomplete{WARN:#}: {load} over {network}: {reason} (and {more} more); the times are of the resources that arrived"
         ));
     }
     Ok(match audit.failures.is_empty() {
@@ -127,7 +131,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     })
 }
 
-/// What the accelerator needs beside `upstream` to reach the hosts that are moved, and those that are advised.
+/// What the accelerator needs beside `upstream` to reach the hosts that are proxied, and those that are advised.
 fn needs(
     audit: &Audit,
     replica: &Replica,
@@ -136,9 +140,11 @@ fn needs(
 ) -> anyhow::Result<UpstreamNeeds> {
     let name = |host: &str| host.split(':').next().unwrap_or_default().to_owned();
     let advised = audit.advice.hosts.iter().map(|it| name(&it.entry.host));
-    let moved = audit.survey.hosts.iter();
-    let moved = moved.filter(|host| host.moved + host.named > 0);
-    let hosts: BTreeSet<String> = advised.chain(moved.map(|host| name(&host.host))).collect();
+    let proxied = audit.survey.hosts.iter();
+    let proxied = proxied.filter(|host| host.proxied + host.aliased > 0);
+    let hosts: BTreeSet<String> = advised
+        .chain(proxied.map(|host| name(&host.host)))
+        .collect();
     let mut addresses = live.addresses();
     for exchange in &replica.exchanges {
         if let (Some(host), Some(address)) = (exchange.url.domain(), exchange.address) {

@@ -235,9 +235,9 @@ impl CrawlState {
         let Some(start) = start else {
             let last = self.exchanges.last().and_then(Exchange::status);
             let found = last.map_or("nothing".to_owned(), |status| format!("{status}"));
-            let why = self.failures.first().map(|why| format!("; {why}"));
-            let why = why.unwrap_or_default();
-            anyhow::bail!("no page at {url}: expected status 200 and HTML, found {found}{why}");
+            let reason = self.failures.first().map(|reason| format!("; {reason}"));
+            let reason = reason.unwrap_or_default();
+            anyhow::bail!("no page at {url}: expected status 200 and HTML, found {found}{reason}");
         };
         let mut remarks = self.failures;
         if !self.frontier.waiting.is_empty() {

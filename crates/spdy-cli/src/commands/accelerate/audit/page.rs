@@ -82,8 +82,8 @@ pub(crate) fn page(target: &str, live: &LiveArgs, printer: &Printer) -> anyhow::
     };
     if url.domain().is_none() {
         let host = url.host_str().unwrap_or_default();
-        let why = format!("expected a URL with a hostname, found the address {host}");
-        return Err(Usage(why).into());
+        let reason = format!("expected a URL with a hostname, found the address {host}");
+        return Err(Usage(reason).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -173,9 +173,9 @@ fn client(live: &LiveArgs) -> anyhow::Result<Config> {
     for entry in live.browser.resolve() {
         let (host, port, address) = entry.parts();
         if host.contains('*') {
-            let why =
+            let reason =
                 format!("--resolve {host}: expected a hostname; only browsers support patterns");
-            return Err(Usage(why).into());
+            return Err(Usage(reason).into());
         }
         resolve.push((host.to_owned(), Some(port), address));
     }

@@ -1,4 +1,4 @@
-//! An audit as text: hosts, what stays and why, what is saved, and the lines that would move more.
+//! An audit as text: hosts, direct resources with reasons, the saving, and configuration lines that would proxy more.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape, format_coun
 /// A difference of load times that is neither good nor bad.
 const EVEN: f64 = 0.01;
 
-/// Formats the whole audit, with at most `most` of the resources that are not moved.
+/// Formats the whole audit, with at most `most` of the resources that are not proxied.
 pub(crate) fn render(
     audit: &Audit,
     source: PageSource,
@@ -38,30 +38,30 @@ pub(crate) fn render(
         format_count(hosts as u64, "host"),
         kilobytes(bytes),
     );
-    let count = |becomes| {
-        let is_so = resources.iter().filter(|it| it.becomes == becomes);
+    let count = |delivery| {
+        let is_so = resources.iter().filter(|it| it.delivery == delivery);
         is_so.count()
     };
     let by = match audit.is_configured {
         true => "With this configuration:",
         false => "With the lines at the end:",
     };
-    let (moved, named) = (count("moved"), count("named"));
-    let to_names = match named {
+    let (proxied, aliased) = (count("proxied"), count("aliased"));
+    let under_names = match aliased {
         0 => String::new(),
-        named => format!(" ({named} to a hostname of their own)"),
+        aliased => format!(" ({aliased} under a hostname of their own)"),
     };
     let _ = write!(
         text,
-        "{by} {} moved{to_names}, {} left in place, {} are the site's own; a client then contacts {contacted} of {}.\n\n{}\n",
-        moved + named,
-        count("left"),
+        "{by} {} proxied{under_names}, {} direct, {} are the site's own; a client then contacts {contacted} of {}.\n\n{}\n",
+        proxied + aliased,
+        count("direct"),
         count("own"),
         format_count(hosts as u64, "host"),
         hosts_table(audit),
     );
     if let Some(table) = reasons(audit) {
-        let _ = write!(text, "\n{table}\n\n{}", left(audit, most));
+        let _ = write!(text, "\n{table}\n\n{}", direct(audit, most));
     }
     let _ = write!(text, "\n{}\n", savings(audit));
     let _ = writeln!(text, "{DIM}{}{DIM:#}", notes(audit));
@@ -80,8 +80,8 @@ fn hosts_table(audit: &Audit) -> Table {
         Cell::word("host"),
         Cell::number("resources"),
         Cell::number("kB"),
-        Cell::number("move"),
-        Cell::number("stay"),
+        Cell::number("proxied"),
+        Cell::number("direct"),
         Cell::number("cacheable"),
         Cell::word(""),
     ]);
@@ -93,67 +93,67 @@ fn hosts_table(audit: &Audit) -> Table {
         let what = match (host.is_own, host.is_of_site) {
             (true, _) => "the site's own",
             (false, true) => "same site",
-            (false, false) if host.named > 0 => "own hostname",
+            (false, false) if host.aliased > 0 => "own hostname",
             (false, false) => "",
         };
-        let left = some(host.left);
+        let direct = some(host.direct);
         table.row([
             Cell::word(&host.host).styled(BOLD),
             Cell::number(host.resources),
             Cell::number(format_args!("{:.1}", kilobytes(host.bytes))),
-            some(host.moved + host.named),
-            if host.left > 0 {
-                left.styled(WARN)
+            some(host.proxied + host.aliased),
+            if host.direct > 0 {
+                direct.styled(WARN)
             } else {
-                left
+                direct
             },
-            some(host.kept),
+            some(host.cacheable),
             Cell::word(what).styled(DIM),
         ]);
     }
     table
 }
 
-/// Why resources are not moved; `None` if all are.
+/// Reasons of the resources that are not proxied; `None` if all are.
 fn reasons(audit: &Audit) -> Option<Table> {
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for resource in &audit.survey.resources {
-        if let (Some(reason), Some(why)) = (resource.reason, &resource.why) {
-            // What differs by host stands with the resource.
+        if let (Some(reason), Some(text)) = (resource.reason, &resource.reason_text) {
+            // A text that differs by host is one example for its reason.
             let existing = reasons.keys().find(|(name, _)| *name == reason);
-            let key = existing.copied().unwrap_or((reason, why.as_str()));
+            let key = existing.copied().unwrap_or((reason, text.as_str()));
             *reasons.entry(key).or_default() += 1;
         }
     }
     let mut table = Table::new([
-        Cell::number("stay"),
+        Cell::number("direct"),
         Cell::word("reason"),
         Cell::word("example"),
     ]);
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    for ((reason, why), count) in &reasons {
+    for ((reason, text), count) in &reasons {
         table.row([
             Cell::number(count),
             Cell::word(reason).styled(BOLD),
-            Cell::word(why),
+            Cell::word(text),
         ]);
     }
     (!reasons.is_empty()).then_some(table)
 }
 
-/// The resources that are not moved, the largest first.
-fn left(audit: &Audit, most: usize) -> String {
+/// The resources that are not proxied, the largest first.
+fn direct(audit: &Audit, most: usize) -> String {
     let resources = audit.survey.resources.iter();
-    let mut left: Vec<_> = resources.filter(|it| it.becomes == "left").collect();
-    left.sort_by_key(|resource| std::cmp::Reverse(resource.bytes));
+    let mut direct: Vec<_> = resources.filter(|it| it.delivery == "direct").collect();
+    direct.sort_by_key(|resource| std::cmp::Reverse(resource.bytes));
     let mut table = Table::new([
         Cell::number("kB"),
         Cell::word("kind"),
         Cell::word("reason"),
         Cell::word("resource"),
     ]);
-    for resource in left.iter().take(most) {
+    for resource in direct.iter().take(most) {
         table.row([
             Cell::number(format_args!("{:.1}", kilobytes(resource.bytes))),
             Cell::word(resource.kind.name()),
@@ -161,7 +161,7 @@ fn left(audit: &Audit, most: usize) -> String {
             Cell::word(short(&resource.url)),
         ]);
     }
-    let more = match left.len().saturating_sub(most) {
+    let more = match direct.len().saturating_sub(most) {
         0 => String::new(),
         more => format!("{DIM}and {more} more{DIM:#}\n"),
     };
@@ -237,7 +237,7 @@ fn notes(audit: &Audit) -> String {
     )
 }
 
-/// Lines of a configuration that would move more.
+/// Lines of a configuration that would proxy more.
 fn advice(audit: &Audit) -> String {
     let Advice { own_hosts, hosts } = &audit.advice;
     let mut text = String::new();
@@ -250,7 +250,7 @@ fn advice(audit: &Audit) -> String {
         let _ = write!(
             text,
             "\n{BOLD}First:{BOLD:#} {} {are} on the same site. Serve {them} on the site's address and certificate, and list {them} in \
-             own_hosts: clients then share the session, and no resource of {them} needs to move.\n",
+             own_hosts: clients then share the session, and no resource of {them} needs to be proxied.\n",
             names.join(", ")
         );
     }
@@ -264,8 +264,8 @@ fn advice(audit: &Audit) -> String {
         return text;
     }
     let what = match audit.is_configured {
-        true => "Add these lines under the site to move more resources:",
-        false => "Add these lines under the site to move resources:",
+        true => "Add these lines under the site to proxy more resources:",
+        false => "Add these lines under the site to proxy resources:",
     };
     let _ = write!(text, "\n{what}\n\n");
     for advised in hosts {
@@ -277,7 +277,7 @@ fn advice(audit: &Audit) -> String {
     {
         let _ = writeln!(
             text,
-            "{DIM}A moved script has the same rights as before, those of the site's own scripts. But any other script of its host could \
+            "{DIM}A proxied script has the same rights as before, those of the site's own scripts. But any other script of its host could \
              then be loaded as one of the site's own. List scripts only of trusted hosts.{DIM:#}"
         );
     }
