@@ -100,7 +100,7 @@ fn virtual_time_is_near_the_kernels_own() {
         assert_eq!(summary["pairs_that_agree"], pairs, "{report}");
         let cells = report["cells"].as_array().expect("a list").iter();
         let mut short =
-            cells.filter_map(|cell| Some(&cell["short_of_runs"]).filter(|cell| cell.is_string()));
+            cells.filter_map(|cell| Some(&cell["incomplete_reason"]).filter(|cell| cell.is_string()));
         let reason = short.next().cloned().unwrap_or_default();
         let errors = &summary["loss_free"];
         let has_enough_cells = errors["cells"].as_u64() >= Some(LEAST_CELLS);
@@ -153,12 +153,12 @@ fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
         let number = |value: &Value, name: &str| value[name].as_f64().expect("a number");
         let all = |list: &str| report[list].as_array().expect("a list").clone();
         for rate in all("rates") {
-            let (configured, error) = (number(&rate, "asked_bps"), number(&rate, "error"));
+            let (configured, error) = (number(&rate, "configured_bps"), number(&rate, "error"));
             let attempt = unless_late(&rate["faults"], attempt_within(error, 0.005));
             tally.record(&format!("{configured} bps"), attempt);
         }
         for trip in all("round_trips") {
-            let (configured, error) = (number(&trip, "asked_ms"), number(&trip, "error_ms"));
+            let (configured, error) = (number(&trip, "configured_ms"), number(&trip, "error_ms"));
             assert!(error > -0.001, "faster than its link: {trip}");
             let attempt = unless_late(&trip["faults"], attempt_within(error, 2.0));
             tally.record(&format!("{configured} ms"), attempt);
@@ -185,6 +185,6 @@ fn load(network: &str, protocol: &str) -> Attempt {
     let virtual_ms = of("virtual_ms").unwrap_or_else(|| panic!("no load: {report}"));
     match of("real_ms") {
         Some(real_ms) => attempt_within(virtual_ms / real_ms - 1.0, 0.03),
-        None => invalid_attempt(&load["short_of_runs"]),
+        None => invalid_attempt(&load["incomplete_reason"]),
     }
 }

@@ -39,42 +39,42 @@ impl Default for ValidityLimits {
 #[non_exhaustive]
 pub enum Fault {
     /// Packets came too late on average.
-    #[error("packets were {got_ms:.2} ms late on average, limit {limit_ms} ms")]
+    #[error("packets were {measured_ms:.2} ms late on average, limit {limit_ms} ms")]
     LateMean {
         /// Mean lateness.
-        got_ms: f64,
+        measured_ms: f64,
         /// The limit.
         limit_ms: f64,
     },
     /// One in a hundred came too late.
-    #[error("one packet in a hundred was {got_ms:.2} ms late or more, limit {limit_ms} ms")]
+    #[error("one packet in a hundred was {measured_ms:.2} ms late or more, limit {limit_ms} ms")]
     LateP99 {
         /// 99th percentile.
-        got_ms: f64,
+        measured_ms: f64,
         /// The limit.
         limit_ms: f64,
     },
     /// One came too late.
-    #[error("a packet was {got_ms:.2} ms late, limit {limit_ms} ms")]
+    #[error("a packet was {measured_ms:.2} ms late, limit {limit_ms} ms")]
     LateMax {
         /// Largest lateness.
-        got_ms: f64,
+        measured_ms: f64,
         /// The limit.
         limit_ms: f64,
     },
     /// The link was too slow or too fast.
-    #[error("the link carried {got_bps:.0} bps, expected {asked_bps}")]
+    #[error("the link carried {measured_bps:.0} bps, expected {configured_bps}")]
     Rate {
         /// What it carried while it was busy.
-        got_bps: f64,
+        measured_bps: f64,
         /// What was asked for.
-        asked_bps: u64,
+        configured_bps: u64,
     },
     /// The programs at the ends did not run when they could have.
-    #[error("the programs waited {got_ms:.2} ms for a core, limit {limit_ms:.2} ms")]
+    #[error("the programs waited {measured_ms:.2} ms for a core, limit {limit_ms:.2} ms")]
     Starved {
         /// For how long, of all of them.
-        got_ms: f64,
+        measured_ms: f64,
         /// The limit.
         limit_ms: f64,
     },
@@ -97,16 +97,25 @@ impl ValidityLimits {
             run.worst(|way| way.late_max_ms),
         );
         if mean > self.late_mean_ms {
-            let (got_ms, limit_ms) = (mean, self.late_mean_ms);
-            faults.push(Fault::LateMean { got_ms, limit_ms });
+            let (measured_ms, limit_ms) = (mean, self.late_mean_ms);
+            faults.push(Fault::LateMean {
+                measured_ms,
+                limit_ms,
+            });
         }
         if p99 > self.late_p99_ms {
-            let (got_ms, limit_ms) = (p99, self.late_p99_ms);
-            faults.push(Fault::LateP99 { got_ms, limit_ms });
+            let (measured_ms, limit_ms) = (p99, self.late_p99_ms);
+            faults.push(Fault::LateP99 {
+                measured_ms,
+                limit_ms,
+            });
         }
         if max > self.late_max_ms {
-            let (got_ms, limit_ms) = (max, self.late_max_ms);
-            faults.push(Fault::LateMax { got_ms, limit_ms });
+            let (measured_ms, limit_ms) = (max, self.late_max_ms);
+            faults.push(Fault::LateMax {
+                measured_ms,
+                limit_ms,
+            });
         }
         let ways = [&run.up, &run.down];
         faults.extend(ways.into_iter().filter_map(|way| self.rate_fault(way)));
@@ -118,12 +127,15 @@ impl ValidityLimits {
     }
 
     fn rate_fault(&self, way: &DirectionStats) -> Option<Fault> {
-        let got_bps = way
+        let measured_bps = way
             .busy_bps
             .filter(|_| way.busy_seconds >= self.rate_judged_after_seconds)?;
-        let asked_bps = way.asked_bps;
-        let error = (got_bps / asked_bps as f64 - 1.0).abs();
-        (error > self.rate_error).then_some(Fault::Rate { got_bps, asked_bps })
+        let configured_bps = way.configured_bps;
+        let error = (measured_bps / configured_bps as f64 - 1.0).abs();
+        (error > self.rate_error).then_some(Fault::Rate {
+            measured_bps,
+            configured_bps,
+        })
     }
 }
 
@@ -133,10 +145,10 @@ mod tests {
 
     fn direction() -> DirectionStats {
         DirectionStats {
-            asked_bps: 1_000_000,
+            configured_bps: 1_000_000,
             busy_bps: Some(1_005_000.0),
             busy_seconds: 1.0,
-            asked_delay_ms: 10.0,
+            configured_delay_ms: 10.0,
             delay_ms: 10.5,
             offered: 100,
             packets: 100,

@@ -124,7 +124,7 @@ impl Meter {
     }
 
     pub(crate) fn stats(&self, config: &PathConfig, way: Direction) -> DirectionStats {
-        let (asked_bps, rtt_ns) = (
+        let (configured_bps, rtt_ns) = (
             match way {
                 Direction::Up => config.up_bps,
                 Direction::Down => config.down_bps,
@@ -138,10 +138,10 @@ impl Meter {
         };
         let is_measured = self.busy >= LEAST_BUSY;
         DirectionStats {
-            asked_bps,
+            configured_bps,
             busy_bps: is_measured.then(|| self.busy_bits as f64 / self.busy.as_secs_f64()),
             busy_seconds: self.busy.as_secs_f64(),
-            asked_delay_ms: ms(rtt_ns / 2.0),
+            configured_delay_ms: ms(rtt_ns / 2.0),
             delay_ms: ms(rtt_ns / 2.0 + late_mean_ns),
             offered: self.offered,
             packets: self.delivered,

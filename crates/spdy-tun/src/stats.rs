@@ -25,14 +25,14 @@ pub struct LinkStats {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionStats {
     /// Rate that was asked for, bits of IP packets a second.
-    pub asked_bps: u64,
+    pub configured_bps: u64,
     /// Rate while packets stood behind each other in the bottleneck; `None` if they did for less than 10 ms,
     /// or if the directions share it.
     pub busy_bps: Option<f64>,
     /// For how long they did.
     pub busy_seconds: f64,
     /// Propagation that was asked for: half the round trip.
-    pub asked_delay_ms: f64,
+    pub configured_delay_ms: f64,
     /// Propagation as it was: what was asked for, and the mean lateness. Without queue, serialisation and jitter.
     pub delay_ms: f64,
     /// Packets that were read from the sender's device.
@@ -75,13 +75,13 @@ impl fmt::Display for DirectionStats {
                 f,
                 "{} of {} for {:.1} s",
                 Mbps(bps),
-                Mbps(self.asked_bps as f64),
+                Mbps(self.configured_bps as f64),
                 self.busy_seconds
             )?,
             None => write!(
                 f,
                 "{} configured, not measured",
-                Mbps(self.asked_bps as f64)
+                Mbps(self.configured_bps as f64)
             )?,
         }
         write!(

@@ -29,12 +29,12 @@ pub struct CellResult<S> {
     /// Milliseconds for which both ends computed in each of them, if the system reports it. In virtual time computing takes no time.
     pub computed_ms: Vec<f64>,
     /// Runs in real time that were to count.
-    pub runs_asked: u32,
+    pub requested_runs: u32,
     /// Runs that did not count, and were repeated.
     pub repeated: u32,
     /// What was wrong with the last of them, for a cell that has fewer runs than requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub short_of_runs: Option<String>,
+    pub incomplete_reason: Option<String>,
 }
 
 impl<S: Workload> CellResult<S> {
@@ -68,10 +68,10 @@ impl<S: Workload> CellResult<S> {
     /// A message that it has fewer runs than requested, and why; `None` if it has them all.
     #[must_use]
     pub fn missing_runs(&self) -> Option<String> {
-        let why = self.short_of_runs.as_ref()?;
-        let (what, count, requested) = (&self.subject, self.real_ms.len(), self.runs_asked);
+        let reason = self.incomplete_reason.as_ref()?;
+        let (what, count, requested) = (&self.subject, self.real_ms.len(), self.requested_runs);
         Some(format!(
-            "{what}: only {count} of {requested} runs are valid: {why}"
+            "{what}: only {count} of {requested} runs are valid: {reason}"
         ))
     }
 }
@@ -166,7 +166,7 @@ pub struct DownloadSummary {
     /// Runs that did not count.
     pub repeated: u32,
     /// What is past its bar; nothing if all is well.
-    pub past_bars: Vec<String>,
+    pub exceeded_limits: Vec<String>,
 }
 
 impl DownloadSummary {
@@ -189,11 +189,11 @@ impl DownloadSummary {
             pairs,
             unmeasured: results.iter().filter(|it| it.real_ms.is_empty()).count(),
             repeated: results.iter().map(|it| it.repeated).sum(),
-            past_bars: Vec::new(),
+            exceeded_limits: Vec::new(),
         };
-        summary.past_bars = summary.check_limits();
+        summary.exceeded_limits = summary.check_limits();
         let short = results.iter().filter_map(CellResult::missing_runs);
-        summary.past_bars.extend(short);
+        summary.exceeded_limits.extend(short);
         summary
     }
 
@@ -256,9 +256,9 @@ mod tests {
             virtual_ms: virtual_ms.to_vec(),
             real_ms: real_ms.to_vec(),
             computed_ms: Vec::new(),
-            runs_asked: 3,
+            requested_runs: 3,
             repeated: 1,
-            short_of_runs: None,
+            incomplete_reason: None,
         }
     }
 
@@ -283,10 +283,10 @@ mod tests {
             let two = result(cells[1], &[100.0], &[100.0]);
             DownloadSummary::of(&[one, two])
         };
-        assert_eq!(at(0.0199).past_bars, Vec::<String>::new());
+        assert_eq!(at(0.0199).exceeded_limits, Vec::<String>::new());
         let past = at(-0.03);
         assert_eq!(
-            past.past_bars,
+            past.exceeded_limits,
             ["loss-free single downloads: mean error 1.50 %, limit 1 %"]
         );
         let errors = past.loss_free.unwrap();
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(at(100.9).pairs_that_agree, 1, "no farther apart than 0.03");
         let apart = at(102.0);
         assert_eq!(
-            (apart.pairs_that_agree, apart.past_bars.len()),
+            (apart.pairs_that_agree, apart.exceeded_limits.len()),
             (0, 1),
             "{apart:?}"
         );
@@ -319,20 +319,20 @@ mod tests {
 
     #[test]
     fn a_cell_with_missing_runs_fails() {
-        let at = |real_ms: &[f64], why: &str| CellResult {
-            short_of_runs: Some(why.to_owned()),
+        let at = |real_ms: &[f64], reason: &str| CellResult {
+            incomplete_reason: Some(reason.to_owned()),
             ..result(download_cell::loss_free()[0], &[1.0], real_ms)
         };
         let summary = DownloadSummary::of(&[at(&[], "it did not end")]);
         assert_eq!((summary.unmeasured, summary.loss_free), (1, None));
         assert_eq!(
-            summary.past_bars,
+            summary.exceeded_limits,
             ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: only 0 of 3 runs are valid: it did not end"]
         );
         let summary = DownloadSummary::of(&[at(&[1.0, 1.0], "it was late")]);
         assert_eq!(summary.unmeasured, 0);
         assert_eq!(
-            summary.past_bars,
+            summary.exceeded_limits,
             ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: only 2 of 3 runs are valid: it was late"]
         );
     }

@@ -45,9 +45,9 @@ const ATTEMPTS: u32 = 5;
 #[derive(Clone, Debug, Serialize)]
 pub struct Rate {
     /// The configured rate.
-    pub asked_bps: u64,
+    pub configured_bps: u64,
     /// The rate at the receiver, IP headers counted.
-    pub got_bps: f64,
+    pub measured_bps: f64,
     /// The rate that the link's thread measured.
     pub link_bps: Option<f64>,
     /// Received over configured rate, less 1.
@@ -64,7 +64,7 @@ pub struct Rate {
 #[derive(Clone, Debug, Serialize)]
 pub struct RoundTrip {
     /// The configured round trip, milliseconds.
-    pub asked_ms: f64,
+    pub configured_ms: f64,
     /// How many echoes.
     pub echoes: usize,
     /// Median.
@@ -125,13 +125,13 @@ impl Probe {
             drop(client);
             let (bytes, seconds) = received?;
             let faults = self.faults(&measured);
-            let got_bps = bytes as f64 * 8.0 / seconds;
+            let measured_bps = bytes as f64 * 8.0 / seconds;
             if faults.is_empty() || repeated == ATTEMPTS {
                 return Ok(Rate {
-                    asked_bps: bps,
-                    got_bps,
+                    configured_bps: bps,
+                    measured_bps,
                     link_bps: measured.down.busy_bps,
-                    error: got_bps / bps as f64 - 1.0,
+                    error: measured_bps / bps as f64 - 1.0,
                     seconds,
                     repeated,
                     faults,
@@ -177,15 +177,15 @@ impl Probe {
                     let at = ((times.len() - 1) as f64 * part).round() as usize; // below the length
                     times[at].as_secs_f64() * 1e3
                 };
-                let asked_ms = rtt.as_secs_f64() * 1e3;
+                let configured_ms = rtt.as_secs_f64() * 1e3;
                 let serialised_ms = 2.0 * 64.0 * 8e3 / BPS as f64;
                 return Ok(RoundTrip {
-                    asked_ms,
+                    configured_ms,
                     echoes,
                     p50_ms: ms(0.5),
                     p95_ms: ms(0.95),
                     max_ms: ms(1.0),
-                    error_ms: ms(0.5) - asked_ms - serialised_ms,
+                    error_ms: ms(0.5) - configured_ms - serialised_ms,
                     repeated,
                     faults,
                 });
@@ -227,8 +227,11 @@ impl Probe {
 
 /// The fault of ends that waited for a core longer than `limit_ms`.
 fn cpu_wait_fault(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
-    let got_ms = ends?.waited.as_secs_f64() * 1e3;
-    (got_ms > limit_ms).then_some(Fault::Starved { got_ms, limit_ms })
+    let measured_ms = ends?.waited.as_secs_f64() * 1e3;
+    (measured_ms > limit_ms).then_some(Fault::Starved {
+        measured_ms,
+        limit_ms,
+    })
 }
 
 /// Keeps the link's queue from running empty, by half more than it carries.

@@ -93,17 +93,17 @@ impl fmt::Debug for PageCell {
 impl Serialize for PageCell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Named<'a> {
+        struct CellFields<'a> {
             replica: &'a str,
             network: &'a str,
             protocol: &'static str,
         }
-        let named = Named {
+        let fields = CellFields {
             replica: self.replica(),
             network: &self.network.name,
             protocol: self.protocol.name(),
         };
-        named.serialize(serializer)
+        fields.serialize(serializer)
     }
 }
 
@@ -165,7 +165,7 @@ pub struct PageLoadSummary {
     /// Runs that did not count.
     pub repeated: u32,
     /// What is past its bar; nothing if all is well.
-    pub past_bars: Vec<String>,
+    pub exceeded_limits: Vec<String>,
 }
 
 impl PageLoadSummary {
@@ -188,19 +188,19 @@ impl PageLoadSummary {
                 result.subject
             ))
         };
-        let mut past_bars: Vec<String> = results.iter().filter_map(past).collect();
+        let mut exceeded_limits: Vec<String> = results.iter().filter_map(past).collect();
         let lossy = errors(true);
-        past_bars.extend(lossy.filter(|it| it.mean > MAX_LOSSY_ERROR).map(|it| {
+        exceeded_limits.extend(lossy.filter(|it| it.mean > MAX_LOSSY_ERROR).map(|it| {
             let (mean, bar) = (it.mean * 100.0, MAX_LOSSY_ERROR * 100.0);
             format!("loads with loss or jitter: mean error {mean:.2} %, limit {bar} %")
         }));
-        past_bars.extend(results.iter().filter_map(CellResult::missing_runs));
+        exceeded_limits.extend(results.iter().filter_map(CellResult::missing_runs));
         Self {
             loss_free: errors(false),
             lossy,
             unmeasured: results.iter().filter(|it| it.real_ms.is_empty()).count(),
             repeated: results.iter().map(|it| it.repeated).sum(),
-            past_bars,
+            exceeded_limits,
         }
     }
 }
@@ -224,9 +224,9 @@ mod tests {
             virtual_ms: vec![virtual_ms],
             real_ms: real_ms.to_vec(),
             computed_ms: Vec::new(),
-            runs_asked: 1,
+            requested_runs: 1,
             repeated: 2,
-            short_of_runs: real_ms.is_empty().then(|| "it did not end".to_owned()),
+            incomplete_reason: real_ms.is_empty().then(|| "it did not end".to_owned()),
         }
     }
 
@@ -237,14 +237,17 @@ mod tests {
             result(first.clone(), 1_029.0, &[1_000.0]),
             result(second.clone(), 971.0, &[1_000.0]),
         ];
-        assert_eq!(PageLoadSummary::of(&at).past_bars, Vec::<String>::new());
+        assert_eq!(
+            PageLoadSummary::of(&at).exceeded_limits,
+            Vec::<String>::new()
+        );
         let past = [
             result(first, 1_031.0, &[1_000.0]),
             result(second, 971.0, &[]),
         ];
         let summary = PageLoadSummary::of(&past);
         assert_eq!(
-            summary.past_bars,
+            summary.exceeded_limits,
             [
                 "portal over dsl by http: error +3.10 %, limit 3 %",
                 "portal over dsl by h2: only 0 of 1 runs are valid: it did not end"
@@ -268,11 +271,11 @@ mod tests {
             PageLoadSummary::of(&[off, result(jitter.clone(), 1_000.0, &[1_000.0])])
         };
         let summary = at(0.159);
-        assert_eq!(summary.past_bars, Vec::<String>::new());
+        assert_eq!(summary.exceeded_limits, Vec::<String>::new());
         let lossy = summary.lossy.map(|errors| errors.cells);
         assert_eq!((summary.loss_free, lossy), (None, Some(2)));
         assert_eq!(
-            at(-0.17).past_bars,
+            at(-0.17).exceeded_limits,
             ["loads with loss or jitter: mean error 8.50 %, limit 8 %"]
         );
     }
@@ -293,7 +296,7 @@ mod tests {
         let took = Duration::from_secs_f64(load.load_ms / 1e3);
         assert_eq!(PageCell::took(&load), Ok(took));
         load.failures.push("503 for /".to_owned());
-        let why = "it is incomplete: 503 for /".to_owned();
-        assert_eq!(PageCell::took(&load), Err(why));
+        let reason = "it is incomplete: 503 for /".to_owned();
+        assert_eq!(PageCell::took(&load), Err(reason));
     }
 }

@@ -171,8 +171,11 @@ impl RunLink {
         if let Some(hosts) = hosts
             && hosts.waited.as_secs_f64() * 1e3 > limit_ms
         {
-            let got_ms = hosts.waited.as_secs_f64() * 1e3;
-            faults.push(Fault::Starved { got_ms, limit_ms });
+            let measured_ms = hosts.waited.as_secs_f64() * 1e3;
+            faults.push(Fault::Starved {
+                measured_ms,
+                limit_ms,
+            });
         }
         Ok((done, faults))
     }

@@ -176,9 +176,9 @@ impl CalibrationRunner {
             virtual_ms: Vec::new(),
             real_ms: Vec::new(),
             computed_ms: Vec::new(),
-            runs_asked: plan.runs,
+            requested_runs: plan.runs,
             repeated: 0,
-            short_of_runs: None,
+            incomplete_reason: None,
         };
         let mut left: VecDeque<(u32, u32)> = (0..plan.runs).map(|run| (run, 0)).collect();
         while let Some((run, attempts)) = left.pop_front() {
@@ -188,7 +188,7 @@ impl CalibrationRunner {
                 seed: self.seed_of(run),
                 expected,
             })?;
-            let why = match ran.took {
+            let reason = match ran.took {
                 Ok(took) => {
                     result.real_ms.push(ms(&took));
                     result.computed_ms.extend(ran.computed.as_ref().map(ms));
@@ -198,13 +198,13 @@ impl CalibrationRunner {
                     let _ = sender.send(Ok(Event::Ran(expected))); // the caller may have given up
                     continue;
                 }
-                Err(why) => why,
+                Err(reason) => reason,
             };
             result.repeated += 1;
             if attempts < MAX_RETRIES {
                 left.push_back((run, attempts + 1));
             } else {
-                result.short_of_runs = Some(why);
+                result.incomplete_reason = Some(reason);
                 let _ = sender.send(Ok(Event::Ran(expected)));
             }
         }
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(seeds, [7, 8, 9, 7], "with its own seed, after the others");
         assert_eq!(result.real_ms, [2.0, 3.0, 4.0]);
         assert_eq!(result.computed_ms, [1.0; 3]);
-        assert_eq!((result.repeated, result.short_of_runs), (1, None));
+        assert_eq!((result.repeated, result.incomplete_reason), (1, None));
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             (MAX_RETRIES + 1, MAX_RETRIES + 1)
         );
         assert_eq!(
-            result.short_of_runs.as_deref(),
+            result.incomplete_reason.as_deref(),
             Some("it is incomplete, 11 times")
         );
     }

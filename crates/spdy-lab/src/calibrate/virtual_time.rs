@@ -26,7 +26,7 @@ pub fn run(cell: &DownloadCell, seed: u64) -> io::Result<Duration> {
         path: cell.path(),
         client_tcp: TcpConfig::today(),
         server_tcp: TcpConfig::today(),
-        name_lookups: NameLookups::Known,
+        name_lookups: NameLookups::HostsFile,
     };
     let network = SimNetwork::new(runtime.clone(), config, seed);
     let server = SocketAddr::from(([198, 18, 0, 1], 80));

@@ -80,12 +80,12 @@ impl BrowserCell {
     #[must_use]
     pub fn excluded(&self) -> Vec<String> {
         let common = common(&self.visits);
-        let why = |visit: &BrowserLoad| {
+        let reason = |visit: &BrowserLoad| {
             let other = Some(&*visit.fingerprint) != common;
             let other = || other.then(|| "its requests differ from those of most runs".to_owned());
             visit.exclusion_reason().or_else(other)
         };
-        self.visits.iter().filter_map(why).collect()
+        self.visits.iter().filter_map(reason).collect()
     }
 
     /// Median of one figure of the loads that count.
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    fn visit(load_ms: f64, fingerprint: &str, in_vain: &[&str]) -> BrowserLoad {
+    fn visit(load_ms: f64, fingerprint: &str, failed: &[&str]) -> BrowserLoad {
         let path = PathConfig::new(1_000_000, 1_000_000, std::time::Duration::ZERO);
         let origin = spdy_clock::Instant::ZERO;
         BrowserLoad {
@@ -194,12 +194,12 @@ mod tests {
             exchanges: 44,
             connections: 7,
             fingerprint: fingerprint.to_owned(),
-            asked_in_vain: in_vain.iter().map(|&what| what.to_owned()).collect(),
+            failed_requests: failed.iter().map(|&what| what.to_owned()).collect(),
             unknown_names: Vec::new(),
             faults: Vec::new(),
             link: Emulator::new(&path, 1, origin).stats(origin),
             recording: Some(builtin::portal()),
-            kept: None,
+            run_files: None,
         }
     }
 

@@ -70,7 +70,7 @@ pub struct BrowserLoad {
     pub fingerprint: String,
     /// The page's requests for what was not recorded, and those that had no response, except for the failures that the
     /// replica records.
-    pub asked_in_vain: Vec<String>,
+    pub failed_requests: Vec<String>,
     /// Names that are unknown here, including those of the browser's own requests.
     pub unknown_names: Vec<String>,
     /// How the link differed from the requested one, within [`limits`].
@@ -82,7 +82,7 @@ pub struct BrowserLoad {
     pub recording: Option<Replica>,
     /// Its files, if they were requested.
     #[serde(skip)]
-    pub kept: Option<RunFiles>,
+    pub run_files: Option<RunFiles>,
 }
 
 impl BrowserLoad {
@@ -95,8 +95,8 @@ impl BrowserLoad {
         if self.load_ms.is_none() {
             return Some("the load event did not occur".to_owned());
         }
-        let first = self.asked_in_vain.first()?;
-        let more = match self.asked_in_vain.len() {
+        let first = self.failed_requests.first()?;
+        let more = match self.failed_requests.len() {
             1 => String::new(),
             count => format!(" (and {} more)", count - 1),
         };
@@ -144,7 +144,7 @@ impl BrowserLoader {
         let link = network.measure()?;
         let served = serving.stop().map_err(start("the servers"))?;
         let recorded = recorded?;
-        let kept = match self.keep_files {
+        let run_files = match self.keep_files {
             true => {
                 let (capture, origin) = network.end_capture()?;
                 Some(RunFiles {
@@ -162,7 +162,7 @@ impl BrowserLoader {
             .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
             .filter(|failure| !stage.is_expected_failure(failure))
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
-        let asked_in_vain = stage
+        let failed_requests = stage
             .unrecorded_requests()
             .into_iter()
             .chain(failed)
@@ -174,12 +174,12 @@ impl BrowserLoader {
             exchanges: recording.exchanges.len(),
             connections: served.connections,
             fingerprint: Fingerprint::of(&recording).sha256(),
-            asked_in_vain,
+            failed_requests,
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
             recording: Some(recording),
-            kept,
+            run_files,
         })
     }
 

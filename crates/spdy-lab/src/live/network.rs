@@ -17,7 +17,7 @@ use crate::live::resolver::{self, Resolver};
 pub(crate) struct LiveNetwork {
     pub(crate) runtime: SharedRuntime,
     pub(crate) resolver: SocketAddr,
-    /// Names that it resolves without a lookup, if `name_lookups` is `Known`.
+    /// Names that it resolves without a lookup, if `name_lookups` is `HostsFile`.
     pub(crate) names: Resolver,
     pub(crate) name_lookups: NameLookups,
     /// Connections that were begun.
@@ -29,7 +29,7 @@ impl Network for LiveNetwork {
         if let Ok(address) = host.trim_matches(['[', ']']).parse() {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
-        if self.name_lookups == NameLookups::Known {
+        if self.name_lookups == NameLookups::HostsFile {
             let address = self.names.address(host);
             let addresses = address.map(|address| vec![IpAddr::V4(address)]);
             return Box::pin(std::future::ready(

@@ -55,15 +55,15 @@ impl RunFiles {
         let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock before 1970 has no valid time of day
         let mut seen: Vec<_> = self.capture.packets().iter().filter_map(seen).collect();
         seen.sort_by_key(|seen| seen.at);
-        for PacketRecord { at, packet, why } in seen {
+        for PacketRecord { at, packet, reason } in seen {
             let nanos = since_1970 + Duration::from_nanos(at.as_nanos());
             let nanos = u64::try_from(nanos.as_nanos()).unwrap_or(u64::MAX);
-            let (interface, passes) = match (packet.way, why) {
+            let (interface, passes) = match (packet.way, reason) {
                 (Direction::Up, _) => (client, PacketDirection::Out),
                 (Direction::Down, None) => (client, PacketDirection::In),
                 (Direction::Down, Some(_)) => (taken, PacketDirection::In),
             };
-            file.packet(interface, nanos, passes, &packet.packet, why)?;
+            file.packet(interface, nanos, passes, &packet.packet, reason)?;
         }
         file.finish().map(drop)
     }
@@ -74,12 +74,12 @@ struct PacketRecord<'a> {
     at: spdy_clock::Instant,
     packet: &'a CapturedPacket,
     /// Why it never came.
-    why: Option<&'static str>,
+    reason: Option<&'static str>,
 }
 
 /// `None` for what had not come when the capture ended.
 fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
-    let why = match packet.outcome {
+    let reason = match packet.outcome {
         PacketOutcome::Dropped(DropReason::QueueFull) => {
             Some("dropped by the link: its queue was full")
         }
@@ -92,7 +92,7 @@ fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
         (Direction::Down, PacketOutcome::Delivered(at)) => at,
         (Direction::Down, PacketOutcome::InFlight) => return None,
     };
-    Some(PacketRecord { at, packet, why })
+    Some(PacketRecord { at, packet, reason })
 }
 
 #[cfg(test)]

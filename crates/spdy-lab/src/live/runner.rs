@@ -228,17 +228,17 @@ mod tests {
         let mut loaded = loaded();
         assert_eq!(invalid_reasons(&loaded, &[], true), Vec::<String>::new());
         let late = Fault::LateMax {
-            got_ms: 30.0,
+            measured_ms: 30.0,
             limit_ms: 20.0,
         };
-        let why = "a packet was 30.00 ms late, limit 20 ms";
+        let reason = "a packet was 30.00 ms late, limit 20 ms";
         assert_eq!(
             invalid_reasons(&loaded, std::slice::from_ref(&late), true),
-            [why]
+            [reason]
         );
         loaded.load.failures.push("503 for /".to_owned());
         let not_whole = "it is incomplete: 503 for /";
-        assert_eq!(invalid_reasons(&loaded, &[late], true), [why, not_whole]);
+        assert_eq!(invalid_reasons(&loaded, &[late], true), [reason, not_whole]);
         assert_eq!(invalid_reasons(&loaded, &[], false), Vec::<String>::new());
         loaded.was_given_up = true;
         assert_eq!(invalid_reasons(&loaded, &[], false), ["it did not end"]);

@@ -204,7 +204,7 @@ impl Args {
         for number in 0..u64::from(self.runs + self.repeats) {
             link.begin(&network.profile.path, self.seed.wrapping_add(number))?;
             let mut visit = visitor.load(link, &stage)?;
-            if let (Some(folder), Some(run_files)) = (&self.keep_runs, visit.kept.take()) {
+            if let (Some(folder), Some(run_files)) = (&self.keep_runs, visit.run_files.take()) {
                 let name = run_name(&replica.name, protocol, &network.name, number + 1);
                 let recording = visit.recording.as_ref();
                 bar.suspend(|| write(&run_files, recording, folder, &name, printer))?;

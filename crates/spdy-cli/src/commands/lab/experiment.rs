@@ -50,7 +50,7 @@ impl Experiment {
             factor,
             protocols,
             cells,
-            why: reason,
+            reason,
         } in ineffective_factors::ineffective_factors(&self.plan)
         {
             let names: Vec<_> = protocols.iter().map(|protocol| protocol.name()).collect();

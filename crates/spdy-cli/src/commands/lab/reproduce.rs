@@ -143,8 +143,8 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
             ))?;
         }
     }
-    if let Some(reason) = &finding.why {
-        printer.line(format_args!("    {DIM}why       {DIM:#} {reason}"))?;
+    if let Some(reason) = &finding.reason {
+        printer.line(format_args!("    {DIM}reason    {DIM:#} {reason}"))?;
     }
     for shift in &finding.shifts {
         printer.line(format_args!(

@@ -134,7 +134,7 @@ fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
     let folder = tempfile::tempdir().expect("create a folder");
     let cell = browse("h3", folder.path());
     let visit = &cell["visits"][0];
-    assert_eq!(visit["asked_in_vain"], serde_json::json!([]));
+    assert_eq!(visit["failed_requests"], serde_json::json!([]));
     assert!(visit["connections"].as_u64() >= Some(7), "{visit}");
     assert!(cell["virtual_failure"].is_null(), "{cell}");
 

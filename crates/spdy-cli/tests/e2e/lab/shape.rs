@@ -87,17 +87,21 @@ fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
         }
     };
     let ids = [of("-u"), of("-g")];
-    let who = shape(&[
+    let shown = shape(&[
         "sh",
         "-c",
         "id -u; id -g; readlink /proc/self/ns/user; grep CapEff /proc/self/status",
     ]);
-    let who: Vec<&str> = who.lines().collect();
-    assert_eq!(who[..2], ids);
+    let shown: Vec<&str> = shown.lines().collect();
+    assert_eq!(shown[..2], ids);
     let own_namespace = std::fs::read_link("/proc/self/ns/user").expect("Linux");
-    assert_ne!(who[2], own_namespace.to_string_lossy(), "no user namespace");
+    assert_ne!(
+        shown[2],
+        own_namespace.to_string_lossy(),
+        "no user namespace"
+    );
     assert_eq!(
-        who[3], "CapEff:\t0000000000000000",
+        shown[3], "CapEff:\t0000000000000000",
         "expected no privileges over the link"
     );
     // And the link carries what its server has.
@@ -256,7 +260,7 @@ fn chromium_behind_a_link_finds_a_recorded_page_whole() {
         let visit = &cell["visits"][0];
         // 44 of the page, and the icon that Chromium looks for by itself.
         assert_eq!(visit["exchanges"], 45, "{visit}");
-        assert_eq!(visit["asked_in_vain"], serde_json::json!([]));
+        assert_eq!(visit["failed_requests"], serde_json::json!([]));
         assert!(visit["connections"].as_u64() >= Some(least), "{visit}");
         assert!(
             visit["link"]["down"]["bytes"].as_u64() > Some(300_000),
@@ -291,7 +295,7 @@ fn a_load_that_requests_unrecorded_resources_does_not_count() {
     std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
     let report = browsed(&file.to_string_lossy(), "http");
     let cell = &report["cells"][0];
-    let failed_request = cell["visits"][0]["asked_in_vain"][0]
+    let failed_request = cell["visits"][0]["failed_requests"][0]
         .as_str()
         .unwrap_or_default();
     assert!(
@@ -347,7 +351,7 @@ fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
             .as_array()
             .expect("a list")
         {
-            let failed_requests = &cell["visits"][0]["asked_in_vain"];
+            let failed_requests = &cell["visits"][0]["failed_requests"];
             let failed_requests = failed_requests.as_array().expect("a list");
             let expected = if is_recorded { 0 } else { 2 };
             assert_eq!(failed_requests.len(), expected, "{cell}");

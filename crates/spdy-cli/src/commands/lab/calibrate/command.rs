@@ -37,7 +37,7 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     } else {
         calibration.print(printer)?;
     }
-    Ok(if calibration.summary.past_bars.is_empty() {
+    Ok(if calibration.summary.exceeded_limits.is_empty() {
         Outcome::Done
     } else {
         Outcome::Failed
@@ -67,7 +67,7 @@ impl Calibration {
             pairs_that_agree,
             unmeasured,
             repeated,
-            past_bars,
+            exceeded_limits,
             ..
         } = &self.summary;
         if !pairs.is_empty() {
@@ -81,7 +81,7 @@ impl Calibration {
             "{DIM}{repeated} runs repeated, {unmeasured} settings not measured; {}{DIM:#}",
             self.conditions
         ))?;
-        print_exceeded_limits(past_bars, printer)
+        print_exceeded_limits(exceeded_limits, printer)
     }
 
     fn sums(&self) -> Table {

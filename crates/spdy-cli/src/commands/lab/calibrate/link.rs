@@ -52,7 +52,7 @@ const ECHOES: (u64, u64) = (20, 400);
 struct LinkReport {
     rates: Vec<Rate>,
     round_trips: Vec<RoundTrip>,
-    past_bars: Vec<String>,
+    exceeded_limits: Vec<String>,
 }
 
 pub(crate) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -69,7 +69,7 @@ pub(crate) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
     let mut probed = LinkReport {
         rates: Vec::new(),
         round_trips: Vec::new(),
-        past_bars: Vec::new(),
+        exceeded_limits: Vec::new(),
     };
     for &kbps in link.rates_kbps() {
         let packet = Duration::from_micros(1_500 * 8 * 1_000 / kbps);
@@ -92,7 +92,7 @@ pub(crate) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
     } else {
         probed.print(printer)?;
     }
-    Ok(if probed.past_bars.is_empty() {
+    Ok(if probed.exceeded_limits.is_empty() {
         Outcome::Done
     } else {
         Outcome::Failed
@@ -102,27 +102,28 @@ pub(crate) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
 impl LinkReport {
     fn check_limits(&mut self) {
         for rate in &self.rates {
-            let kbps = rate.asked_bps / 1_000;
+            let kbps = rate.configured_bps / 1_000;
             if rate.error.abs() > MAX_RATE_ERROR {
                 let (error, bar) = (rate.error * 100.0, MAX_RATE_ERROR * 100.0);
                 let past = format!("{kbps} kbps: error {error:+.2} %, limit {bar} %");
-                self.past_bars.push(past);
+                self.exceeded_limits.push(past);
             }
             if let Some(fault) = rate.faults.first() {
-                self.past_bars.push(format!("{kbps} kbps: {fault}"));
+                self.exceeded_limits.push(format!("{kbps} kbps: {fault}"));
             }
         }
         for trip in &self.round_trips {
-            let configured_ms = trip.asked_ms;
+            let configured_ms = trip.configured_ms;
             if trip.error_ms.abs() > MAX_RTT_ERROR_MS {
                 let error = trip.error_ms;
                 let past = format!(
                     "{configured_ms} ms: error of the median {error:+.2} ms, limit {MAX_RTT_ERROR_MS} ms"
                 );
-                self.past_bars.push(past);
+                self.exceeded_limits.push(past);
             }
             if let Some(fault) = trip.faults.first() {
-                self.past_bars.push(format!("{configured_ms} ms: {fault}"));
+                self.exceeded_limits
+                    .push(format!("{configured_ms} ms: {fault}"));
             }
         }
     }
@@ -132,8 +133,8 @@ impl LinkReport {
         let mut rates = Table::new(head.map(Cell::number));
         for rate in &self.rates {
             rates.row([
-                Cell::number(rate.asked_bps / 1_000),
-                Cell::number(format_args!("{:.2}", rate.got_bps / 1e3)),
+                Cell::number(rate.configured_bps / 1_000),
+                Cell::number(format_args!("{:.2}", rate.measured_bps / 1e3)),
                 Cell::number(format_args!("{:+.3} %", rate.error * 100.0)),
                 Cell::number(format_args!("{:.1}", rate.seconds)),
                 Cell::number(rate.repeated),
@@ -153,7 +154,7 @@ impl LinkReport {
         let mut trips = Table::new(head.map(Cell::number));
         for trip in &self.round_trips {
             trips.row([
-                Cell::number(trip.asked_ms),
+                Cell::number(trip.configured_ms),
                 Cell::number(format_args!("{:.3}", trip.p50_ms)),
                 Cell::number(format_args!("{:.3}", trip.p95_ms)),
                 Cell::number(format_args!("{:.3}", trip.max_ms)),
@@ -163,10 +164,10 @@ impl LinkReport {
             ]);
         }
         printer.line(trips)?;
-        for past in &self.past_bars {
+        for past in &self.exceeded_limits {
             printer.line(format_args!("{BAD}above the limit{BAD:#}: {past}"))?;
         }
-        if self.past_bars.is_empty() {
+        if self.exceeded_limits.is_empty() {
             printer.line(format_args!("{GOOD}within all limits{GOOD:#}"))?;
         }
         Ok(())

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     } else {
         calibration.print(printer)?;
     }
-    Ok(if calibration.summary.past_bars.is_empty() {
+    Ok(if calibration.summary.exceeded_limits.is_empty() {
         Outcome::Done
     } else {
         Outcome::Failed
@@ -110,7 +110,7 @@ impl PageCalibration {
             lossy,
             unmeasured,
             repeated,
-            past_bars,
+            exceeded_limits,
         } = &self.summary;
         let sums = [("loads, no loss", *loss_free), ("loads, loss", *lossy)];
         printer.line(error_table(&sums))?;
@@ -118,6 +118,6 @@ impl PageCalibration {
             "{DIM}{repeated} runs repeated, {unmeasured} loads not measured; {}{DIM:#}",
             self.conditions
         ))?;
-        print_exceeded_limits(past_bars, printer)
+        print_exceeded_limits(exceeded_limits, printer)
     }
 }

@@ -17,11 +17,14 @@ pub(crate) fn error_table(sums: &[(&str, Option<ErrorStats>)]) -> Table {
 }
 
 /// What is past its bar, or that nothing is.
-pub(crate) fn print_exceeded_limits(past_bars: &[String], printer: &Printer) -> anyhow::Result<()> {
-    for past in past_bars {
+pub(crate) fn print_exceeded_limits(
+    exceeded_limits: &[String],
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    for past in exceeded_limits {
         printer.line(format_args!("{BAD}above the limit{BAD:#}: {past}"))?;
     }
-    if past_bars.is_empty() {
+    if exceeded_limits.is_empty() {
         printer.line(format_args!("{GOOD}within all limits{GOOD:#}"))?;
     }
     Ok(())
@@ -60,8 +63,8 @@ pub(crate) fn ms_cell(figure: Option<f64>) -> Cell {
 
 /// The number of runs that count, and the requested number if some are missing.
 pub(crate) fn runs_cell<S>(result: &CellResult<S>) -> Cell {
-    let (count, requested) = (result.real_ms.len(), result.runs_asked);
-    if result.short_of_runs.is_none() {
+    let (count, requested) = (result.real_ms.len(), result.requested_runs);
+    if result.incomplete_reason.is_none() {
         return Cell::number(count);
     }
     Cell::number(format_args!("{count} of {requested}")).styled(BAD)
@@ -93,9 +96,9 @@ mod tests {
             virtual_ms: vec![100.0],
             real_ms: vec![100.0, 101.0],
             computed_ms: Vec::new(),
-            runs_asked: 2,
+            requested_runs: 2,
             repeated: 0,
-            short_of_runs: None,
+            incomplete_reason: None,
         };
         let render = |result: &CellResult<DownloadCell>| {
             let mut table = Table::new(["runs"].map(Cell::number));
@@ -103,8 +106,8 @@ mod tests {
             anstream::adapter::strip_str(&table.to_string()).to_string()
         };
         assert_eq!(render(&result).lines().last(), Some("   2"));
-        result.runs_asked = 3;
-        result.short_of_runs = Some("a packet was late".to_owned());
+        result.requested_runs = 3;
+        result.incomplete_reason = Some("a packet was late".to_owned());
         assert_eq!(render(&result).lines().last(), Some("2 of 3"));
     }
 }
