@@ -99,8 +99,8 @@ fn virtual_time_is_near_the_kernels_own() {
         let pairs = summary["pairs"].as_array().expect("pairs").len();
         assert_eq!(summary["pairs_that_agree"], pairs, "{report}");
         let cells = report["cells"].as_array().expect("a list").iter();
-        let mut short =
-            cells.filter_map(|cell| Some(&cell["incomplete_reason"]).filter(|cell| cell.is_string()));
+        let mut short = cells
+            .filter_map(|cell| Some(&cell["incomplete_reason"]).filter(|cell| cell.is_string()));
         let reason = short.next().cloned().unwrap_or_default();
         let errors = &summary["loss_free"];
         let has_enough_cells = errors["cells"].as_u64() >= Some(LEAST_CELLS);

@@ -188,7 +188,7 @@ pub(crate) mod tests {
             connection: 0,
             priority: 0,
             body_bytes: 5_000,
-            wanted: at(0.0),
+            needed: at(0.0),
             dns: Some((at(0.1), at(0.2))),
             connect: Some((at(0.2), at(0.3))),
             tls: None,

@@ -43,7 +43,7 @@ pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
 /// The load to draw; its packets were not counted.
 fn load(name: &str, page: &Replica) -> Load {
     let mut waterfall: Vec<WaterfallRow> = page.exchanges.iter().filter_map(row).collect();
-    waterfall.sort_by_key(|row| row.wanted);
+    waterfall.sort_by_key(|row| row.needed);
     let connections: BTreeSet<_> = waterfall.iter().map(|row| row.connection).collect();
     let ms = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64() * 1e3;
     Load {
@@ -80,7 +80,7 @@ fn row(exchange: &Exchange) -> Option<WaterfallRow> {
         connection: observed.connection.unwrap_or(0) as usize,
         priority: 0,
         body_bytes: exchange.body.len() as u64,
-        wanted: at(started),
+        needed: at(started),
         dns: span(observed.dns, named, connected),
         connect: span(observed.connect, connected, begun_tls),
         tls: span(observed.tls, begun_tls, sent),
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(row.connect, Some((at(50), at(70))));
         assert_eq!(row.tls, Some((at(70), at(110))));
         assert_eq!(
-            (row.wanted, row.sent, row.first_byte, row.done),
+            (row.needed, row.sent, row.first_byte, row.done),
             (at(10), at(110), at(160), at(167))
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! logo.png   ····▒▒▓▓████░░░░░░■■■■
-//!            wanted  |connect    |receive
+//!            needed  |connect    |receive
 //!                dns    tls  wait
 //! ```
 
@@ -199,7 +199,7 @@ fn about(row: &WaterfallRow) -> String {
         Bytes(row.body_bytes),
         row.connection,
         row.priority,
-        Millis(row.wanted.as_millis_f64()),
+        Millis(row.needed.as_millis_f64()),
     );
     for (phase, span) in Phase::ALL.iter().zip(spans(row)) {
         if let Some(span) = span {
@@ -249,10 +249,10 @@ fn spans(row: &WaterfallRow) -> [Option<Span>; 6] {
         .flatten()
         .map(|(from, _)| from)
         .min();
-    let queued_to = setup_from.unwrap_or(row.sent).max(row.wanted);
+    let queued_to = setup_from.unwrap_or(row.sent).max(row.needed);
     let some = |from: Instant, to: Instant| (to > from).then_some((from, to));
     [
-        some(row.wanted, queued_to),
+        some(row.needed, queued_to),
         row.dns,
         row.connect,
         row.tls,
@@ -281,7 +281,7 @@ fn table(out: &mut String, load: &Load) -> fmt::Result {
     write!(
         out,
         "<details><summary>as a table</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Requests over {}\">\
-         <table class=\"rows\"><thead><tr><th>URL<th>kind<th>status<th>bytes<th>connection<th>priority<th>wanted ms",
+         <table class=\"rows\"><thead><tr><th>URL<th>kind<th>status<th>bytes<th>connection<th>priority<th>needed ms",
         Text(&load.protocol)
     )?;
     for phase in Phase::ALL {
@@ -298,7 +298,7 @@ fn table(out: &mut String, load: &Load) -> fmt::Result {
             row.body_bytes,
             row.connection,
             row.priority,
-            Millis(row.wanted.as_millis_f64()),
+            Millis(row.needed.as_millis_f64()),
         )?;
         for span in spans(row) {
             match span {

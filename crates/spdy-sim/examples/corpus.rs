@@ -47,8 +47,8 @@ fn main() -> std::io::Result<ExitCode> {
             .into_owned();
         let opened = match spdy_page::open::open(&file.to_string_lossy()) {
             Ok(opened) => opened,
-            Err(why) => {
-                writeln!(out, "{name:<44} not imported: {why}")?;
+            Err(reason) => {
+                writeln!(out, "{name:<44} not imported: {reason}")?;
                 continue;
             }
         };

@@ -125,7 +125,7 @@ impl PageLoadArgs {
         };
         let names = match options.name_lookups {
             NameLookups::RoundTrip => "looked up, one round trip each",
-            NameLookups::Known => "already resolved",
+            NameLookups::HostsFile => "already resolved",
         };
         let preset = self.level(Factor::Preset).unwrap_or("today");
         let fitted = preset == "lulic" && self.level(Factor::Streams).is_none();

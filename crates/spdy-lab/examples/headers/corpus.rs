@@ -64,7 +64,7 @@ impl Corpus {
             for entry in entries {
                 match exchange(corpus.recordings, entry) {
                     Ok(exchange) => corpus.exchanges.push(exchange),
-                    Err(why) => *corpus.left_out.entry(why).or_default() += 1,
+                    Err(reason) => *corpus.left_out.entry(reason).or_default() += 1,
                 }
             }
             corpus.recordings += 1;

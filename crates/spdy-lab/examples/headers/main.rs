@@ -195,8 +195,8 @@ fn print(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
         outcome.request_text_bytes,
         outcome.response_text_bytes
     )?;
-    for (why, count) in &outcome.left_out {
-        writeln!(out, "left out: {count} {why}")?;
+    for (reason, count) in &outcome.left_out {
+        writeln!(out, "left out: {count} {reason}")?;
     }
     let mut streams = "";
     for row in &outcome.rows {
@@ -265,8 +265,8 @@ fn main() -> io::Result<ExitCode> {
     };
     let corpus = match Corpus::read(&folder) {
         Ok(corpus) => corpus,
-        Err(why) => {
-            writeln!(errors, "{}: {why}", folder.display())?;
+        Err(reason) => {
+            writeln!(errors, "{}: {reason}", folder.display())?;
             return Ok(ExitCode::FAILURE);
         }
     };

@@ -15,9 +15,9 @@ pub(crate) struct ClaimFactor {
 
 impl ClaimFactor {
     /// Look-ups cost no time, and none is lost.
-    pub(crate) const NAMES_KNOWN: Self = Self {
+    pub(crate) const NAMES_RESOLVED: Self = Self {
         name: "names resolved",
-        change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
+        change: |setting| setting.both(|options| options.name_lookups = NameLookups::HostsFile),
     };
 
     pub(crate) const BOTH_IN_TLS: Self = Self {

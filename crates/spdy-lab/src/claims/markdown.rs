@@ -62,8 +62,8 @@ fn figures(finding: &ClaimResult) -> (String, String) {
 }
 
 fn verdict(finding: &ClaimResult) -> String {
-    match (&finding.why, finding.verdict) {
-        (Some(why), verdict) => format!("{}: {why}", verdict.label()),
+    match (&finding.reason, finding.verdict) {
+        (Some(reason), verdict) => format!("{}: {reason}", verdict.label()),
         (None, Verdict::Reproduced) => "**reproduced**".to_owned(),
         (None, verdict) => verdict.label().to_owned(),
     }

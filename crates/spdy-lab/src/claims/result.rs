@@ -29,7 +29,7 @@ pub struct ClaimResult {
     /// What follows.
     pub verdict: Verdict,
     /// Why it was not run.
-    pub why: Option<String>,
+    pub reason: Option<String>,
     /// The same with one factor changed, those that move it furthest first; only of what was not reproduced.
     pub shifts: Vec<Shift>,
 }
@@ -63,12 +63,12 @@ impl ClaimResult {
             expected: claim.expected,
             measured: None,
             verdict: Verdict::CannotBeRun,
-            why: None,
+            reason: None,
             shifts: Vec::new(),
         };
         let (pages, setting, measure, factors) = match &claim.test {
-            Test::CannotRun(why) => {
-                finding.why = Some((*why).to_owned());
+            Test::CannotRun(reason) => {
+                finding.reason = Some((*reason).to_owned());
                 return finding;
             }
             Test::Run {
@@ -80,8 +80,8 @@ impl ClaimResult {
         };
         let measured = match measure(bench, pages, &setting) {
             Ok(measured) => measured,
-            Err(why) => {
-                finding.why = Some(why);
+            Err(reason) => {
+                finding.reason = Some(reason);
                 return finding;
             }
         };

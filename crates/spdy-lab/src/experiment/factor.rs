@@ -328,8 +328,8 @@ impl Factor {
             Self::Dns => {
                 options.name_lookups = match level {
                     "round-trip" => NameLookups::RoundTrip,
-                    "known" => NameLookups::Known,
-                    _ => return Err(invalid("round-trip or known")),
+                    "hosts-file" => NameLookups::HostsFile,
+                    _ => return Err(invalid("round-trip or hosts-file")),
                 }
             }
             Self::Connections => {
@@ -570,7 +570,7 @@ mod tests {
             ("tls", "1.2"),
             ("resumption", "no"),
             ("ml_kem", "yes"),
-            ("dns", "known"),
+            ("dns", "hosts-file"),
             ("connections", "6"),
             ("streams", "100"),
             ("compression", "masked"),

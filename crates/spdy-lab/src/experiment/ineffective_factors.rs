@@ -42,7 +42,7 @@ impl Factor {
         // What stands beyond speaks HTTP/1.1 and HTTP/2, by TCP, and partly in TLS.
         let is_direct = options.accelerator == Accelerator::Off;
         let is_alone = is_direct && options.deployment == Deployment::All;
-        let (is_idle, why) = match self {
+        let (is_idle, reason) = match self {
             Self::Reorder => (
                 conditions.network.profile.path.jitter.is_zero(),
                 "without jitter no packet is reordered",
@@ -105,7 +105,7 @@ impl Factor {
             | Self::Backhaul
             | Self::Clock => (false, ""),
         };
-        is_idle.then_some(why)
+        is_idle.then_some(reason)
     }
 }
 
@@ -119,7 +119,7 @@ pub struct IneffectiveFactor {
     /// How many they are.
     pub cells: usize,
     /// Why.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 /// Every factor of `plan` that has no effect somewhere, and could be thought to have one: it has several levels, or no effect on
@@ -133,10 +133,10 @@ pub fn ineffective_factors(plan: &Plan) -> Vec<IneffectiveFactor> {
             continue;
         };
         for (factor, _) in cell.levels() {
-            let Some(why) = factor.no_effect_reason(cell.protocol(), &conditions) else {
+            let Some(reason) = factor.no_effect_reason(cell.protocol(), &conditions) else {
                 continue;
             };
-            let same = |it: &&mut IneffectiveFactor| (it.factor, it.why) == (*factor, why);
+            let same = |it: &&mut IneffectiveFactor| (it.factor, it.reason) == (*factor, reason);
             match found.iter_mut().find(same) {
                 Some(idle) => {
                     idle.cells += 1;
@@ -148,7 +148,7 @@ pub fn ineffective_factors(plan: &Plan) -> Vec<IneffectiveFactor> {
                     factor: *factor,
                     protocols: vec![cell.protocol()],
                     cells: 1,
-                    why,
+                    reason,
                 }),
             }
         }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(of("'http', 'https'"), []);
         assert_eq!(of("'https', 'h3'"), []);
         let everywhere = of("'http', 'spdy-plain', 'h3'");
-        let reported = everywhere.iter().map(|idle| (idle.cells, idle.why));
+        let reported = everywhere.iter().map(|idle| (idle.cells, idle.reason));
         assert_eq!(
             reported.collect::<Vec<_>>(),
             [(4, "no connection uses TLS"), (2, "QUIC has TLS 1.3")]

@@ -147,7 +147,7 @@ pub const COLUMNS: [Column; 80] = [
     column("dns", "TEXT", |it| {
         match it.conditions.options.name_lookups {
             NameLookups::RoundTrip => Value::text("round-trip"),
-            NameLookups::Known => Value::text("known"),
+            NameLookups::HostsFile => Value::text("hosts-file"),
         }
     }),
     column("connections_per_host", "INT", |it| {

@@ -152,10 +152,10 @@ impl Panel {
                         out,
                         "<rect {} x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"",
                         StyleAttributes(*ink, ground),
-                        Rounded(*x),
-                        Rounded(*y),
-                        Rounded(width.max(0.0)),
-                        Rounded(height.max(0.0))
+                        RoundedNumber(*x),
+                        RoundedNumber(*y),
+                        RoundedNumber(width.max(0.0)),
+                        RoundedNumber(height.max(0.0))
                     )?;
                     close(out, "rect", title, ground)?;
                 }
@@ -181,11 +181,16 @@ impl Panel {
                         write!(
                             out,
                             " transform=\"translate({} {}) rotate(-90)\"",
-                            Rounded(x + down),
-                            Rounded(*y)
+                            RoundedNumber(x + down),
+                            RoundedNumber(*y)
                         )?;
                     } else {
-                        write!(out, " x=\"{}\" y=\"{}\"", Rounded(*x), Rounded(y + down))?;
+                        write!(
+                            out,
+                            " x=\"{}\" y=\"{}\"",
+                            RoundedNumber(*x),
+                            RoundedNumber(y + down)
+                        )?;
                     }
                     write!(out, ">{}</text>", Text(text))?;
                 }
@@ -228,13 +233,13 @@ impl fmt::Display for StyleAttributes {
     }
 }
 
-/// A tenth of a unit is less than anybody sees.
-struct Rounded(f64);
+/// Rounded to a tenth of a unit, which is not visible.
+struct RoundedNumber(f64);
 
-impl fmt::Display for Rounded {
+impl fmt::Display for RoundedNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.0 * 10.0).round() / 10.0;
-        // No minus before a nought.
+        // Not -0.
         write!(f, "{}", if tenths == 0.0 { 0.0 } else { tenths })
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
         });
         let [mean, p99, most] = run.late_ms.map(format_ms);
         let counts = match (&run.invalid, &run.rejected) {
-            (Some(why), _) => format!("no: {why}"),
+            (Some(reason), _) => format!("no: {reason}"),
             (None, Some(before)) => format!("yes; rejected attempts: {before}"),
             (None, None) => "yes".to_owned(),
         };

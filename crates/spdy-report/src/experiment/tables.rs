@@ -161,11 +161,11 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
             "<p>None: every load is complete and valid, and the times of each cell have one mode.</p>"
         );
     }
-    let head = ["page", "cell", "protocol", "runs", "load ms", "why"];
+    let head = ["page", "cell", "protocol", "runs", "load ms", "reason"];
     open(out, "Cells to look at", &head)?;
     let factors: Vec<_> = data.factors.iter().collect();
     for (trial, cell) in doubtful.iter().take(MAX_ROWS) {
-        let why = match (&cell.failure, &cell.modes) {
+        let reason = match (&cell.failure, &cell.modes) {
             (Some(failure), _) => format!("{} loads are incomplete: {failure}", cell.failed),
             (None, Some(modes)) => format!(
                 "two modes: about {} ms, and {} ms in {:.0} %",
@@ -185,7 +185,7 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
             Text(&cell.protocol),
             cell.runs,
             Millis(cell.load.ms),
-            Text(&why),
+            Text(&reason),
         )?;
     }
     close(out)?;

@@ -28,12 +28,12 @@ pub struct TrialWaterfalls {
 impl TrialWaterfalls {
     /// No waterfalls, for this reason.
     #[must_use]
-    pub fn none(why: &str) -> Vec<Self> {
+    pub fn none(reason: &str) -> Vec<Self> {
         vec![Self {
             page: "not drawn".to_owned(),
             over: String::new(),
             loads: Vec::new(),
-            notes: vec![why.to_owned()],
+            notes: vec![reason.to_owned()],
         }]
     }
 }
@@ -103,7 +103,7 @@ fn of_trial(
     for cell in &trial.cells {
         match typical(runner, &cell.key, rows[&cell.key]) {
             Ok(load) => again.loads.push(load),
-            Err(why) => again.notes.push(format!("{}: {why}", cell.protocol)),
+            Err(reason) => again.notes.push(format!("{}: {reason}", cell.protocol)),
         }
     }
     if !again.loads.is_empty() {

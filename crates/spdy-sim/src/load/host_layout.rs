@@ -157,7 +157,7 @@ fn shard_name(own: &Url, shard: u32) -> String {
 fn name_shard(url: &mut Url, shard: u32) {
     let name = shard_name(url, shard);
     url.set_host(Some(&name))
-        .unwrap_or_else(|why| panic!("cannot move {url} to {name}: {why}"));
+        .unwrap_or_else(|reason| panic!("cannot move {url} to {name}: {reason}"));
 }
 
 #[cfg(test)]

@@ -121,13 +121,13 @@ impl<'a> LoadDriver<'a> {
             let since = instant.unwrap_or_else(|| self.runtime.now()) - Instant::ZERO;
             (Instant::ZERO + since.saturating_sub(begun)).as_millis_f64()
         };
-        if let (Err(why), false) = (ended, record.is_over) {
+        if let (Err(reason), false) = (ended, record.is_over) {
             record
                 .failures
-                .push(format!("the page load did not end: {why}"));
+                .push(format!("the page load did not end: {reason}"));
         }
         let stats = self.client.stats();
-        record.rows.sort_by_key(|(node, row)| (row.wanted, *node));
+        record.rows.sort_by_key(|(node, row)| (row.needed, *node));
         Load {
             replica: self.page.replica().name.clone(),
             protocol: self.protocol.to_string(),
@@ -245,13 +245,13 @@ impl<'a> LoadDriver<'a> {
             connection: 0,
             priority: request.priority.level(),
             body_bytes: 0,
-            wanted: request.wanted,
+            needed: request.needed,
             dns: None,
             connect: None,
             tls: None,
-            sent: request.wanted,
-            first_byte: request.wanted,
-            done: request.wanted,
+            sent: request.needed,
+            first_byte: request.needed,
+            done: request.needed,
         };
         let fetched = self
             .fetch(request, exchange, http_request, held, &mut row, machine)
@@ -261,7 +261,7 @@ impl<'a> LoadDriver<'a> {
         let mut record = self.record();
         record.rows.push((request.node, row));
         let failed =
-            fetched.map_err(|why| record.failures.push(format!("{}: {why}", exchange.url)));
+            fetched.map_err(|reason| record.failures.push(format!("{}: {reason}", exchange.url)));
         drop(record);
         match failed {
             Ok(()) => machine.borrow_mut().handle_done(now, request.node),

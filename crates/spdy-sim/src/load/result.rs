@@ -75,7 +75,7 @@ pub struct WaterfallRow {
     /// Length of the body as it was received, with its codings.
     pub body_bytes: u64,
     /// When the page needed it, before any delay by a scheduler or a connection.
-    pub wanted: Instant,
+    pub needed: Instant,
     /// The look-up of its host's name.
     pub dns: Option<Span>,
     /// The TCP handshake of its connection; of QUIC all of it, TLS included.
@@ -97,7 +97,7 @@ impl WaterfallRow {
             |instant: Instant| Instant::ZERO + (instant - Instant::ZERO).saturating_sub(origin);
         let span = |(from, to): Span| (at(from), at(to));
         Self {
-            wanted: at(self.wanted),
+            needed: at(self.needed),
             dns: self.dns.map(span),
             connect: self.connect.map(span),
             tls: self.tls.map(span),

@@ -19,7 +19,7 @@ pub enum NameLookups {
     #[default]
     RoundTrip,
     /// It knows them (a hosts file, as in many laboratories): no packet and no time.
-    Known,
+    HostsFile,
 }
 
 /// Time without a response after which the query is first sent again: 1 s, as Chromium's resolver waits.

@@ -160,7 +160,7 @@ impl Network for SimNetwork {
         if let Ok(address) = host.trim_matches(['[', ']']).parse() {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
-        if self.inner.config.name_lookups == NameLookups::Known {
+        if self.inner.config.name_lookups == NameLookups::HostsFile {
             let addresses = self.inner.lock().names.get(&dns::name(host)).cloned();
             return Box::pin(std::future::ready(
                 addresses.ok_or_else(|| dns::unknown(host)),

@@ -137,7 +137,7 @@ impl Options {
             ml_kem: false,
             tcp_era: Some(Era::Y2013),
             initial_window: None,
-            name_lookups: NameLookups::Known,
+            name_lookups: NameLookups::HostsFile,
             http1_connections: 6,
             max_concurrent_streams: LULIC_STREAMS,
             spdy_compression: Compression::Zlib(9),

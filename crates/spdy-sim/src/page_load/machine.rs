@@ -52,7 +52,7 @@ pub struct Request {
     /// By kind, as Chromium gave it.
     pub priority: Priority,
     /// When the page needed it.
-    pub wanted: Instant,
+    pub needed: Instant,
 }
 
 /// What happens when a timer of the page fires.

@@ -122,7 +122,7 @@ impl PageLoad<'_> {
         let request = Request {
             node,
             priority: priority_of(facts.kind),
-            wanted: now,
+            needed: now,
         };
         let goes_on = parent_of(facts).is_some_and(|parent| self.outline.nodes[parent].is_redirect);
         // A navigation is nothing that a page could hold back.

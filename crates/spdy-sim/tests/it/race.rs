@@ -162,7 +162,7 @@ fn every_exchange_of_the_page_happens_once_and_in_order_of_its_phases() {
                 assert!(before <= from && from <= to, "{name}: {row:?}");
                 before = to;
             }
-            let sent_after = before.max(row.wanted);
+            let sent_after = before.max(row.needed);
             assert!(
                 sent_after <= row.sent && row.sent < row.first_byte && row.first_byte <= row.done,
                 "{name}: {row:?}"
@@ -232,7 +232,7 @@ fn no_timeout_fires_on_a_slow_link() {
     let slow = RaceNetwork::parse("rate=2kbit,rtt=100ms").unwrap();
     let mut race = Race::new(vec![builtin::flags()], vec![slow]);
     race.protocols = vec![RaceProtocol::Spdy, RaceProtocol::H2];
-    race.options.name_lookups = NameLookups::Known;
+    race.options.name_lookups = NameLookups::HostsFile;
     expect_no_failures(&race.run(|_| ()));
 }
 
@@ -264,7 +264,10 @@ fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     for seed in [34, 60] {
         race.seed = seed; // of sixty, those with such a server
         for load in race.run(|_| ()) {
-            let stalled = load.failures.iter().any(|why| why.contains("did not end"));
+            let stalled = load
+                .failures
+                .iter()
+                .any(|reason| reason.contains("did not end"));
             assert!(!stalled, "seed {seed}: {:?}", load.failures);
         }
     }

@@ -196,7 +196,7 @@ const FIRST_PARTY_FACTORS: &[ClaimFactor] = &[
     },
     ClaimFactor::initial_window::<3>("initial window 3"),
     ClaimFactor::connections::<2>("two connections a host"),
-    ClaimFactor::NAMES_KNOWN,
+    ClaimFactor::NAMES_RESOLVED,
 ];
 
 const fn percent(

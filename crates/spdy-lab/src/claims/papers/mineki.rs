@@ -141,7 +141,7 @@ fn sharding() -> Setting {
 }
 
 const FACTORS: &[ClaimFactor] = &[
-    ClaimFactor::NAMES_KNOWN,
+    ClaimFactor::NAMES_RESOLVED,
     ClaimFactor {
         name: "TLS 1.3",
         change: |setting| setting.both(|options| options.tls = TlsVersion::Tls13),
@@ -194,7 +194,7 @@ const SHARDING_FACTORS: &[ClaimFactor] = &[
         name: "4096 kbit/s",
         change: |setting| setting.profile = profile("mineki:4096kbit"),
     },
-    ClaimFactor::NAMES_KNOWN,
+    ClaimFactor::NAMES_RESOLVED,
 ];
 
 const CONDITIONS: &str = "42 images on 7 hosts, a sheet and a document, 320 kB; 1024 kbit/s up, 128 to 4096 down, 150 ms; 20 ms \

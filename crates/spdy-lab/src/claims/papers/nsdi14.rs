@@ -19,7 +19,7 @@ fn on(network: &str) -> Setting {
     let options = Options {
         tcp_era: Some(Era::Y2013),
         initial_window: Some(10),
-        name_lookups: NameLookups::Known,
+        name_lookups: NameLookups::HostsFile,
         ..Options::default()
     };
     Setting::new(

@@ -46,7 +46,7 @@ impl Objects {
 /// that is not 0, and a document of at least `document` bytes.
 pub(crate) fn page_of(images: &[(usize, usize)], sheet: usize, document: usize) -> Replica {
     let host = |number: usize| format!("http://host{number}.page.test/");
-    let url = |text: String| Url::parse(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
+    let url = |text: String| Url::parse(&text).unwrap_or_else(|reason| panic!("{text}: {reason}"));
     let page = url(host(0));
     let mut html = String::from("<!DOCTYPE html>\n<html><head><title>Objects</title>\n");
     let mut exchanges = Vec::new();

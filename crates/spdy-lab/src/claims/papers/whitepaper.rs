@@ -119,7 +119,7 @@ pub(crate) const FACTORS: &[ClaimFactor] = &[
     ClaimFactor::tcp_today("TCP of today, window 3"),
     ClaimFactor::connections::<2>("HTTP on two connections a host"),
     ClaimFactor::connections::<1>("HTTP on one connection a host"),
-    ClaimFactor::NAMES_KNOWN,
+    ClaimFactor::NAMES_RESOLVED,
     ClaimFactor {
         name: "HTTP on one host too",
         change: |setting| setting.base.folded = true,

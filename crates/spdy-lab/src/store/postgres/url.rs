@@ -309,8 +309,8 @@ mod tests {
             assert_eq!(url(text).to_string(), shown, "{text}");
             let debugged = format!("{:?}", crate::store::location::Location::new(text.as_ref()));
             assert!(!debugged.contains("hu"), "{debugged}");
-            if let Err(why) = url(text).target() {
-                assert!(!why.contains("hu"), "{text}: {why}");
+            if let Err(reason) = url(text).target() {
+                assert!(!reason.contains("hu"), "{text}: {reason}");
             }
         }
     }
@@ -334,7 +334,7 @@ mod tests {
         ];
         for (query, mode, encryption) in cases {
             let target = url(&format!("postgres://db.test/sweep{query}")).target();
-            let target = target.unwrap_or_else(|why| panic!("{query}: {why}"));
+            let target = target.unwrap_or_else(|reason| panic!("{query}: {reason}"));
             assert_eq!(target.config.get_ssl_mode(), mode, "{query}");
             assert_eq!(target.encryption, encryption, "{query}");
             let roots = target
@@ -347,7 +347,7 @@ mod tests {
             let odd_url = url(&format!("postgres://a:{odd}@db.test/sweep?sslmode=require"));
             let target = odd_url
                 .target()
-                .unwrap_or_else(|why| panic!("{odd}: {why}"));
+                .unwrap_or_else(|reason| panic!("{odd}: {reason}"));
             assert_eq!(target.encryption, Encryption::Require, "{odd}");
             let (host, password) = (target.config.get_hosts(), target.config.get_password());
             assert_eq!(host, [Host::Tcp("db.test".to_owned())], "{odd}");
@@ -356,6 +356,6 @@ mod tests {
         let last = url("postgres://db.test/sweep?password=hu@?").target();
         assert!(last.is_ok_and(|target| target.config.get_password() == Some(b"hu@?")));
         let message = url("postgres:///sweep").target().err();
-        assert!(message.is_some_and(|why| why.contains("has no host")));
+        assert!(message.is_some_and(|reason| reason.contains("has no host")));
     }
 }

@@ -38,7 +38,7 @@ fn claims_that_need_a_corpus_fail_without_one() {
         let finding = ClaimResult::of(claim, &bench(1));
         assert_eq!(finding.verdict, Verdict::CannotBeRun, "{claim:?}");
         assert_eq!(
-            finding.why.as_deref(),
+            finding.reason.as_deref(),
             Some("no corpus: use --corpus"),
             "{claim:?}"
         );

@@ -55,7 +55,7 @@ const ORIGIN: [u8; 4] = [8, 0, 0, 1];
 fn reason(error: &io::Error) -> &'static str {
     let denied = error
         .get_ref()
-        .and_then(|why| why.downcast_ref::<OriginDenial>());
+        .and_then(|reason| reason.downcast_ref::<OriginDenial>());
     denied.map_or("none", OriginDenial::reason)
 }
 

@@ -52,7 +52,7 @@ fn document(len: usize) -> Replica {
 fn race(page: Replica, network: &str, protocol: RaceProtocol) -> Race {
     let mut race = Race::new(vec![page], vec![RaceNetwork::parse(network).unwrap()]);
     race.protocols = vec![protocol];
-    race.options.name_lookups = NameLookups::Known;
+    race.options.name_lookups = NameLookups::HostsFile;
     race
 }
 

@@ -186,7 +186,7 @@ fn a_dns_answer_after_the_first_retry_is_accepted() {
 #[test]
 fn a_hosts_file_name_costs_nothing_and_an_address_is_its_own_name() {
     let config = NetworkConfig {
-        name_lookups: NameLookups::Known,
+        name_lookups: NameLookups::HostsFile,
         ..config()
     };
     let (found, unknown, at, traffic) = with_server(config, 1, echo, async |network, runtime| {

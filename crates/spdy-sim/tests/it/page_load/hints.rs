@@ -44,7 +44,7 @@ fn early_hints_are_requested_immediately_and_only_once() {
     let early = Instant::ZERO + LATENCY / 2;
     page.handle_early_hints(early, 0, [2, 0]);
     let request = page.poll_request().expect("what was hinted at");
-    assert_eq!((request.node, request.wanted), (2, early));
+    assert_eq!((request.node, request.needed), (2, early));
     page.handle_head(Instant::ZERO + LATENCY, 0);
     assert_eq!(next_node(&mut page), None);
     // Early hints in the response of a sheet do not concern the page.

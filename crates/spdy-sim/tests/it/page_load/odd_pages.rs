@@ -98,7 +98,7 @@ fn a_page_of_everything_odd_loads_over_every_protocol() {
         ..Race::new(vec![page], vec![network()])
     };
     let mut with_hosts_file = with_queries.clone();
-    with_hosts_file.options.name_lookups = NameLookups::Known;
+    with_hosts_file.options.name_lookups = NameLookups::HostsFile;
     for load in [with_queries, with_hosts_file]
         .iter()
         .flat_map(|race| race.run(|_| ()))

@@ -116,8 +116,8 @@ pub(crate) fn run_hinted(graph: &PageGraph, failing: &[usize], hints: &[usize]) 
                 request.priority,
                 priority_of(graph.nodes[request.node].kind)
             );
-            requested_ms[request.node] = Some(request.wanted.as_millis_f64());
-            let first = request.wanted + LATENCY;
+            requested_ms[request.node] = Some(request.needed.as_millis_f64());
+            let first = request.needed + LATENCY;
             for tenth in 1..=10 {
                 let step = (request.node, Step::Bytes(BODY / 10 * tenth));
                 let when = first + TRANSFER / 10 * u32::try_from(tenth).unwrap();
