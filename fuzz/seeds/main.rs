@@ -77,7 +77,7 @@ struct Seeds(Vec<Seed>);
 impl Seeds {
     fn push(&mut self, target: &'static str, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
         assert!(
-            TARGETS.iter().any(|known| known.name == target),
+            TARGETS.iter().any(|existing| existing.name == target),
             "unknown target {target}"
         );
         let (name, bytes) = (name.into(), bytes.into());
@@ -103,11 +103,11 @@ mod tests {
         {
             let check = TARGETS
                 .iter()
-                .find(|known| known.name == target)
+                .find(|existing| existing.name == target)
                 .unwrap()
                 .check;
-            let kept = std::panic::catch_unwind(|| check(&bytes));
-            assert!(kept.is_ok(), "{target}: {name}");
+            let result = std::panic::catch_unwind(|| check(&bytes));
+            assert!(result.is_ok(), "{target}: {name}");
         }
     }
 

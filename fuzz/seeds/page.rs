@@ -108,7 +108,7 @@ pub(crate) fn logs(seeds: &mut Seeds) {
     );
     seeds.push("netlog", "http/2", log.text());
 
-    let told = [
+    let devtools = [
         r#"{"method":"Network.requestWillBeSent","params":{"requestId":"1","request":{"url":"http://a.test/","method":"GET","initialPriority":"VeryHigh"},"timestamp":1.0,"wallTime":1370340000,"type":"Document"}}"#,
         r#"{"method":"Network.responseReceived","params":{"requestId":"1","response":{"timing":{"requestTime":1.001,"dnsStart":0,"dnsEnd":1,"connectStart":1,"connectEnd":3,"sslStart":-1,"sslEnd":-1,"sendStart":3,"receiveHeadersEnd":9}}}}"#,
         r#"{"method":"Network.requestWillBeSent","params":{"requestId":"2","request":{"url":"http://a.test/b.js","method":"GET"},"timestamp":1.01,"initiator":{"stack":{"callFrames":[{"url":"http://a.test/"}]}},"type":"Script"}}"#,
@@ -117,7 +117,7 @@ pub(crate) fn logs(seeds: &mut Seeds) {
         r#"{"method":"Tracing.dataCollected","params":{"value":[{"name":"EvaluateScript","dur":7,"args":{"data":{"url":"http://a.test/b.js"}}}]}}"#,
     ];
     let watched = std::iter::once(&text[..])
-        .chain(told)
+        .chain(devtools)
         .collect::<Vec<_>>()
         .join("\0");
     seeds.push("netlog", "watched", watched);

@@ -111,7 +111,7 @@ pub(crate) fn channels(seeds: &mut Seeds) {
     let size = br#"{"Width":80,"Height":24}"#;
     for version in 0..ChannelProtocol::ALL.len() as u8 {
         let protocol = ChannelProtocol::ALL[usize::from(version)];
-        let said = if protocol.is_base64() {
+        let frames = if protocol.is_base64() {
             [
                 frame(TEXT, b"0Zm9vCg=="),
                 frame(TEXT, b"4eyJXaWR0aCI6ODAsIkhlaWdodCI6MjR9"),
@@ -126,7 +126,7 @@ pub(crate) fn channels(seeds: &mut Seeds) {
                 frame(BINARY, b"\x02nobody"),
             ]
         };
-        let wire = [&said.concat()[..], &close].concat();
+        let wire = [&frames.concat()[..], &close].concat();
         for (forwards, small) in [(0, 0), (1, 0), (0, 1)] {
             let name = format!("{}-{forwards}-{small}", protocol.name());
             push(&name, &[version, forwards, small, 3, 1, 40], &wire);

@@ -38,11 +38,12 @@ pub fn check(input: &[u8]) {
             return check_file(wire);
         }
         let mut heads = wire.split(|byte| *byte == 0).map(fields);
-        let [asked, answered, later] = [(); 3].map(|()| heads.next().unwrap_or_default());
+        let [request_fields, response_fields, later] =
+            [(); 3].map(|()| heads.next().unwrap_or_default());
         let mut request = request();
         request.method = METHODS[usize::from(choices.byte()) % METHODS.len()].clone();
-        request.headers = asked;
-        let response = head(choices.pick(&STATUSES), answered);
+        request.headers = request_fields;
+        let response = head(choices.pick(&STATUSES), response_fields);
         let policy = Policy {
             store_after_cookie: choices.flag(),
             clients_may_revalidate: choices.flag(),
@@ -75,16 +76,16 @@ fn check_heads(
             "invalidates a URL of another origin"
         );
     }
-    let kept = may_store(policy, request, response, Times::at(now()));
+    let stored = may_store(policy, request, response, Times::at(now()));
     let forbidden = ["no-store", "private"]
         .iter()
-        .any(|word| says(&response.headers, word));
+        .any(|word| has_directive(&response.headers, word));
     assert!(
-        kept.is_err() || !forbidden,
+        stored.is_err() || !forbidden,
         "stored a response that is not shareable: {:?}",
         response.headers
     );
-    let Ok(stored) = kept else {
+    let Ok(stored) = stored else {
         return;
     };
     assert!(
@@ -104,8 +105,8 @@ fn check_heads(
     let mut conditional = request.headers.clone();
     Conditional::of(&stored).apply(&mut conditional);
 
-    let told = answer(policy, &stored, request, BODY_LEN, at);
-    let ranges = match told.body {
+    let response = answer(policy, &stored, request, BODY_LEN, at);
+    let ranges = match response.body {
         Payload::None | Payload::Whole => Vec::new(),
         Payload::Range(range) => vec![range],
         Payload::Multipart { parts, .. } => parts.into_iter().map(|(_, range)| range).collect(),
@@ -152,7 +153,7 @@ fn check_file(bytes: &[u8]) {
 }
 
 /// True if `Cache-Control` has the bare word, and no other field or quoting can override it.
-fn says(headers: &HeaderMap, word: &str) -> bool {
+fn has_directive(headers: &HeaderMap, word: &str) -> bool {
     let lines: Vec<&[u8]> = headers
         .get_all("cache-control")
         .iter()

@@ -58,7 +58,7 @@ pub fn check_file(input: &[u8]) {
 fn read(options: &Options, pieces: &[&[u8]]) -> (Vec<String>, String) {
     let mut inspector = Inspector::new(options.clone());
     let mut reader = Reader::new(options.limits.clone());
-    let mut told = Vec::new();
+    let mut report = Vec::new();
     for piece in pieces {
         reader.push(piece);
         while let Ok(Some(record)) = reader.poll() {
@@ -66,7 +66,7 @@ fn read(options: &Options, pieces: &[&[u8]]) -> (Vec<String>, String) {
                 assert!(bytes.len() <= options.limits.record_bytes);
             }
             inspector.record(&record);
-            drain(&mut inspector, options, &mut told);
+            drain(&mut inspector, options, &mut report);
         }
     }
     let end = format!(
@@ -76,8 +76,8 @@ fn read(options: &Options, pieces: &[&[u8]]) -> (Vec<String>, String) {
         inspector.counts()
     );
     inspector.finish();
-    drain(&mut inspector, options, &mut told);
-    (told, end)
+    drain(&mut inspector, options, &mut report);
+    (report, end)
 }
 
 /// Uses the wire as the two raw streams of a connection, unchanged and in TCP segments.
@@ -107,10 +107,10 @@ fn segments(options: &Options, client: &[&[u8]], server: &[&[u8]]) -> Vec<String
     /// Longer ones would not fit into a packet.
     const LONGEST: usize = 60_000;
     let mut inspector = Inspector::new(options.clone());
-    let mut told = Vec::new();
+    let mut report = Vec::new();
     let mut send = |by_client: bool, seq: u32, flags: u8, payload: &[u8]| {
         inspector.record(&packet(by_client, seq, flags, payload));
-        drain(&mut inspector, options, &mut told);
+        drain(&mut inspector, options, &mut report);
     };
     send(true, 0, SYN, &[]);
     send(false, 0, SYN | ACK, &[]);
@@ -124,8 +124,8 @@ fn segments(options: &Options, client: &[&[u8]], server: &[&[u8]]) -> Vec<String
         }
     }
     inspector.finish();
-    drain(&mut inspector, options, &mut told);
-    told
+    drain(&mut inspector, options, &mut report);
+    report
 }
 
 /// An IPv4 packet with a TCP segment (RFC 791 §3.1, RFC 9293 §3.1).
@@ -155,7 +155,7 @@ fn packet(by_client: bool, seq: u32, flags: u8, payload: &[u8]) -> Record {
     }
 }
 
-fn drain(inspector: &mut Inspector, options: &Options, told: &mut Vec<String>) {
+fn drain(inspector: &mut Inspector, options: &Options, report: &mut Vec<String>) {
     while let Some(mut event) = inspector.poll_event() {
         if let EventKind::SessionEnd(summary) = &mut event.what {
             assert!(summary.findings.len() <= options.limits.findings);
@@ -163,6 +163,6 @@ fn drain(inspector: &mut Inspector, options: &Options, told: &mut Vec<String>) {
             // Their number depends on how the input was split.
             summary.segments = Default::default();
         }
-        told.push(format!("{event:?}"));
+        report.push(format!("{event:?}"));
     }
 }

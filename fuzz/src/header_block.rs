@@ -36,13 +36,13 @@ pub fn check(input: &[u8]) {
     let blocks = blocks(wire);
     let compressed = choices.flag();
     // A block needs one or two copies of its plain bytes, and an entry for each pair.
-    let kept = if compressed {
+    let block_bytes = if compressed {
         5 * limits.plain_bytes
     } else {
         0
     };
     memory::at_most(
-        MAX_HEAP_BYTES + kept * blocks.len() + 100 * wire.len(),
+        MAX_HEAP_BYTES + block_bytes * blocks.len() + 100 * wire.len(),
         || {
             let headers = if compressed {
                 inflate(version, &limits, &blocks, choices.flag())

@@ -149,8 +149,8 @@ fn check_opened(moved: &ProxiedUrl, target: &str) {
             Verdict::Rewrite(again) => {
                 assert_eq!(without_key(&again), without_key(target), "{kind}");
             }
-            Verdict::Skip(why) => {
-                panic!("{target} opens, but would not be moved as {kind}: {why:?}")
+            Verdict::Skip(reason) => {
+                panic!("{target} opens, but would not be moved as {kind}: {reason:?}")
             }
         }
     }
@@ -185,7 +185,7 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
 enum PageOwner {
     Site,
     /// A host with an alias.
-    Named,
+    Alias,
 }
 
 /// Uses the input as a page of the site and of a host with an alias, split, and as a style sheet.
@@ -199,8 +199,8 @@ pub fn check_rewrite_html(input: &[u8]) {
     ]);
     let pieces = choices.cut(text);
     memory::at_most(MAX_HEAP_BYTES, || {
-        for whose in [PageOwner::Site, PageOwner::Named] {
-            check_page(whose, content_type, text, &pieces);
+        for owner in [PageOwner::Site, PageOwner::Alias] {
+            check_page(owner, content_type, text, &pieces);
         }
         assert!(
             rewrite(&NO_REWRITE_RULES, PageOwner::Site, content_type, &[text]).0 == text,
@@ -210,35 +210,35 @@ pub fn check_rewrite_html(input: &[u8]) {
     });
 }
 
-fn check_page(whose: PageOwner, content_type: &'static str, text: &[u8], pieces: &[&[u8]]) {
-    let (whole, report) = rewrite(&RULES, whose, content_type, &[text]);
+fn check_page(owner: PageOwner, content_type: &'static str, text: &[u8], pieces: &[&[u8]]) {
+    let (whole, report) = rewrite(&RULES, owner, content_type, &[text]);
     assert!(
-        rewrite(&RULES, whose, content_type, pieces).0 == whole,
+        rewrite(&RULES, owner, content_type, pieces).0 == whole,
         "the result depends on how the page is split"
     );
-    let again = rewrite(&RULES, whose, content_type, &[&whole]).0;
+    let again = rewrite(&RULES, owner, content_type, &[&whole]).0;
     if again != whole {
         let [once, twice] = [&whole, &again].map(|page| String::from_utf8_lossy(page));
-        panic!("{whose:?}: rewriting is not idempotent\nonce:  {once:?}\ntwice: {twice:?}");
+        panic!("{owner:?}: rewriting is not idempotent\nonce:  {once:?}\ntwice: {twice:?}");
     }
     check_report(report);
 }
 
 fn rewrite(
     rules: &Arc<Rules>,
-    whose: PageOwner,
+    owner: PageOwner,
     content_type: &'static str,
     pieces: &[&[u8]],
 ) -> (Vec<u8>, PageReport) {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    let (page, head) = match whose {
+    let (page, head) = match owner {
         PageOwner::Site => {
             let page = rules.site().join("/dir/page").expect("a URL");
             let head = PageHead::rewrite(rules, &page, StatusCode::OK, &mut headers, true);
             (page, head)
         }
-        PageOwner::Named => {
+        PageOwner::Alias => {
             let named = rules.aliases().next().expect("a named host");
             let moved = rules
                 .open_alias(named, "/dir/page")

@@ -26,17 +26,21 @@ pub fn check(input: &[u8]) {
         refusal_bytes: choices.pick(&[64 * 1024, 20, 0]),
         timeout: Duration::from_secs(30),
     };
-    let ask = if client { answered } else { asked };
+    let upgrade = if client {
+        request_upgrade
+    } else {
+        accept_upgrade
+    };
     // Two slots for each header line; and the input, in pieces and joined.
     memory::at_most(64 * 1024 + 64 * wire.len(), || {
         let whole: &[&[u8]] = if wire.is_empty() { &[] } else { &[wire] };
-        let whole = ask(whole, limits, wire);
-        assert_eq!(ask(&choices.cut(wire), limits, wire), whole);
+        let whole = upgrade(whole, limits, wire);
+        assert_eq!(upgrade(&choices.cut(wire), limits, wire), whole);
     });
 }
 
 /// The result at a server: the request it decoded and its response.
-fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
+fn accept_upgrade(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     let offer = complete(read_request(Script::new(pieces), limits, &runtime()));
     let offer = match offer {
         Ok(offer) => offer,
@@ -59,7 +63,7 @@ fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
 }
 
 /// The result at a client.
-fn answered(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
+fn request_upgrade(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     let request = Request::post("http://a.test/exec/1?stdin=1")
         .body(())
         .expect("a request");

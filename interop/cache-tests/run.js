@@ -35,7 +35,7 @@ for (const suite of all) {
       corrected: corrected.has(test.id),
       ours: suite === more,
       passed: outcome === true,
-      why: outcome === true ? null : outcome.join(': ')
+      reason: outcome === true ? null : outcome.join(': ')
     }))
   }
 }

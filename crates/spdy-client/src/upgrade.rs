@@ -72,7 +72,7 @@ impl Client {
             connecting,
         )
         .await??;
-        let exchange = upgrade::ask(io, request, &config.connection, runtime);
+        let exchange = upgrade::request_upgrade(io, request, &config.connection, runtime);
         let after = config.head_timeout;
         let answer = with_timeout(
             connector,

@@ -84,14 +84,14 @@ fn default_negative_ttl() -> u32 {
 #[non_exhaustive]
 pub enum ZoneError {
     /// A name is invalid.
-    #[error("zone {zone}: invalid name {name:?}: {why}")]
+    #[error("zone {zone}: invalid name {name:?}: {reason}")]
     Name {
         /// The apex.
         zone: String,
         /// The configured name.
         name: String,
         /// The codec's error.
-        why: String,
+        reason: String,
     },
     /// Two zones have the same apex.
     #[error("zone {0} is configured twice")]

@@ -287,7 +287,7 @@ fn whole(zone: &str, name: &str) -> Result<Name, ZoneError> {
     let mut read = read.map_err(|error| ZoneError::Name {
         zone: zone.to_owned(),
         name: name.to_owned(),
-        why: error.to_string(),
+        reason: error.to_string(),
     })?;
     read.set_fqdn(true);
     Ok(read)
@@ -305,7 +305,7 @@ fn parse_relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError
     read.map_err(|error| ZoneError::Name {
         zone: zone.to_owned(),
         name: name.to_owned(),
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 
@@ -315,10 +315,10 @@ fn mailbox(zone: &str, apex: &Name, contact: Option<&str>) -> Result<Name, ZoneE
     let Some(contact) = contact else {
         return hostmaster();
     };
-    let no_mailbox = |why: String| ZoneError::Name {
+    let no_mailbox = |reason: String| ZoneError::Name {
         zone: zone.to_owned(),
         name: contact.to_owned(),
-        why,
+        reason,
     };
     match contact.split_once('@') {
         // A label of its own, so that the dots of a user stay where they are.

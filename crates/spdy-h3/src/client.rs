@@ -279,8 +279,8 @@ impl Http3Client {
             shared.max_field_section.load(Ordering::Relaxed),
         );
         if len > most {
-            let why = format!("h3: request head has {len} bytes, limit of the server {most}");
-            return Err(ExchangeError::new(Retry::Never, why));
+            let reason = format!("h3: request head has {len} bytes, limit of the server {most}");
+            return Err(ExchangeError::new(Retry::Never, reason));
         }
 
         let opened = match select(Box::pin(shared.goaway.clone().rejected(None)), opening).await {
@@ -345,8 +345,8 @@ impl Http3Client {
                     listens.send(response);
                 }
             }
-            let why = format!("more than {MAX_INTERIM_HEADS} interim responses");
-            Err(Fault::Stream(Code::EXCESSIVE_LOAD, why))
+            let reason = format!("more than {MAX_INTERIM_HEADS} interim responses");
+            Err(Fault::Stream(Code::EXCESSIVE_LOAD, reason))
         };
         let answer = async {
             match select(Box::pin(answer), upload.boxed()).await {

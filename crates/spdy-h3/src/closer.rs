@@ -21,9 +21,9 @@ impl From<quinn::Connection> for Closer {
 impl Closer {
     /// Closes the connection if `fault` is one of all of it.
     pub(crate) fn close_for(&self, fault: &Fault) {
-        if let Fault::Connection(code, why) = fault {
+        if let Fault::Connection(code, reason) = fault {
             let _ = self.cause.set(fault.clone()); // the first is what ended it
-            self.connection.close(code.wire(), why.as_bytes());
+            self.connection.close(code.wire(), reason.as_bytes());
         }
     }
 

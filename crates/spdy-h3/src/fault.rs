@@ -46,7 +46,7 @@ impl Fault {
     pub(crate) fn to_connection_error(&self) -> ConnectionError {
         let abuse = matches!(self, Self::Connection(Code::EXCESSIVE_LOAD, _));
         ConnectionError::Http3 {
-            why: self.to_string(),
+            reason: self.to_string(),
             abuse,
         }
     }
@@ -55,7 +55,9 @@ impl Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Connection(code, why) | Self::Stream(code, why) => write!(f, "{why} ({code})"),
+            Self::Connection(code, reason) | Self::Stream(code, reason) => {
+                write!(f, "{reason} ({code})")
+            }
             Self::Ended(code) => write!(f, "the peer ended the stream with {code}"),
             Self::Lost(Lost::ApplicationClosed(close)) => {
                 let code = Code::of(close.error_code);
@@ -67,7 +69,7 @@ impl std::fmt::Display for Fault {
             }
             Self::Lost(Lost::LocallyClosed) => f.write_str("the connection was closed locally"),
             Self::Lost(lost) => write!(f, "QUIC: {lost}"),
-            Self::Slow(why) => f.write_str(why),
+            Self::Slow(reason) => f.write_str(reason),
         }
     }
 }

@@ -105,6 +105,6 @@ impl FloodBudget {
 }
 
 fn flood(limit: u32, what: &str) -> Fault {
-    let why = format!("more than {limit} {what} in {WINDOW:?}");
-    Fault::Connection(Code::EXCESSIVE_LOAD, why)
+    let reason = format!("more than {limit} {what} in {WINDOW:?}");
+    Fault::Connection(Code::EXCESSIVE_LOAD, reason)
 }

@@ -77,9 +77,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(AtomicBool);
+    struct WakeFlag(AtomicBool);
 
-    impl Wake for Heard {
+    impl Wake for WakeFlag {
         fn wake(self: Arc<Self>) {
             self.0.store(true, Ordering::Relaxed);
         }
@@ -105,7 +105,7 @@ mod tests {
     fn priority_updates_reach_open_streams_only() {
         let priorities = PriorityUpdates::default();
         priorities.begin(0);
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(WakeFlag::default());
         let waker = Waker::from(heard.clone());
         assert_eq!(
             priorities.poll_of(0, &mut Context::from_waker(&waker)),

@@ -268,8 +268,8 @@ impl ExchangeContext {
             Either::Left((fields, _)) => fields?,
             Either::Right(_) => {
                 self.options.hits.count(ConnectionLimit::HeadTimeout);
-                let why = format!("no head within {patience:?}");
-                return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, why));
+                let reason = format!("no head within {patience:?}");
+                return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, reason));
             }
         };
         let head = fields::request(fields)?;

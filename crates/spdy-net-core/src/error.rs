@@ -55,10 +55,10 @@ pub enum ConnectionError {
         abuse: bool,
     },
     /// HTTP/3 on the wire, broken, or QUIC beneath it.
-    #[error("h3: {why}")]
+    #[error("h3: {reason}")]
     Http3 {
         /// What happened.
-        why: String,
+        reason: String,
         /// The peer went past a limit.
         abuse: bool,
     },

@@ -30,8 +30,8 @@ pub trait Network: Send + Sync + 'static {
     ///
     /// The address is in use, not ours, or not permitted. The default is the error of a network without UDP.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
-        let why = format!("this network has no UDP socket at {local}");
-        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+        let reason = format!("this network has no UDP socket at {local}");
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 }
 

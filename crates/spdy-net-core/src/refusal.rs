@@ -84,11 +84,11 @@ impl Flaw {
         }
     }
 
-    /// A response with `why` as its body.
-    pub fn answer(self, why: impl Into<Cow<'static, str>>) -> Response<Body> {
-        let why = why.into();
-        let has_text = !why.is_empty();
-        let mut response = Response::new(Body::full(why.into_owned()));
+    /// A response with `reason` as its body.
+    pub fn answer(self, reason: impl Into<Cow<'static, str>>) -> Response<Body> {
+        let reason = reason.into();
+        let has_text = !reason.is_empty();
+        let mut response = Response::new(Body::full(reason.into_owned()));
         *response.status_mut() = self.status();
         if has_text {
             let kind = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -124,9 +124,9 @@ impl Connection {
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         if matches!(self.inner, Inner::Http2(_) | Inner::Spdy(_))
-            && let Err(why) = request_head::set_authority(&mut request)
+            && let Err(reason) = request_head::set_authority(&mut request)
         {
-            let error = ExchangeError::new(Retry::Never, why.to_string());
+            let error = ExchangeError::new(Retry::Never, reason.to_string());
             return Box::pin(async { Err(error) });
         }
         match &self.inner {

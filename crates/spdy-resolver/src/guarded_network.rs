@@ -51,7 +51,7 @@ impl RefusalCounts {
         tracing::warn!(
             %origin,
             reason = denied.reason(),
-            why = %denied,
+            error = %denied,
             allowed_by = denied.allowed_by(),
             "connection to an origin denied"
         );

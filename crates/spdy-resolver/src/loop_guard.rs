@@ -39,7 +39,7 @@ impl Network for LoopGuard {
             tracing::warn!(
                 origin = %to,
                 reason = denied.reason(),
-                why = %denied,
+                error = %denied,
                 "connection to an origin denied"
             );
             let refusal = io::Error::new(io::ErrorKind::PermissionDenied, denied);

@@ -123,8 +123,8 @@ impl Resolver {
                 NegativeAnswer::Name => "unknown host",
                 NegativeAnswer::Address => "no address for",
             };
-            let why = format!("{what} {host} (`upstream.resolve` gives a name an address)");
-            io::Error::new(io::ErrorKind::NotFound, why)
+            let reason = format!("{what} {host} (`upstream.resolve` gives a name an address)");
+            io::Error::new(io::ErrorKind::NotFound, reason)
         })
     }
 
@@ -141,8 +141,8 @@ impl Resolver {
             });
         }
         let name = absolute_name(host).map_err(|error| {
-            let why = format!("invalid hostname {host:?}: {error}");
-            io::Error::new(io::ErrorKind::InvalidInput, why)
+            let reason = format!("invalid hostname {host:?}: {error}");
+            io::Error::new(io::ErrorKind::InvalidInput, reason)
         })?;
         let suspicion = SpoofBudget::new(config.max_mismatched_replies, self.mismatched.clone());
         let v6 = self.addresses(name.clone(), RecordType::AAAA, &suspicion);
@@ -178,8 +178,8 @@ impl Resolver {
         let place = LookupPermit(self.in_flight.clone());
         if before >= self.config.max_lookups {
             let most = self.config.max_lookups;
-            let why = format!("too many DNS lookups in progress (limit {most})");
-            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+            let reason = format!("too many DNS lookups in progress (limit {most})");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, reason));
         }
         Ok(place)
     }
@@ -209,10 +209,10 @@ impl Resolver {
                     Reply::AliasLoop | Reply::Truncated | Reply::Failed(_) => break,
                 };
             if let Some(own) = through.iter().find(|name| self.own.contains(name)) {
-                let why = format!(
+                let reason = format!(
                     "{name} is an alias of {own}, a name of this program: the request would loop"
                 );
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
             }
             aliases += through.len();
             ttl = ttl.min(reply_ttl);
@@ -226,8 +226,8 @@ impl Resolver {
             }
         }
         let most = self.config.aliases;
-        let why = format!("{name} is a circle or chain of more than {most} aliases");
-        Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        let reason = format!("{name} is a circle or chain of more than {most} aliases");
+        Err(io::Error::new(io::ErrorKind::InvalidData, reason))
     }
 
     /// The first usable reply of any server.
@@ -258,8 +258,8 @@ impl Resolver {
                     )),
                     Ok(reply) => return Ok(reply),
                     Err(error) => {
-                        let why = format!("query to {server} for {name} failed: {error}");
-                        io::Error::new(error.kind(), why)
+                        let reason = format!("query to {server} for {name} failed: {error}");
+                        io::Error::new(error.kind(), reason)
                     }
                 };
                 tracing::debug!(error = %last, "a name server gave no usable response");

@@ -54,8 +54,10 @@ fn main() -> anyhow::Result<()> {
     match words[..] {
         [AS_SERVER, tls] => tokio.block_on(serve(tls == "tls")),
         [] => tokio.block_on(measure(10_000)),
-        [sessions] => tokio.block_on(measure(sessions.parse().context("want a number")?)),
-        _ => Err(anyhow!("want at most one word: how many sessions")),
+        [sessions] => tokio.block_on(measure(sessions.parse().context("expected a number")?)),
+        _ => Err(anyhow!(
+            "expected at most one argument: the number of sessions"
+        )),
     }
 }
 
@@ -210,7 +212,7 @@ async fn send_request(session: &client::Session) -> anyhow::Result<()> {
     ensure!(response.status() == StatusCode::OK, "{}", response.status());
     let body = response.into_body().collect_up_to(BODY + 1).await;
     let body = body.map_err(|error| anyhow!(error))?;
-    ensure!(body.len() == BODY, "{} bytes, want {BODY}", body.len());
+    ensure!(body.len() == BODY, "{} bytes, expected {BODY}", body.len());
     Ok(())
 }
 

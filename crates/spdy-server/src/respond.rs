@@ -231,10 +231,10 @@ fn respond_with_parts(
 }
 
 /// 404: the target is served, but these bytes of it were not recorded.
-fn missing_part(site: &Site, why: &str) -> Response<Bytes> {
+fn missing_part(site: &Site, reason: &str) -> Response<Bytes> {
     site.count_missing_part();
-    tracing::debug!(why, "the replica does not contain the requested bytes");
-    error_response_with(StatusCode::NOT_FOUND, why)
+    tracing::debug!(reason, "the replica does not contain the requested bytes");
+    error_response_with(StatusCode::NOT_FOUND, reason)
 }
 
 fn not_satisfiable(len: usize) -> Response<Bytes> {

@@ -430,10 +430,10 @@ fn write_hints(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
     if hints.is_empty() {
         return;
     }
-    let wants_subresource = request
+    let accepts_subresource = request
         .get(&SUBRESOURCE)
         .is_some_and(|value| value == "enabled");
-    let (name, text) = if wants_subresource {
+    let (name, text) = if accepts_subresource {
         let one = |hint: &Hint| format!("{}; {}", media_type(hint.kind), hint.url);
         (
             SUBRESOURCE,

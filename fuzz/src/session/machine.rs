@@ -210,11 +210,11 @@ impl Machine {
                 self.session
             );
         }
-        let mut told: Vec<Event> = Vec::new();
+        let mut events: Vec<Event> = Vec::new();
         while let Some(event) = self.session.poll_event() {
             assert!(!self.closed, "{event:?} after Closed");
             self.note(&event);
-            match (told.last_mut(), event) {
+            match (events.last_mut(), event) {
                 (
                     Some(Event::Data { id, data, fin }),
                     Event::Data {
@@ -226,14 +226,14 @@ impl Machine {
                     *data = [&data[..], &more[..]].concat().into();
                     *fin |= end;
                 }
-                (_, event) => told.push(event),
+                (_, event) => events.push(event),
             }
         }
         assert_eq!(self.closed, self.session.is_closed(), "{:?}", self.session);
         self.assert_within_windows();
         self.written.check(&wire);
         self.written_bytes = self.written_bytes.max(wire.len());
-        (told, wire)
+        (events, wire)
     }
 
     fn note(&mut self, event: &Event) {
@@ -255,9 +255,9 @@ impl Machine {
         if !config.flow_control || self.closed {
             return;
         }
-        let windowed = |told: u32| match config.settings_timing {
+        let windowed = |announced: u32| match config.settings_timing {
             SettingsTiming::Never => WINDOW,
-            _ => (told as usize).max(WINDOW),
+            _ => (announced as usize).max(WINDOW),
         };
         if config.version != Version::V2 {
             let window = windowed(config.initial_window_bytes);

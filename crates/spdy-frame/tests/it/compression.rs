@@ -13,18 +13,18 @@ use crate::support;
 
 #[test]
 fn the_dictionaries_are_those_of_every_other_implementation() {
-    let known = zlib::dictionaries().dictionaries;
+    let reference = zlib::dictionaries().dictionaries;
     let versions = [
-        (Version::V2, &known[0]),
-        (Version::V3, &known[1]),
-        (Version::V31, &known[1]),
+        (Version::V2, &reference[0]),
+        (Version::V3, &reference[1]),
+        (Version::V31, &reference[1]),
     ];
-    for (version, known) in versions {
+    for (version, reference) in versions {
         let ours = dictionary(version);
-        assert_eq!(ours.len(), known.length, "{version}");
+        assert_eq!(ours.len(), reference.length, "{version}");
         assert_eq!(
             dictionary_id(version).to_be_bytes(),
-            known.adler32[..],
+            reference.adler32[..],
             "{version}"
         );
         assert_eq!(
@@ -34,16 +34,16 @@ fn the_dictionaries_are_those_of_every_other_implementation() {
         );
         assert_eq!(
             zlib_rs::crc32::crc32(0, ours).to_be_bytes(),
-            known.crc32[..],
+            reference.crc32[..],
             "{version}"
         );
         assert_eq!(
             ours.first_chunk::<16>().map(|b| &b[..]),
-            Some(&known.first16[..])
+            Some(&reference.first16[..])
         );
         assert_eq!(
             ours.last_chunk::<16>().map(|b| &b[..]),
-            Some(&known.last16[..])
+            Some(&reference.last16[..])
         );
     }
 }

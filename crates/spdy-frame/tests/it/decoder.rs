@@ -273,11 +273,11 @@ fn reserved_bits_are_ignored() {
         Version::V31,
         control(Version::V31, 9, 0, &[0x80, 0, 0, 0, 0x80, 0, 0, 9]),
     );
-    let update_want = WindowUpdate {
+    let expected_update = WindowUpdate {
         stream_id: StreamId::ZERO,
         delta: 9,
     };
-    assert_eq!(update, Ok(Frame::WindowUpdate(update_want)));
+    assert_eq!(update, Ok(Frame::WindowUpdate(expected_update)));
     let syn = [0x80, 0, 0, 3, 0x80, 0, 0, 1, 0xff, 0xff];
     let Ok(Frame::SynStream(syn)) = only(Version::V3, control(Version::V3, 1, 0, &syn)) else {
         panic!("not a SYN_STREAM");

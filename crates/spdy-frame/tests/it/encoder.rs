@@ -25,25 +25,28 @@ fn settings_are_written_by_ascending_id_and_once() {
         })],
     );
     let sorted = vec![entry(4, 40), entry(7, 70)];
-    let want = encode(
+    let expected = encode(
         Version::V31,
         &[Frame::Settings(Settings {
             entries: sorted,
             ..Settings::default()
         })],
     );
-    assert_eq!(wire, want);
-    assert_eq!(&want[8..20], [0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 40]);
+    assert_eq!(wire, expected);
+    assert_eq!(&expected[8..20], [0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 40]);
 }
 
 #[test]
 fn spdy2_is_sent_only_its_own_codes() {
-    for (status, want) in [(7, 7), (8, 1), (9, 1), (11, 1)] {
+    for (status, expected) in [(7, 7), (8, 1), (9, 1), (11, 1)] {
         let frame = Frame::RstStream(RstStream {
             stream_id: ONE,
             status: RstStatus(status),
         });
-        assert_eq!(encode(Version::V2, std::slice::from_ref(&frame))[15], want);
+        assert_eq!(
+            encode(Version::V2, std::slice::from_ref(&frame))[15],
+            expected
+        );
         assert_eq!(encode(Version::V31, &[frame])[15], status as u8);
     }
 }
@@ -72,8 +75,8 @@ fn window_update_can_be_written_in_spdy2_for_node_spdy() {
         stream_id: ONE,
         delta: 1 << 16,
     });
-    let want = [0x80, 2, 0, 9, 0, 0, 0, 8, 0, 0, 0, 1, 0, 1, 0, 0];
-    assert_eq!(encode(Version::V2, &[frame])[..], want);
+    let expected = [0x80, 2, 0, 9, 0, 0, 0, 8, 0, 0, 0, 1, 0, 1, 0, 0];
+    assert_eq!(encode(Version::V2, &[frame])[..], expected);
 }
 
 #[test]

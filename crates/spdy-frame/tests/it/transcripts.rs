@@ -199,7 +199,7 @@ fn check(version: Version, side: &Side, sizes: impl IntoIterator<Item = usize>, 
     let control = seen.iter().filter(|seen| seen.r#type != "DATA");
     let mut unread = control.map(|seen| seen.tshark_error.is_some());
     let mut control_lengths = lengths.into_iter().flatten();
-    let got = support::meanings(version, frames, context)
+    let actual = support::meanings(version, frames, context)
         .iter()
         .map(|meaning| match &meaning.0 {
             Frame::Data(_) => of_meaning(meaning, version, 0, false),
@@ -212,8 +212,8 @@ fn check(version: Version, side: &Side, sizes: impl IntoIterator<Item = usize>, 
             }
         })
         .collect::<Vec<_>>();
-    let want = joined(seen.iter().map(of_seen));
-    assert_eq!(joined(got), want, "{context}");
+    let expected = joined(seen.iter().map(of_seen));
+    assert_eq!(joined(actual), expected, "{context}");
 }
 
 #[test]

@@ -15,19 +15,19 @@ fn single_frames_decode_to_their_fields_with_any_split() {
     let mut checked = 0;
     for vector in frames::all() {
         let version = support::version(&vector.version);
-        let want = vector
+        let expected = vector
             .fields
             .iter()
             .map(|fields| support::expected(version, fields).0);
-        let want: Vec<Frame> = want.collect();
+        let expected: Vec<Frame> = expected.collect();
         for cut in 0..=vector.hex.len() {
             let (head, tail) = vector.hex.split_at(cut);
-            let got = support::decode_pieces(version, [head, tail]);
-            assert_eq!(got.as_ref(), Ok(&want), "{} cut at {cut}", vector.id);
+            let actual = support::decode_pieces(version, [head, tail]);
+            assert_eq!(actual.as_ref(), Ok(&expected), "{} cut at {cut}", vector.id);
         }
-        let got = support::decode_in_pieces(version, &vector.hex, 1);
-        assert_eq!(got.as_ref(), Ok(&want), "{} byte by byte", vector.id);
-        checked += want.len();
+        let actual = support::decode_in_pieces(version, &vector.hex, 1);
+        assert_eq!(actual.as_ref(), Ok(&expected), "{} byte by byte", vector.id);
+        checked += expected.len();
     }
     assert_eq!(
         checked, 80,
@@ -68,22 +68,22 @@ fn one_way_sessions_decode_to_their_fields_with_any_split() {
     assert_eq!((sequences.len(), frames.sum::<usize>()), (26, 351));
     for sequence in sequences {
         let version = support::version(&sequence.version);
-        let want = support::all_expected(version, sequence.frames.iter().map(|f| &f.fields));
+        let expected = support::all_expected(version, sequence.frames.iter().map(|f| &f.fields));
         for piece in [1, 2, 3, 5, 7, 8, 9, 13, 64, 100, 256, sequence.bytes.len()] {
             let context = format!("{} in pieces of {piece}", sequence.id);
             let frames = support::decode_in_pieces(version, &sequence.bytes, piece);
             let frames = frames.unwrap_or_else(|error| panic!("{context}: {error}"));
             assert_eq!(
                 support::meanings(version, frames, &context),
-                want,
+                expected,
                 "{context}"
             );
         }
         for cut in 0..sequence.bytes.len() {
             let (head, tail) = sequence.bytes.split_at(cut);
             let whole = support::decode_pieces(version, [&sequence.bytes[..]]);
-            let got = support::decode_pieces(version, [head, tail]);
-            assert_eq!(got, whole, "{} cut at {cut}", sequence.id);
+            let actual = support::decode_pieces(version, [head, tail]);
+            assert_eq!(actual, whole, "{} cut at {cut}", sequence.id);
         }
     }
 }
@@ -112,14 +112,14 @@ fn frames_of_sessions_encode_back_to_the_same_bytes() {
             .map(|label| format!("seq_v2_spdy_transport_{side} {label}"))
             .collect()
     };
-    let want = [
+    let expected = [
         of("client", &client),
         of("server", &server),
         of("l0_client", &client),
         of("l0_server", &server),
     ];
-    let want = want.concat();
-    assert_eq!(theirs, want);
+    let expected = expected.concat();
+    assert_eq!(theirs, expected);
     assert!(checked > 250, "only {checked} frames");
 }
 
@@ -176,14 +176,14 @@ fn recorded_connections_decode_in_both_directions() {
     for connection in connections {
         let version = support::version(&connection.version);
         for (side, direction) in [("client", connection.client), ("server", connection.server)] {
-            let want = support::all_expected(version, &direction.frames);
+            let expected = support::all_expected(version, &direction.frames);
             for piece in [1, 3, 8, 17, 64, direction.bytes.len()] {
                 let context = format!("{} {side} in pieces of {piece}", connection.id);
                 let frames = support::decode_in_pieces(version, &direction.bytes, piece);
                 let frames = frames.unwrap_or_else(|error| panic!("{context}: {error}"));
                 assert_eq!(
                     support::meanings(version, frames, &context),
-                    want,
+                    expected,
                     "{context}"
                 );
             }
@@ -218,10 +218,10 @@ fn every_legal_way_to_compress_inflates() {
             let context = format!("{} block {number}", vector.id);
             let inflated = inflater.inflate(&Bytes::copy_from_slice(&block.compressed));
             let inflated = inflated.unwrap_or_else(|error| panic!("{context}: {error}"));
-            let want = support::header_block(&block.headers);
-            assert_eq!(inflated.headers, Ok(want.clone()), "{context}");
+            let expected = support::header_block(&block.headers);
+            assert_eq!(inflated.headers, Ok(expected.clone()), "{context}");
             assert_eq!(inflated.plain_bytes, block.plain.len(), "{context}");
-            check_plain(version, &want, &block.plain, &context);
+            check_plain(version, &expected, &block.plain, &context);
         }
     }
 }

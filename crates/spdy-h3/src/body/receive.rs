@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::BoxError;
-use spdy_net_core::head::request_head::Malformed;
+use spdy_net_core::head::request_head::MalformedHead;
 use spdy_net_core::latch::Latch;
 use spdy_session::observe::Direction;
 
@@ -19,19 +19,19 @@ use crate::frame::{FrameEvent, FrameReader};
 use crate::role::Role;
 use crate::stream_observer::StreamObserver;
 
-impl From<Malformed> for Fault {
-    fn from(malformed: Malformed) -> Self {
+impl From<MalformedHead> for Fault {
+    fn from(malformed: MalformedHead) -> Self {
         Self::Stream(Code::MESSAGE_ERROR, malformed.to_string())
     }
 }
 
 impl From<BlockError> for Fault {
     fn from(error: BlockError) -> Self {
-        let why = error.to_string();
+        let reason = error.to_string();
         match error {
-            BlockError::TooLarge { .. } => Self::Stream(Code::EXCESSIVE_LOAD, why),
+            BlockError::TooLarge { .. } => Self::Stream(Code::EXCESSIVE_LOAD, reason),
             BlockError::Broken | BlockError::Dynamic => {
-                Self::Connection(Code::QPACK_DECOMPRESSION_FAILED, why)
+                Self::Connection(Code::QPACK_DECOMPRESSION_FAILED, reason)
             }
         }
     }
@@ -53,17 +53,17 @@ pub(crate) async fn head(
             Ok(fields)
         }
         Some(_) => {
-            let why = "DATA before HEADERS".to_owned();
-            Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+            let reason = "DATA before HEADERS".to_owned();
+            Err(Fault::Connection(Code::FRAME_UNEXPECTED, reason))
         }
         None => {
-            let why = "the stream ended before HEADERS".to_owned();
+            let reason = "the stream ended before HEADERS".to_owned();
             // The code for a request is not one for a response (RFC 9114 §8.1).
             let code = match role {
                 Role::Client => Code::MESSAGE_ERROR,
                 Role::Server => Code::REQUEST_INCOMPLETE,
             };
-            Err(Fault::Stream(code, why))
+            Err(Fault::Stream(code, reason))
         }
     }
 }
@@ -129,12 +129,12 @@ impl<T> Http3Body<T> {
             return Poll::Ready(Ok(None));
         }
         let wrong_length = || {
-            let why = "body length differs from content-length".to_owned();
-            Fault::Stream(Code::MESSAGE_ERROR, why)
+            let reason = "body length differs from content-length".to_owned();
+            Fault::Stream(Code::MESSAGE_ERROR, reason)
         };
         let unexpected = |what: &str| {
-            let why = format!("{what} after trailers");
-            Fault::Connection(Code::FRAME_UNEXPECTED, why)
+            let reason = format!("{what} after trailers");
+            Fault::Connection(Code::FRAME_UNEXPECTED, reason)
         };
         match (ready!(self.frames.poll_next(cx))?, self.phase) {
             (Some(FrameEvent::Data(data)), Phase::Body) => {

@@ -120,8 +120,8 @@ impl SendingStream {
         if !self.takes(fields) {
             let most = self.max_field_section.load(Ordering::Relaxed);
             let len = qpack::section_len(fields);
-            let why = format!("header fields have {len} bytes, limit of the peer {most}");
-            return Err(Fault::Stream(Code::INTERNAL_ERROR, why));
+            let reason = format!("header fields have {len} bytes, limit of the peer {most}");
+            return Err(Fault::Stream(Code::INTERNAL_ERROR, reason));
         }
         let block = qpack::encode(fields);
         if let Some(watch) = &self.watch {

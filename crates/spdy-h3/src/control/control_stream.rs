@@ -133,12 +133,12 @@ impl ControlState {
             (kind::GOAWAY, role) => {
                 let id = single_varint(&payload, "GOAWAY")?;
                 if role == Role::Client && id % 4 != 0 {
-                    let why = format!("GOAWAY with {id}, which is not a request stream");
-                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                    let reason = format!("GOAWAY with {id}, which is not a request stream");
+                    return Err(Fault::Connection(Code::ID_ERROR, reason));
                 }
                 if id > self.goaway {
-                    let why = format!("GOAWAY with {id} after one with {}", self.goaway);
-                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                    let reason = format!("GOAWAY with {id} after one with {}", self.goaway);
+                    return Err(Fault::Connection(Code::ID_ERROR, reason));
                 }
                 self.goaway = id;
                 Ok(Some(ControlEvent::Goaway(id)))
@@ -149,8 +149,8 @@ impl ControlState {
                     .get_varint()
                     .map_err(|_| frame_error("PRIORITY_UPDATE"))?;
                 if id % 4 != 0 {
-                    let why = format!("PRIORITY_UPDATE of {id}, which is not a request stream");
-                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                    let reason = format!("PRIORITY_UPDATE of {id}, which is not a request stream");
+                    return Err(Fault::Connection(Code::ID_ERROR, reason));
                 }
                 let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
                 Ok(Some(ControlEvent::Priority(id, field)))
@@ -159,30 +159,30 @@ impl ControlState {
                 kind::PRIORITY_UPDATE | kind::PRIORITY_UPDATE_OF_PUSH | kind::MAX_PUSH_ID,
                 Role::Client,
             ) => {
-                let why = format!("unexpected frame of type {kind:#x} from a server");
-                Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+                let reason = format!("unexpected frame of type {kind:#x} from a server");
+                Err(Fault::Connection(Code::FRAME_UNEXPECTED, reason))
             }
             (kind::MAX_PUSH_ID, Role::Server) => {
                 let id = single_varint(&payload, "MAX_PUSH_ID")?;
                 if let Some(last) = self.max_push_id.replace(id)
                     && id < last
                 {
-                    let why = format!("MAX_PUSH_ID {id} after {last}: it must not decrease");
-                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                    let reason = format!("MAX_PUSH_ID {id} after {last}: it must not decrease");
+                    return Err(Fault::Connection(Code::ID_ERROR, reason));
                 }
                 Ok(None)
             }
             // A server here promises no push, and a client here allows none: no ID is valid.
             (kind::CANCEL_PUSH, _) => {
                 let id = single_varint(&payload, "CANCEL_PUSH")?;
-                let why = format!("CANCEL_PUSH of push {id}, which does not exist");
-                Err(Fault::Connection(Code::ID_ERROR, why))
+                let reason = format!("CANCEL_PUSH of push {id}, which does not exist");
+                Err(Fault::Connection(Code::ID_ERROR, reason))
             }
             (kind::PRIORITY_UPDATE_OF_PUSH, Role::Server) => {
                 let id = Octets::with_slice(&payload).get_varint();
                 let id = id.map_err(|_| frame_error("PRIORITY_UPDATE"))?;
-                let why = format!("PRIORITY_UPDATE of push {id}, which does not exist");
-                Err(Fault::Connection(Code::ID_ERROR, why))
+                let reason = format!("PRIORITY_UPDATE of push {id}, which does not exist");
+                Err(Fault::Connection(Code::ID_ERROR, reason))
             }
             _ => Ok(None),
         }
@@ -212,8 +212,8 @@ fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
             return Err(frame_error("SETTINGS"));
         };
         if HTTP2_SETTINGS.contains(&id) || seen.contains(&id) {
-            let why = format!("setting {id:#x} is reserved for HTTP/2 or occurs twice");
-            return Err(Fault::Connection(Code::SETTINGS_ERROR, why));
+            let reason = format!("setting {id:#x} is reserved for HTTP/2 or occurs twice");
+            return Err(Fault::Connection(Code::SETTINGS_ERROR, reason));
         }
         seen.push(id); // at most half of what a control frame may be long
         if id == MAX_FIELD_SECTION {

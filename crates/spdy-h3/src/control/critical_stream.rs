@@ -4,8 +4,8 @@ use crate::code::Code;
 use crate::fault::Fault;
 
 pub(crate) fn critical_fault(deed: &str) -> Fault {
-    let why = format!("the peer {deed} a critical stream");
-    Fault::Connection(Code::CLOSED_CRITICAL_STREAM, why)
+    let reason = format!("the peer {deed} a critical stream");
+    Fault::Connection(Code::CLOSED_CRITICAL_STREAM, reason)
 }
 
 pub(crate) fn critical_error(error: quinn::ReadError) -> Fault {

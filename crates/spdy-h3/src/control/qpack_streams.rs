@@ -14,8 +14,8 @@ pub(crate) async fn read_qpack_encoder(
 ) -> Result<(), Fault> {
     while let Some(bytes) = next_chunk(&mut stream, &floods).await? {
         if bytes.iter().any(|byte| *byte != 0b0010_0000) {
-            let why = "insertion into a dynamic table with capacity 0".to_owned();
-            return Err(Fault::Connection(Code::QPACK_ENCODER_STREAM_ERROR, why));
+            let reason = "insertion into a dynamic table with capacity 0".to_owned();
+            return Err(Fault::Connection(Code::QPACK_ENCODER_STREAM_ERROR, reason));
         }
     }
     Err(critical_fault("closed"))
@@ -51,15 +51,16 @@ impl DecoderInstructions {
     const MAX_CONTINUED: u32 = 9;
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        let error = |why: &str| {
+        let error = |reason: &str| {
             let code = Code::QPACK_DECODER_STREAM_ERROR;
-            Err(Fault::Connection(code, why.to_owned()))
+            Err(Fault::Connection(code, reason.to_owned()))
         };
         for &byte in bytes {
             self.continued = match (self.continued, byte) {
                 (None, 0b1000_0000..) => {
-                    let why = "Section Acknowledgment, but no field section used a dynamic table";
-                    return error(why);
+                    let reason =
+                        "Section Acknowledgment, but no field section used a dynamic table";
+                    return error(reason);
                 }
                 (None, 0b0100_0000..) => (byte & 0b0011_1111 == 0b0011_1111).then_some(0),
                 (None, _) => {

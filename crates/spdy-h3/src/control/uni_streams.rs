@@ -78,8 +78,8 @@ async fn read_uni_stream(
         match std::mem::replace(&mut seen[which], true) {
             false => Ok(()),
             true => {
-                let why = format!("second stream of type {kind}");
-                Err(Fault::Connection(Code::STREAM_CREATION_ERROR, why))
+                let reason = format!("second stream of type {kind}");
+                Err(Fault::Connection(Code::STREAM_CREATION_ERROR, reason))
             }
         }
     };
@@ -89,12 +89,12 @@ async fn read_uni_stream(
             read_control_stream(stream, role, floods, on).await
         }
         (0x01, Role::Client) => {
-            let why = "push stream, but no push is allowed".to_owned();
-            Err(Fault::Connection(Code::ID_ERROR, why))
+            let reason = "push stream, but no push is allowed".to_owned();
+            Err(Fault::Connection(Code::ID_ERROR, reason))
         }
         (0x01, Role::Server) => {
-            let why = "push stream from a client".to_owned();
-            Err(Fault::Connection(Code::STREAM_CREATION_ERROR, why))
+            let reason = "push stream from a client".to_owned();
+            Err(Fault::Connection(Code::STREAM_CREATION_ERROR, reason))
         }
         (0x02, _) => {
             once(1)?;

@@ -7,7 +7,7 @@ use http::{
 };
 use spdy_net_core::head::connection_headers::CONNECTION_HEADERS;
 use spdy_net_core::head::request_head::{
-    Malformed, authority, check_path, join_cookies, resolve_host, without_userinfo,
+    MalformedHead, authority, check_path, join_cookies, resolve_host, without_userinfo,
 };
 
 use crate::fields::qpack::Field;
@@ -74,12 +74,12 @@ impl<const N: usize> Pseudo<N> {
         }
     }
 
-    fn put(&mut self, name: &[u8], value: Bytes) -> Result<(), Malformed> {
+    fn put(&mut self, name: &[u8], value: Bytes) -> Result<(), MalformedHead> {
         let position = self.names.iter().position(|it| it.as_bytes() == name);
-        let at = position.ok_or(Malformed("unexpected pseudo-header field"))?;
+        let at = position.ok_or(MalformedHead("unexpected pseudo-header field"))?;
         match self.values[at].replace(value) {
             None => Ok(()),
-            Some(_) => Err(Malformed("duplicate pseudo-header field")),
+            Some(_) => Err(MalformedHead("duplicate pseudo-header field")),
         }
     }
 }
@@ -88,26 +88,27 @@ impl<const N: usize> Pseudo<N> {
 fn split<const N: usize>(
     fields: Vec<Field>,
     names: [&'static str; N],
-) -> Result<([Option<Bytes>; N], HeaderMap), Malformed> {
+) -> Result<([Option<Bytes>; N], HeaderMap), MalformedHead> {
     let mut pseudo = Pseudo::new(names);
     let mut headers = HeaderMap::new();
     for (name, value) in fields {
         if name.starts_with(b":") {
             if !headers.is_empty() {
-                return Err(Malformed("pseudo-header field after a header field"));
+                return Err(MalformedHead("pseudo-header field after a header field"));
             }
             pseudo.put(&name, value)?;
             continue;
         }
         if name.iter().any(u8::is_ascii_uppercase) {
-            return Err(Malformed("uppercase letter in a field name"));
+            return Err(MalformedHead("uppercase letter in a field name"));
         }
-        let name = HeaderName::from_bytes(&name).map_err(|_| Malformed("invalid field name"))?;
+        let name =
+            HeaderName::from_bytes(&name).map_err(|_| MalformedHead("invalid field name"))?;
         if CONNECTION_HEADERS.contains(&name) {
-            return Err(Malformed("connection-specific header field"));
+            return Err(MalformedHead("connection-specific header field"));
         }
         if name == header::TE && &value[..] != b"trailers" {
-            return Err(Malformed("te with a value other than trailers"));
+            return Err(MalformedHead("te with a value other than trailers"));
         }
         append(&mut headers, name, value)?;
     }
@@ -115,20 +116,20 @@ fn split<const N: usize>(
     Ok((pseudo.values, headers))
 }
 
-fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(), Malformed> {
+fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(), MalformedHead> {
     let value = HeaderValue::from_maybe_shared(value);
-    let value = value.map_err(|_| Malformed("invalid field value"))?;
+    let value = value.map_err(|_| MalformedHead("invalid field value"))?;
     let appended = headers.try_append(name, value);
-    appended.map_err(|_| Malformed("too many field names"))?;
+    appended.map_err(|_| MalformedHead("too many field names"))?;
     Ok(())
 }
 
 /// The request of `fields`; its URI is absolute, but for CONNECT.
-pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
+pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, MalformedHead> {
     let names = [":method", ":scheme", ":authority", ":path"];
     let ([method, scheme, authority_field, path], headers) = split(fields, names)?;
-    let method = method.ok_or(Malformed("request without :method"))?;
-    let method = Method::from_bytes(&method).map_err(|_| Malformed("invalid :method"))?;
+    let method = method.ok_or(MalformedHead("request without :method"))?;
+    let method = Method::from_bytes(&method).map_err(|_| MalformedHead("invalid :method"))?;
     let authority_field = authority_field.filter(|it| !it.is_empty());
     let authority_field = authority_field.map(authority).transpose()?;
     let of_web = scheme.as_ref().and_then(|it| std::str::from_utf8(it).ok());
@@ -141,20 +142,22 @@ pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
         if scheme.is_some() || path.is_some() {
-            return Err(Malformed("CONNECT with :scheme or :path"));
+            return Err(MalformedHead("CONNECT with :scheme or :path"));
         }
         uri.authority = Some(resolved_host?);
     } else {
-        let scheme = scheme.ok_or(Malformed("request without :scheme"))?;
+        let scheme = scheme.ok_or(MalformedHead("request without :scheme"))?;
         let path = path.filter(|path| !path.is_empty());
-        let path = path.ok_or(Malformed("request without :path"))?;
+        let path = path.ok_or(MalformedHead("request without :path"))?;
         uri.authority = Some(resolved_host?);
-        uri.scheme = Some(Scheme::try_from(&scheme[..]).map_err(|_| Malformed("invalid :scheme"))?);
-        let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed("invalid :path"))?;
+        uri.scheme =
+            Some(Scheme::try_from(&scheme[..]).map_err(|_| MalformedHead("invalid :scheme"))?);
+        let path =
+            PathAndQuery::from_maybe_shared(path).map_err(|_| MalformedHead("invalid :path"))?;
         check_path(&method, &path)?;
         uri.path_and_query = Some(path);
     }
-    let uri = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
+    let uri = Uri::from_parts(uri).map_err(|_| MalformedHead("invalid request URI"))?;
     let (mut head, ()) = http::Request::new(()).into_parts();
     (head.method, head.uri, head.headers) = (method, uri, headers);
     head.version = http::Version::HTTP_3;
@@ -162,12 +165,12 @@ pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
 }
 
 /// The response of `fields`.
-pub(crate) fn response(fields: Vec<Field>) -> Result<response::Parts, Malformed> {
+pub(crate) fn response(fields: Vec<Field>) -> Result<response::Parts, MalformedHead> {
     let ([status], headers) = split(fields, [":status"])?;
-    let status = status.ok_or(Malformed("response without :status"))?;
-    let status = StatusCode::from_bytes(&status).map_err(|_| Malformed("invalid :status"))?;
+    let status = status.ok_or(MalformedHead("response without :status"))?;
+    let status = StatusCode::from_bytes(&status).map_err(|_| MalformedHead("invalid :status"))?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Malformed("status 101, which HTTP/3 does not support"));
+        return Err(MalformedHead("status 101, which HTTP/3 does not support"));
     }
     let (mut head, ()) = http::Response::new(()).into_parts();
     (head.status, head.headers) = (status, headers);
@@ -176,15 +179,15 @@ pub(crate) fn response(fields: Vec<Field>) -> Result<response::Parts, Malformed>
 }
 
 /// The trailers of `fields`.
-pub(crate) fn decode_trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed> {
+pub(crate) fn decode_trailers(fields: Vec<Field>) -> Result<HeaderMap, MalformedHead> {
     split(fields, []).map(|([], trailers)| trailers)
 }
 
 /// The value of `content-length`; all of its fields must have the same value.
-pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
+pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, MalformedHead> {
     let mut content_length = None;
     for value in headers.get_all(header::CONTENT_LENGTH) {
-        let wrong = Malformed("invalid or conflicting content-length");
+        let wrong = MalformedHead("invalid or conflicting content-length");
         let digits = value
             .to_str()
             .ok()

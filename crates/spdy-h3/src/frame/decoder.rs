@@ -182,16 +182,16 @@ impl FrameDecoder {
     fn begin(&mut self, kind: u64, len: u64) -> Result<State, Fault> {
         let head = || State::Head(BytesMut::new());
         let unexpected = |what: &str| {
-            let why = format!("unexpected frame of type {kind:#x} {what}");
-            Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+            let reason = format!("unexpected frame of type {kind:#x} {what}");
+            Err(Fault::Connection(Code::FRAME_UNEXPECTED, reason))
         };
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         if self.place == StreamKind::Control {
             if is_first && kind != kind::SETTINGS {
-                let why = format!(
+                let reason = format!(
                     "control stream begins with a frame of type {kind:#x}, expected SETTINGS"
                 );
-                return Err(Fault::Connection(Code::MISSING_SETTINGS, why));
+                return Err(Fault::Connection(Code::MISSING_SETTINGS, reason));
             }
             if !is_first && kind == kind::SETTINGS {
                 return unexpected("after the first SETTINGS");
@@ -214,8 +214,8 @@ impl FrameDecoder {
             }),
             (StreamKind::Request { max_head_bytes, .. }, kind::HEADERS) => {
                 if len > max_head_bytes as u64 {
-                    let why = format!("header block has {len} bytes, limit {max_head_bytes}");
-                    return Err(Fault::Stream(Code::EXCESSIVE_LOAD, why));
+                    let reason = format!("header block has {len} bytes, limit {max_head_bytes}");
+                    return Err(Fault::Stream(Code::EXCESSIVE_LOAD, reason));
                 }
                 Ok(State::Whole(kind, len, BytesMut::new()))
             }
@@ -225,8 +225,8 @@ impl FrameDecoder {
                 },
                 kind::PUSH_PROMISE,
             ) => {
-                let why = "PUSH_PROMISE from the server, but no MAX_PUSH_ID was sent".to_owned();
-                Err(Fault::Connection(Code::ID_ERROR, why))
+                let reason = "PUSH_PROMISE from the server, but no MAX_PUSH_ID was sent".to_owned();
+                Err(Fault::Connection(Code::ID_ERROR, reason))
             }
             (
                 StreamKind::Request { .. },
@@ -251,17 +251,17 @@ impl FrameDecoder {
                 | kind::PRIORITY_UPDATE_OF_PUSH,
             ) => {
                 if len > MAX_CONTROL_FRAME_BYTES {
-                    let why =
+                    let reason =
                         format!("control frame has {len} bytes, limit {MAX_CONTROL_FRAME_BYTES}");
-                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
+                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, reason));
                 }
                 Ok(State::Whole(kind, len, BytesMut::new()))
             }
             _ => {
                 self.unknown_bytes = self.unknown_bytes.saturating_add(len);
                 if self.unknown_bytes > MAX_UNKNOWN_BYTES {
-                    let why = format!("unknown frames exceed {MAX_UNKNOWN_BYTES} bytes");
-                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
+                    let reason = format!("unknown frames exceed {MAX_UNKNOWN_BYTES} bytes");
+                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, reason));
                 }
                 Ok(match len {
                     0 => head(),
@@ -276,8 +276,8 @@ impl FrameDecoder {
         match &self.state {
             State::Head(head) if head.is_empty() => Ok(()),
             _ => {
-                let why = "the stream ended within a frame".to_owned();
-                Err(Fault::Connection(Code::FRAME_ERROR, why))
+                let reason = "the stream ended within a frame".to_owned();
+                Err(Fault::Connection(Code::FRAME_ERROR, reason))
             }
         }
     }

@@ -121,7 +121,7 @@ impl QuicIncoming {
     pub(crate) async fn accept(self) -> Result<quinn::Connection, ConnectionError> {
         let accepted = async { self.incoming.accept()?.await };
         let failed = |error: quinn::ConnectionError| ConnectionError::Http3 {
-            why: format!("QUIC: {error}"),
+            reason: format!("QUIC: {error}"),
             abuse: false,
         };
         accepted.await.map_err(failed)

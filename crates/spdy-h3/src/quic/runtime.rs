@@ -45,8 +45,8 @@ impl quinn::Runtime for QuicRuntime {
         &self,
         _: std::net::UdpSocket,
     ) -> io::Result<Arc<dyn quinn::AsyncUdpSocket>> {
-        let why = "sockets come from the network, not from the runtime";
-        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+        let reason = "sockets come from the network, not from the runtime";
+        Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 
     fn now(&self) -> SystemInstant {

@@ -147,7 +147,7 @@ fn a_name_that_is_missing_empty_or_there_twice_is_a_bad_request() {
         for bad in ["", "GET\0POST", "a\rb"] {
             let read = spdy_http::request::decode(Version::V31, &changed(name, Some(bad)));
             assert!(
-                matches!(read, Err(BadRequest::Value { name: said, .. }) if said == name),
+                matches!(read, Err(BadRequest::Value { name: found, .. }) if found == name),
                 "{name}: {bad:?}, {value}"
             );
         }
@@ -247,7 +247,7 @@ fn an_absolute_path_and_a_host_that_names_another_are_no_request() {
         (Version::V2, "url", "host", "scheme"),
         (Version::V31, ":path", ":host", ":scheme"),
     ] {
-        let ask = |authority: &'static str, with_scheme: &'static str| {
+        let decode_request = |authority: &'static str, with_scheme: &'static str| {
             let names = match version {
                 Version::V2 => ("method", "version"),
                 _ => (":method", ":version"),
@@ -264,14 +264,23 @@ fn an_absolute_path_and_a_host_that_names_another_are_no_request() {
             )
         };
         for same in ["a.example", "A.example", "a.example:80"] {
-            assert_eq!(ask(same, "http").expect("one host").uri.path(), "/x");
+            assert_eq!(
+                decode_request(same, "http").expect("one host").uri.path(),
+                "/x"
+            );
         }
         assert!(
-            matches!(ask("b.example", "http"), Err(BadRequest::TwoHosts { .. })),
+            matches!(
+                decode_request("b.example", "http"),
+                Err(BadRequest::TwoHosts { .. })
+            ),
             "{version}"
         );
         assert!(
-            matches!(ask("a.example", "https"), Err(BadRequest::Value { .. })),
+            matches!(
+                decode_request("a.example", "https"),
+                Err(BadRequest::Value { .. })
+            ),
             "{version}"
         );
     }

@@ -12,9 +12,9 @@ use crate::refusal::Flaw;
 /// Why a list of fields is not a valid message (RFC 9113 §8.1.1, RFC 9114 §4.1.2).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("malformed message: {0}")]
-pub struct Malformed(pub &'static str);
+pub struct MalformedHead(pub &'static str);
 
-impl Malformed {
+impl MalformedHead {
     /// The 400 response for the peer that sent it.
     pub fn answer(&self) -> Response<Body> {
         Flaw::Malformed.answer(format!("{self}\n"))
@@ -30,12 +30,12 @@ pub fn without_userinfo(authority: &Authority) -> &str {
 }
 
 /// Parses the value of `:authority` or `host`.
-pub fn authority(field_value: Bytes) -> Result<Authority, Malformed> {
+pub fn authority(field_value: Bytes) -> Result<Authority, MalformedHead> {
     let authority = Authority::from_maybe_shared(field_value);
-    let authority = authority.map_err(|_| Malformed("invalid authority"))?;
+    let authority = authority.map_err(|_| MalformedHead("invalid authority"))?;
     match without_userinfo(&authority) == authority.as_str() {
         true => Ok(authority),
-        false => Err(Malformed("authority with userinfo")),
+        false => Err(MalformedHead("authority with userinfo")),
     }
 }
 
@@ -46,23 +46,23 @@ pub fn resolve_host(
     scheme: &str,
     authority_field: Option<Authority>,
     headers: &HeaderMap,
-) -> Result<Authority, Malformed> {
+) -> Result<Authority, MalformedHead> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
-        return Err(Malformed("more than one host"));
+        return Err(MalformedHead("more than one host"));
     }
     match (authority_field, host) {
         (Some(authority_field), Some(host))
             if !is_same_host(scheme, authority_field.as_str(), host) =>
         {
-            Err(Malformed(":authority and host differ"))
+            Err(MalformedHead(":authority and host differ"))
         }
         (Some(authority_field), _) => Ok(authority_field),
         (None, Some(host)) if method != Method::CONNECT => {
             authority(Bytes::copy_from_slice(host.as_bytes()))
         }
-        (None, _) => Err(Malformed("request without :authority and host")),
+        (None, _) => Err(MalformedHead("request without :authority and host")),
     }
 }
 
@@ -73,11 +73,11 @@ fn is_same_host(scheme: &str, authority_field: &str, host: &HeaderValue) -> bool
 }
 
 /// Fails unless `path` begins at the root; `*` stands for all of a server, and is for OPTIONS.
-pub fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), Malformed> {
+pub fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), MalformedHead> {
     match path.as_str() {
         "*" if method == Method::OPTIONS => Ok(()),
         rooted if rooted.starts_with('/') => Ok(()),
-        _ => Err(Malformed(":path does not start with /")),
+        _ => Err(MalformedHead(":path does not start with /")),
     }
 }
 
@@ -106,7 +106,7 @@ pub fn join_cookies(headers: &mut HeaderMap) {
 /// # Errors
 ///
 /// `Host` is not a valid host.
-pub fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed> {
+pub fn set_authority<B>(request: &mut Request<B>) -> Result<(), MalformedHead> {
     let Some(host) = request.headers_mut().remove(header::HOST) else {
         return Ok(());
     };
@@ -116,16 +116,16 @@ pub fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed> {
     let host = authority(Bytes::copy_from_slice(host.as_bytes()))?;
     let mut uri = std::mem::take(request.uri_mut()).into_parts();
     uri.authority = Some(host);
-    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
+    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| MalformedHead("invalid request URI"))?;
     Ok(())
 }
 
 /// Checks and completes the head of an HTTP/2 request. h2 checks only names, values, and which pseudo-header fields there are. It leaves
 /// `:scheme` out if there is no `:authority`: then the scheme is that of the connection, which is HTTPS if `secure`.
-pub fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
+pub fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), MalformedHead> {
     let authority_field = head.uri.authority();
     if authority_field.is_some_and(|it| without_userinfo(it) != it.as_str()) {
-        return Err(Malformed("authority with userinfo"));
+        return Err(MalformedHead("authority with userinfo"));
     }
     let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
     let scheme = head.uri.scheme().unwrap_or(&of_connection).as_str();
@@ -147,7 +147,7 @@ pub fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malform
     if has_path {
         uri.scheme.get_or_insert(of_connection);
     }
-    head.uri = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
+    head.uri = Uri::from_parts(uri).map_err(|_| MalformedHead("invalid request URI"))?;
     join_cookies(&mut head.headers);
     Ok(())
 }
@@ -224,7 +224,7 @@ mod tests {
             let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
             let mut head_parts = head("GET", uri, &hosts);
             let settled = check_head(&mut head_parts, true).map(|()| head_parts.uri.to_string());
-            let expected = expected.map(str::to_owned).map_err(Malformed);
+            let expected = expected.map(str::to_owned).map_err(MalformedHead);
             assert_eq!(settled, expected, "{uri} {hosts:?}");
         }
     }

@@ -174,13 +174,13 @@ impl ProgressTimeout {
             PeerReceives => "accepted",
         };
         let (patience, came, least) = (self.timeout, self.came, self.min_bytes);
-        let why = match came {
+        let reason = match came {
             0 => format!("the peer {deed} nothing for {patience:?}"),
             _ => {
                 format!("the peer {deed} {came} bytes in {patience:?} of waiting, expected {least}")
             }
         };
-        io::Error::new(io::ErrorKind::TimedOut, ProgressTimeoutError(why))
+        io::Error::new(io::ErrorKind::TimedOut, ProgressTimeoutError(reason))
     }
 
     /// `polled`, unless it is pending for too long. `moved` returns how many bytes of it are progress.

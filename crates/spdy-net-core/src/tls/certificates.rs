@@ -82,7 +82,7 @@ impl Identity {
             },
             other => TlsSetupError::Pem {
                 what: what.to_owned(),
-                why: other.to_string(),
+                reason: other.to_string(),
             },
         })?;
         Ok(Self { chain, key })
@@ -171,7 +171,7 @@ pub fn certificates_from_pem(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| TlsSetupError::Pem {
             what: what.to_owned(),
-            why: error.to_string(),
+            reason: error.to_string(),
         })?;
     if found.is_empty() {
         return Err(TlsSetupError::EmptyPem {

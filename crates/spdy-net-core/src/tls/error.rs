@@ -32,12 +32,12 @@ pub enum TlsSetupError {
         what: String,
     },
     /// PEM text that is not.
-    #[error("{what} is not PEM: {why}")]
+    #[error("{what} is not PEM: {reason}")]
     Pem {
         /// Where it came from.
         what: String,
         /// What was wrong with it.
-        why: String,
+        reason: String,
     },
     /// A pin that is not `sha256//` and the base64 of 32 bytes.
     #[error("{0:?} is not a pin, expected sha256// and the base64 of a SHA-256 (44 characters)")]

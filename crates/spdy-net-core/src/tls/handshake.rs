@@ -55,6 +55,6 @@ pub(super) fn alpn(protocols: &[Protocol]) -> Vec<Vec<u8>> {
 }
 
 pub(super) fn quic_config_error(error: &rustls::Error) -> io::Error {
-    let why = format!("HTTP/3 needs TLS 1.3: {error}");
-    io::Error::new(io::ErrorKind::InvalidInput, why)
+    let reason = format!("HTTP/3 needs TLS 1.3: {error}");
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
 }

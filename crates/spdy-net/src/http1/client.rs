@@ -119,8 +119,8 @@ impl Http1Client {
             check_head_size(&response, max_head_bytes)?;
             let (head, body) = response.into_parts();
             if head.status == StatusCode::SWITCHING_PROTOCOLS {
-                let why = "http/1.1: the server switched to a protocol that was not requested";
-                return Err(ExchangeError::new(Retry::Never, why));
+                let reason = "http/1.1: the server switched to a protocol that was not requested";
+                return Err(ExchangeError::new(Retry::Never, reason));
             }
             // hyper ends the body of an answer to HEAD by itself; this only spares a boxed body.
             let body = match spdy_http::response::has_no_body(&method, head.status) {

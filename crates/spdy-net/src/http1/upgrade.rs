@@ -1,8 +1,8 @@
 //! Another protocol on a connection of HTTP/1.1, from its 101 on (RFC 9110 §7.8).
 //!
 //! ```text
-//!  server   request with Upgrade --> handler --> 101 with a Takeover --> hyper writes it --> Takeover: all bytes from there on
-//!  client   request with Upgrade --> ask ------> 101: bytes behind it, or another response and its body
+//!  server   request with Upgrade --> handler ----------> 101 with an UpgradeHandler --> hyper writes it --> UpgradeHandler: all later bytes
+//!  client   request with Upgrade --> request_upgrade --> 101: bytes behind it, or another response and its body
 //! ```
 //!
 //! The caller decides which protocols may be switched to, and checks that a 101 matches its request.
@@ -34,7 +34,7 @@ pub struct UpgradeHandler(Arc<Mutex<Option<UpgradeFn>>>);
 
 impl std::fmt::Debug for UpgradeHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Takeover")
+        f.write_str("UpgradeHandler")
     }
 }
 
@@ -163,7 +163,7 @@ pub enum UpgradeResponse {
 ///
 /// The connection broke, the server took nothing of the request for [`write_timeout`](ClientOptions::write_timeout), or its
 /// response is invalid. Writes after a 101 fail in the same way.
-pub async fn ask(
+pub async fn request_upgrade(
     io: BoxIo,
     request: Request<Body>,
     options: &ClientOptions,

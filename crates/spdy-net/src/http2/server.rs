@@ -17,7 +17,7 @@ use spdy_frame::priority::Priority;
 use spdy_net_core::error::ConnectionError;
 use spdy_net_core::handler::{Handler, RequestInfo};
 use spdy_net_core::head::connection_headers::drop_connection_headers;
-use spdy_net_core::head::request_head::{self, Malformed};
+use spdy_net_core::head::request_head::{self, MalformedHead};
 use spdy_net_core::interim::continue_on_read;
 use spdy_net_core::interim::early_hints::EarlyHints;
 use spdy_net_core::limit::ConnectionLimit;
@@ -186,7 +186,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
 /// The context of a request.
 struct RequestContext {
     /// Whether its head is one.
-    head_check: Result<(), Malformed>,
+    head_check: Result<(), MalformedHead>,
     /// Whether it came over TLS.
     secure: bool,
     /// The windows of its connection.
@@ -230,9 +230,9 @@ async fn answer(
     };
     let answered = match arrived.head_check {
         Ok(()) => handler.answer(Request::from_parts(head, body)),
-        Err(why) => {
-            tracing::debug!(error = %why, "http/2 request rejected");
-            let answer = why.answer();
+        Err(reason) => {
+            tracing::debug!(error = %reason, "http/2 request rejected");
+            let answer = reason.answer();
             handler.refused(&Refusal {
                 protocol: Protocol::Http2,
                 method: Some(&head.method),

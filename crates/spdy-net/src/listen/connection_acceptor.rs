@@ -75,11 +75,12 @@ where
         let header_log = self.header_log.clone();
         open.spawn(permit, async move {
             let waiting = door.admit_trusted_proxy(from.ip());
-            let (io, announced) =
-                match read_proxy_header(Box::new(stream), waiting.slot(), stop).await {
-                    Ok(heard) => heard,
-                    Err(why) => return log_proxy_header_error(&door, &header_log, from, &why),
-                };
+            let (io, announced) = match read_proxy_header(Box::new(stream), waiting.slot(), stop)
+                .await
+            {
+                Ok(heard) => heard,
+                Err(reason) => return log_proxy_header_error(&door, &header_log, from, &reason),
+            };
             drop(waiting);
             let caller = in_front.client(from, announced);
             if let Ok(admitted) = admit(&door, &in_front, caller) {
@@ -128,20 +129,20 @@ fn log_proxy_header_error(
     door: &Admission,
     throttle: &LogThrottle,
     from: SocketAddr,
-    why: &ProxyHeaderError,
+    reason: &ProxyHeaderError,
 ) {
-    if matches!(why, ProxyHeaderError::TimedOut(_)) {
+    if matches!(reason, ProxyHeaderError::TimedOut(_)) {
         door.count(ConnectionLimit::HandshakeTimeout);
     }
     // Some proxies send the header only after the client's first byte, and many clients send none.
     let is_well_set_up = matches!(
-        why,
+        reason,
         ProxyHeaderError::NoBytes | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
     );
     if !is_well_set_up && throttle.is_due(door.now()) {
-        tracing::warn!(%from, %why, "trusted proxy sends no valid PROXY protocol header: closing its connections");
+        tracing::warn!(%from, %reason, "trusted proxy sends no valid PROXY protocol header: closing its connections");
     } else {
-        tracing::debug!(%from, %why, "connection without a valid PROXY protocol header");
+        tracing::debug!(%from, %reason, "connection without a valid PROXY protocol header");
     }
 }
 
@@ -154,15 +155,15 @@ mod tests {
     #[test]
     fn slow_proxy_header_is_counted_and_a_wrong_one_is_logged() {
         let from = SocketAddr::from(([192, 0, 2, 1], 1));
-        let log_error = |why: ProxyHeaderError| {
+        let log_error = |reason: ProxyHeaderError| {
             let (hits, throttle) = (LimitHits::default(), LogThrottle::default());
             let door = Admission::new(AdmissionLimits::default(), hits.clone());
-            log_proxy_header_error(&door, &throttle, from, &why);
+            log_proxy_header_error(&door, &throttle, from, &reason);
             let is_logged = !throttle.is_due(door.now());
             (is_logged, hits.of(ConnectionLimit::HandshakeTimeout))
         };
         let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-        for (why, expected) in [
+        for (reason, expected) in [
             (ProxyHeaderError::NoBytes, (false, 0)),
             (ProxyHeaderError::Io(broken), (false, 0)),
             (ProxyHeaderError::TimedOut(0), (false, 1)),
@@ -174,8 +175,8 @@ mod tests {
                 (true, 0),
             ),
         ] {
-            let named = why.to_string();
-            assert_eq!(log_error(why), expected, "{named}");
+            let named = reason.to_string();
+            assert_eq!(log_error(reason), expected, "{named}");
         }
     }
 }

@@ -253,11 +253,11 @@ mod tests {
             let (mut far, near) = tokio::io::duplex(64);
             far.write_all(bytes).await.expect("there is room");
             let began = Instant::now();
-            let Err(why) = read(Box::new(near)).await else {
+            let Err(reason) = read(Box::new(near)).await else {
                 panic!("no client was announced by {bytes:?}");
             };
             assert_eq!(began.elapsed(), READ_TIMEOUT);
-            assert!(why.to_string().contains(expected), "{why}");
+            assert!(reason.to_string().contains(expected), "{reason}");
         }
     }
 

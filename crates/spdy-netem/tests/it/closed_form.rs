@@ -33,10 +33,10 @@ fn simulate_ns(cell: &Cell) -> u64 {
 /// its ACK 0.208 and the answer of 1,052 bytes 4.208; four times 50 ms.
 #[test]
 fn a_small_download_is_exact_by_hand() {
-    let want_ns = 4 * 50_000_000 + 2 * 240_000 + 208_000 + 608_000 + 208_000 + 4_208_000;
+    let expected_ns = 4 * 50_000_000 + 2 * 240_000 + 208_000 + 608_000 + 208_000 + 4_208_000;
     assert_eq!(
         simulate_ns(&cell(2_000_000, 2_000_000, 100, 100, 1_000)),
-        want_ns
+        expected_ns
     );
 }
 
@@ -52,11 +52,11 @@ fn downloads_of_one_round_are_exact_to_the_nanosecond() {
             for answer in [1, 1_448, 1_449, 10_000, 14_480] {
                 let cell = cell(up, down, rtt_ms, 200, answer);
                 assert!(cell.is_one_round());
-                let (got, want) = (simulate_ns(&cell), cell.done_ns());
+                let (actual, expected) = (simulate_ns(&cell), cell.done_ns());
                 // Pencil rounds each packet's time down; the model carries the fraction.
                 assert!(
-                    got >= want && got - want <= 20,
-                    "{cell:?}: {got} ns, not {want}"
+                    actual >= expected && actual - expected <= 20,
+                    "{cell:?}: {actual} ns, expected {expected}"
                 );
             }
         }
@@ -74,10 +74,16 @@ fn a_grid_of_150_cells_is_within_one_percent_on_average() {
         for rtt_ms in [10, 50, 100, 200, 500] {
             for answer in [1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000] {
                 let cell = cell(bps, bps, rtt_ms, 100, answer);
-                let (got, want) = (simulate_ns(&cell), cell.done_ns());
-                let error = got.abs_diff(want) as f64 / want as f64;
-                assert!(got + 20 >= want, "{cell:?}: {got} ns, sooner than {want}");
-                assert!(got - want < LATE_NS, "{cell:?}: {got} ns, not {want}");
+                let (actual, expected) = (simulate_ns(&cell), cell.done_ns());
+                let error = actual.abs_diff(expected) as f64 / expected as f64;
+                assert!(
+                    actual + 20 >= expected,
+                    "{cell:?}: {actual} ns, earlier than {expected}"
+                );
+                assert!(
+                    actual - expected < LATE_NS,
+                    "{cell:?}: {actual} ns, expected {expected}"
+                );
                 errors += error;
                 cells += 1;
             }
@@ -105,7 +111,10 @@ fn an_exchange_through_lulics_pipe_takes_four_labels_a_round_trip() {
     let packets = 2 * wire_ns(60) + 2 * wire_ns(60);
     let request = wire_ns(52) + 2 * wire_ns(152);
     let answer = wire_ns(52) + 2 * wire_ns(552);
-    let want = 400_000_000 + packets + request + answer;
-    let got = apps.done_at.expect("it ends").as_nanos();
-    assert!(got.abs_diff(want) < 20, "{got} ns, not {want}");
+    let expected = 400_000_000 + packets + request + answer;
+    let actual = apps.done_at.expect("it ends").as_nanos();
+    assert!(
+        actual.abs_diff(expected) < 20,
+        "{actual} ns, expected {expected}"
+    );
 }

@@ -138,9 +138,9 @@ fn one_lossy_run_is_the_same_on_every_machine() {
     let (world, apps) = run(&path, 2_013, TcpConfig::today(), 500_000);
     let done = apps.done_at.expect("it ends").as_nanos();
     let (up, down) = (world.client.stats(), world.server.stats());
-    let told = format!(
+    let summary = format!(
         "{done} ns, {} up, {} down, {} again",
         up.segments_sent, down.segments_sent, down.retransmits
     );
-    assert_eq!(told, "1050151175 ns, 338 up, 354 down, 5 again");
+    assert_eq!(summary, "1050151175 ns, 338 up, 354 down, 5 again");
 }

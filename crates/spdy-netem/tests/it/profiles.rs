@@ -99,9 +99,12 @@ fn what_is_wrong_is_answered_with_what_is_right() {
     assert!(refusal("dsl,los=1%").contains("did you mean \"loss\"?"));
     assert!(refusal("lulic").contains("lulic:BANDWIDTH:DELAY"));
     for nothing in ["", " "] {
-        let told = refusal(nothing);
-        assert!(told.starts_with("no network: give a name"), "{told}");
-        assert!(told.contains("dsl") && told.contains("rtt="), "{told}");
+        let message = refusal(nothing);
+        assert!(message.starts_with("no network: give a name"), "{message}");
+        assert!(
+            message.contains("dsl") && message.contains("rtt="),
+            "{message}"
+        );
     }
     assert_eq!(
         refusal("dsl,loss=1"),

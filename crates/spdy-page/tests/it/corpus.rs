@@ -105,16 +105,19 @@ fn every_recording_of_the_public_corpus_imports_or_reports_why() {
         return;
     }
     for line in &lines {
-        println!("{}", line.as_ref().unwrap_or_else(|why| why));
+        println!("{}", line.as_ref().unwrap_or_else(|reason| reason));
     }
     let failed: Vec<_> = lines
         .iter()
         .filter_map(|line| line.as_ref().err())
         .collect();
     // Its documents came over TLS, where the recorder did not see them.
-    let is_expected = |why: &str| {
-        why.starts_with("mnot-facebook.com") && why.contains("no page load in the recording")
+    let is_expected = |reason: &str| {
+        reason.starts_with("mnot-facebook.com") && reason.contains("no page load in the recording")
     };
-    let unknown: Vec<_> = failed.iter().filter(|why| !is_expected(why)).collect();
+    let unknown: Vec<_> = failed
+        .iter()
+        .filter(|reason| !is_expected(reason))
+        .collect();
     assert!(unknown.is_empty(), "without a page: {unknown:#?}");
 }

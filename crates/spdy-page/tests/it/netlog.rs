@@ -367,21 +367,23 @@ fn one_page_of_several_is_taken_by_its_number() {
 
 #[test]
 fn a_log_without_a_page_is_an_error() {
-    let why = |log: &str| open(log).unwrap_err().to_string();
+    let reason = |log: &str| open(log).unwrap_err().to_string();
     assert_eq!(
-        why("{\"constants\":{},\"events\":[]}"),
+        reason("{\"constants\":{},\"events\":[]}"),
         "NetLog: no event types in the log's constants"
     );
-    assert!(why("{\"constants\":{},\"events\":[7]}").starts_with("NetLog: invalid type: integer"));
+    assert!(
+        reason("{\"constants\":{},\"events\":[7]}").starts_with("NetLog: invalid type: integer")
+    );
     let mut log = NetLog::default();
     assert_eq!(
-        why(&log.text()),
+        reason(&log.text()),
         "no page load in the recording: the log has no request for a page"
     );
     let id = log.start("GET", "http://a.test/", true);
     log.end(id, -3);
     assert_eq!(
-        why(&log.text()),
+        reason(&log.text()),
         "no page load in the recording: http://a.test/: net::ERR_ABORTED"
     );
 }

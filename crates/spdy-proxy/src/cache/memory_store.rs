@@ -33,7 +33,9 @@ impl MemoryStore {
         let mut store = self.0.write();
         let result = store.insert(key, stored, body);
         result
-            .inspect_err(|why| tracing::debug!(%why, ?key, "cannot store the response in memory"))
+            .inspect_err(
+                |reason| tracing::debug!(%reason, ?key, "cannot store the response in memory"),
+            )
             .ok()
     }
 

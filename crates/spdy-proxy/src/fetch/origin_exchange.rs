@@ -109,7 +109,7 @@ impl OriginExchange {
                 at: &at,
                 headers: &headers,
             };
-            if let Some(why) = request_whole::reject_reason(
+            if let Some(reason) = request_whole::reject_reason(
                 &self.fetch,
                 &sent_request,
                 &head,
@@ -120,7 +120,7 @@ impl OriginExchange {
                 if let Some(fill) = fill.take() {
                     fill.abort(body.size_hint().exact());
                 }
-                request_whole::fall_back_to_range(&mut self.fetch, &mut headers, why);
+                request_whole::fall_back_to_range(&mut self.fetch, &mut headers, reason);
                 continue;
             }
             if head.status == StatusCode::NOT_MODIFIED {
@@ -131,15 +131,15 @@ impl OriginExchange {
                     let response = respond::with_outcome(response, Outcome::UNREACHABLE);
                     return ExchangeOutcome::response(response);
                 }
-                let why = match revalidate::merge_not_modified(&self.fetch, &head, times) {
+                let reason = match revalidate::merge_not_modified(&self.fetch, &head, times) {
                     Some(Err(unmatched)) => Some(unmatched.to_string()),
                     Some(Ok(merged)) if revalidate::changes_rewrite(&self.fetch, &merged) => {
                         Some("the policies of the page have changed".to_owned())
                     }
                     _ => None,
                 };
-                if let Some(why) = why {
-                    tracing::debug!(why, uri = %at.head.uri, "repeating the request without a condition or range");
+                if let Some(reason) = reason {
+                    tracing::debug!(reason, uri = %at.head.uri, "repeating the request without a condition or range");
                     self.fetch.stale_entry = None;
                     strip_conditions(&mut headers);
                     continue;

@@ -119,13 +119,13 @@ fn reject(
     proxied: &ProxiedUrl,
     sanitized: sanitize_response::SanitizedResponse,
 ) -> Box<Response<Body>> {
-    if let sanitize_response::SanitizedResponse::Refuse(why) = &sanitized {
-        tracing::debug!(%why, url = %proxied.url(), "rejected a response");
+    if let sanitize_response::SanitizedResponse::Refuse(reason) = &sanitized {
+        tracing::debug!(%reason, url = %proxied.url(), "rejected a response");
         fetch
             .context
             .telemetry
             .counters
-            .count(CounterFamily::RefusedRequests, why.name());
+            .count(CounterFamily::RefusedRequests, reason.name());
     }
     Box::new(respond::from_sanitized(proxied, sanitized))
 }

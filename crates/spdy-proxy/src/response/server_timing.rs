@@ -129,9 +129,9 @@ mod tests {
             assert_eq!(timing.take(&mut headers), gets_timing, "{values:?}");
             assert!(headers.is_empty(), "{values:?}");
         }
-        let nobody = Timing::default();
+        let disabled = Timing::default();
         let mut headers = token_headers(&[""]);
-        assert!(!nobody.take(&mut headers) && headers.is_empty());
+        assert!(!disabled.take(&mut headers) && headers.is_empty());
         assert!(!timing.take(&mut HeaderMap::new()));
     }
 

@@ -107,13 +107,13 @@ impl Proxy {
         }))
     }
 
-    fn reject(&self, why: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
+    fn reject(&self, reason: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
         let target = uri.map(tracing::field::display);
-        tracing::debug!(%why, target, "refused");
+        tracing::debug!(%reason, target, "refused");
         self.telemetry
             .counters
-            .count(CounterFamily::RefusedRequests, why.name());
-        respond::with_outcome(respond::refused(why), Outcome::REFUSED)
+            .count(CounterFamily::RefusedRequests, reason.name());
+        respond::with_outcome(respond::refused(reason), Outcome::REFUSED)
     }
 
     /// The stored response for `incoming` that needs no request to the origin, if the client's own headers are enough to select it.

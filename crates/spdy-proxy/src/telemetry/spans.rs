@@ -330,14 +330,14 @@ mod tests {
     use super::*;
     use crate::telemetry::trace_context::TRACEPARENT;
 
-    /// Numbers that are spread evenly, and how many spans it was given.
+    /// Generates evenly spread IDs, and counts the spans it receives.
     #[derive(Debug, Default)]
-    struct Even {
+    struct EvenIdSink {
         next: AtomicU64,
         span_count: AtomicU64,
     }
 
-    impl SpanSink for Even {
+    impl SpanSink for EvenIdSink {
         fn trace_id(&self) -> TraceId {
             TraceId::of(
                 self.span_id()
@@ -357,8 +357,8 @@ mod tests {
         }
     }
 
-    fn spans(rules: SpanRules) -> (Arc<Spans>, Arc<Even>) {
-        let sink = Arc::new(Even::default());
+    fn spans(rules: SpanRules) -> (Arc<Spans>, Arc<EvenIdSink>) {
+        let sink = Arc::new(EvenIdSink::default());
         let runtime = SharedRuntime::new(TokioRuntime::start());
         (Arc::new(Spans::new(rules, sink.clone(), runtime)), sink)
     }

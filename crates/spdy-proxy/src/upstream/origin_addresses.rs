@@ -62,13 +62,13 @@ mod tests {
 
     #[test]
     fn resolve_applies_to_site_origins_unless_site_has_address() {
-        let text = "[upstream.resolve]\n'Looked.test' = '192.0.2.1'\n'said.test' = '192.0.2.2'\n'kept.test' = '192.0.2.3'\n\
+        let text = "[upstream.resolve]\n'Looked.test' = '192.0.2.1'\n'sited.test' = '192.0.2.2'\n'preserved.test' = '192.0.2.3'\n\
             'www.c.test' = '192.0.2.4'\n'cdn.test' = '192.0.2.5'\n\
             [[site]]\nnames = ['www.a.test']\norigin = 'https://looked.test'\n\
-            [[site]]\nnames = ['www.b.test']\norigin = 'https://said.test'\naddress = '198.51.100.1'\n\
-            [[site]]\nnames = ['www.d.test']\norigin = 'https://said.test:8443'\naddress = '198.51.100.2'\n\
-            [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
-            [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
+            [[site]]\nnames = ['www.b.test']\norigin = 'https://sited.test'\naddress = '198.51.100.1'\n\
+            [[site]]\nnames = ['www.d.test']\norigin = 'https://sited.test:8443'\naddress = '198.51.100.2'\n\
+            [[site]]\nnames = ['www.e.test']\norigin = 'https://sited.test:9443'\n\
+            [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://preserved.test'\nkeep_host = true\n";
         let config = Config::parse(text).expect("a valid value");
         let keys = Keys::from_secrets(&[7; 32], None).expect("the secret is long enough");
         let sites = Sites::compile(&config, &keys).expect("valid sites");
@@ -80,15 +80,15 @@ mod tests {
         };
         for (name, address) in [
             ("looked.test", "192.0.2.1"),
-            ("said.test", "198.51.100.1 198.51.100.2 192.0.2.2"),
-            ("kept.test", "192.0.2.3"),
+            ("sited.test", "198.51.100.1 198.51.100.2 192.0.2.2"),
+            ("preserved.test", "192.0.2.3"),
             ("www.c.test", "192.0.2.3"),
             ("c.test", "192.0.2.3"),
             ("www.a.test", ""),
         ] {
             assert_eq!(of(name), address, "{name}");
         }
-        let of_site_address = placed.iter().filter(|(name, ..)| name == "said.test");
+        let of_site_address = placed.iter().filter(|(name, ..)| name == "sited.test");
         let at: Vec<_> = of_site_address.map(|(_, port, _)| *port).collect();
         assert_eq!(at, [Some(443), Some(8443), Some(9443)], "each where it is");
     }

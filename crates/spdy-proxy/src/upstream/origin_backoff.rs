@@ -117,8 +117,8 @@ impl OriginBackoff {
             return;
         }
         health.failures = health.failures.saturating_add(1);
-        if let (1, Some(why)) = (health.failures, error) {
-            tracing::warn!(%why, "the origin failed repeatedly: backing off");
+        if let (1, Some(reason)) = (health.failures, error) {
+            tracing::warn!(%reason, "the origin failed repeatedly: backing off");
         }
         if self.failures > 0 && health.failures >= self.failures {
             health.backoff_until = Some(now + self.duration);

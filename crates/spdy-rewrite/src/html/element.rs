@@ -10,7 +10,7 @@ use crate::csp::CspCredentials;
 use crate::csp::inline::Inline;
 use crate::html::import_map_element::insert_import_map;
 use crate::html::link_use::{self, LinkUse};
-use crate::html::page_state::{Embedded, PageState};
+use crate::html::page_state::{EmbeddedText, PageState};
 use crate::kind::{Kind, is_javascript};
 use crate::reference::ReferenceContext;
 use crate::reference::integrity;
@@ -225,7 +225,7 @@ fn document(
     };
     match unnamed {
         None => url(page, element, name, Kind::Document, reason),
-        Some(why) => left(page, element, name, &why),
+        Some(no_alias) => left(page, element, name, &no_alias),
     }
 }
 
@@ -323,8 +323,8 @@ fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipRe
         .policies
         .allow_rewriting(Inline::Style(nonce.as_deref()))
     {
-        true => page.held.open(Embedded::Style),
-        false => page.held.open_read_only(Embedded::Style),
+        true => page.held.open(EmbeddedText::Style),
+        false => page.held.open_read_only(EmbeddedText::Style),
     }
 }
 
@@ -374,8 +374,8 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
                     .policies
                     .allow_rewriting(Inline::Script(nonce.as_deref()))
                 {
-                    true => page.held.open(Embedded::ImportMap),
-                    false => page.held.open_read_only(Embedded::ImportMap),
+                    true => page.held.open(EmbeddedText::ImportMap),
+                    false => page.held.open_read_only(EmbeddedText::ImportMap),
                 }
             }
         }

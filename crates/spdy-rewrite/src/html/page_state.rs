@@ -23,9 +23,9 @@ use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
 use crate::rules::verdict::{ReferenceSource, SkipReason};
 
-/// What a text that is held will be rewritten as.
+/// The kind of an embedded text, which decides how it is rewritten.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Embedded {
+pub(crate) enum EmbeddedText {
     Style,
     ImportMap,
 }
@@ -33,7 +33,7 @@ pub(crate) enum Embedded {
 /// The text of an element, until it is whole.
 #[derive(Debug, Default)]
 pub(crate) struct TextBuffer {
-    what: Option<Embedded>,
+    what: Option<EmbeddedText>,
     /// Whether it is looked at, and stays.
     is_read_only: bool,
     text: String,
@@ -41,14 +41,14 @@ pub(crate) struct TextBuffer {
 
 impl TextBuffer {
     /// Begins to hold the text of an element; one that never came to its text is forgotten.
-    pub(crate) fn open(&mut self, what: Embedded) {
+    pub(crate) fn open(&mut self, what: EmbeddedText) {
         self.what = Some(what);
         self.is_read_only = false;
         self.text.clear();
     }
 
     /// The same for a text that the page's policy admits as it is, and no other.
-    pub(crate) fn open_read_only(&mut self, what: Embedded) {
+    pub(crate) fn open_read_only(&mut self, what: EmbeddedText) {
         self.open(what);
         self.is_read_only = true;
     }
@@ -333,8 +333,8 @@ impl PageState {
             None => source.as_str(),
         };
         let (rewritten, found) = match what {
-            Some(Embedded::Style) => rewrite_css(&place, text),
-            Some(Embedded::ImportMap) => {
+            Some(EmbeddedText::Style) => rewrite_css(&place, text),
+            Some(EmbeddedText::ImportMap) => {
                 let mut found = Vec::new();
                 (
                     import_map::rewrite(

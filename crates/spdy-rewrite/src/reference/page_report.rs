@@ -96,9 +96,9 @@ pub struct PageReport {
 
 impl PageReport {
     /// The report of a page that is not rewritten.
-    pub fn skipped(why: PageSkipReason) -> Self {
+    pub fn skipped(reason: PageSkipReason) -> Self {
         Self {
-            skip_reason: Some(why),
+            skip_reason: Some(reason),
             ..Self::default()
         }
     }

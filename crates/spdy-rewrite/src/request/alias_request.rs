@@ -127,12 +127,12 @@ pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
     }
 }
 
-/// Whether a browser is redirected to the host itself after `target` under an alias was refused with `why`.
+/// Whether a browser is redirected to the host itself after `target` under an alias was refused with `reason`.
 ///
 /// True if the host has the resource, the resource is not listed (or not served under an alias at all), and Fetch Metadata states that the
 /// browser loads a subresource. A document's scripts request more than its tags name, and its links open pages.
-pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
-    let is_of_host = match why {
+pub fn is_sent_on(reason: &Refusal, target: &str, headers: &HeaderMap) -> bool {
+    let is_of_host = match reason {
         Refusal::PathNotListed { .. }
         | Refusal::PathExcepted { .. }
         | Refusal::EncodedSlash { .. } => true,

@@ -274,8 +274,8 @@ fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal
         );
     }
     let is_ours = |member: &&str| {
-        let who = member.split(';').next().unwrap_or_default().trim();
-        who.eq_ignore_ascii_case(rules.site_host())
+        let name = member.split(';').next().unwrap_or_default().trim();
+        name.eq_ignore_ascii_case(rules.site_host())
     };
     let len: usize = passed_by.iter().map(|member| member.len() + 2).sum();
     if passed_by.iter().any(is_ours) || len > MAX_CDN_LOOP_BYTES {

@@ -18,14 +18,14 @@ pub enum RulesError {
         found: String,
     },
     /// A host's name or pattern.
-    #[error("{field} \"{found}\": {why}")]
+    #[error("{field} \"{found}\": {reason}")]
     Host {
         /// Where it stands.
         field: &'static str,
         /// The value found.
         found: String,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A path that no URL has in this form.
     #[error(
@@ -66,20 +66,20 @@ pub enum RulesError {
         found: String,
     },
     /// The zone of named hosts.
-    #[error("names_under \"{found}\": {why}")]
+    #[error("names_under \"{found}\": {reason}")]
     Zone {
         /// The value found.
         found: String,
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// A host that is to have a name, and cannot.
-    #[error("hosts.mode of {host} is \"name\": {why}")]
+    #[error("hosts.mode of {host} is \"name\": {reason}")]
     Alias {
         /// The host.
         host: String,
         /// What is wrong with it.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A host under the site's own name, of a kind that needs an origin of its own.
     #[error(

@@ -105,16 +105,16 @@ impl HostAliases {
                 None => Ok(Self::default()),
             };
         };
-        let fault = |why: String| {
+        let fault = |reason: String| {
             let found = zone.to_owned();
-            RulesError::Zone { found, why }
+            RulesError::Zone { found, reason }
         };
         check_zone(zone).map_err(fault)?;
         let what = "names_under";
         let keys = keys.ok_or(RulesError::NoKeys { what })?;
         if named.is_empty() {
-            let why = "no host has mode = \"name\", so that nothing is in it";
-            return Err(fault(why.to_owned()));
+            let reason = "no host has mode = \"name\", so that nothing is in it";
+            return Err(fault(reason.to_owned()));
         }
         let site_host = site.host_str().unwrap_or_default();
         for name in own.iter().map(HostPattern::name).chain([site_host]) {
@@ -228,10 +228,10 @@ impl HostAliases {
     }
 }
 
-fn invalid_rule(entry: &HostRule, why: &'static str) -> RulesError {
+fn invalid_rule(entry: &HostRule, reason: &'static str) -> RulesError {
     RulesError::Alias {
         host: entry.pattern.name().to_owned(),
-        why,
+        reason,
     }
 }
 

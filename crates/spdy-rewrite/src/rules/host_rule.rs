@@ -30,10 +30,10 @@ pub struct HostRule {
 
 impl HostRule {
     pub(crate) fn compile(config: &HostConfig, general: &LimitsConfig) -> Result<Self, RulesError> {
-        let wrong = |why: String| RulesError::Host {
+        let wrong = |reason: String| RulesError::Host {
             field: "hosts.host",
             found: config.host.clone(),
-            why,
+            reason,
         };
         let default_port = config.scheme.default_port();
         let (name, port) = match config.host.rsplit_once(':') {
@@ -130,7 +130,12 @@ impl HostRule {
 /// What a host of this mode may be, and be moved as.
 fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Result<(), RulesError> {
     let host = || config.host.clone();
-    let named = |why| Err(RulesError::Alias { host: host(), why });
+    let named = |reason| {
+        Err(RulesError::Alias {
+            host: host(),
+            reason,
+        })
+    };
     match (config.mode, pattern) {
         (HostMode::Path, _) => match kinds.iter().find(|kind| kind.needs_own_origin()) {
             Some(kind) => Err(RulesError::NeedsAlias { host: host(), kind }),
@@ -182,10 +187,10 @@ pub(crate) fn patterns(
     texts: &[String],
 ) -> Result<Vec<HostPattern>, RulesError> {
     let pattern = |text: &String| {
-        HostPattern::parse(text).map_err(|why| RulesError::Host {
+        HostPattern::parse(text).map_err(|reason| RulesError::Host {
             field,
             found: text.clone(),
-            why,
+            reason,
         })
     };
     texts.iter().map(pattern).collect()

@@ -298,7 +298,7 @@ impl Refusal {
             Self::PathExcepted { host, .. } => Self::PathExcepted { host, place },
             Self::EncodedSlash { .. } => Self::EncodedSlash { place },
             Self::InvalidCapability { .. } => Self::InvalidCapability { place },
-            why => why,
+            refusal => refusal,
         }
     }
 

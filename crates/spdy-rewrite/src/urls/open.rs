@@ -140,7 +140,7 @@ fn open_target(
         _ => return Err(Refusal::NotSerialised),
     };
     let standing = rules.match_host(scheme, host, port, url.path());
-    let standing = standing.map_err(|why| why.at(&url))?;
+    let standing = standing.map_err(|reason| reason.at(&url))?;
     if matches!(standing, RuleMatch::Listed(entry) if entry.is_alias()) {
         let (host, place) = (host.to_owned(), url.into());
         return Err(Refusal::HasAlias { host, place });
@@ -194,7 +194,7 @@ fn check_grant(
         }
         (b'u', RuleMatch::Listed(entry)) => {
             // What such a script loads relative to its own URL stands under its capability.
-            check(Some(target)).map_err(|why| why.at(url))?;
+            check(Some(target)).map_err(|reason| reason.at(url))?;
             (Grant::Url, entry.kinds.and(Kinds::NONE.with(Kind::Script)))
         }
         (b'u', RuleMatch::Discovered) => return Err(not_listed()),

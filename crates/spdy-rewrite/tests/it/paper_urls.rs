@@ -55,7 +55,7 @@ fn literal_url_round_trips_with_defaults() {
         assert!(rules.is_proxied_target(target), "{target}");
         let opened = rules
             .open(target)
-            .unwrap_or_else(|why| panic!("{target}: {why}"));
+            .unwrap_or_else(|reason| panic!("{target}: {reason}"));
         let without_fragment = at
             .split('#')
             .next()

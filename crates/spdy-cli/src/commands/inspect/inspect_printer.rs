@@ -69,7 +69,7 @@ impl<'a> InspectPrinter<'a> {
             }
             EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
             EventKind::Unreadable(reason) if self.json => self.printer.json(&json!({
-                "event": "error", "connection": connection, "at_ms": at.as_millis_f64(), "why": reason,
+                "event": "error", "connection": connection, "at_ms": at.as_millis_f64(), "reason": reason,
             })),
             EventKind::Unreadable(reason) => print_event(format!("{BAD}{}{BAD:#}", escape(&reason))),
             EventKind::EncryptedTls {
@@ -81,7 +81,7 @@ impl<'a> InspectPrinter<'a> {
                 if self.json {
                     return self.printer.json(&json!({
                         "event": "encrypted", "connection": connection, "at_ms": at.as_millis_f64(),
-                        "server_name": server_name, "alpn_offered": offered, "why": reason,
+                        "server_name": server_name, "alpn_offered": offered, "reason": reason,
                     }));
                 }
                 // In a capture with a lot of other TLS traffic, only what may be SPDY gets a line.

@@ -44,7 +44,7 @@ struct HttpError {
 
 #[derive(Debug, Serialize)]
 struct RefusedResponse {
-    why: String,
+    reason: String,
     method: String,
     url: String,
 }
@@ -96,7 +96,7 @@ impl RecordReport {
         };
         let of_refused = |exchange: &Exchange| {
             Some(RefusedResponse {
-                why: exchange.observed.refused.clone()?,
+                reason: exchange.observed.refused.clone()?,
                 method: exchange.method.to_string(),
                 url: exchange.url.to_string(),
             })
@@ -170,7 +170,7 @@ impl RecordReport {
             printer.line(format_args!("{WARN}{status}{WARN:#}: {method} {url}"))?;
         }
         for RefusedResponse {
-            why: reason,
+            reason,
             method,
             url,
         } in &self.refused

@@ -39,7 +39,7 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     };
     let accelerator = Accelerator::start(&config(first_token, second_token, ""));
     let (admin_address, plain_address) = (accelerator.admin(), accelerator.plain());
-    let knows = |admin: &str, timing: &str| {
+    let accepts = |admin: &str, timing: &str| {
         let field = format!("Authorization: Bearer {admin}");
         let pages = get_with_field(admin_address, "localhost", "/pages", &field);
         let field = format!("Spdy-Timing: {timing}");
@@ -49,8 +49,8 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
             response.field("server-timing").is_some(),
         )
     };
-    assert_eq!(knows(first_token, second_token), (true, true));
-    assert_eq!(knows(second_token, first_token), (false, false));
+    assert_eq!(accepts(first_token, second_token), (true, true));
+    assert_eq!(accepts(second_token, first_token), (false, false));
     let metrics =
         || get_with_field(admin_address, "metrics.internal", "/metrics", "Accept: */*").status;
     assert_eq!(metrics(), 421);
@@ -60,10 +60,10 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
         .replace("[admin]\n", "[admin]\nnames = ['metrics.internal']\n");
     accelerator.reload(&renewed);
     until("the new tokens are valid", || {
-        knows(second_token, first_token) == (true, true)
+        accepts(second_token, first_token) == (true, true)
     });
     assert_eq!(
-        knows(first_token, second_token),
+        accepts(first_token, second_token),
         (false, false),
         "the old tokens are invalid"
     );

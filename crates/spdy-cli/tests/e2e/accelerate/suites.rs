@@ -26,7 +26,7 @@ struct TestOutcome {
     corrected: bool,
     ours: bool,
     passed: bool,
-    why: Option<String>,
+    reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -88,7 +88,7 @@ fn the_cache_does_what_http_cache_tests_requires() {
     // The PUT that configures the origin is lost if another test has just ended its connection. It may have arrived, so no
     // program retries it. This is no failure of the cache.
     for outcome in &mut outcomes {
-        let reason = outcome.why.as_deref().unwrap_or_default();
+        let reason = outcome.reason.as_deref().unwrap_or_default();
         if reason.starts_with("Setup: PUT config") {
             let repeated = run(&[&outcome.id]).into_iter().next();
             *outcome = repeated.expect("the test's outcome");
@@ -115,7 +115,7 @@ fn the_cache_does_what_http_cache_tests_requires() {
         .filter(|outcome| outcome.kind == "required" && !outcome.passed);
     let failed: BTreeMap<&str, &str> = failed
         .map(|outcome| {
-            let reason = outcome.why.as_deref().unwrap_or_default();
+            let reason = outcome.reason.as_deref().unwrap_or_default();
             (outcome.id.as_str(), reason)
         })
         .collect();

@@ -214,8 +214,8 @@ impl HeadTimeoutIo {
 
     fn timeout_error(&self) -> io::Error {
         self.hits.count(ConnectionLimit::HeadTimeout);
-        let why = format!("the request head took more than {:?}", self.timeout);
-        io::Error::new(io::ErrorKind::TimedOut, why)
+        let reason = format!("the request head took more than {:?}", self.timeout);
+        io::Error::new(io::ErrorKind::TimedOut, reason)
     }
 }
 

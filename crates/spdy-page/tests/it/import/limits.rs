@@ -11,38 +11,38 @@ use crate::support::import::data;
 
 #[test]
 fn import_errors_are_one_sentence() {
-    let why = |bytes: &'static [u8]| {
+    let reason = |bytes: &'static [u8]| {
         read(Bytes::from_static(bytes), "x", &ImportOptions::default())
             .unwrap_err()
             .to_string()
     };
     assert_eq!(
-        why(b"PK\x03\x04"),
+        reason(b"PK\x03\x04"),
         "unknown format (starts with \"PK\\u{3}\\u{4}\"), expected a WARC, a HAR, a NetLog or a speedreport, each also gzipped"
     );
     assert_eq!(
-        why(b"{}"),
+        reason(b"{}"),
         "JSON: found neither the field log of a HAR nor the field assets of a speedreport"
     );
     assert_eq!(
-        why(br#"{"log":{"entries":[]}}"#),
+        reason(br#"{"log":{"entries":[]}}"#),
         "no page load in the recording: the HAR has no entries"
     );
     assert_eq!(
-        why(br#"{"log":{"entries":[{"request":{"url":"data:,"}}]}}"#),
+        reason(br#"{"log":{"entries":[{"request":{"url":"data:,"}}]}}"#),
         "no page load in the recording: none of 1 entries was on the wire"
     );
-    assert!(why(br#"{"log":{"entries":[{]}}"#).starts_with("HAR: key must be a string"));
+    assert!(reason(br#"{"log":{"entries":[{]}}"#).starts_with("HAR: key must be a string"));
     assert_eq!(
-        why(b"WARC/1.0\r\nA: b\r\n\r\n"),
+        reason(b"WARC/1.0\r\nA: b\r\n\r\n"),
         "WARC record 1: Content-Length is missing"
     );
     assert_eq!(
-        why(b"WARC/1.0\r\nContent-Length: 9\r\n\r\nx"),
+        reason(b"WARC/1.0\r\nContent-Length: 9\r\n\r\nx"),
         "WARC record 1: block has 9 bytes, but only 1 bytes are left in the file"
     );
     assert_eq!(
-        why(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n"),
+        reason(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n"),
         "no page load in the recording: none of 0 responses is a document"
     );
     assert_eq!(

@@ -95,8 +95,8 @@ impl DiskFolder {
                     Ok(named) => objects.push(named),
                     // The process that lent the folder still removes purged files.
                     Err(_) if is_not_found(&path) => {}
-                    Err(why) => {
-                        tracing::info!(path = %path.display(), %why, "removed a file from the cache folder");
+                    Err(reason) => {
+                        tracing::info!(path = %path.display(), %reason, "removed a file from the cache folder");
                         self.counters.corrupt.fetch_add(1, Ordering::Relaxed);
                         match fs::remove_file(&path) {
                             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -164,13 +164,13 @@ impl DiskFolder {
         key: &Key,
         name: String,
         generation: Generation,
-        why: &dyn std::fmt::Display,
+        reason: &dyn std::fmt::Display,
     ) -> Option<FileLocation> {
         // It is not an error if the file was purged or replaced in the meantime.
         if !self.index().remove_generation(key, &name, generation) {
             return None;
         }
-        tracing::warn!(name, %why, "corrupt file in the cache");
+        tracing::warn!(name, %reason, "corrupt file in the cache");
         self.counters.corrupt.fetch_add(1, Ordering::Relaxed);
         Some((key.clone(), name))
     }

@@ -91,8 +91,8 @@ mod tests {
     fn folder_lock_survives_deleted_file_and_can_be_lent() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let lock = FolderLock::take(folder.path()).expect("the folder is not locked");
-        let why = FolderLock::take(folder.path()).expect_err("the lock is held");
-        assert_eq!(why.to_string(), "another process has it");
+        let reason = FolderLock::take(folder.path()).expect_err("the lock is held");
+        assert_eq!(reason.to_string(), "another process has it");
         std::fs::remove_file(folder.path().join("lock")).expect("the file exists");
         FolderLock::take(folder.path()).expect_err("the lock is still held");
         lock.lend().expect("the key matches");

@@ -83,7 +83,7 @@ impl DiskFolder {
                 .find(|(is_skipped, _)| is_skipped.load(Ordering::Relaxed));
                 let written = match skip_reason {
                     None => self.write(&key, &stored, &body, purges),
-                    Some((_, why)) => Err(io::Error::other(why)),
+                    Some((_, reason)) => Err(io::Error::other(reason)),
                 };
                 self.waiting_bytes.fetch_sub(weight, Ordering::Release);
                 let counter = match &written {

@@ -10,25 +10,25 @@ use spdy_clock::Instant;
 use spdy_proxy::cache::coalescer::{CoalesceRole, Coalescer, Follower, Leader, WaitOutcome};
 use tokio::sync::watch;
 
-/// A clock that a test turns.
+/// A clock that a test advances.
 #[derive(Clone)]
-struct Turned(Arc<Mutex<Instant>>, watch::Sender<()>);
+struct ManualClock(Arc<Mutex<Instant>>, watch::Sender<()>);
 
-impl Turned {
-    fn turn(&self, by: Duration) {
+impl ManualClock {
+    fn advance(&self, by: Duration) {
         *self.0.lock().unwrap() += by;
         self.1.send_replace(());
     }
 }
 
-impl Runtime for Turned {
+impl Runtime for ManualClock {
     fn now(&self) -> Instant {
         *self.0.lock().unwrap()
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        let (clock, mut turned) = (self.clone(), self.1.subscribe());
-        Box::pin(async move { while clock.now() < deadline && turned.changed().await.is_ok() {} })
+        let (clock, mut changes) = (self.clone(), self.1.subscribe());
+        Box::pin(async move { while clock.now() < deadline && changes.changed().await.is_ok() {} })
     }
 
     fn spawn(&self, _: BoxFuture<()>) {
@@ -36,31 +36,31 @@ impl Runtime for Turned {
     }
 }
 
-fn clock() -> (Turned, SharedRuntime) {
-    let turned = Turned(Arc::new(Mutex::new(Instant::ZERO)), watch::Sender::new(()));
-    (turned.clone(), SharedRuntime::new(turned))
+fn clock() -> (ManualClock, SharedRuntime) {
+    let clock = ManualClock(Arc::new(Mutex::new(Instant::ZERO)), watch::Sender::new(()));
+    (clock.clone(), SharedRuntime::new(clock))
 }
 
-type Of = Coalescer<u32, &'static str>;
+type TestCoalescer = Coalescer<u32, &'static str>;
 
 /// No more than two lead in a minute.
 const LOCK_AGE: Duration = Duration::from_secs(40);
 
-fn none_yet() -> Arc<Of> {
+fn none_yet() -> Arc<TestCoalescer> {
     Coalescer::new(LOCK_AGE)
 }
 
 /// The deadline of all waits.
 const MINUTE: Instant = Instant::from_nanos(60_000_000_000);
 
-fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> {
+fn lead(flights: &Arc<TestCoalescer>, key: u32, now: Instant) -> Leader<u32, &'static str> {
     match flights.join(key, now) {
         CoalesceRole::Leader(leader) => leader,
         other => panic!("{other:?}, expected a leader for {key}"),
     }
 }
 
-fn follow(flights: &Arc<Of>, key: u32) -> Follower<u32, &'static str> {
+fn follow(flights: &Arc<TestCoalescer>, key: u32) -> Follower<u32, &'static str> {
     match flights.join(key, Instant::ZERO) {
         CoalesceRole::Follower(follower) => follower,
         other => panic!("{other:?}, expected a follower of {key}"),
@@ -126,7 +126,7 @@ fn waiters_get_origin_failure_and_next_request_leads() {
     }
     // What one brought stays, if another of them fails.
     assert!(!next.has_other_leaders());
-    clock.turn(LOCK_AGE);
+    clock.advance(LOCK_AGE);
     let waited = follow(&flights, 1).wait(&runtime, MINUTE).now_or_never();
     let Some(WaitOutcome::Promoted(mut second)) = waited else {
         panic!("it is time for one more");
@@ -148,9 +148,9 @@ fn second_leader_joins_slow_one_and_first_result_wins() {
     let wait = || Box::pin(follow(&flights, 1).wait(&runtime, MINUTE));
     let (mut one, mut other) = (wait(), wait());
     assert!((&mut one).now_or_never().is_none() && (&mut other).now_or_never().is_none());
-    clock.turn(LOCK_AGE - Duration::from_millis(1));
+    clock.advance(LOCK_AGE - Duration::from_millis(1));
     assert!((&mut one).now_or_never().is_none());
-    clock.turn(Duration::from_millis(1));
+    clock.advance(Duration::from_millis(1));
     let Some(WaitOutcome::Promoted(mut second)) = (&mut one).now_or_never() else {
         panic!("it is time for one more");
     };
@@ -178,9 +178,9 @@ fn request_after_detach_leads_and_old_waiters_finish() {
     let mut new = lead(&flights, 1, Instant::ZERO);
     follow(&flights, 3);
     // It waits no longer than until one more request is released.
-    clock.turn(LOCK_AGE);
+    clock.advance(LOCK_AGE);
     assert!((&mut early).now_or_never().is_none());
-    clock.turn(LOCK_AGE);
+    clock.advance(LOCK_AGE);
     let waited = (&mut early).now_or_never();
     assert!(
         matches!(
@@ -209,9 +209,9 @@ fn follower_times_out() {
     let _slow = lead(&flights, 1, Instant::ZERO);
     let until = Instant::ZERO + LOCK_AGE / 2;
     let mut waiting = Box::pin(follow(&flights, 1).wait(&runtime, until));
-    clock.turn(LOCK_AGE / 2 - Duration::from_millis(1));
+    clock.advance(LOCK_AGE / 2 - Duration::from_millis(1));
     assert!((&mut waiting).now_or_never().is_none());
-    clock.turn(Duration::from_millis(1));
+    clock.advance(Duration::from_millis(1));
     let waited = (&mut waiting).now_or_never();
     assert!(matches!(waited, Some(WaitOutcome::TimedOut)), "{waited:?}");
 }

@@ -119,11 +119,11 @@ async fn trusted_proxy_may_use_its_own_client_ip_header() {
 async fn response_to_proxy_identified_user_is_stored_only_if_public() {
     let trusted = "[listen]\ntls = []\nplain = ['0.0.0.0:8080']\ntrusted = ['192.0.2.0/24']\n";
     let alice = "X-Forwarded-For: 203.0.113.7\r\nRemote-User: alice\r\n";
-    let nobody = "X-Forwarded-For: 203.0.113.7\r\n";
+    let anonymous = "X-Forwarded-For: 203.0.113.7\r\n";
     for (fields, control, is_stored) in [
         (alice, "max-age=60", false),
         (alice, "public, max-age=60", true),
-        (nobody, "max-age=60", true),
+        (anonymous, "max-age=60", true),
     ] {
         let mut between = Between::start(trusted);
         let (mut client, _) = between.client();
@@ -138,7 +138,7 @@ async fn response_to_proxy_identified_user_is_stored_only_if_public() {
         write(&mut origin, &response).await;
         between.wait(head(&mut client)).await;
         client.read_exact(&mut [0; 5]).await.expect("the body");
-        write(&mut client, &request(nobody)).await;
+        write(&mut client, &request(anonymous)).await;
         let is_hit = tokio::select! {
             biased;
             (response, _) = between.wait(head(&mut client)) => response.contains("hit"),

@@ -31,8 +31,8 @@ fn assert_full(response: &CollectedResponse) {
         StatusCode::SERVICE_UNAVAILABLE,
         "{response:?}"
     );
-    let why = response.field("proxy-status");
-    assert_eq!(why, "spdy; error=connection_limit_reached");
+    let reason = response.field("proxy-status");
+    assert_eq!(reason, "spdy; error=connection_limit_reached");
     assert_eq!(response.field("retry-after"), "1");
     assert_eq!(
         response.text(),

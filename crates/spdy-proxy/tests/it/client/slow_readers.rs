@@ -22,7 +22,7 @@ use spdy_proxy::upstream::client::Upstream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinSet;
 
-use crate::support::stopped::Stopped;
+use crate::support::paused_time::PausedTime;
 use crate::support::{self, get};
 
 /// Bytes of each thing.
@@ -103,7 +103,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
     let config = Config::parse(&text).expect("a valid value");
     let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(origin.clone());
-    let runtime = SharedRuntime::new(Stopped::start());
+    let runtime = SharedRuntime::new(PausedTime::start());
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     let (cache, learn) = (&config.cache, &config.learn);

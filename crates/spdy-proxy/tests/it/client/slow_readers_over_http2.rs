@@ -23,7 +23,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::upstream::client::Upstream;
 
-use crate::support::stopped::Stopped;
+use crate::support::paused_time::PausedTime;
 use crate::support::{self, get};
 
 /// Bytes of each thing.
@@ -86,7 +86,7 @@ fn accelerator() -> Arc<Proxy> {
     let text = "[cache]\nmisses_per_second = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n";
     let config = Config::parse(text).expect("a valid value");
     let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
-    let runtime = SharedRuntime::new(Stopped::start());
+    let runtime = SharedRuntime::new(PausedTime::start());
     let origin = Things {
         tls,
         runtime: runtime.clone(),

@@ -18,7 +18,7 @@ use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::upstream::client::Upstream;
 use tokio::io::DuplexStream;
 
-use crate::support::stopped::Stopped;
+use crate::support::paused_time::PausedTime;
 use crate::support::{self, CollectedResponse, collect_response, get};
 
 /// One server, which lets everybody in and then does nothing.
@@ -45,7 +45,7 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
     let config = Config::parse(&text).expect("a valid value");
     let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(Silent::default());
-    let runtime = SharedRuntime::new(Stopped::start());
+    let runtime = SharedRuntime::new(PausedTime::start());
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     let (cache, learn) = (&config.cache, &config.learn);
@@ -111,9 +111,9 @@ async fn stalled_client_does_not_count_against_origin() {
         [("client-aborted", 3)]
     );
     let response = get(&proxy, "/", &[]).await;
-    let why = response.field("proxy-status");
+    let reason = response.field("proxy-status");
     assert_eq!(
-        why, "spdy; error=http_response_timeout",
+        reason, "spdy; error=http_response_timeout",
         "the origin got the request"
     );
 }

@@ -155,8 +155,8 @@ async fn alias_redirects_are_passed_to_the_browser() {
     assert_eq!(named.widgets.times("/a.png"), 0);
     let out = named.get("/out.png", &image).await;
     assert_eq!(out.field("location"), "http://169.254.169.254/latest");
-    let nobody = named.get("/out.png", &[]).await;
-    assert_eq!(nobody.status, StatusCode::NOT_FOUND, "an open redirect");
+    let navigation = named.get("/out.png", &[]).await;
+    assert_eq!(navigation.status, StatusCode::NOT_FOUND, "an open redirect");
 }
 
 #[tokio::test]

@@ -202,15 +202,15 @@ async fn skipped_page_has_a_reason() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
-    for (target, why) in [("/as-is", "no-transform"), ("/coded", "content-coding")] {
+    for (target, reason) in [("/as-is", "no-transform"), ("/coded", "content-coding")] {
         get(&proxy, target, &[]).await;
         let page_report = report(&proxy, target).await;
-        assert_eq!(page_report["skip_reason"], why, "{target}");
+        assert_eq!(page_report["skip_reason"], reason, "{target}");
         let pages = proxy
             .telemetry
             .counters
             .read(spdy_proxy::telemetry::counters::CounterFamily::Pages);
-        assert!(pages.contains(&(why, 1)), "{pages:?}");
+        assert!(pages.contains(&(reason, 1)), "{pages:?}");
     }
     get(&proxy, "/?spdy=off", &[]).await;
     assert_eq!(

@@ -105,10 +105,13 @@ async fn purge_by_original_url_removes_proxied_entry() {
             prefix: of(target),
             ..Default::default()
         };
-        let Err(why) = purge(wish) else {
+        let Err(reason) = purge(wish) else {
             panic!("{target} means nothing");
         };
-        assert!(why.contains("expected the URL of the host itself"), "{why}");
+        assert!(
+            reason.contains("expected the URL of the host itself"),
+            "{reason}"
+        );
     }
 }
 

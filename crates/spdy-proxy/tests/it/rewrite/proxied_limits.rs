@@ -129,8 +129,8 @@ async fn third_party_responses_are_limited_in_number() {
     let response = get_proxied(&proxy, &other, &range).await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.field("retry-after"), "1");
-    let why = response.field("proxy-status");
-    assert_eq!(why, "spdy; error=connection_limit_reached");
+    let reason = response.field("proxy-status");
+    assert_eq!(reason, "spdy; error=connection_limit_reached");
     // The host itself may have room for a browser.
     let of_page = [range[0], IMAGE[0], IMAGE[1], IMAGE[2]];
     assert_redirected_to_host(&get_proxied(&proxy, &other, &of_page).await, &other);

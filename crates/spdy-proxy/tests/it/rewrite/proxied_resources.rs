@@ -292,13 +292,13 @@ async fn unreachable_third_party_redirects_to_host() {
         let host_url = format!("http://down.test:1/{number}.png?q");
         assert_eq!(response.field("location"), host_url);
         assert_eq!(response.field("cache-control"), "no-store");
-        let why = response.field("proxy-status");
-        let is_resting = why == "spdy; error=destination_unavailable";
+        let reason = response.field("proxy-status");
+        let is_resting = reason == "spdy; error=destination_unavailable";
         assert!(
-            is_resting || why == "spdy; error=connection_refused",
-            "{why}"
+            is_resting || reason == "spdy; error=connection_refused",
+            "{reason}"
         );
-        assert!(is_resting == (number > 0), "{number}: {why}");
+        assert!(is_resting == (number > 0), "{number}: {reason}");
         // A client that may be opening it as a page is redirected nowhere.
         for fields in [&[][..], &[("sec-fetch-site", "same-origin")]] {
             let response = get(&proxy, &target, fields).await;

@@ -3,9 +3,9 @@
 pub(crate) mod aliased_site;
 pub(crate) mod cdn_site;
 pub(crate) mod fields;
+pub(crate) mod paused_time;
 pub(crate) mod proxied_site;
 pub(crate) mod stage;
-pub(crate) mod stopped;
 pub(crate) mod websocket;
 pub(crate) mod wire;
 

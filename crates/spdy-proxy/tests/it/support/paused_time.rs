@@ -1,19 +1,19 @@
-//! Time that stands.
+//! A runtime on paused time.
 
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
 
-/// Tokio's time, which jumps to the next timer when nothing else is to be done.
-pub(crate) struct Stopped(tokio::time::Instant);
+/// Tokio's paused time, which jumps to the next timer when no task is ready.
+pub(crate) struct PausedTime(tokio::time::Instant);
 
-impl Stopped {
+impl PausedTime {
     /// Starts at zero. The test that uses it must have paused tokio's time.
     pub(crate) fn start() -> Self {
         Self(tokio::time::Instant::now())
     }
 }
 
-impl Runtime for Stopped {
+impl Runtime for PausedTime {
     fn now(&self) -> Instant {
         Instant::ZERO + self.0.elapsed()
     }

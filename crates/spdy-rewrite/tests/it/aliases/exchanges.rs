@@ -159,7 +159,7 @@ fn script_headers_are_forwarded_up_to_a_limit() {
 #[test]
 fn unexpected_load_of_alias_is_refused() {
     let pictures = "https://pictures.test:8443/pub/a";
-    for (target, line, why) in [
+    for (target, line, reason) in [
         (WIDGET, "sec-fetch-dest: document", "destination"),
         (WIDGET, "sec-fetch-dest: serviceworker", "destination"),
         (WIDGET, "sec-fetch-dest: report", "destination"),
@@ -179,7 +179,7 @@ fn unexpected_load_of_alias_is_refused() {
     ] {
         assert_eq!(
             upstream_lines(Method::GET, target, &[line]),
-            Err(why),
+            Err(reason),
             "{line}"
         );
     }

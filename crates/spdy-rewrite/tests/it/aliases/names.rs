@@ -275,7 +275,7 @@ fn alias_url_round_trips() {
     assert_eq!(alias_url.url().as_str(), "https://widgets.test/a/b.png?c");
     assert_eq!(alias_url.path(), format!("{}/a/b.png?c", named.origin()));
     assert!(alias_url.is_alias());
-    for (target, why) in [
+    for (target, reason) in [
         ("/a/../b", "dot-segment"),
         ("/a/%2e%2E/b", "dot-segment"),
         ("/.spdy/1/-/s/cdn.test/a", "nested"),
@@ -301,7 +301,7 @@ fn alias_url_round_trips() {
         (":8443/", "not-serialised"),
     ] {
         let refusal = rules.open_alias(named, target).expect_err(target);
-        assert_eq!(refusal.name(), why, "{target}");
+        assert_eq!(refusal.name(), reason, "{target}");
     }
     let long = format!("/{}", "a".repeat(8 * 1024));
     assert_eq!(

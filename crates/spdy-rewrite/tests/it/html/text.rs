@@ -48,10 +48,10 @@ fn skipped_pages_pass_through() {
         (coded, "content-coding"),
         (sandboxed, "sandboxed"),
     ]);
-    for (mut headers, why) in cases {
+    for (mut headers, reason) in cases {
         let (out, report) = rewrite_with(&rules(), &mut headers, page);
-        assert_eq!(out, page, "{why}");
-        assert_eq!(report.skip_reason.map(PageSkipReason::name), Some(why));
+        assert_eq!(out, page, "{reason}");
+        assert_eq!(report.skip_reason.map(PageSkipReason::name), Some(reason));
     }
     let (rules, admin) = (rules(), url("https://www.site.test/admin/x"));
     let head = PageHead::rewrite(&rules, &admin, StatusCode::OK, &mut html("text/html"), true);
