@@ -3,14 +3,14 @@
 //! ```text
 //! Vec<Load> -> RaceResults -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
 //!                                      ├─ times.rs      load times, SVG
-//!                                      └─ waterfall.rs  when each resource was requested and came  ─┐
-//! Vec<Replica> -> recordings.rs ─────►  waterfalls of what a browser loaded                        ─┤
+//!                                      └─ waterfall.rs  request and response of each resource     ─┐
+//! Vec<Replica> -> recordings.rs ─────►  waterfalls of a browser's loads                             ─┤
 //! rows of a store ────► experiment/     every figure of an experiment                              ─┴► drawing/ ─► page, SVG file, PNG
 //! ```
 //!
-//! [`render`] and the other functions are pure: the same loads give the same bytes. Names and URLs come from recorded
-//! pages and are hostile; every text goes through `text::Text`. Colours are CSS variables with a light and
-//! a dark value, and every picture has a title and a description, or a table, of the same numbers.
+//! [`render`] and the other functions are pure: the same loads give the same bytes. Names and URLs come from recorded pages and may
+//! be hostile, so every text goes through `text::Text`. Colours are CSS variables with a light and a dark value. Every picture has a
+//! title and a description, or a table, with the same numbers.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod drawing;

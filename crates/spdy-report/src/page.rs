@@ -1,4 +1,4 @@
-//! The page that holds it all.
+//! The HTML page of a race.
 
 use std::fmt::{self, Write};
 
@@ -11,9 +11,9 @@ use crate::{tables, times, waterfall};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The report of `loads` as one HTML document: no script, nothing fetched.
+/// Renders `loads` as one HTML document without scripts and external resources.
 ///
-/// `examinations` list what would help, if they were requested. `notes` stand at the top, a name and a value each: how it was measured, with which seed, by which version.
+/// `examinations` list possible remedies, if requested. `notes` stand at the top as names and values: conditions, seed, version.
 #[must_use]
 pub fn render(loads: &[Load], examinations: &[Examination], notes: &[(String, String)]) -> String {
     let mut out = String::new();
@@ -46,7 +46,7 @@ fn write_page(
     writeln!(out, "</main></body></html>")
 }
 
-/// Everything up to the first section: what it is, and `notes` about how it came to be.
+/// Writes everything up to the first section: the title, and `notes` on how the results were measured.
 pub(crate) fn open_page(
     out: &mut String,
     title: &str,
@@ -152,7 +152,7 @@ pub(crate) mod tests {
     use super::*;
     use spdy_sim::load::WaterfallRow;
 
-    /// A load that never was.
+    /// A fictitious load.
     pub(crate) fn load(replica: &str, network: &str, protocol: &str, load_ms: f64) -> Load {
         Load {
             replica: replica.to_owned(),
@@ -246,7 +246,7 @@ pub(crate) mod tests {
         );
     }
 
-    /// The quickest way through a page is to lose most of it.
+    /// A load is fast if most of the page is missing.
     #[test]
     fn a_load_that_failed_in_any_run_is_marked_and_never_the_best() {
         let mut broken = load("portal", "dsl", "spdy", 10.0);

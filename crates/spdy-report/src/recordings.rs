@@ -1,4 +1,4 @@
-//! Waterfalls of recordings: when a browser requested and received each resource while it recorded a page, drawn like loads in virtual time.
+//! Waterfalls of recordings, drawn like those of loads in virtual time: when the browser requested and received each resource.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use spdy_sim::load::{Load, WaterfallRow};
 use crate::text::Millis;
 use crate::waterfall;
 
-/// Loads that were recorded, side by side on the same scale of time, as one SVG file on white paper: each with its
-/// name, in their order. A recording without times has no waterfall, and is left out; `None` if all are.
+/// Draws recorded loads side by side on the same time scale, as one SVG file on white paper, in the given order and with their names.
+/// A recording without times is omitted; `None` if no recording has times.
 ///
-/// Recordings name initiators and priorities in the words of each recorder, so rows show none.
+/// Recorders use different words for initiators and priorities, so rows show none.
 #[must_use]
 pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
     let loads: Vec<Load> = recorded
@@ -58,7 +58,7 @@ fn load(name: &str, page: &Replica) -> Load {
     }
 }
 
-/// Its phases, of which those of a connection end as its request is sent; nothing if no times were recorded.
+/// The phases of an exchange; phases of a connection end when its request is sent. `None` if no times were recorded.
 fn row(exchange: &Exchange) -> Option<WaterfallRow> {
     let observed = &exchange.observed;
     let at = |time: Duration| Instant::ZERO + time;

@@ -1,4 +1,4 @@
-//! The numbers of the report: ratios, what went over the wire, and what header compression saved.
+//! The tables of the report: ratios, traffic, and the saving by header compression.
 
 use std::fmt::{self, Write};
 
@@ -9,7 +9,7 @@ use spdy_sim::race_results::{PageRace, RaceResults};
 use crate::text::{Bytes, Count, Millis, Ratio, Text};
 use crate::times::class_of;
 
-/// Opens a table that may be wider than the screen.
+/// Opens a table that may be wider than the screen, and then scrolls.
 pub(crate) fn open(out: &mut String, label: &str, head: &[&str]) -> fmt::Result {
     write!(
         out,
@@ -26,10 +26,10 @@ pub(crate) fn close(out: &mut String) -> fmt::Result {
     write!(out, "</tbody></table></div>")
 }
 
-/// Most changes that are listed for each examination.
+/// Maximum number of remedies that are listed for each examination.
 const MAX_REMEDIES: usize = 5;
 
-/// For each page and network: what would help most, and how much.
+/// Writes the most effective remedies for each page and network, with their savings.
 pub(crate) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::Result {
     let head = [
         "page",
@@ -91,7 +91,7 @@ pub(crate) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
     close(out)
 }
 
-/// A row for each page and network: load time, and its ratio to the first protocol's.
+/// Writes a row for each page and network: load times, and ratios to the first protocol.
 pub(crate) fn summary(out: &mut String, standings: &RaceResults<'_>) -> fmt::Result {
     let protocols = standings.protocols();
     let head: Vec<_> = ["page", "network"]
@@ -132,7 +132,7 @@ pub(crate) fn summary(out: &mut String, standings: &RaceResults<'_>) -> fmt::Res
     close(out)
 }
 
-/// A row for each load that is shown: events, connections, packets, bytes.
+/// Writes a row for each shown load: events, connections, packets, bytes.
 pub(crate) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
     let head = [
         "network",
@@ -187,7 +187,7 @@ pub(crate) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
     close(out)
 }
 
-/// Header bytes before and after compression, for each protocol; the network makes no difference worth a row.
+/// Writes header bytes before and after compression for each protocol. The network hardly matters, so it has no rows.
 pub(crate) fn headers(out: &mut String, standings: &RaceResults<'_>) -> fmt::Result {
     let head = [
         "page",
@@ -233,7 +233,7 @@ pub(crate) fn headers(out: &mut String, standings: &RaceResults<'_>) -> fmt::Res
     close(out)
 }
 
-/// What part of `text` the `wire` did not carry, with a bar.
+/// The part of `text` that header compression saved, with a bar.
 struct SavedPart {
     text: u64,
     wire: u64,
@@ -253,7 +253,7 @@ impl fmt::Display for SavedPart {
     }
 }
 
-/// What went wrong, a line for each exchange.
+/// Writes the failures, a line for each exchange.
 pub(crate) fn failures<'a>(
     out: &mut String,
     failed: impl Iterator<Item = &'a Load>,

@@ -1,16 +1,16 @@
-//! Text that cannot become markup, and numbers as people read them.
+//! Text that cannot become markup, and numbers in readable units.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Characters of a URL or a name that are shown; the rest is an ellipsis.
+/// Maximum number of characters of a URL or a name; the rest becomes an ellipsis.
 const MAX_TEXT_CHARS: usize = 160;
-/// Marks of an axis beside the 0, at most.
+/// Maximum number of marks of an axis beside the 0.
 const MARKS: f64 = 5.0;
 
 /// Foreign text inside HTML, as content or in a quoted attribute.
 ///
-/// Markup is escaped. Control characters and those that turn the direction of writing, with which a URL could
-/// pretend to be another, become U+FFFD. What is longer than 160 characters is cut.
+/// Markup is escaped. Control characters become U+FFFD, and so do characters that change the direction of writing: with them, one URL
+/// could look like another. A text of more than 160 characters is cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a>(pub(super) &'a str);
 
@@ -26,7 +26,7 @@ impl Display for Text<'_> {
     }
 }
 
-/// The same for a text of ours that has foreign names in it: not cut.
+/// The same for our own text with foreign names in it: not cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FullText<'a>(pub(super) &'a str);
 
@@ -36,7 +36,7 @@ impl Display for FullText<'_> {
     }
 }
 
-/// Whatever is no character of HTML and XML, or could deceive a reader, does not get through.
+/// Replaces characters that HTML and XML do not allow or that could deceive a reader.
 fn escape(f: &mut Formatter<'_>, char: char) -> fmt::Result {
     match char {
         '&' => f.write_str("&amp;"),
@@ -53,7 +53,7 @@ fn escape(f: &mut Formatter<'_>, char: char) -> fmt::Result {
     }
 }
 
-/// A count with thin spaces between the thousands: 12 345.
+/// A count with thin spaces between thousands: 12 345.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Count(pub(super) u64);
 
@@ -70,7 +70,7 @@ impl Display for Count {
     }
 }
 
-/// Milliseconds: whole ones from 100 on, below with one decimal.
+/// Milliseconds: whole from 100 on, below with one decimal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Millis(pub(super) f64);
 
@@ -87,7 +87,7 @@ impl Display for Millis {
     }
 }
 
-/// Bytes in the unit that keeps them short: 812 B, 45.1 kB, 1.25 MB.
+/// Bytes in a unit that keeps the number short: 812 B, 45.1 kB, 1.25 MB.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes(pub(super) u64);
 
@@ -115,7 +115,7 @@ impl Display for Ratio {
     }
 }
 
-/// Where the marks of an axis from 0 to `end` stand: 3 to 6 of them, at 1, 2 or 5 times a power of ten.
+/// Positions of the marks of an axis from 0 to `end`: 3 to 6, at 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(end: f64) -> Vec<f64> {
     if !end.is_finite() || end <= 0.0 {
         return vec![0.0];

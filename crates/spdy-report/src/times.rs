@@ -1,4 +1,4 @@
-//! Load times as bars: a panel for each network, with an axis of its own.
+//! Load times as bars: a panel for each network, each with its own axis.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use spdy_sim::race_results::{NetworkRace, PageRace};
 use crate::drawing::shape_style::ProtocolStyle;
 use crate::text::{Millis, Ratio, Text, ticks};
 
-/// The drawing's own units; the page scales it to the room there is.
+/// Width in units of the drawing; the page scales it to the available width.
 const WIDTH: f64 = 360.0;
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 252.0;
@@ -15,7 +15,7 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 15.0;
 const AXIS: f64 = 18.0;
 
-/// A panel for each network of `page`; `id` makes the names of its pictures unique.
+/// Writes a panel for each network of `page`; `id` makes the names of its pictures unique.
 pub(crate) fn panels(out: &mut String, id: &str, page: &PageRace<'_>) -> fmt::Result {
     write!(out, "<div class=\"panels\">")?;
     for (number, over) in page.networks.iter().enumerate() {
@@ -100,12 +100,12 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &NetworkRace<'_>) -> f
     write!(out, "</svg></figure>")
 }
 
-/// The class of a protocol's colour.
+/// The CSS class of a protocol's colour.
 pub(crate) fn class_of(protocol: &str) -> &'static str {
     ProtocolStyle::of(protocol).class
 }
 
-/// `mark` milliseconds on an axis that ends at `end`: in seconds where those are shorter.
+/// Formats `mark` milliseconds on an axis that ends at `end`: in seconds if that is shorter.
 pub(crate) fn tick_label(mark: f64, end: f64) -> String {
     if mark == 0.0 {
         "0".to_owned()

@@ -1,4 +1,4 @@
-//! Waterfalls: a row for each resource, from the moment the page needed it to its last byte.
+//! Waterfalls: a row for each resource, from the time the page needed it to its last byte.
 //!
 //! ```text
 //! logo.png   ····▒▒▓▓████░░░░░░■■■■
@@ -19,18 +19,18 @@ use crate::times::{class_of, tick_label};
 
 const WIDTH: f64 = 480.0;
 const RIGHT: f64 = 474.0;
-/// Room for names, and for none.
+/// Left edge of the bars in rows with names; [`LEFT_BARE`] is for rows without.
 const LEFT_NAMED: f64 = 128.0;
 const LEFT_BARE: f64 = 6.0;
 const HEAD: f64 = 16.0;
-/// More rows than this are drawn thin, and without names.
+/// Drawings with more rows have thin rows without names.
 const MAX_NAMED_ROWS: usize = 64;
 const ROW_NAMED: f64 = 11.0;
 const ROW_BARE: f64 = 4.0;
-/// Characters of a name that fit beside the rows.
+/// Maximum number of characters of a name beside its row.
 const NAME_CHARS: usize = 24;
 
-/// What the colours mean.
+/// Writes the legend.
 pub(crate) fn legend(out: &mut String) -> fmt::Result {
     write!(out, "<p class=\"legend\">")?;
     for phase in Phase::ALL {
@@ -47,7 +47,8 @@ pub(crate) fn legend(out: &mut String) -> fmt::Result {
     )
 }
 
-/// The waterfalls of one page under the same conditions, a protocol each, on the same scale of time; `over` names the conditions.
+/// Writes the waterfalls of one page under the same conditions on the same time scale, one for each protocol; `over` names the
+/// conditions.
 pub(crate) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Load]) -> fmt::Result {
     let replica = loads.first().map_or("", |load| &load.replica);
     let (figure, loads) = figure(&["waterfall", replica], over, loads);
@@ -84,7 +85,7 @@ pub(crate) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Loa
     write!(out, "</div>")
 }
 
-/// The same as a figure, with the loads that are in it: one without requests has no waterfall.
+/// The same as a figure, with the loads in it: a load without requests has no waterfall.
 pub(crate) fn figure<'a>(
     words: &[&str],
     over: &str,
@@ -129,7 +130,7 @@ pub(crate) fn figure<'a>(
     (figure, loads)
 }
 
-/// When the last thing of `load` happened, in milliseconds.
+/// Time of the last event of `load`, in milliseconds.
 fn end_of(load: &Load) -> f64 {
     load.waterfall
         .iter()
@@ -137,7 +138,7 @@ fn end_of(load: &Load) -> f64 {
         .fold(load.load_ms, f64::max)
 }
 
-/// `1 connection`, `3 connections`.
+/// Formats a count with its noun: `1 connection`, `3 connections`.
 pub(crate) fn format_count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
@@ -166,7 +167,7 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
             format!("M{:.1} {HEAD}V{bottom}", x(mark)),
             "",
         );
-        // At the right end a label would be cut.
+        // A label at the right end would be cut.
         panel.text(
             TextStyle::Axis,
             x(mark).min(RIGHT - 10.0),
@@ -189,7 +190,7 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
     panel
 }
 
-/// A row in words.
+/// Describes a row in words.
 fn about(row: &WaterfallRow) -> String {
     let mut about = format!(
         "{}\n{}, {}, {}, connection {}, priority {}\nwanted at {} ms",
@@ -242,7 +243,7 @@ fn draw_row(
     }
 }
 
-/// When each of the phases happened, if it did.
+/// Start and end of each phase; `None` for a phase that did not happen.
 fn spans(row: &WaterfallRow) -> [Option<Span>; 6] {
     let setup_from = [row.dns, row.connect, row.tls]
         .into_iter()
@@ -261,7 +262,7 @@ fn spans(row: &WaterfallRow) -> [Option<Span>; 6] {
     ]
 }
 
-/// The last segment of the path that is not empty, short enough to stand beside the row.
+/// The last segment of the path that is not empty, shortened to fit beside the row.
 fn name_of(row: &WaterfallRow) -> String {
     let bare = row.url.split(['?', '#']).next().unwrap_or_default();
     let bare = bare.split_once("://").map_or(bare, |(_, rest)| rest);
@@ -276,7 +277,7 @@ fn name_of(row: &WaterfallRow) -> String {
     short
 }
 
-/// The same rows as numbers. End tags that HTML lets out are left out: a report holds thousands of cells.
+/// Writes the rows as numbers. Optional end tags of HTML are omitted: a report has thousands of cells.
 fn table(out: &mut String, load: &Load) -> fmt::Result {
     write!(
         out,

@@ -1,10 +1,10 @@
-//! Races every recording in some folders over all four protocols, and prints a line of results for each.
+//! Races every recording in some folders over all four protocols, and prints one line of results for each.
 //!
 //! ```text
 //! cargo run --release -p spdy-sim --example corpus -- FOLDER...
 //! ```
 //!
-//! Ends with 1 if a load of a recording that could be imported did not end.
+//! Exits with 1 if a load of an imported recording did not end.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -77,7 +77,7 @@ fn main() -> std::io::Result<ExitCode> {
     })
 }
 
-/// The first few failures, each cause once; `false` if one is a load that did not end.
+/// Prints the first failures, each cause once. Returns `false` if a load did not end.
 fn report_failures(out: &mut impl Write, loads: &[Load]) -> std::io::Result<bool> {
     let mut seen: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for load in loads {

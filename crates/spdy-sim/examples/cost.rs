@@ -1,4 +1,4 @@
-//! What a load costs the processor: each shipped page by each protocol, on one thread.
+//! CPU time of a load: each shipped page by each protocol, on one thread.
 //!
 //! ```text
 //! cargo run --release -p spdy-sim --example cost
@@ -14,7 +14,7 @@ use spdy_sim::race::{Race, RaceNetwork};
 
 /// Loads of one batch.
 const RUNS: u32 = 20;
-/// Batches of each kind. The fastest is printed, since other work on the machine only adds.
+/// Batches of each kind. The fastest is printed, because other work on the machine can only slow a batch down.
 const BATCHES: u32 = 5;
 
 fn main() -> std::io::Result<()> {

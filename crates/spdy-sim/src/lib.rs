@@ -1,8 +1,8 @@
 //! One page load in virtual time, and races of many.
 //!
-//! The client, the server and the accelerator that ship run here unchanged. They are async code over a
-//! [`Runtime`](spdy::runtime::Runtime) and a [`Network`](spdy_net::network::Network). In a program these are tokio and the system's
-//! sockets; here they are [`runtime`] and [`network`]:
+//! The released client, server and accelerator run here unchanged. They are async code over a [`Runtime`](spdy::runtime::Runtime) and
+//! a [`Network`](spdy_net::network::Network). In a program these are tokio and the system's sockets; here they are [`runtime`] and
+//! [`network`]:
 //!
 //! ```text
 //! race.rs         many loads on all cores (workers.rs); race_results.rs groups them

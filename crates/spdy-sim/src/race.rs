@@ -1,15 +1,15 @@
-//! Many loads: every page over every network by every protocol, [`runs`](Race::runs) times.
+//! Races: loads of every page over every network by every protocol, [`runs`](Race::runs) times.
 //!
 //! ```text
-//!   cells   page 1 ┬ network 1 ┬ http   run 1, run 2, ..      results come in this order,
-//!                  │           ├ https  run 1, run 2, ..      whatever the number of threads
+//!   cells   page 1 ┬ network 1 ┬ http   run 1, run 2, ..      results have this order,
+//!                  │           ├ https  run 1, run 2, ..      for any number of threads
 //!                  │           └ ..
 //!                  └ network 2 ─ ..
 //! ```
 //!
-//! A cell has its own executor, network, client and servers, so cells run on all cores and share
-//! nothing but the page. Run `r` of a race with seed `s` has the seed `s + r`, the same for all protocols and
-//! networks: they have the same random numbers, and any one load can be repeated alone.
+//! A cell has its own executor, network, client and servers, so cells run on all cores and share only the page. Run `r` of a race
+//! with seed `s` has the seed `s + r`, the same for all protocols and networks: they have the same random numbers, and any load can
+//! be repeated alone.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -47,8 +47,7 @@ impl RaceNetwork {
         })
     }
 
-    /// The network with the choices of `options` in place of its own: TCP, the servers' initial window, and how
-    /// the client learns addresses.
+    /// The network with the values of `options` instead of its own: TCP, the servers' initial window, and name lookups.
     #[must_use]
     pub fn config(&self, options: &Options) -> NetworkConfig {
         let mut profile = self.profile.clone();
@@ -88,11 +87,11 @@ pub struct Race {
 /// The progress of a race.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Loads that are done and reported, this one included.
+    /// Number of reported loads, including this one.
     pub done: usize,
-    /// Loads in all.
+    /// Number of all loads.
     pub total: usize,
-    /// The load that is reported; loads come in the order of the race.
+    /// The reported load; loads are reported in the order of the race.
     pub load: &'a Load,
 }
 
@@ -141,12 +140,12 @@ impl Race {
         })
     }
 
-    /// Runs it, and calls `on_load` with each load as soon as all before it are done.
+    /// Runs it, and calls `on_load` with each load as soon as all earlier ones are done.
     ///
-    /// `on_load` sees every waterfall. Of the loads that are returned, only the [typical](typical_run) one of all runs
-    /// of a page over a network by a protocol keeps its waterfall: those of a thousand runs would fill the memory.
+    /// `on_load` receives every waterfall. Of the returned loads, only the [typical](typical_run) run of each page, network and
+    /// protocol has its waterfall: those of a thousand runs would fill the memory.
     ///
-    /// It may be called inside a tokio runtime: loads run on threads of their own.
+    /// It may be called inside a tokio runtime: loads run on their own threads.
     ///
     /// # Panics
     ///
@@ -158,7 +157,7 @@ impl Race {
         })
     }
 
-    /// As [`run`](Self::run), until `on_load` returns `Break`. It then returns the loads that were reported.
+    /// Like [`run`](Self::run), until `on_load` returns `Break`. It then returns the reported loads.
     ///
     /// # Panics
     ///
@@ -166,7 +165,7 @@ impl Race {
     pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
         let pages: Vec<Page> = self.replicas.iter().map(|it| self.hosts.page(it)).collect();
         let total = self.total();
-        // Loads that are done before an earlier one.
+        // Loads that were done before an earlier one.
         let mut early = BTreeMap::new();
         let mut loads: Vec<Load> = Vec::new();
         let work = |number| {
@@ -206,8 +205,8 @@ impl Race {
     }
 }
 
-/// The index of the typical one of `len` runs, fastest first: the one in the middle, of an even number the faster of the
-/// two. It is an actual load, and not a mean.
+/// The index of the typical one of `len` runs, fastest first: the middle one, or the faster of the two in the middle. It is an actual
+/// load, and not a mean.
 ///
 /// # Panics
 ///

@@ -15,7 +15,7 @@ pub struct RaceResults<'a> {
 pub struct PageRace<'a> {
     /// Name of the replica.
     pub replica: &'a str,
-    /// Its races, a network each.
+    /// Its races, one for each network.
     pub networks: Vec<NetworkRace<'a>>,
 }
 
@@ -24,7 +24,7 @@ pub struct PageRace<'a> {
 pub struct NetworkRace<'a> {
     /// Name of the network.
     pub network: &'a str,
-    /// The protocols that took part.
+    /// The protocols of the race.
     pub protocols: Vec<ProtocolLoads<'a>>,
 }
 
@@ -93,7 +93,7 @@ impl<'a> RaceResults<'a> {
     }
 }
 
-/// The item that `is`, else a new one at the end.
+/// The item for which `is` returns true, else a new one at the end.
 fn entry<T>(items: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
     let at = items.iter().position(is).unwrap_or_else(|| {
         items.push(new());
@@ -103,7 +103,7 @@ fn entry<T>(items: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T
 }
 
 impl<'a> NetworkRace<'a> {
-    /// The protocol that the others are compared with: `http`, or the first if that did not take part.
+    /// The protocol that the others are compared with: `http`, or the first if `http` is missing.
     #[must_use]
     pub fn reference(&self) -> &ProtocolLoads<'a> {
         let http = self
@@ -113,15 +113,15 @@ impl<'a> NetworkRace<'a> {
         http.unwrap_or(&self.protocols[0])
     }
 
-    /// Load time of `entrant` over that of the [`reference`](Self::reference); below 1 is faster. `None` where
-    /// the reference took no time, because it failed at once.
+    /// Load time of `entrant` over that of the [`reference`](Self::reference); below 1 is faster. `None` if the reference took no
+    /// time, because it failed at once.
     #[must_use]
     pub fn ratio(&self, entrant: &ProtocolLoads<'_>) -> Option<f64> {
         let reference = self.reference().typical().load_ms;
         (reference > 0.0).then(|| entrant.typical().load_ms / reference)
     }
 
-    /// The entrant of `protocol`, if it took part.
+    /// The entrant of `protocol`, if there is one.
     #[must_use]
     pub fn protocol(&self, protocol: &str) -> Option<&ProtocolLoads<'a>> {
         self.protocols
@@ -138,7 +138,7 @@ impl<'a> NetworkRace<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// The shortest typical load, in milliseconds, among protocols that loaded all of the page in every run.
+    /// The shortest typical load in milliseconds, of protocols whose runs are all complete.
     #[must_use]
     pub fn best_ms(&self) -> f64 {
         self.protocols
@@ -150,13 +150,13 @@ impl<'a> NetworkRace<'a> {
 }
 
 impl<'a> ProtocolLoads<'a> {
-    /// The run in the middle (of an even number the faster of the two): an actual load.
+    /// The run in the middle (the faster of two): an actual load.
     #[must_use]
     pub fn typical(&self) -> &'a Load {
         self.loads[typical_run(self.loads.len())]
     }
 
-    /// Whether no run failed in any exchange: a load with failures is a load of another page.
+    /// True if no exchange failed in any run: a load with failures is a load of another page.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.loads.iter().all(|load| load.failures.is_empty())

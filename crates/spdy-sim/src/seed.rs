@@ -1,12 +1,11 @@
-//! Derives a seed for each source of randomness of a run from the run's one seed, by name.
+//! Derives a seed for each source of randomness of a run from the run's seed, by name.
 //!
-//! A new source therefore does not change the draws of another: a lossy resolver, for example, changes no packet
-//! that was lost before.
+//! A new source therefore does not change the random numbers of another: a lossy resolver, for example, changes no earlier packet
+//! loss.
 
-/// The seed called `name` under `seed`.
+/// The seed of `name` under `seed`.
 ///
-/// FNV-1a over the name, then the finisher of SplitMix64: short names and neighbouring seeds come out
-/// far apart.
+/// FNV-1a over the name, then the finisher of SplitMix64: short names and neighbouring seeds have distant results.
 #[must_use]
 pub fn derive(seed: u64, name: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -16,7 +15,7 @@ pub fn derive(seed: u64, name: &str) -> u64 {
     mix(seed ^ mix(hash))
 }
 
-/// SplitMix64's step: a bijection that spreads every bit over all.
+/// SplitMix64's step: a bijection in which every bit affects all bits.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Runs many independent pieces of work on all cores. The results come in the order in which they are done.
+//! Runs many independent jobs on all cores. Results arrive in the order of completion.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use std::thread;
 /// Stack of a thread that loads pages: futures of an unoptimised build nest deeply.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Calls `work` for each number below `total` on `threads` threads (`None`: one per core). It passes each result
-/// to `on_done` as it comes, until that returns `Break`. Work that has begun then is finished, and its result dropped.
+/// Calls `work` for each number below `total` on `threads` threads (`None`: one per core). Calls `on_done` with each result, until it
+/// returns `Break`. Work in progress is then finished, and its result dropped.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
-//! A figure: panels that belong together, and what their colours mean.
+//! A figure: panels that belong together, and their legend.
 //!
 //! ```text
-//!              ┌─ on_page    <div> of <figure>s, which flow as wide as the screen is
+//!              ┌─ on_page    <div> of <figure>s that fill the width of the screen
 //! Figure ──────┤
 //!              └─ on_paper   one SVG file: legend, panels in columns with their captions, white ground
 //! ```
@@ -15,14 +15,14 @@ use crate::text::Text;
 /// Most panels of one figure. Further panels are left out, and the figure states how many.
 pub(crate) const MAX_PANELS: usize = 48;
 
-/// Fonts on paper: of these the widest are no wider than the one that pixels are made with.
+/// Fonts on paper. The widest is the one that pixels are drawn with.
 const FONTS: &str = "DejaVu Sans Condensed, Arial, Helvetica, sans-serif";
 /// Around everything, and between panels.
 const MARGIN: f64 = 12.0;
 const GAP: f64 = 22.0;
 const CAPTION: f64 = 20.0;
 const LEGEND: f64 = 22.0;
-/// Width of a letter as a part of its size, roughly; a legend need not fit closely.
+/// Approximate width of a letter as a part of its size; a legend need not fit exactly.
 const LETTER_WIDTH: f64 = 0.52;
 
 /// Panels that belong together.
@@ -30,21 +30,21 @@ const LETTER_WIDTH: f64 = 0.52;
 pub(crate) struct Figure {
     /// Name of its file, without an ending: letters, digits and hyphens.
     pub(crate) stem: String,
-    /// What it shows, by itself.
+    /// Its content, as a title that is understood alone.
     pub(crate) title: String,
     /// Panels beside each other on paper.
     pub(crate) columns: usize,
-    /// What colours mean.
+    /// The meaning of each colour.
     pub(crate) legend: Vec<(ShapeStyle, String)>,
     pub(crate) panels: Vec<Panel>,
     /// Panels that were left out.
     pub(crate) more: usize,
-    /// Class of the pictures on the page.
+    /// CSS class of the pictures on the page.
     pub(crate) class: &'static str,
 }
 
 impl Figure {
-    /// A figure without panels; `words` name its file.
+    /// Creates a figure without panels; `words` form its file name.
     pub(crate) fn new(words: &[&str], title: impl Into<String>, columns: usize) -> Self {
         Self {
             stem: stem(words),
@@ -57,13 +57,13 @@ impl Figure {
         }
     }
 
-    /// Protocols as its legend.
+    /// Makes these protocols the legend.
     pub(crate) fn legend_of<'a>(&mut self, protocols: impl IntoIterator<Item = &'a String>) {
         let item = |name: &String| (ShapeStyle::Mark(ProtocolStyle::of(name)), name.clone());
         self.legend = protocols.into_iter().map(item).collect();
     }
 
-    /// One more panel, if there is room.
+    /// Adds a panel, if there is room.
     pub(crate) fn push(&mut self, panel: Panel) {
         if self.panels.len() < MAX_PANELS {
             self.panels.push(panel);
@@ -79,7 +79,7 @@ impl Figure {
         }
     }
 
-    /// The figure as part of a page; `id` is unique there.
+    /// Writes the figure as part of a page; `id` is unique there.
     pub(crate) fn write_html(&self, out: &mut String, id: &str) -> fmt::Result {
         let columns = match self.columns {
             1 => " one",
@@ -123,7 +123,7 @@ impl Figure {
         write!(out, "</p>")
     }
 
-    /// The figure as a file of its own.
+    /// Returns the figure as a file of its own.
     #[must_use]
     pub(crate) fn to_svg(&self) -> String {
         let mut out = String::new();
@@ -185,7 +185,7 @@ impl Figure {
         writeln!(out, "</svg>")
     }
 
-    /// Items of the legend, each with where it starts, in rows that are no wider than `width`.
+    /// Items of the legend with their x positions, in rows no wider than `width`.
     fn legend_rows(&self, width: f64) -> Vec<Vec<(f64, usize)>> {
         let mut rows: Vec<Vec<(f64, usize)>> = Vec::new();
         let mut x = f64::INFINITY;
@@ -226,7 +226,7 @@ impl Figure {
     }
 }
 
-/// Words as the name of a file.
+/// Joins words to a file name.
 fn stem(words: &[&str]) -> String {
     let joined = words.join("-");
     let keep = |char: char| {

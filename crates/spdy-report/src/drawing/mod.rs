@@ -1,4 +1,4 @@
-//! Drawings as data: shapes that are put on a page, where a style sheet colours them for light and dark, or on paper.
+//! Drawings as data. A drawing is put on a page, whose style sheet colours it for light and dark, or on paper.
 
 pub(super) mod figure;
 pub(super) mod panel;

@@ -1,19 +1,19 @@
-//! One drawing: shapes in units of its own, put on the page or on paper.
+//! One drawing: shapes in its own units, for the page or for paper.
 
 use std::fmt::{self, Write};
 
 use super::shape_style::{HtmlAttributes, ShapeStyle, SvgAttributes, TextStyle};
 use crate::text::Text;
 
-/// Pixels of a page for a unit, at most.
+/// Maximum number of page pixels per unit.
 const MAGNIFIED: f64 = 1.4;
 
 /// One drawing.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
-    /// What it shows of its figure.
+    /// Its content, within its figure.
     pub(crate) caption: String,
-    /// What it is, by itself.
+    /// Its content, as a title that is understood alone.
     pub(crate) title: String,
     /// Its figures as text, for readers that cannot see the drawing.
     pub(crate) description: String,
@@ -40,14 +40,14 @@ enum Shape {
         turned: bool,
         text: String,
     },
-    /// What follows is one thing to a pointer.
+    /// Starts a group that is one target for a pointer.
     Open {
         title: String,
     },
     Close,
 }
 
-/// Where a drawing goes.
+/// The target of a drawing.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Format {
     Html,
@@ -77,13 +77,13 @@ impl Panel {
         self.shapes.push(Shape::Path { ink, path, title });
     }
 
-    /// A rectangle: left, top, width, height.
+    /// Draws a rectangle: left, top, width, height.
     pub(crate) fn rect(&mut self, ink: ShapeStyle, place: [f64; 4], title: impl Into<String>) {
         let title = title.into();
         self.shapes.push(Shape::Rect { ink, place, title });
     }
 
-    /// A text whose middle is as high as `y`.
+    /// Draws a text with its vertical middle at `y`.
     pub(crate) fn text(&mut self, letters: TextStyle, x: f64, y: f64, text: impl Into<String>) {
         self.shapes.push(Shape::Text {
             letters,
@@ -93,7 +93,7 @@ impl Panel {
         });
     }
 
-    /// A text that runs upwards, with its middle at (x, y).
+    /// Draws a text that runs upwards, with its middle at (x, y).
     pub(crate) fn vertical_text(&mut self, x: f64, y: f64, text: impl Into<String>) {
         self.shapes.push(Shape::Text {
             letters: TextStyle::Axis,
@@ -103,7 +103,7 @@ impl Panel {
         });
     }
 
-    /// Everything that `draw` draws is one thing to a pointer.
+    /// Makes everything that `draw` draws one target for a pointer.
     pub(crate) fn group(&mut self, title: impl Into<String>, draw: impl FnOnce(&mut Self)) {
         let title = title.into();
         self.shapes.push(Shape::Open { title });
@@ -111,9 +111,9 @@ impl Panel {
         self.shapes.push(Shape::Close);
     }
 
-    /// The picture as an element of a page; `id` is unique there.
+    /// Writes the picture as an element of a page; `id` is unique there.
     pub(crate) fn write_html(&self, out: &mut String, id: &str, class: &str) -> fmt::Result {
-        // A small drawing is not blown up to the width that there is.
+        // A small drawing is not enlarged to the available width.
         let most = self.width * MAGNIFIED;
         write!(
             out,
@@ -128,7 +128,7 @@ impl Panel {
         write!(out, "</svg>")
     }
 
-    /// Its shapes on paper, without an element around them.
+    /// Writes its shapes for paper, without an element around them.
     pub(crate) fn write_svg(&self, out: &mut String) -> fmt::Result {
         self.shapes(out, Format::Svg)
     }
@@ -165,7 +165,7 @@ impl Panel {
                     turned,
                     text,
                 } => {
-                    // Half the height of a figure: what centres text is not understood everywhere.
+                    // Shifts by half the height of a digit: not every renderer can centre text vertically.
                     let down = letters.size() * 0.35;
                     match ground {
                         Format::Html => write!(out, "<text class=\"{}\"", letters.class())?,
@@ -214,7 +214,7 @@ fn close(out: &mut String, name: &str, title: &str, ground: Format) -> fmt::Resu
     write!(out, "</{name}>")
 }
 
-/// Titles are for a pointer, and paper has none.
+/// Titles are for pointers, so paper has none.
 fn titled(out: &mut String, title: &str, ground: Format) -> fmt::Result {
     if title.is_empty() || ground == Format::Svg {
         return Ok(());
@@ -244,7 +244,7 @@ impl fmt::Display for RoundedNumber {
     }
 }
 
-/// A text of several lines, each of which is cut and escaped by itself.
+/// A text of several lines. Each line is shortened and escaped by itself.
 struct MultilineText<'a>(&'a str);
 
 impl fmt::Display for MultilineText<'_> {

@@ -1,4 +1,4 @@
-//! A figure as pixels, with a font that comes along: whatever the machine has, the picture is the same.
+//! Renders a figure as pixels, with a bundled font: the picture is the same on every machine.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use resvg::usvg::{FontResolver, Options, Tree, fontdb};
 /// DejaVu Sans Condensed: Latin, Greek, Cyrillic, punctuation (`fonts/README.md`).
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSansCondensed.ttf");
 
-/// Dots for a unit of the drawing: a panel is so some 1,000 wide, which is 300 an inch in a column of a paper.
+/// Dots per unit of the drawing. A panel is about 1,000 dots wide: 300 dpi in a column of a paper.
 const SCALE: f32 = 3.0;
-/// Most dots of a picture: 160 MB while it is made. A larger one is drawn with fewer dots for a unit.
+/// Maximum number of dots of a picture: 160 MB while it is rendered. A larger picture has fewer dots per unit.
 const MAX_DOTS: f32 = 40e6;
 
 /// An SVG file of [`figures`](crate::experiment::figures) as a PNG file; the same bytes on every machine.

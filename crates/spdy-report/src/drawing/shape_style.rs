@@ -1,7 +1,7 @@
-//! What a shape is, and how that looks: as a class of the page's style sheet, or as attributes on white paper.
+//! Styles of shapes: as classes of the page's style sheet, or as attributes on white paper.
 //!
-//! On paper every shape carries its own colours and sizes: programs that set figures know neither variables nor
-//! media queries, and some no style sheets. Protocols differ in the shape of their marks too, for print without colour.
+//! On paper every shape has its own colours and sizes: typesetting programs support neither variables nor media queries, and some no
+//! style sheets. Protocols also differ in the shape of their marks, for print without colour.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub(crate) struct ProtocolStyle {
     pub(crate) class: &'static str,
     /// Colour on paper.
     color: &'static str,
-    /// Outline of its mark, 2 wide, about 0 0.
+    /// Outline of its mark: 2 wide, centred at 0 0.
     mark: MarkShape,
 }
 
@@ -30,7 +30,7 @@ const fn tone(class: &'static str, color: &'static str, mark: MarkShape) -> Prot
     ProtocolStyle { class, color, mark }
 }
 
-/// The protocols that have a colour of their own.
+/// The protocols with fixed styles.
 const PROTOCOL_STYLES: [(&str, ProtocolStyle); 6] = [
     ("http", tone("p-http", "#7a8699", MarkShape::Circle)),
     ("https", tone("p-https", "#34435e", MarkShape::Square)),
@@ -43,7 +43,7 @@ const PROTOCOL_STYLES: [(&str, ProtocolStyle); 6] = [
     ("h3", tone("p-h3", "#2f6fd0", MarkShape::Down)),
 ];
 
-/// Those of all others: the same name, the same colour.
+/// Styles of all other protocols: the same name has the same colour.
 const FALLBACK_STYLES: [ProtocolStyle; 3] = [
     tone("p-other", "#8a5fb5", MarkShape::Cross),
     tone("p-other-2", "#b0417a", MarkShape::Square),
@@ -51,7 +51,7 @@ const FALLBACK_STYLES: [ProtocolStyle; 3] = [
 ];
 
 impl ProtocolStyle {
-    /// That of `protocol`.
+    /// The style of `protocol`.
     pub(crate) fn of(protocol: &str) -> Self {
         let entry = PROTOCOL_STYLES.iter().find(|(name, _)| *name == protocol);
         entry.map_or_else(
@@ -63,7 +63,7 @@ impl ProtocolStyle {
         )
     }
 
-    /// The path of its mark about (x, y), some `r` to each side.
+    /// The path of its mark around (x, y), about `r` to each side.
     pub(crate) fn mark(self, x: f64, y: f64, r: f64) -> String {
         match self.mark {
             MarkShape::Circle => {
@@ -117,34 +117,34 @@ impl ProtocolStyle {
     }
 }
 
-/// What a shape is.
+/// The meaning of a shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ShapeStyle {
-    /// Lines behind everything that help to read.
+    /// Background lines that help to read values.
     Grid,
-    /// Where two protocols are equal.
+    /// The line where two protocols are equal.
     Midline,
-    /// Load times of a protocol, joined.
+    /// Load times of a protocol, joined by a line.
     Line(ProtocolStyle),
-    /// Between what a median may lie.
+    /// The interval of a median.
     Whisker(ProtocolStyle),
     /// One median.
     Mark(ProtocolStyle),
-    /// One of many: what is behind shows.
+    /// One of many values: shapes behind it stay visible.
     Faint(ProtocolStyle),
     /// An amount.
     Bar(ProtocolStyle),
-    /// A part of a bar, or a lesser one beside it.
+    /// A part of a bar, or a smaller amount beside it.
     Pale(ProtocolStyle),
     /// Faster, from 0 to 1.
     Good(f64),
     /// Slower, from 0 to 1.
     Bad(f64),
-    /// What is as it should be.
+    /// A complete value.
     Complete,
-    /// What is to be looked at.
+    /// A value that needs attention.
     Suspect,
-    /// What is not there.
+    /// A missing value.
     Absent,
     /// A phase of an exchange.
     Phase(Phase),
@@ -152,11 +152,11 @@ pub(crate) enum ShapeStyle {
     Dcl,
     /// Load.
     Load,
-    /// Nothing to see: what the pointer finds.
+    /// An invisible area that a pointer can hit.
     HitArea,
 }
 
-/// A phase of an exchange, in the order of time.
+/// A phase of an exchange. The phases are in the order of time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
     Queued,
@@ -177,7 +177,7 @@ impl Phase {
         Self::Receive,
     ];
 
-    /// As people call it.
+    /// Its displayed name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -213,10 +213,10 @@ impl Phase {
     }
 }
 
-/// The strongest that [`ShapeStyle::Good`] and [`ShapeStyle::Bad`] get: figures stand on it.
+/// Maximum opacity of [`ShapeStyle::Good`] and [`ShapeStyle::Bad`]: digits must stay readable on them.
 const MAX_OPACITY: f64 = 0.72;
 
-/// The attributes that make a shape look as it should on the page.
+/// The attributes of a shape on the page.
 pub(crate) struct HtmlAttributes(pub(crate) ShapeStyle);
 
 impl fmt::Display for HtmlAttributes {
@@ -279,7 +279,7 @@ impl fmt::Display for LegendAttributes {
     }
 }
 
-/// The attributes that make it so on paper.
+/// The attributes of a shape on paper.
 pub(crate) struct SvgAttributes(pub(crate) ShapeStyle);
 
 impl fmt::Display for SvgAttributes {
@@ -321,7 +321,7 @@ impl fmt::Display for SvgAttributes {
     }
 }
 
-/// What a text is.
+/// The use of a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TextStyle {
     /// Under an axis, or anywhere with a given middle.
@@ -330,7 +330,7 @@ pub(crate) enum TextStyle {
     Before,
     /// After something: its start is given.
     After,
-    /// Name of a row: its end is given.
+    /// Name of a row; its end is given.
     Name,
     /// Name of a row of a waterfall.
     Small,
@@ -338,7 +338,7 @@ pub(crate) enum TextStyle {
     Cell,
     /// A figure after a bar.
     Value,
-    /// What a panel shows, above it; on paper alone, for the page has captions.
+    /// Caption above a panel; on paper only, because the page has its own captions.
     Caption,
 }
 

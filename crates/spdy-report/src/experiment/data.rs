@@ -18,7 +18,7 @@ const PROTOCOL: &str = "protocol";
 pub(super) struct CellStats {
     pub(super) key: String,
     pub(super) protocol: String,
-    /// The first cell that had the same effect, by a number: another one's if its own levels change nothing.
+    /// Number of the first cell with the same effect: that of another cell if its own levels change nothing.
     pub(super) first: usize,
     pub(super) load: MedianTime,
     pub(super) dom_content_loaded: Option<MedianTime>,
@@ -26,7 +26,7 @@ pub(super) struct CellStats {
     pub(super) connections: Option<f64>,
     pub(super) packets: Option<f64>,
     pub(super) bytes: Option<f64>,
-    /// Requests and responses: as text, and as they crossed the wire.
+    /// Bytes of request and response headers: as text, and on the wire.
     pub(super) header_bytes: Option<[f64; 4]>,
     pub(super) runs: usize,
     /// Loads that are not complete, and the first failure message of them.
@@ -38,7 +38,7 @@ pub(super) struct CellStats {
 }
 
 impl CellStats {
-    /// Loads that are not whole or do not count, as many as there may be of both.
+    /// Upper bound on the number of runs that are incomplete or invalid: one run may be both.
     pub(super) fn invalid_runs(&self) -> usize {
         (self.failed + self.invalid).min(self.runs)
     }
@@ -61,10 +61,10 @@ pub(super) struct MedianTime {
 }
 
 impl MedianTime {
-    /// Figures that are drawn for an interval, which is a mark in a picture.
+    /// Resamples for an interval. It is a mark in a picture, so a few suffice.
     const RESAMPLES: usize = 1_000;
 
-    /// An imported table may hold anything, and a picture has an end.
+    /// Returns `None` for values that cannot be drawn: an imported table may contain any number.
     fn of(runs: &[f64]) -> Option<Self> {
         let runs: Vec<f64> = runs
             .iter()
@@ -106,19 +106,19 @@ impl Moment {
     }
 }
 
-/// What is the same but for the protocol.
+/// Cells that differ only in their protocols.
 pub(super) struct Trial {
     pub(super) page: String,
     /// Factors and their levels, in the order of the plan.
     pub(super) levels: Vec<(String, String)>,
     /// A cell for each protocol that ran.
     pub(super) cells: Vec<CellStats>,
-    /// Protocols whose cell repeats that of an earlier trial, and so does the one of the first protocol: no evidence of its own.
+    /// Protocols whose cell repeats that of an earlier trial, as the first protocol's cell does: they are no further evidence.
     duplicate_protocols: Vec<String>,
 }
 
 impl Trial {
-    /// Whether it has evidence on `protocol` that no earlier trial has.
+    /// True if it has evidence on `protocol` that no earlier trial has.
     pub(super) fn is_new(&self, protocol: &str) -> bool {
         !self
             .duplicate_protocols
@@ -135,7 +135,7 @@ impl Trial {
         found.map(|(_, level)| &level[..])
     }
 
-    /// Load of `protocol` against that of `reference`.
+    /// Load time of `protocol` over that of `reference`.
     pub(super) fn ratio(&self, protocol: &str, reference: &str) -> Option<f64> {
         let of = |protocol| self.cell(protocol).map(|cell| cell.load.ms);
         let (load, reference) = (of(protocol)?, of(reference)?);
@@ -155,22 +155,22 @@ impl Trial {
 #[derive(Debug)]
 pub(super) struct VariedFactor {
     pub(super) name: String,
-    /// Levels, and their numbers if all are numbers; then in their order, else in the plan's.
+    /// Levels and their numbers. They are in numeric order if all are numbers, else in the plan's order.
     pub(super) levels: Vec<(String, f64)>,
     pub(super) is_numeric: bool,
 }
 
-/// A store, made ready.
+/// The data of a store, prepared for drawing.
 pub(super) struct ReportData {
     pub(super) trials: Vec<Trial>,
     pub(super) protocols: Vec<String>,
     pub(super) pages: Vec<String>,
     pub(super) factors: Vec<VariedFactor>,
-    /// Runs in real time, those that do not count among them.
+    /// Runs in real time, including invalid ones.
     pub(super) real: Vec<RealRunRow>,
-    /// Factors of one level.
+    /// Factors with a single level.
     pub(super) constant: Vec<(String, String)>,
-    /// Keys of cells that no figure has, since none of their runs counts.
+    /// Keys of cells without a valid run, which are in no figure.
     pub(super) cells_without_figures: Vec<String>,
 }
 
@@ -243,7 +243,7 @@ impl ReportData {
         }
     }
 
-    /// Cells that are others over again, but for their seeds.
+    /// Number of cells that repeat other cells with other seeds.
     pub(super) fn repeats(&self) -> usize {
         let cells = || self.trials.iter().flat_map(|trial| &trial.cells);
         cells().count()
@@ -263,7 +263,7 @@ impl ReportData {
         self.factors.iter().filter(|factor| factor.is_numeric)
     }
 
-    /// The protocol that the others are compared with: the first.
+    /// The protocol that the others are compared with, which is the first.
     pub(super) fn reference(&self) -> &str {
         self.protocols.first().map_or("", |protocol| protocol)
     }
@@ -303,7 +303,7 @@ fn find_repeated(trials: &mut [Trial], reference: &str) {
 }
 
 fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<CellStats> {
-    // What does not count is in no figure.
+    // Invalid runs are in no figure.
     let counting = || rows.iter().filter(|row| row.is_valid());
     let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
         let values: Option<Vec<f64>> = counting().map(of).collect();

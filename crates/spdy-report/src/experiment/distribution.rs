@@ -1,4 +1,4 @@
-//! What part of the trials is loaded by when, and at most by which ratio: a line for each protocol.
+//! Shares of trials that are loaded by a time, and that have at most a ratio: a line for each protocol.
 
 use spdy_lab::stats::median;
 
@@ -15,7 +15,7 @@ const RIGHT: f64 = 330.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 168.0;
 const HEIGHT: f64 = 204.0;
-/// Half of the width of a letter under an axis, at most.
+/// Half of the maximum width of a letter under an axis.
 const HALF_LETTER: f64 = 2.7;
 
 /// Values of each protocol, in rising order.
@@ -81,7 +81,7 @@ fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> SortedValues
     values.map(sort).collect()
 }
 
-/// `None` if the values do not differ.
+/// Returns `None` if the values do not differ.
 fn panel(
     values: &SortedValues<'_>,
     caption: &str,
@@ -141,7 +141,7 @@ fn panel(
     Some(panel)
 }
 
-/// Round numbers between the two with their labels, of which none stands on another; both ends where there are none.
+/// Round numbers between `low` and `high` with labels that do not overlap; both ends if there are none.
 fn marks(
     least: f64,
     most: f64,

@@ -11,10 +11,11 @@ const COLUMN: f64 = 40.0;
 const ROW: f64 = 22.0;
 const AXIS: f64 = 32.0;
 
-/// Ratio from which on the colour is as strong as it gets, and its inverse.
+/// Ratio from which the colour no longer changes; its inverse is the other end.
 const STRONGEST: f64 = 2.0;
 
-/// Ratios of `page` for each protocol but the first, over `across` and `down`; a panel for each combination of the others.
+/// Ratios of `page` for each protocol but the first, over `across` and `down`. There is a panel for each combination of the other
+/// factors.
 pub(super) fn ratios(
     data: &ReportData,
     page: &str,

@@ -1,7 +1,7 @@
 //! Times over a factor: a panel for each combination of the others, a line for each protocol.
 //!
-//! Levels that are numbers stand where they belong on the axis, and their marks are joined; levels that are names stand side by
-//! side. A whisker is the 95 % interval of the median, where there are runs enough to have one.
+//! Numeric levels have their positions on the axis, and their marks are joined. Named levels stand side by side. A whisker is the 95
+//! % interval of the median, if there are enough runs.
 
 use super::data::{MedianTime, Moment, ReportData, Trial, VariedFactor};
 use crate::drawing::figure::Figure;
@@ -17,13 +17,13 @@ const TOP: f64 = 20.0;
 const BOTTOM: f64 = 186.0;
 const HEIGHT: f64 = 218.0;
 
-/// Levels so far apart that equal steps stand for equal factors.
+/// Ratio of the last level to the first from which the axis is logarithmic.
 const LOGARITHMIC: f64 = 8.0;
 /// Half of a mark.
 const MARK: f64 = 2.6;
-/// Units between the marks of two protocols at a level that is a name.
+/// Units between the marks of two protocols at a named level.
 const MARK_OFFSET: f64 = 9.0;
-/// Those at a number, where whiskers would stand on one another.
+/// The same at a numeric level, where whiskers would overlap.
 const NUMERIC_MARK_OFFSET: f64 = 2.4;
 
 /// Load times of `page` over `factor`.
@@ -62,7 +62,7 @@ pub(super) fn moments(data: &ReportData, page: &str, factor: &VariedFactor) -> F
     figure
 }
 
-/// The same three where no factor has two levels, which then stand on the axis themselves.
+/// The same three moments if no factor has two levels. The moments are then on the axis.
 pub(super) fn single_level(data: &ReportData) -> Figure {
     let mut figure = Figure::new(&["moments"], "DOMContentLoaded, load and time on wire", 3);
     figure.legend_of(&data.protocols);
@@ -109,7 +109,7 @@ fn end(times: impl Iterator<Item = Option<MedianTime>>) -> f64 {
         .max(f64::MIN_POSITIVE)
 }
 
-/// Axes and their marks.
+/// Draws the axes and their marks.
 fn frame(factor: &VariedFactor, upright: &str, end: f64) -> Panel {
     let place = PlotArea::of(factor, end, 0.0);
     let mut panel = Panel::new(WIDTH, HEIGHT);
@@ -129,7 +129,7 @@ fn frame(factor: &VariedFactor, upright: &str, end: f64) -> Panel {
     panel
 }
 
-/// The levels that get a label: the last, and of the others those whose labels stand free.
+/// The levels with a label: the last, and the others whose labels do not overlap.
 fn labelled<'a>(factor: &'a VariedFactor, place: &PlotArea) -> Vec<&'a (String, f64)> {
     let half = |level: &str| level.chars().count() as f64 * 2.6 + 3.0;
     let span = |(level, number): &(String, f64)| {
@@ -200,12 +200,12 @@ fn panel(
     panel
 }
 
-/// How far beside its level the marks of a protocol stand, if there are `apart` units between them.
+/// Distance of a protocol's marks from their level, if levels are `apart` units apart.
 fn mark_offset(apart: f64, protocol: usize, data: &ReportData) -> f64 {
     (protocol as f64 - (data.protocols.len() - 1) as f64 / 2.0) * apart
 }
 
-/// Where levels and times stand.
+/// Positions of levels and times.
 struct PlotArea {
     axis: Axis,
     end: f64,
@@ -229,7 +229,7 @@ impl PlotArea {
         BOTTOM - ms / self.end * (BOTTOM - TOP)
     }
 
-    /// One median with its whisker; `at` describes its position in words.
+    /// Draws one median with its whisker; `at` describes its position in words.
     fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: MedianTime) {
         let (tone, x) = (ProtocolStyle::of(protocol), self.x(number));
         let mut about = format!("{protocol}, {at}: {} ms", Millis(time.ms));
@@ -255,7 +255,7 @@ impl PlotArea {
     }
 }
 
-/// Where levels stand from left to right.
+/// Horizontal positions of levels.
 struct Axis {
     first: f64,
     last: f64,

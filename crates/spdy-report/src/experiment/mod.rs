@@ -1,21 +1,20 @@
-//! What an experiment came to, as a page to look at: one HTML file that needs no network and no script; and its figures as files for
-//! papers.
+//! Reports of an experiment: one HTML file that needs no network and no script, and its figures as files for papers.
 //!
 //! ```text
 //! rows of a store ──► data.rs ──► sections.rs ─┬─ tables.rs        ratios, wire, headers, validity
 //!                     cells,          │        ├─ scatter.rs       a protocol against the first, with the midline
 //!                     factors,        │        ├─ lines.rs         times over a factor
 //!                     trials          │        ├─ heat.rs          ratios over two factors
-//!                                     │        ├─ distribution.rs  how many cells are done by when
-//! trial_waterfalls.rs: median runs ──────────────┤        ├─ wire.rs          connections, packets, bytes, heads
-//!           with waterfalls           │        ├─ validity.rs      which loads are whole
-//!                                     │        └─ real_runs.rs          runs in real time, and which of them count
+//!                                     │        ├─ distribution.rs  share of the cells that are loaded by a time
+//! trial_waterfalls.rs: median runs ───┤        ├─ wire.rs          connections, packets, bytes, heads
+//!           with waterfalls           │        ├─ validity.rs      complete and incomplete loads
+//!                                     │        └─ real_runs.rs     runs in real time, and their validity
 //!                                     ▼
-//!                                  page.rs ──► HTML, or a file a figure
+//!                                  page.rs ──► HTML, or one file per figure
 //! ```
 //!
-//! A *trial* is a cell without its protocol: what is compared meets in it. A factor is drawn as an axis if all its levels
-//! are numbers with a unit, else as names side by side.
+//! A *trial* is a set of cells that differ only in the protocol; protocols are compared within it. A factor is drawn as an axis if
+//! all its levels are numbers with a unit, else as names side by side.
 
 mod data;
 mod distribution;

@@ -1,4 +1,4 @@
-//! The page that holds it all, and the figures as files of their own.
+//! The HTML page, and the figures as files of their own.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -16,8 +16,8 @@ use crate::page::open_page;
 use crate::text::{Count, FullText, Text};
 use crate::waterfall;
 
-/// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has
-/// the waterfalls, or why there are none.
+/// Renders a store as one HTML document without scripts and external resources. `rows` are those of the store, in its order. `again`
+/// has the waterfalls, or the reason why there are none.
 #[must_use]
 pub fn render(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> String {
     let mut out = String::new();
@@ -34,7 +34,7 @@ pub fn render(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> S
 pub struct FigureFile {
     /// Its unique name, without an ending: letters, digits and hyphens.
     pub name: String,
-    /// An SVG document, light, with every colour and size in its place.
+    /// An SVG document for white paper, with all colours and sizes as attributes.
     pub svg: String,
 }
 
@@ -179,7 +179,7 @@ fn write_waterfalls(
     })
 }
 
-/// A page's panels, to be opened.
+/// Writes the panels of a page, which a reader can open.
 fn details(
     out: &mut String,
     summary: &str,

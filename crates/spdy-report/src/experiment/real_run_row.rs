@@ -1,8 +1,8 @@
-//! One run in real time, as the store has it.
+//! One run in real time, as stored.
 
 use spdy_lab::store::row::Row;
 
-/// One run, as the store has it.
+/// One run, as stored.
 pub(super) struct RealRunRow {
     pub(super) key: String,
     pub(super) protocol: String,
@@ -14,20 +14,20 @@ pub(super) struct RealRunRow {
     pub(super) achieved_bps: Option<f64>,
     /// Propagation to the client.
     pub(super) delay_ms: Option<f64>,
-    /// Packets that chance took, both ways.
+    /// Packets lost by random loss, in both directions.
     pub(super) lost: f64,
-    /// Mean, 99th percentile, most.
+    /// Mean, 99th percentile and maximum.
     pub(super) late_ms: [Option<f64>; 3],
-    /// The link's thread and the programs at its ends.
+    /// Of the link's thread, and of the programs at its ends.
     pub(super) cpu_wait_ms: Option<f64>,
-    /// Why it does not count.
+    /// Why it is invalid.
     pub(super) invalid: Option<String>,
-    /// Why attempts before it did not.
+    /// Why earlier attempts were invalid.
     pub(super) rejected: Option<String>,
 }
 
 impl RealRunRow {
-    /// The run of a row; `None` if it was loaded in virtual time.
+    /// The run of a row; `None` if the run is in virtual time.
     pub(super) fn of(row: &Row) -> Option<Self> {
         let number = |name: &str| row.value(name).as_f64();
         let text = |name: &str| row.value(name).as_str().map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Runs in real time: what the link of each was, and whether it counts.
+//! Runs in real time: their links, and their validity.
 
 use std::fmt::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::times::class_of;
 /// Rows of the table.
 const MAX_ROWS: usize = 200;
 
-/// Every run, as far as there is room; those that do not count come first.
+/// Writes every run, up to [`MAX_ROWS`]; invalid ones come first.
 pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
     let mut runs: Vec<&RealRunRow> = data.real.iter().collect();
     runs.sort_by_key(|run| run.invalid.is_none());

@@ -1,5 +1,5 @@
-//! Each trial as a dot: its load time by the first protocol from left to right, by another from bottom to top. Below the
-//! midline the other one is faster. (Belshe's chart of 2011.)
+//! Each trial as a dot: its load time by the first protocol on the x axis, by another on the y axis. Below the midline the other
+//! protocol is faster. (Belshe's chart of 2011.)
 
 use super::data::ReportData;
 use crate::drawing::figure::Figure;
@@ -15,7 +15,7 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 268.0;
 /// Half of a mark.
 const MARK: f64 = 2.6;
-/// Axes that span more than this factor are marked at powers of ten alone.
+/// Axes that span more than this factor have marks at powers of ten only.
 const WIDE: f64 = 120.0;
 
 /// A panel for each protocol but the first.

@@ -1,4 +1,4 @@
-//! What a report consists of, in its order: the one list that the page and the files for papers are both made from.
+//! The sections of a report, in their order. The page and the files for papers are both made from this list.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::{distribution, heat, lines, real_runs, scatter, tables, validity, wir
 use crate::drawing::figure::Figure;
 use crate::waterfall;
 
-/// A heading and what stands under it.
+/// A heading and its content.
 pub(super) struct Section {
     pub(super) heading: String,
     pub(super) about: String,

@@ -1,4 +1,4 @@
-//! The numbers of the report: ratios by page, what went over the wire, and what is not to be trusted.
+//! The tables of the report: ratios by page, traffic, and unreliable cells.
 
 use std::fmt::{self, Write};
 
@@ -9,10 +9,10 @@ use crate::tables::{close, open};
 use crate::text::{Bytes, Count, FullText, Millis, Ratio, Text};
 use crate::times::class_of;
 
-/// Rows of what is not to be trusted, or not there.
+/// Rows of the tables of unreliable and missing cells.
 const MAX_ROWS: usize = 40;
 
-/// For each page and protocol: how the loads of all trials compare with the first protocol's.
+/// Writes the ratios of load times to the first protocol over all trials, for each page and protocol.
 pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
     let head = [
         "page",
@@ -72,7 +72,7 @@ pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
     }
 }
 
-/// For each page and protocol: medians over all trials of what crossed the wire.
+/// Writes medians of the traffic over all trials, for each page and protocol.
 pub(super) fn wire(out: &mut String, data: &ReportData) -> fmt::Result {
     let head = [
         "page",
@@ -133,7 +133,7 @@ pub(super) fn wire(out: &mut String, data: &ReportData) -> fmt::Result {
     close(out)
 }
 
-/// Cells whose loads are not whole or fall into two heaps.
+/// Writes the cells whose loads are incomplete or have two modes.
 pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result {
     let doubtful: Vec<(&Trial, &CellStats)> = data
         .trials
@@ -198,7 +198,7 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
     Ok(())
 }
 
-/// Cells that the plan has and the store has not, by their keys.
+/// Writes the keys of cells that the plan has and the store lacks.
 pub(super) fn missing_cells(out: &mut String, keys: &[String]) -> fmt::Result {
     open(out, "Missing cells", &["cell"])?;
     for key in keys.iter().take(MAX_ROWS) {

@@ -1,7 +1,7 @@
-//! The median runs of a trial, loaded again in virtual time: a store keeps no waterfalls, and needs none, for the same conditions
-//! and the same seed give the same nanoseconds.
+//! Loads the median runs of a trial again, in virtual time. A store has no waterfalls, and needs none: the same conditions and seed
+//! give the same result to the nanosecond.
 //!
-//! That they did is checked against the store, load by load; a waterfall of another load is not shown.
+//! Each load is compared with the store; a waterfall of a different load is not shown.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use spdy_sim::race::typical_run;
 
 use super::data::{ReportData, Trial};
 
-/// One trial of a page, seen from within.
+/// The waterfalls of one trial of a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialWaterfalls {
     /// The page.
@@ -21,7 +21,7 @@ pub struct TrialWaterfalls {
     pub over: String,
     /// The median run of each protocol, with its waterfall; of an even number the faster of the two in the middle.
     pub loads: Vec<Load>,
-    /// Notes for the reader: which loads these are, and why others are missing.
+    /// Notes for the reader: the chosen loads, and why others are missing.
     pub notes: Vec<String>,
 }
 
@@ -38,8 +38,8 @@ impl TrialWaterfalls {
     }
 }
 
-/// Loads again, for each page, the median runs of the trial that `chosen` is a cell of (by its key), else of the one in the middle of all
-/// factors. Never inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
+/// Loads the median runs of one trial of each page again: the trial with the cell `chosen` (a key), else the one in the middle of all
+/// factors. Never call it inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
 #[must_use]
 pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<TrialWaterfalls> {
     let data = ReportData::of(rows);
@@ -67,7 +67,7 @@ pub fn again(runner: &Runner, rows: &[Row], chosen: Option<&str>) -> Vec<TrialWa
         .collect()
 }
 
-/// The trial of `page` at the middle level of each factor, or of those there are the one in the middle.
+/// The trial of `page` at the middle level of each factor; if there is none, the trial in the middle of those that exist.
 fn middle_trial<'a>(data: &'a ReportData, page: &str) -> Option<&'a Trial> {
     let trials: Vec<&Trial> = data
         .trials
@@ -124,7 +124,7 @@ fn of_trial(
     again
 }
 
-/// The run in the middle of `rows`, loaded again.
+/// Loads the median run of `rows` again.
 fn typical(runner: &Runner, key: &str, rows: &[Row]) -> Result<Load, String> {
     let cell = runner
         .plan()

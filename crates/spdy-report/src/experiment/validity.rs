@@ -1,4 +1,4 @@
-//! Which runs can be trusted: a field for each cell, filled as far as its loads are whole.
+//! Validity of runs: a field for each cell, filled by the share of its complete loads.
 
 use super::data::{CellStats, ReportData, Trial};
 use crate::drawing::figure::Figure;
@@ -7,7 +7,7 @@ use crate::drawing::shape_style::{ShapeStyle, TextStyle};
 
 const LEFT: f64 = 62.0;
 const FIELD: f64 = 9.0;
-/// Fields beside each other.
+/// Fields in a row.
 const ACROSS: usize = 42;
 const GAP: f64 = 6.0;
 

@@ -1,4 +1,4 @@
-//! What went over the wire: connections, packets, bytes, and what header compression saved, a bar for each protocol.
+//! Traffic: connections, packets, bytes, and the saving by header compression, a bar for each protocol.
 
 use spdy_lab::stats::median;
 
@@ -14,7 +14,7 @@ const RIGHT: f64 = 190.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 15.0;
 
-/// A count of a cell, and how it is written.
+/// A count of a cell, and its format.
 struct WireAmount {
     name: &'static str,
     of: fn(&CellStats) -> Option<f64>,
@@ -39,7 +39,7 @@ const MEASURES: [WireAmount; 3] = [
     },
 ];
 
-/// The amounts of `page`; `None` if nothing of it was counted.
+/// The traffic of `page`; `None` if it was not counted.
 pub(super) fn amounts(data: &ReportData, page: &str) -> Option<Figure> {
     let title = format!("Connections, packets, bytes and header savings of {page}");
     let mut figure = Figure::new(&["wire", page], title, 4);
@@ -98,14 +98,14 @@ pub(super) fn amounts(data: &ReportData, page: &str) -> Option<Figure> {
     (!figure.panels.is_empty()).then_some(figure)
 }
 
-/// What one protocol came to: one amount, or one over the other.
+/// The traffic of one protocol: one amount, or one over another.
 struct Bar<'a> {
     protocol: &'a str,
     parts: Vec<f64>,
     shown: String,
 }
 
-/// Bars from 0 to `end`.
+/// Draws bars from 0 to `end`.
 fn panel(page: &str, what: &str, bars: &[Bar<'_>], end: f64) -> Panel {
     let bottom = ROW * bars.len() as f64;
     let mut panel = Panel::new(WIDTH, bottom + 6.0);

@@ -1,4 +1,4 @@
-//! Reports of experiments: every figure on the page is a file for papers too, and waterfalls are those of the store.
+//! Reports of experiments: every figure on the page is also a file for papers, and waterfalls match the store.
 
 use std::ops::ControlFlow;
 
@@ -68,7 +68,7 @@ fn cells_that_are_not_there_are_listed_by_their_keys() {
     assert!(html.contains(
         "<th scope=\"row\">page=portal,protocol=spdy,rate=1mbit,rtt=20ms,loss=1%25</th>"
     ));
-    // A store of nothing but a plan: as many as fit, and how many more there are.
+    // A store with a plan but no runs: the page lists as many missing cells as fit, and the number of the others.
     let html = page(&[]);
     assert!(html.contains("48 of 48 cells") && html.contains("And 8 more"));
     assert_eq!(html.matches("<th scope=\"row\">page=").count(), 40);

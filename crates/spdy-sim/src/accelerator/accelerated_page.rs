@@ -1,12 +1,12 @@
 //! A page as a browser sees it through the accelerator.
 //!
-//! The replica's own text goes through the rewriter that ships, with the head of the request that a load sends. What a rewritten
-//! text names under the site's name is requested from the site; all else from its own host. Reading it from the text, and not from the rules
-//! alone, keeps what a browser could never find: a resource that a script requests by itself is not moved. What a module imports goes by the
-//! import map of the rewritten page (`module_imports.rs`).
+//! The replica's own text is rewritten by the released rewriter, with the head of the request that a load sends. A browser requests
+//! URLs under the site's name from the site, and all other URLs from their own hosts. The URLs are read from the text, and not
+//! derived from the rules, because a browser finds only those: a resource that a script requests by itself is not proxied. Imports of
+//! modules follow the import map of the rewritten page (`module_imports.rs`).
 //!
-//! What becomes of a moved resource that redirects is the accelerator's to decide. If the accelerator follows it, the client makes one
-//! request and receives the last response; else the client is redirected to the other host, or the request is refused.
+//! The accelerator decides about a proxied resource that redirects. If it follows the redirect, the client makes one request and
+//! receives the last response. Else the client is redirected to the other host, or the request is refused.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ use crate::accelerator::site;
 use crate::load::proxied_content::{DecodedBody, ProxiedContent, reference};
 use crate::load::{AcceleratedPage, Page};
 
-/// A node that nothing leads to.
+/// The trigger of a node without a parent.
 const UNREACHABLE: Trigger = Trigger::Done { parent: usize::MAX };
 
 impl Page {
-    /// The page through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+    /// Returns the page through an accelerator with TLS for clients if `secure`, and with the URLs of its paper if `paper_urls`.
     ///
     /// # Errors
     ///
-    /// Why no accelerator can stand before this page.
+    /// The reason why an accelerator cannot serve this page.
     pub fn accelerated(&self, secure: bool, paper_urls: bool) -> Result<&AcceleratedPage, &String> {
         let made = &self.accelerated_pages[usize::from(secure) + 2 * usize::from(paper_urls)];
         let made = made.get_or_init(|| AcceleratedPage::of(self, secure, paper_urls).map(Box::new));
@@ -42,11 +42,11 @@ impl Page {
 }
 
 impl AcceleratedPage {
-    /// `page` through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+    /// Rewrites `page` as an accelerator does, with TLS for clients if `secure`, and with the URLs of its paper if `paper_urls`.
     ///
     /// # Errors
     ///
-    /// Why there can be none before it.
+    /// The reason why an accelerator cannot serve the page.
     pub(crate) fn of(page: &Page, secure: bool, paper_urls: bool) -> Result<Self, String> {
         let (original, graph) = (page.replica(), page.graph());
         let names = site::names(original, graph, page.operator_config())?;
@@ -86,7 +86,7 @@ impl AcceleratedPage {
             });
             let followed = parent.filter(|_| redirected == Some(RedirectOutcome::Followed));
             let target = match (followed, parent) {
-                // The accelerator follows it: what it leads to stands where it stood.
+                // The accelerator follows the redirect, so its target takes its place.
                 (Some(redirect), _) => {
                     let place = graph.nodes[redirect].exchange;
                     let before = accelerated_graph.nodes[redirect].clone();
@@ -111,11 +111,11 @@ impl AcceleratedPage {
             let Some(target) = target else {
                 let above = parent.map(|parent| (&graph.nodes[parent], &deliveries[parent]));
                 let named = parent.and_then(|parent| texts[parent].as_ref());
-                deliveries.push(context.left(exchange, node, above, named, imported));
+                deliveries.push(context.unproxied_delivery(exchange, node, above, named, imported));
                 continue;
             };
             let is_own = context.is_own(&exchange.url) && followed.is_none();
-            // Under the site's name a browser calls it what it then is.
+            // A browser sends `Sec-Fetch-Site` for the URL under the site's name.
             let exchange = &match is_own {
                 true => exchange.clone(),
                 false if target.starts_with('/') => with_fetch_site(exchange, "same-origin"),
@@ -125,7 +125,7 @@ impl AcceleratedPage {
                 (node.is_redirect && !is_own).then(|| context.redirect_outcome(exchange, &target));
             deliveries.push(match is_own {
                 true => Delivery::Own,
-                false => context.moved(exchange, &target, redirects[number]),
+                false => context.proxied_delivery(exchange, &target, redirects[number]),
             });
             lifetimes_s[number] = context.shared_lifetime_s(exchange, &target);
             let rewritten = context.rewrite(exchange, &target);
@@ -206,17 +206,17 @@ fn named(references: Vec<Reference>) -> ReferencesByUrl {
     named
 }
 
-/// Leads offsets in texts that were rewritten to where the same reference stands now: as the new text has it, or in proportion
-/// where only the recording has its place in the old text.
+/// Moves offsets in rewritten texts to the new positions of the same references: those found in the new text, or scaled ones if only
+/// the recording states a position in the old text.
 fn remap_offsets(
     graph: &mut PageGraph,
     original: &Replica,
     replica: &Replica,
     bodies: &[Option<DecodedBody>],
 ) {
-    let anew = PageGraph::of(replica);
+    let rewritten_graph = PageGraph::of(replica);
     let exchange_of: Vec<usize> = graph.nodes.iter().map(|node| node.exchange).collect();
-    let places: BTreeMap<usize, &Node> = anew
+    let places: BTreeMap<usize, &Node> = rewritten_graph
         .nodes
         .iter()
         .map(|node| (node.exchange, node))
@@ -235,7 +235,9 @@ fn remap_offsets(
         let place = places
             .get(&node.exchange)
             .and_then(|place| match place.trigger {
-                Trigger::Bytes { parent, at_byte } if anew.nodes[parent].exchange == above => {
+                Trigger::Bytes { parent, at_byte }
+                    if rewritten_graph.nodes[parent].exchange == above =>
+                {
                     Some((at_byte, place.blocks_parser_at))
                 }
                 _ => None,

@@ -33,7 +33,7 @@ use crate::seed;
 /// Bits per second behind the access link.
 const BACKHAUL_BPS: u64 = 100_000_000;
 
-/// What every client of a load meets.
+/// The accelerator and the origins of a load.
 struct AcceleratorNode<'a> {
     page: &'a Page,
     seen: &'a AcceleratedPage,
@@ -44,7 +44,7 @@ struct AcceleratorNode<'a> {
     serve: ServeConfig,
 }
 
-/// As [`load()`](crate::load::load), with the accelerator that `options` choose.
+/// Like [`load()`](crate::load::load), with the accelerator of `options`.
 pub(crate) fn load(
     page: &Page,
     protocol: RaceProtocol,
@@ -111,7 +111,7 @@ pub(crate) fn load(
     tab.into_load(network_name, seed, ended, &access.traffic())
 }
 
-/// The accelerator for `page`, and the origins behind it.
+/// Returns the accelerator for `page` with the origins behind it.
 fn accelerator(
     page: &Page,
     seen: &AcceleratedPage,
@@ -159,7 +159,7 @@ fn accelerator(
     )
 }
 
-/// Puts the replica's hosts behind the accelerator, each in plain text and in TLS, and at the ports of its URLs.
+/// Adds the replica's hosts behind the accelerator, each in plain text and in TLS, at the ports of its URLs.
 fn serve_origins(
     page: &Page,
     options: &Options,
@@ -204,7 +204,7 @@ fn serve_origins(
 }
 
 impl AcceleratorNode<'_> {
-    /// Lets the clients of `access` in: the page's name leads to the accelerator, all others to their hosts.
+    /// Connects the clients of `access`: the page's name resolves to the accelerator, all other names to their hosts.
     fn open(&self, access: &SimNetwork, seed: u64) {
         let quic = endpoints::quic(&access.config().server_tcp, seed);
         serve_page(

@@ -1,8 +1,8 @@
-//! ES modules through the accelerator: scripts are never rewritten, and so only a page's import map leads their imports
-//! to where they are moved.
+//! ES modules through the accelerator. Scripts are never rewritten, so only a page's import map can lead their imports to the
+//! accelerator.
 //!
-//! The imports are read from the recorded texts, and resolved by the import map that was recorded. Where the same
-//! specifier then leads is resolved by the import map of the rewritten page, from where the importing module then stands.
+//! The imports are read from the recorded texts and resolved by the recorded import map. The target of the same specifier behind the
+//! accelerator is resolved by the import map of the rewritten page, from the new URL of the importing module.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,21 @@ use super::rewrite_context::{decode_body, place};
 /// One way in which a script is imported.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Import {
-    /// The node of the script that imports it; that of the document, if that is an inline module.
+    /// The node of the script that imports it; the node of the document for an inline module.
     pub(super) importer: usize,
-    /// As it is written.
+    /// As written in the importing script.
     pub(super) specifier: String,
 }
 
-/// Which scripts of a page import which others.
+/// The imports between scripts of a page.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
-    /// By the node that is imported.
+    /// By the imported node.
     by_node: BTreeMap<usize, BTreeSet<Import>>,
 }
 
 impl Imports {
-    /// Of the recorded texts of `replica`.
+    /// Reads the imports of the recorded texts of `replica`.
     pub(super) fn of(replica: &Replica, graph: &PageGraph) -> Self {
         let mut imports = Self::default();
         let Some(document) = graph.document(replica) else {
@@ -70,15 +70,15 @@ impl Imports {
         imports
     }
 
-    /// How node `number` is imported: by the first script before it in the order of the page, else by the first; `None`
-    /// if no recorded text imports it.
+    /// The import of node `number` by the first script before it in the order of the page, else the first one; `None` if no recorded
+    /// text imports it.
     pub(super) fn first(&self, number: usize) -> Option<&Import> {
         let all = self.by_node.get(&number)?;
         all.first()
     }
 }
 
-/// The text of a script that was recorded.
+/// The text of a recorded script.
 fn script(exchange: &Exchange) -> Option<String> {
     let is_script = exchange.kind == Kind::Script && exchange.body_is_real;
     let text = is_script.then(|| decode_body(exchange))??;
@@ -96,13 +96,13 @@ pub(super) struct PageImportMap {
 }
 
 impl PageImportMap {
-    /// Of a document as it was recorded.
+    /// The import map of a document as recorded.
     pub(super) fn of(document: &Exchange) -> Self {
         let text = decode_body(document).filter(|_| document.body_is_real);
         Self::of_text(&text.unwrap_or_default(), &document.url)
     }
 
-    /// Of the document `text` at `url`.
+    /// The import map of the document `text` at `url`.
     pub(super) fn of_text(text: &[u8], url: &Url) -> Self {
         let modules = DocumentModules::of_html(text);
         let base = modules.base_url(url);
@@ -113,7 +113,7 @@ impl PageImportMap {
         }
     }
 
-    /// Where `specifier` leads a module at `from`, or an inline one.
+    /// Resolves `specifier` in a module at `from`; `None` is an inline module.
     pub(super) fn resolve(&self, specifier: &str, from: Option<&Url>) -> Option<Url> {
         self.map.resolve(specifier, from.unwrap_or(&self.base))
     }

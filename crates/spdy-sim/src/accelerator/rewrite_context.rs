@@ -1,4 +1,4 @@
-//! What the accelerator makes of one resource of a page: its rewritten text, its redirect, and how long a shared cache may store it.
+//! How the accelerator handles one resource of a page: its rewritten text, its redirect, and its lifetime in a shared cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,24 +26,25 @@ use crate::accelerator::delivery::{self, Delivery, DirectReason};
 use crate::accelerator::site::{OperatorConfig, wall_now};
 use crate::load::request_of;
 
-/// The most that a body may decode to, bytes: as much as the accelerator takes of a page.
+/// Maximum bytes of a decoded body: the limit of the accelerator for a page.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What a text names, by [place]: the target that it is moved to, in full where that is a name of its host's, or why it stays.
+/// References of a text, by [place]: the rewritten target, which is absolute if it is under a name of its host's own; or the reason
+/// why it is not rewritten.
 pub(super) type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>;
 
-/// What the accelerator does with a redirect of another host.
+/// How the accelerator handles a redirect of another host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum RedirectOutcome {
     Followed,
-    /// The client receives it, as the host of an alias sent it.
+    /// The client receives it unchanged from the host of an alias.
     Passed,
-    /// The client is sent there itself.
+    /// The client is redirected to the target's own host.
     Direct,
     Refused,
 }
 
-/// The site and the rules that the resources of a page are rewritten by.
+/// The site and its rules, by which the resources of a page are rewritten.
 pub(super) struct RewriteContext<'a> {
     pub(super) original: &'a Replica,
     pub(super) site: Arc<Site>,
@@ -57,21 +58,21 @@ impl RewriteContext<'_> {
         url.host_str().is_some_and(|host| self.names.contains(host))
     }
 
-    /// `target` under the page's own name.
+    /// Returns `target` under the page's own name.
     pub(super) fn site_url(&self, target: &str) -> Result<Url, String> {
         let own = &self.original.document().url;
         let url = own.join(target);
         url.map_err(|error| format!("invalid target {target} of {own}: {error}"))
     }
 
-    /// The text of `exchange` as the accelerator serves it under `target`, and what it names; `None` if it leaves it.
+    /// Returns the text of `exchange` that the accelerator serves under `target`, and its references; `None` if it is not rewritten.
     pub(super) fn rewrite(
         &self,
         exchange: &Exchange,
         target: &str,
     ) -> Option<(Bytes, Vec<Reference>)> {
         if !matches!(exchange.kind, Kind::Document | Kind::Stylesheet) {
-            return None; // what the accelerator would also look at by its media type is no text that names anything
+            return None; // other texts have no references
         }
         let request = self.proxy_request(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
@@ -88,19 +89,20 @@ impl RewriteContext<'_> {
         Some((text.into(), references))
     }
 
-    /// What becomes of the redirect `exchange` that the client requests as `target`.
+    /// Decides about the redirect `exchange` that the client requests as `target`.
     pub(super) fn redirect_outcome(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
         let request = self.proxy_request(exchange, target);
-        let moved = request
+        let proxied = request
             .as_ref()
             .and_then(|request| request.proxied.as_ref());
-        let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
+        let (Some((proxied, load)), Some((status, headers))) = (proxied, response_of(exchange))
+        else {
             return RedirectOutcome::Refused;
         };
-        if moved.is_alias() {
+        if proxied.is_alias() {
             return match sanitize_response::sanitize(
                 &self.site.rules,
-                moved,
+                proxied,
                 *load,
                 status,
                 &headers,
@@ -112,14 +114,14 @@ impl RewriteContext<'_> {
                 }
             };
         }
-        match RedirectState::default().decide(&self.site.rules, moved, *load, &headers) {
+        match RedirectState::default().decide(&self.site.rules, proxied, *load, &headers) {
             Redirect::Follow(_) => RedirectOutcome::Followed,
             Redirect::Direct(_) => RedirectOutcome::Direct,
             Redirect::Refuse(_) => RedirectOutcome::Refused,
         }
     }
 
-    /// What becomes of `exchange`, which a module imports by a specifier that leads to `resolved` now.
+    /// Returns the target of `exchange`, which a module imports by a specifier that the rewritten page resolves to `resolved`.
     pub(super) fn import_target(
         &self,
         exchange: &Exchange,
@@ -138,10 +140,10 @@ impl RewriteContext<'_> {
                 Err(DirectReason::Rule { reason, named })
             }
             Verdict::Rewrite(target) => {
-                let moved = own.join(&target).ok();
-                let leads_there = moved
+                let rewritten = own.join(&target).ok();
+                let leads_there = rewritten
                     .zip(resolved)
-                    .is_some_and(|(moved, resolved)| place(&moved) == place(&resolved));
+                    .is_some_and(|(rewritten, resolved)| place(&rewritten) == place(&resolved));
                 let end = target.find('#').unwrap_or(target.len());
                 match leads_there {
                     true => Ok(target[..end].to_owned()),
@@ -151,9 +153,9 @@ impl RewriteContext<'_> {
         }
     }
 
-    /// Why `exchange` stays where it is, which `above` leads to: the node, and what becomes of that; `named` is what its text names,
-    /// if it is rewritten, and `imported` what becomes of it as a module that another imports.
-    pub(super) fn left(
+    /// Returns the delivery of an `exchange` that is not proxied. `above` is the node that leads to it, with its delivery; `named`
+    /// has the references of that node's text if it is rewritten; `imported` is the outcome of an import by a module.
+    pub(super) fn unproxied_delivery(
         &self,
         exchange: &Exchange,
         node: &Node,
@@ -193,13 +195,13 @@ impl RewriteContext<'_> {
         Delivery::Direct(reason)
     }
 
-    /// Whether the text of `node` was recorded.
+    /// True if the text of `node` was recorded.
     fn has_recorded_text(&self, node: &Node) -> bool {
         self.original.exchanges[node.exchange].body_is_real
     }
 
-    /// What becomes of `exchange`, which was moved to `target`, by its answer.
-    pub(super) fn moved(
+    /// Returns the delivery of `exchange`, which the client requests as `target`, by its response.
+    pub(super) fn proxied_delivery(
         &self,
         exchange: &Exchange,
         target: &str,
@@ -224,17 +226,17 @@ impl RewriteContext<'_> {
             }
             Some(Err(_)) | None => return Delivery::Direct(DirectReason::RedirectedToHost),
         };
-        let (Some((moved, load)), Some((status, headers))) = (&request.proxied, answer) else {
+        let (Some((proxied, load)), Some((status, headers))) = (&request.proxied, answer) else {
             return here;
         };
-        match sanitize_response::sanitize(&self.site.rules, moved, *load, status, &headers) {
+        match sanitize_response::sanitize(&self.site.rules, proxied, *load, status, &headers) {
             SanitizedResponse::Serve(_) | SanitizedResponse::StatusOnly(_) => here,
             SanitizedResponse::Redirect(_) => Delivery::Direct(DirectReason::RedirectedToHost),
             SanitizedResponse::Refuse(refusal) => Delivery::Direct(DirectReason::Refused(refusal)),
         }
     }
 
-    /// For how many seconds a shared cache may serve the recorded response for `target`.
+    /// Seconds for which a shared cache may serve the recorded response for `target`.
     pub(super) fn shared_lifetime_s(&self, exchange: &Exchange, target: &str) -> Option<u64> {
         let request = self.proxy_request(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
@@ -250,7 +252,7 @@ impl RewriteContext<'_> {
         u64::try_from(stored.ttl(now)).ok()
     }
 
-    /// The policy that the accelerator has for such a thing.
+    /// The accelerator's caching policy for this request.
     fn policy(&self, request: &ProxyRequest) -> Policy {
         match request.proxied {
             Some(_) => Policy {
@@ -268,7 +270,7 @@ impl RewriteContext<'_> {
         self.read(exchange, target)?.ok()
     }
 
-    /// The request for `target` as the accelerator reads it; `None` if it makes no request.
+    /// Parses the request for `target` as the accelerator does; `None` if there is no such request.
     fn read(
         &self,
         exchange: &Exchange,
@@ -284,12 +286,12 @@ impl RewriteContext<'_> {
     }
 }
 
-/// Whether other resources stand in the text of `node`.
+/// True if the text of `node` can have references.
 fn has_references(node: &Node) -> bool {
     matches!(node.kind, Kind::Document | Kind::Stylesheet) && !node.is_redirect
 }
 
-/// `exchange` with the request that a browser sends for a URL in this `relation` to the page's own origin.
+/// Returns `exchange` with the request of a browser for a URL that has this `relation` to the page's own origin.
 pub(super) fn with_fetch_site(exchange: &Exchange, relation: &str) -> Exchange {
     let field = "sec-fetch-site";
     let recorded = Head::parse(&exchange.request_head);
@@ -304,7 +306,7 @@ pub(super) fn with_fetch_site(exchange: &Exchange, relation: &str) -> Exchange {
     }
 }
 
-/// Status and fields of a recorded response.
+/// Status and header fields of a recorded response.
 fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
     let recorded = Head::parse(&exchange.response_head)?;
     let status = StatusCode::from_u16(recorded.status()?).ok()?;
@@ -328,7 +330,7 @@ pub(super) fn decode_body(exchange: &Exchange) -> Option<Bytes> {
     Some(decoded.text.into())
 }
 
-/// Host, port and target of `url`: a load may have another scheme than the recording.
+/// Host, port and target of `url`, without the scheme: a load may use another scheme than the recording.
 pub(super) fn place(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::AfterQuery]
 }

@@ -1,4 +1,4 @@
-//! The accelerator's configuration for one page: its operator's, else one that proxies all of the page.
+//! The accelerator's configuration for one page: an operator's, or one that proxies the whole page.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,32 +18,32 @@ use url::{Host, Url};
 
 use crate::runtime::WALL_EPOCH;
 
-/// The secret of capabilities. Their length does not depend on it.
+/// The secret of capabilities. The length of a capability does not depend on it.
 const SECRET: &[u8; 32] = b"a secret of nobody, in the lab's";
-/// The name that their key has in URLs.
+/// The name of its key in URLs.
 const KEY_NAME: char = '1';
 
-/// The accelerator's address, in the half of the block for benchmarks that has no servers.
+/// The accelerator's address, in the half of the benchmark block that is not used for servers.
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1));
 
-/// An operator's configuration of the site of a page.
+/// An operator's configuration of a page's site.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorConfig {
-    /// Names of the site beside those of the page.
+    /// Names of the site besides those of the page.
     pub names: Vec<String>,
-    /// What is proxied.
+    /// Rules for proxied hosts.
     pub rewrite: Rewrite,
-    /// What is stored.
+    /// Rules for the cache.
     pub cache: CacheConfig,
 }
 
-/// The wall time of the recording, so that responses that were fresh then are fresh; else the time of the document's response, else
-/// that of all loads.
+/// The wall time of the recording, so that responses that were fresh then are fresh; else the time of the document's response; else
+/// the default time of all loads.
 pub(super) fn wall_now(replica: &Replica) -> SystemTime {
     freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + WALL_EPOCH)
 }
 
-/// The names that are the site's: the host of the page's document, of whatever redirects led to it, and those that its operator wrote.
+/// The names of the site: the host of the page's document, hosts of redirects that led to it, and configured names.
 pub(super) fn names(
     replica: &Replica,
     graph: &PageGraph,
@@ -70,7 +70,7 @@ pub(super) fn names(
     Ok(names)
 }
 
-/// The sites of an accelerator for `replica`, whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+/// The sites of an accelerator for `replica`, with TLS for clients if `secure`, and with the URLs of its paper if `paper_urls`.
 pub(super) fn sites(
     replica: &Replica,
     names: &[String],
@@ -124,8 +124,8 @@ pub(super) fn sites(
     sites.map_err(|error| error.to_string())
 }
 
-/// Every host that is not the site's, with all kinds of resources: over both schemes, since what `//host/` means hangs on the page's,
-/// or at the port that a URL names over its scheme.
+/// Every host that is not the site's, with all kinds of resources: with both schemes, since the scheme of `//host/` is the page's,
+/// and with the ports of its URLs.
 fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     let urls = replica.exchanges.iter().map(|exchange| &exchange.url);
     let others: BTreeSet<(String, Scheme)> = urls.flat_map(|url| other(url, names)).collect();
@@ -136,7 +136,7 @@ fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     others.into_iter().map(listed).collect()
 }
 
-/// The same, each only under the scheme of the first URL that names it: the paper's URLs have no scheme.
+/// The same, but each host only with the scheme of the first URL that names it: the paper's URLs have no scheme.
 fn foreign_hosts_one_scheme(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     let mut all = others(replica, names);
     let is_named_so = |host: &HostConfig| {
@@ -151,7 +151,7 @@ fn foreign_hosts_one_scheme(replica: &Replica, names: &[String]) -> Vec<HostConf
 
 fn other(url: &Url, names: &[String]) -> Vec<(String, Scheme)> {
     let Some(Host::Domain(host)) = url.host() else {
-        return Vec::new(); // addresses are never moved
+        return Vec::new(); // addresses are never proxied
     };
     let scheme = match url.scheme() {
         "http" => Scheme::Http,

@@ -1,4 +1,4 @@
-//! Whether what came is what the replica holds, to the last byte.
+//! Checks that received bodies equal the replica's, to the last byte.
 
 use spdy_page::head;
 use spdy_page::replica::Exchange;
@@ -10,12 +10,12 @@ pub(crate) struct BodyCheck<'a> {
     arrived: usize,
     /// Length of the body of the exchange itself, for the message.
     expected_bytes: usize,
-    /// From which status on any body may come.
+    /// Status from which any body is accepted.
     any_from: Option<u16>,
 }
 
 impl<'a> BodyCheck<'a> {
-    /// What may come for `exchange`: `answers` are those of all exchanges with the same request, itself among them.
+    /// Expects a response to `exchange`: `answers` are those of all exchanges with the same request, including `exchange`.
     pub(crate) fn of(answers: impl Iterator<Item = &'a Exchange>, exchange: &Exchange) -> Self {
         let answer = |exchange: &'a Exchange| {
             let status = exchange.status();
@@ -31,9 +31,8 @@ impl<'a> BodyCheck<'a> {
         }
     }
 
-    /// As [`of`](Self::of) behind an accelerator: `answers` with their texts; the text of the exchange itself has
-    /// `expected_bytes`. For a response that failed at the origin, the accelerator may send the status alone, or an error
-    /// page of its own.
+    /// As [`of`](Self::of) behind an accelerator: `answers` with their texts; the text of the exchange itself has `expected_bytes`.
+    /// For a response that failed at the origin, the accelerator may send the status alone, or its own error page.
     pub(crate) fn texts(
         answers: impl Iterator<Item = (&'a Exchange, &'a [u8])>,
         expected_bytes: usize,
@@ -53,7 +52,7 @@ impl<'a> BodyCheck<'a> {
         }
     }
 
-    /// Whatever there is.
+    /// Accepts any body.
     pub(crate) fn anything() -> Self {
         Self {
             possible: Vec::new(),
@@ -63,7 +62,7 @@ impl<'a> BodyCheck<'a> {
         }
     }
 
-    /// The next bytes of the body; gives how many came so far.
+    /// Compares the next bytes of the body. Returns the number of bytes so far.
     pub(crate) fn compare(&mut self, piece: &[u8]) -> u64 {
         let at = self.arrived;
         self.possible
@@ -72,7 +71,7 @@ impl<'a> BodyCheck<'a> {
         self.arrived as u64
     }
 
-    /// The body is over; `status` is the status of the response.
+    /// Ends the body; `status` is the status of the response.
     pub(crate) fn finish(&self, status: u16) -> Result<(), String> {
         if self.any_from.is_some_and(|from| status >= from) {
             return Ok(());

@@ -1,15 +1,15 @@
-//! Looks up the cache of the client: what a repeat view requests from the server.
+//! The client's cache: which requests a repeat view sends to the server.
 //!
 //! ```text
 //!   first view, loaded whole          `after` later: second view
 //!   no-store, or not storable ──────► requested as in the first view
 //!   fresh by its own headers  ──────► available at once, without a request
-//!   stale, with a validator   ──────► requested with If-None-Match, If-Modified-Since: 304, or all of it
+//!   stale, with a validator   ──────► requested with If-None-Match, If-Modified-Since: 304, or the full response
 //!   stale, without            ──────► requested as in the first view
 //! ```
 //!
-//! Freshness is RFC 9111's for a private cache, as the crate `http-cache-semantics` computes it, with its heuristics for responses
-//! that have only a Last-Modified. The wall time is that of the recording, so that a response from a cache on the way has its recorded
+//! Freshness is that of RFC 9111 for a private cache, computed by the crate `http-cache-semantics`, with its heuristics for responses
+//! that have only a Last-Modified. The wall time is that of the recording, so a response from a cache on the path has its recorded
 //! age. Names, TLS sessions and connections are not part of the cache: other options control them.
 
 use std::time::{Duration, SystemTime};
@@ -24,24 +24,24 @@ use crate::runtime::WALL_EPOCH;
 
 const DAY: u64 = 24 * 3600;
 
-/// What the cache has for a request.
+/// The result of a cache lookup.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum CacheLookup {
-    /// Nothing that helps.
+    /// No usable response.
     Miss,
-    /// All of it, this many bytes of body.
+    /// A fresh response with this many bytes of body.
     Fresh(u64),
-    /// This many bytes of body, valid if the server confirms that for a request with these headers.
+    /// A stale response with this many bytes of body. It is valid if the server confirms it for a request with these headers.
     Stale(u64, HeaderMap),
 }
 
 /// Request headers that concern caches. The recorded load may have been a deliberate reload.
 pub(crate) const CACHE_REQUEST_HEADERS: [HeaderName; 2] = [header::CACHE_CONTROL, header::PRAGMA];
 
-/// Headers of a response that are dates. Servers wrote them in three forms, of which `http-cache-semantics` reads the one of today.
+/// Response headers with dates. Servers wrote them in three formats, and `http-cache-semantics` reads only the current one.
 const DATES: [HeaderName; 3] = [header::DATE, header::EXPIRES, header::LAST_MODIFIED];
 
-/// What the cache has for `request`, at `after` since `stored` was received.
+/// Looks up `request`, at `after` since `stored` was received.
 pub(crate) fn held<B>(
     replica: &Replica,
     stored: &Exchange,
@@ -100,7 +100,7 @@ fn request_head<B>(request: &Request<B>) -> Request<()> {
     head
 }
 
-/// The recorded head of a response, as far as it can be read.
+/// The recorded head of a response; invalid fields are omitted.
 fn response_of(stored: &Exchange) -> Option<Response<()>> {
     let recorded = Head::parse(&stored.response_head)?;
     let mut response = Response::new(());
@@ -108,9 +108,9 @@ fn response_of(stored: &Exchange) -> Option<Response<()>> {
     for (name, value) in recorded.fields() {
         let name = HeaderName::from_bytes(name);
         let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) else {
-            continue; // recordings hold what no server should send
+            continue; // recordings contain fields that no server should send
         };
-        // More seconds than 2^31 are 2^31 (RFC 9111 §1.2.2), and no more than nonsense.
+        // Larger values mean 2^31 seconds (RFC 9111 §1.2.2); invalid ones are ignored.
         let age = || value.to_str().ok()?.trim().parse::<i32>().ok();
         if name != header::AGE || age().is_some() {
             response.headers_mut().append(name, value);
@@ -127,12 +127,12 @@ fn response_of(stored: &Exchange) -> Option<Response<()>> {
     Some(response)
 }
 
-/// Whatever of the three forms of a date `value` has (RFC 9110 §5.6.7).
+/// Parses a date in any of the three formats (RFC 9110 §5.6.7).
 fn date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
 }
 
-/// When the response of `stored` arrived, if that was recorded and HTTP dates can express it.
+/// When the response of `stored` arrived, if that was recorded and an HTTP date can express it.
 fn response_time(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
     let began = SystemTime::from(replica.recorded?);
     let since = began.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -140,12 +140,12 @@ fn response_time(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
     (since <= Duration::from_secs(130 * 365 * DAY)).then(|| SystemTime::UNIX_EPOCH + since)
 }
 
-/// Makes a response that came at `answered` as old as its Date, if its Age is less (RFC 9111 §4.2.3): caches on the
-/// way may send no Age. `http-cache-semantics` reads only Age.
+/// Makes a response that arrived at `answered` as old as its Date if its Age is less (RFC 9111 §4.2.3): caches on the path may send
+/// no Age. `http-cache-semantics` reads only Age.
 fn set_apparent_age(fields: &mut HeaderMap, answered: SystemTime) {
     let apparent = fields.get(header::DATE).and_then(date);
     let apparent = apparent.and_then(|date| answered.duration_since(date).ok());
-    let apparent = apparent.unwrap_or_default().as_secs(); // a clock ahead of ours makes nothing younger
+    let apparent = apparent.unwrap_or_default().as_secs(); // a clock ahead of ours makes no response younger
     let age = || fields.get(header::AGE)?.to_str().ok()?.parse().ok();
     fields.insert(header::AGE, apparent.max(age().unwrap_or(0)).into());
 }
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// What is held of an answer with `fields`, so many seconds after it was given.
+    /// The lookup of a response with `fields`, so many seconds after it was received.
     fn after(seconds: u64, fields: &str) -> CacheLookup {
         lookup_after(&Method::GET, seconds, fields)
     }
@@ -209,7 +209,7 @@ mod tests {
                 "Date: Tue, 04 Jun 2013 10:00:30 GMT\r\nCache-Control: max-age=60\r\n",
                 60,
             ),
-            // A tenth of the age that it had.
+            // A tenth of its age.
             ("Last-Modified: Sat, 25 May 2013 10:00:00 GMT\r\n", DAY),
             ("Cache-Control: s-maxage=60\r\n", 0),
             ("Cache-Control: no-cache\r\n", 0),
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// `http-cache-semantics` took the two older forms of a date for no date: what had one of them in `Expires` was stale at once.
+    /// `http-cache-semantics` does not parse the two older date formats, so a response with such an `Expires` was stale at once.
     #[test]
     fn an_answer_is_as_old_as_its_date_when_it_came() {
         let url = Url::parse("http://a.test/x").unwrap();
@@ -258,7 +258,7 @@ mod tests {
             })
         };
         assert_eq!(fresh_for(&replica, &stored), Some(40));
-        stored.started = Some(Duration::MAX); // no hour of any calendar
+        stored.started = Some(Duration::MAX); // no time of any calendar
         assert_eq!(fresh_for(&replica, &stored), Some(60));
         // Without the time of the recording, the age at the time of the response cannot be computed.
         replica.recorded = None;
@@ -289,7 +289,7 @@ mod tests {
             assert_eq!(after(60, &expires), CacheLookup::Miss, "{expires}");
             let expired = format!("Expires: {then}\r\n");
             assert_eq!(after(0, &expired), CacheLookup::Miss, "{expired}");
-            // What is sent back is of the form that is written today.
+            // Conditional requests use the current date format.
             let modified = format!("Last-Modified: {changed}\r\n");
             assert_eq!(
                 after(DAY - 1, &modified),

@@ -1,7 +1,7 @@
-//! The client and the server of one load: what ships, with the choices of a race.
+//! The client and the server of one load: the released ones, with the options of a race.
 //!
-//! Nothing is left to a clock on the wall, and no exchange is given up because a link is slow: a load may take its
-//! hour. Connections without an exchange are closed when those of the world would be.
+//! No timeout depends on wall time, and no exchange is cancelled because a link is slow: a load may take an hour. Idle connections
+//! are closed as real clients and servers close them.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,11 +21,10 @@ use crate::options::{Options, Push, RaceProtocol};
 use crate::runtime::WALL_EPOCH;
 use crate::seed;
 
-/// Longer than any load may take.
+/// Longer than the maximum duration of a load.
 const NO_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
-/// QUIC of one end, as near to the TCP that the same end would have as it can be chosen: the algorithm, and how many
-/// packets go out first.
+/// QUIC of one end, configured like the TCP of the same end as far as possible: the congestion control, and the initial window.
 pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
     QuicOptions {
         congestion: match tcp.congestion {
@@ -52,7 +51,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
                 compression: options.spdy_compression,
                 compression_window_bits: options.spdy_window_bits,
                 frame_timeout: NO_TIMEOUT,
-                // As measured so far: 16 bytes a request are seen where a link carries 375 kbit/s up.
+                // Measured: where an uplink carries 375 kbit/s, 16 more bytes per request are visible.
                 window_update_per_stream: false,
                 pushes: pushes(options.push),
                 ..SpdyClientOptions::default()
@@ -68,7 +67,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     }
 }
 
-/// What the client takes of `push`.
+/// The client's limits for pushes with `push`.
 fn pushes(push: Push) -> Option<PushLimits> {
     let limits = PushLimits {
         claim_timeout: NO_TIMEOUT,
@@ -85,7 +84,7 @@ fn pushes(push: Push) -> Option<PushLimits> {
     }
 }
 
-/// The servers that speak `spoken` in a load by `protocol`.
+/// The configuration of servers that speak `spoken` in a load by `protocol`.
 pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options) -> ServeConfig {
     ServeConfig {
         protocols: vec![spoken],
@@ -115,7 +114,7 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
     }
 }
 
-/// The servers behind an accelerator, in TLS if `secure`: they offer the protocols that `spdy-proxy` requests.
+/// The configuration of servers behind an accelerator, with TLS if `secure`: they offer the protocols that `spdy-proxy` requests.
 pub(crate) fn origin(secure: bool, calendar: WallClock, options: &Options) -> ServeConfig {
     let spoken = match secure {
         true => vec![Protocol::Http2, Protocol::Http1],

@@ -1,4 +1,4 @@
-//! On which hosts a page's resources lie: where they were recorded, all on its own, or its own spread over several.
+//! Distribution of a page's resources over hosts: as recorded, all on its own host, or its own resources spread over several hosts.
 //!
 //! ```text
 //!   recorded            folded                            sharded over 3
@@ -9,7 +9,7 @@
 //!   b.test/4.png        a.test/.spdy/1/b.test/4.png       b.test/4.png
 //! ```
 //!
-//! Bodies, heads, and what names what stay as they were recorded: a graph over the exchanges is good for any of the three.
+//! Bodies, heads, and references stay as recorded, so one graph over the exchanges fits all three.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,35 +22,34 @@ use url::{Host, Url};
 
 use crate::load::Page;
 
-/// Where what was folded is found on the page's own host: the accelerator's form of a foreign URL.
+/// Prefix of folded resources on the page's own host: the accelerator's form of a foreign URL.
 const FOLDED_PREFIX: &str = "/.spdy/1/";
 
-/// The address of a sharded page whose address was not recorded: of the block for benchmarks (RFC 2544), and none that
-/// `page.rs` makes up.
+/// The address of a sharded page without a recorded address. It is in the benchmark block (RFC 2544), and `page.rs` does not use it.
 const SHARD_FALLBACK_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
 
-/// Most hosts that a page's own resources are spread over: a label of 1 to 99 beside its own host.
+/// Maximum number of hosts for a page's own resources: its own host, and labels 1 to 99.
 pub const MAX_SHARDS: u32 = 100;
 
-/// Where a page's resources lie.
+/// Distribution of a page's resources over hosts.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum HostLayout {
-    /// Where they were recorded.
+    /// On their recorded hosts.
     #[default]
     Recorded,
     /// All on the page's own host.
     Folded,
-    /// Those of the page's own host on so many, itself among them: style sheets, scripts, fonts, images and media in turn;
-    /// documents and what scripts fetch stay. All at one address, as names for one server were.
+    /// The resources of the page's own host are spread over so many hosts, including itself: style sheets, scripts, fonts, images and
+    /// media in turn. Documents, and resources that scripts fetch, stay. All hosts have one address, as names for one server had.
     Sharded(NonZeroU32),
 }
 
 impl HostLayout {
-    /// Folded or sharded, or neither: over 1 host is as it was recorded.
+    /// Folded, sharded, or as recorded if `shards` is 1.
     ///
     /// # Errors
     ///
-    /// Both.
+    /// If both are requested.
     pub fn of(fold: bool, shards: NonZeroU32) -> Result<Self, String> {
         match (fold, shards.get()) {
             (false, 1) => Ok(Self::Recorded),
@@ -62,7 +61,7 @@ impl HostLayout {
         }
     }
 
-    /// Hosts that the page's own resources are spread over.
+    /// Number of hosts for the page's own resources.
     #[must_use]
     pub const fn shards(self) -> u32 {
         match self {
@@ -71,7 +70,7 @@ impl HostLayout {
         }
     }
 
-    /// `replica` made ready, its resources on the hosts of `self`.
+    /// Prepares `replica` for loading, with its resources on the hosts of `self`.
     #[must_use]
     pub fn page(self, replica: &Replica) -> Page {
         let graph = PageGraph::of(replica);
@@ -92,7 +91,7 @@ impl HostLayout {
     }
 }
 
-/// `replica` with the resources of `hosts` on the page's own host. Exchanges keep their places.
+/// Returns `replica` with the resources of `hosts` on the page's own host. Exchanges keep their indexes.
 #[must_use]
 pub fn folded(replica: &Replica, hosts: &[String]) -> Replica {
     let mut replica = replica.clone();
@@ -114,13 +113,13 @@ pub fn folded(replica: &Replica, hosts: &[String]) -> Replica {
     replica
 }
 
-/// `replica` with its own resources on `shards` hosts. Exchanges keep their places, and those of one URL stay together.
+/// Returns `replica` with its own resources on `shards` hosts. Exchanges keep their indexes, and those of one URL stay on one host.
 fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
     let mut replica = replica.clone();
     let page = replica.document();
     let own = page.url.clone();
     let address = match own.host() {
-        // What was recorded then may be the address of a proxy.
+        // The recorded address may be that of a proxy.
         Some(Host::Ipv4(address)) => address.into(),
         Some(Host::Ipv6(address)) => address.into(),
         _ => page.address.unwrap_or(SHARD_FALLBACK_ADDRESS),
@@ -144,8 +143,7 @@ fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
     replica
 }
 
-/// The host of that number beside that of `own`. An address has no names below it, so it gets names of an unused
-/// domain.
+/// The host with number `shard` beside that of `own`. An address has no subdomains, so it gets names of an unused domain.
 fn shard_name(own: &Url, shard: u32) -> String {
     match own.host() {
         Some(Host::Domain(own)) => format!("shard{shard}.{own}"),
@@ -153,7 +151,7 @@ fn shard_name(own: &Url, shard: u32) -> String {
     }
 }
 
-/// Gives `url` the host of that number.
+/// Replaces the host of `url` by the one with number `shard`.
 fn name_shard(url: &mut Url, shard: u32) {
     let name = shard_name(url, shard);
     url.set_host(Some(&name))

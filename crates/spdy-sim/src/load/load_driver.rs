@@ -45,15 +45,15 @@ use crate::page_load::{PageLoad, Request};
 /// The most that a body may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is learned while the load runs; it outlives a run that does not end.
+/// State that is recorded while the load runs. It outlives a run that does not end.
 #[derive(Default)]
 struct LoadRecord {
-    /// From the runtime's origin to the begin of the load.
+    /// From the runtime's origin to the start of the load.
     begun: Duration,
     dom_content_loaded: Option<Instant>,
     load: Option<Instant>,
     rows: Vec<(usize, WaterfallRow)>,
-    /// The page is done; what follows is the closing of connections.
+    /// The page is loaded; only connections are still closed.
     is_over: bool,
     failures: Vec<String>,
 }
@@ -65,13 +65,13 @@ pub struct LoadDriver<'a> {
     options: &'a Options,
     client: &'a Client,
     runtime: &'a dyn Runtime,
-    /// What of the page comes through an accelerator, if there is one.
+    /// Content that comes through an accelerator, if there is one.
     proxied_content: Option<&'a ProxiedContent>,
     record: Mutex<LoadRecord>,
 }
 
 impl<'a> LoadDriver<'a> {
-    /// A load that has not begun. `runtime` is the client's own.
+    /// Creates a load that has not started. `runtime` is the client's own.
     #[must_use]
     pub fn new(
         page: &'a Page,
@@ -91,7 +91,7 @@ impl<'a> LoadDriver<'a> {
         }
     }
 
-    /// The same with this of the page coming through an accelerator.
+    /// The same with this content through an accelerator.
     pub(crate) fn with_proxied_content(self, through: &'a ProxiedContent) -> Self {
         Self {
             proxied_content: Some(through),
@@ -99,15 +99,15 @@ impl<'a> LoadDriver<'a> {
         }
     }
 
-    /// Loads the page, until nothing is left to request.
+    /// Loads the page until no request is left.
     pub async fn run(&self) {
         self.record().begun = self.runtime.now() - Instant::ZERO;
         self.drive_page().await;
         self.record().is_over = true;
     }
 
-    /// The result. An `Err` in `ended` is the reason why the run did not end. It is a failure only of a load that was not over: a connection that
-    /// one side gave up may stay open at the other side for ever.
+    /// Returns the result. An `Err` in `ended` is the reason why the run did not end. It is a failure only if the load was not over:
+    /// a connection that one side abandoned may stay open at the other side for ever.
     pub fn into_load(
         self,
         network_name: &str,
@@ -193,7 +193,7 @@ impl<'a> LoadDriver<'a> {
         .await;
     }
 
-    /// Lets the machine act if its time has come; `true` if it did.
+    /// Lets the machine handle its timers; `true` if one was due.
     fn poll_timeout(
         &self,
         cx: &mut Context<'_>,
@@ -227,7 +227,7 @@ impl<'a> LoadDriver<'a> {
         self.record.lock()
     }
 
-    /// One request and its response, from the page's wish to the last byte.
+    /// Runs one request and its response, from the page's request to the last byte.
     async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
@@ -269,7 +269,7 @@ impl<'a> LoadDriver<'a> {
         }
     }
 
-    /// The request for `exchange`, and what the cache has for it.
+    /// Builds the request for `exchange`, and looks it up in the cache.
     fn prepare_request(
         &self,
         exchange: &Exchange,
@@ -281,7 +281,7 @@ impl<'a> LoadDriver<'a> {
         for name in client_cache::CACHE_REQUEST_HEADERS {
             request.headers_mut().remove(name);
         }
-        // Of several answers the site gives the first that is one.
+        // If several responses match, the site sends the first one with a status.
         let mut answers = self.page.matching_exchanges(exchange);
         let stored = answers.find(|it| it.status() != Some(304));
         let stored = stored.unwrap_or(exchange);
@@ -292,7 +292,7 @@ impl<'a> LoadDriver<'a> {
         (http_request, held)
     }
 
-    /// How the body of `node` is read, and what it must come to: the replica's bytes, or behind an accelerator their text.
+    /// How the body of `node` is decoded, and what it must equal: the replica's bytes, or their text behind an accelerator.
     fn body_check(
         &self,
         node: usize,
@@ -327,7 +327,7 @@ impl<'a> LoadDriver<'a> {
         (Some(plain), expected)
     }
 
-    /// The response to `http_request`. The page requests early hints that arrive before it.
+    /// Waits for the response to `http_request`. The page requests early hints that arrive before it.
     async fn answered(
         &self,
         request: Request,
@@ -426,8 +426,8 @@ impl<'a> LoadDriver<'a> {
     }
 }
 
-/// Sets the headers that a browser sends with a navigation (Fetch Metadata). A server sends hints by 103 to clients that
-/// send them.
+/// Sets the headers that a browser sends with a navigation (Fetch Metadata). A server sends hints by 103 only to clients that send
+/// them.
 fn announce_navigation(headers: &mut HeaderMap) {
     for (name, word) in [
         ("sec-fetch-dest", "document"),
@@ -438,14 +438,14 @@ fn announce_navigation(headers: &mut HeaderMap) {
     }
 }
 
-/// The text of a body that came through an accelerator, which chooses codings of its own.
+/// Decodes a body that came through an accelerator, which chooses its own codings.
 struct ProxiedBodyDecoder {
     decoder: Decoder,
     is_rewritten: bool,
 }
 
 impl ProxiedBodyDecoder {
-    /// Whether offsets in it are of the text, and not of what is transferred.
+    /// True if offsets are those of the text, and not of the transferred bytes.
     fn counts_text(&self) -> bool {
         self.is_rewritten
     }
@@ -459,7 +459,7 @@ impl ProxiedBodyDecoder {
     }
 }
 
-/// The next bytes of a body; trailers are passed over.
+/// The next bytes of a body; trailers are skipped.
 async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body::BoxError>> {
     loop {
         match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {

@@ -1,4 +1,4 @@
-//! One page load: the page that is loaded, the client and the servers that ship, and the result.
+//! One page load: the page, the released client and servers, and the result.
 //!
 //! ```text
 //! page.rs ──┬─► load_driver.rs   the machine of `page_load/` over a client, in either clock     ─► result.rs: Load

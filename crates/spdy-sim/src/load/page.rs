@@ -1,4 +1,4 @@
-//! A replica made ready for loading: its graph, its hosts, and the site with its responses.
+//! A replica prepared for loading: its graph, its hosts, and the site with its responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,28 +22,28 @@ use crate::load::endpoints;
 use crate::load::proxied_content::ProxiedContent;
 use crate::options::{Options, Push, RaceProtocol};
 
-/// A replica made ready for loading: its graph, and the site with its responses. All its loads share it.
+/// A replica prepared for loading: its graph, and the site with its responses. All its loads share it.
 pub struct Page {
     replica: Replica,
     graph: PageGraph,
     site: Arc<Site>,
     hosts: Vec<(String, IpAddr)>,
-    /// Hosts that are of the page's own site, even if their names do not show it.
+    /// Hosts of the page's own site whose names do not show it.
     own_hosts: BTreeSet<String>,
-    /// What is pushed by the graph, and what if it is everything; each made when the first load needs it.
+    /// Plans of pushes by the graph, and of all resources; each is created when the first load needs it.
     pushing: [OnceLock<Option<Arc<SitePusher>>>; 2],
-    /// Exchanges by their request: a page may make the same request twice, and receive two responses.
+    /// Exchanges by their requests: a page may make the same request twice and receive two responses.
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
-    /// The configuration of an accelerator before it; `None` proxies everything.
+    /// The configuration of accelerators; `None` proxies the whole page.
     operator_config: Option<OperatorConfig>,
-    /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is made when the first load
-    /// needs it.
+    /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is created when the first
+    /// load needs it.
     pub(crate) accelerated_pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
 }
 
-/// A budget that nothing is over.
+/// A budget that no plan exceeds.
 const UNLIMITED_PUSH: Budget = Budget {
     streams: usize::MAX,
     bytes: usize::MAX,
@@ -55,18 +55,18 @@ const UNLIMITED_PUSH: Budget = Budget {
 type RequestKey = (String, String, String);
 
 impl Page {
-    /// Makes `replica` ready.
+    /// Prepares `replica`.
     #[must_use]
     pub fn new(replica: Replica) -> Self {
         let graph = PageGraph::of(&replica);
         Self::with_graph(replica, graph)
     }
 
-    /// Makes `replica` ready, with another graph over its exchanges than the one that it shows.
+    /// Prepares `replica` with another graph over its exchanges than its own.
     ///
     /// # Panics
     ///
-    /// In loads, if a node of `graph` names no exchange of `replica`.
+    /// In loads, if a node of `graph` has no exchange in `replica`.
     #[must_use]
     pub fn with_graph(replica: Replica, graph: PageGraph) -> Self {
         let site = Arc::new(Site::of_replica(&replica));
@@ -99,18 +99,18 @@ impl Page {
         }
     }
 
-    /// The configuration of accelerators before it; `None` proxies everything.
+    /// The configuration of accelerators; `None` proxies the whole page.
     pub(crate) fn operator_config(&self) -> Option<&OperatorConfig> {
         self.operator_config.as_ref()
     }
 
-    /// The same with these nodes hinted at; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
+    /// The same with hints at these nodes; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
     #[must_use]
     pub fn with_hints(self, hints: Vec<usize>) -> Self {
         Self { hints, ..self }
     }
 
-    /// The same with these hosts of its own site, whatever their names are.
+    /// The same with these hosts as parts of its own site, independent of their names.
     pub(crate) fn with_own_hosts(self, owned: BTreeSet<String>) -> Self {
         Self {
             own_hosts: owned,
@@ -124,7 +124,7 @@ impl Page {
         &self.replica
     }
 
-    /// What needs what.
+    /// The dependencies between its resources.
     #[must_use]
     pub fn graph(&self) -> &PageGraph {
         &self.graph
@@ -141,7 +141,7 @@ impl Page {
         &self.site
     }
 
-    /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
+    /// The plan of pushes of its graph. It learns nothing, so loads may share it.
     fn pushing(&self, push: Push) -> Option<Arc<SitePusher>> {
         let [by_graph, all] = &self.pushing;
         let (made, needs, budget): (_, fn(&Replica, &PageGraph) -> PageResources, _) = match push {
@@ -188,7 +188,7 @@ impl Page {
                 config.protocols.push(spoken);
             }
             let name = host.trim_matches(['[', ']']);
-            // A URL may write the dot of the root, and is then another origin of the same host.
+            // A URL may end its host with a dot, and is then another origin of the same host.
             for name in [name.to_owned(), format!("{name}.")] {
                 config.host_protocols.insert(name, spoken);
             }
@@ -202,7 +202,7 @@ impl Page {
         let speaks =
             |host: &str| self.protocol_for(protocol, options, host) == protocol.wire_protocol();
         let spoken: Vec<bool> = self.hosts.iter().map(|(host, _)| speaks(host)).collect();
-        // An address in a URL stays; else the page's own hosts keep theirs.
+        // The address in a URL stays; else the page's own hosts keep theirs.
         let must_yield = |number: usize| {
             let (host, address) = &self.hosts[number];
             let others = self.hosts.iter().zip(&spoken);
@@ -232,7 +232,7 @@ impl Page {
         }
     }
 
-    /// Every exchange with the same request as `exchange`, itself among them.
+    /// Every exchange with the same request as `exchange`, including `exchange`.
     pub(crate) fn matching_exchanges(
         &self,
         exchange: &Exchange,
@@ -241,12 +241,12 @@ impl Page {
         indexes.map(|index| &self.replica.exchanges[index])
     }
 
-    /// The indexes of these exchanges.
+    /// The indexes of those exchanges.
     pub(crate) fn matching_indexes(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
         self.by_request[&key_of(exchange)].iter().copied()
     }
 
-    /// The ports of the page's URLs, once their scheme is `https` (if `secure`) or `http`.
+    /// The ports of the page's URLs if their scheme is `https` (if `secure`) or `http`.
     #[must_use]
     pub fn ports(&self, secure: bool) -> Vec<u16> {
         let default = if secure { 443 } else { 80 };
@@ -266,7 +266,7 @@ impl Page {
 /// An address for each host of `site`.
 fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
     let with_address = |(number, (host, address)): (usize, (String, Option<IpAddr>))| {
-        // An address in a URL is its own; what was recorded then may be that of a proxy.
+        // The address in a URL is the host's own; the recorded one may be that of a proxy.
         let address = literal_address(&host).or(address);
         let address = address.unwrap_or_else(|| synthetic_address(number));
         (host, address)
@@ -287,7 +287,7 @@ fn is_literal(host: &str) -> bool {
     literal_address(host).is_some()
 }
 
-/// An address for the host of that number.
+/// An address for the host with this number.
 fn synthetic_address(number: usize) -> IpAddr {
     let [.., high, low] = u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes();
     Ipv4Addr::new(198, 18, high, low).into()
@@ -305,13 +305,13 @@ fn key_of(exchange: &Exchange) -> RequestKey {
 pub struct AcceleratedPage {
     /// The page with rewritten texts and URLs.
     pub(crate) page: Page,
-    /// What comes through the accelerator.
+    /// Content that comes through the accelerator.
     pub(crate) content: ProxiedContent,
     /// The names that lead to the accelerator.
     pub(crate) names: Vec<String>,
     pub(crate) sites: Sites,
     /// How each node of the page is delivered.
     pub deliveries: Vec<Delivery>,
-    /// For each node, the seconds for which the accelerator may send its response to every client; `None` if it may store none of it.
+    /// For each node, the seconds for which the accelerator may send its response to every client; `None` if it may not store it.
     pub shared_lifetime_s: Vec<Option<u64>>,
 }

@@ -1,4 +1,4 @@
-//! The bodies that come through the accelerator, and the nodes that its hints name.
+//! The bodies that come through the accelerator, and the nodes of its hints.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use http::HeaderMap;
 use spdy_page::head;
 use url::{Position, Url};
 
-/// What comes through the accelerator, and what it is.
+/// The bodies that come through the accelerator, and its nodes by name.
 pub(crate) struct ProxiedContent {
     /// By exchange.
     pub(crate) bodies: Vec<Option<DecodedBody>>,
-    /// Nodes by how a page of the site names them: see [`reference`].
+    /// Nodes by their references in a page of the site: see [`reference`].
     pub(crate) nodes: BTreeMap<String, usize>,
     /// The page's own URL.
     pub(crate) own: Url,
@@ -21,9 +21,9 @@ pub(crate) struct ProxiedContent {
 pub(crate) struct DecodedBody {
     /// `None` if its coding cannot be undone.
     pub(crate) text: Option<Bytes>,
-    /// It is not as the origin has it, and offsets in it are of the text.
+    /// It differs from the origin's, and offsets in it are those of the text.
     pub(crate) is_rewritten: bool,
-    /// The accelerator answers in place of the origin, with a status of its own.
+    /// The accelerator responds instead of the origin, with its own status.
     pub(crate) is_replaced: bool,
 }
 
@@ -50,7 +50,7 @@ impl ProxiedContent {
     }
 }
 
-/// How a page at `own` names `url`: by its target where it is of the same host, else in full.
+/// The reference to `url` in a page at `own`: its target if the host is the same, else the full URL.
 pub(crate) fn reference(own: &Url, url: &Url) -> String {
     match own.host() == url.host() {
         true => head::target(url),

@@ -1,7 +1,7 @@
-//! The request of a recorded exchange, as it is sent again: another scheme, an empty cache, connections of its own.
+//! The request of a recorded exchange for a load: with another scheme, an empty cache, and its own connection.
 //!
-//! An exchange that was answered with a part (206) is requested with the range of that response, which the replica has. Any
-//! other `Range` is left out.
+//! An exchange with a partial response (206) is requested with the range of that response, because the replica has only that part.
+//! Any other `Range` is omitted.
 
 use http::{HeaderValue, Request, header};
 use spdy::body::Body;
@@ -10,8 +10,7 @@ use spdy_page::partial_content::ContentRange;
 use spdy_page::replica::Exchange;
 use url::Url;
 
-/// Header fields that belong to a connection, to HTTP/2's and SPDY's own ways of naming a request, or to a
-/// cache that is not empty.
+/// Header fields of a connection, of the request line in HTTP/2 and SPDY, or of a cache that is not empty.
 fn is_left_out(name: &str) -> bool {
     const LEFT_OUT: [&str; 12] = [
         "host",
@@ -30,7 +29,7 @@ fn is_left_out(name: &str) -> bool {
     name.starts_with(':') || name.starts_with("if-") || LEFT_OUT.contains(&name)
 }
 
-/// The request of `exchange` by `https` if `secure`, else by `http`.
+/// Builds the request of `exchange`, with `https` if `secure`, else with `http`.
 ///
 /// # Errors
 ///
@@ -45,7 +44,7 @@ pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, St
     for (name, value) in recorded.iter().flat_map(Head::fields) {
         let name = http::HeaderName::from_bytes(name);
         let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) else {
-            continue; // recordings hold what no client would send
+            continue; // recordings contain fields that no client would send
         };
         if !is_left_out(name.as_str()) {
             request.headers_mut().append(name, value);
@@ -57,7 +56,7 @@ pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, St
     Ok(request)
 }
 
-/// The range that `exchange` holds, if its status is 206. If the response does not state a range, the range that was requested.
+/// The range of `exchange`, if its status is 206. If the response does not state it, the requested range.
 fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
     if exchange.status() != Some(206) || exchange.method != http::Method::GET {
         return None;

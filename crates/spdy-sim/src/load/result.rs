@@ -7,9 +7,8 @@ use spdy_clock::Instant;
 
 /// One load of one page over one protocol and one network.
 ///
-/// Times are virtual milliseconds from the start of the load, exact to the nanosecond. Packets and bytes are
-/// counted as a capture on the client's machine would: IP packets with their headers, name look-ups, TCP
-/// handshakes and closing included.
+/// Times are virtual milliseconds from the start of the load, exact to the nanosecond. Packets and bytes are counted as in a capture
+/// on the client's machine: IP packets with their headers, including name lookups, TCP handshakes and closing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Name of the replica.
@@ -18,17 +17,17 @@ pub struct Load {
     pub protocol: String,
     /// Name of the network, or its settings.
     pub network: String,
-    /// The seed of this very load.
+    /// The seed of this load.
     pub seed: u64,
-    /// When DOMContentLoaded was reached.
+    /// Time of DOMContentLoaded.
     pub dom_content_loaded_ms: f64,
-    /// When load was reached.
+    /// Time of the load event.
     pub load_ms: f64,
-    /// First packet to last packet.
+    /// From the first packet to the last packet.
     pub time_on_wire_ms: f64,
-    /// Connections that were begun, of TCP or QUIC.
+    /// Number of started connections, of TCP or QUIC.
     pub connections: u64,
-    /// Requests that were sent.
+    /// Number of sent requests.
     pub requests: u64,
     /// Packets from the client.
     pub packets_up: u64,
@@ -40,15 +39,15 @@ pub struct Load {
     pub bytes_down: u64,
     /// Heads of all requests as HTTP/1.1 text.
     pub request_header_bytes: u64,
-    /// Heads of all requests as they crossed the wire, inside TLS.
+    /// Heads of all requests on the wire, inside TLS.
     pub request_header_bytes_wire: u64,
     /// Heads of all responses as HTTP/1.1 text.
     pub response_header_bytes: u64,
-    /// Heads of all responses as they crossed the wire, inside TLS.
+    /// Heads of all responses on the wire, inside TLS.
     pub response_header_bytes_wire: u64,
-    /// Exchanges that failed, or whose bytes were not the replica's, with their cause.
+    /// Exchanges that failed, or whose bytes differ from the replica's, with their causes.
     pub failures: Vec<String>,
-    /// One row a resource, in the order in which the page needed them.
+    /// One row per resource, in the order in which the page needed them.
     #[serde(skip)]
     pub waterfall: Vec<WaterfallRow>,
 }
@@ -56,29 +55,30 @@ pub struct Load {
 /// A phase of a row: from, to.
 pub type Span = (Instant, Instant);
 
-/// One resource in the waterfall. `None`: the phase did not happen for it (connection reused, name resolved before).
+/// One resource in the waterfall. A phase is `None` if it did not happen: the connection was reused, or the name was already
+/// resolved.
 ///
-/// The phases of a connection stand in the row of the first exchange on it. They may have begun before the page
-/// needed that exchange: another exchange opened the connection, and a free one became available sooner.
+/// The phases of a connection are in the row of its first exchange. They may have begun before the page needed that exchange: another
+/// exchange opened the connection, and a free one became available sooner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaterfallRow {
-    /// The address as the page names it.
+    /// The URL as the page names it.
     pub url: String,
-    /// What it is to the page.
+    /// Its kind.
     pub kind: spdy_page::replica::Kind,
     /// Status of the response; 0 if there was none.
     pub status: u16,
-    /// Number of the connection it travelled on, from 0 in the order of their opening.
+    /// Number of its connection, from 0 in the order of opening.
     pub connection: usize,
-    /// 0 to 7, 0 the most urgent.
+    /// From 0 to 7; 0 is the most urgent.
     pub priority: u8,
-    /// Length of the body as it was received, with its codings.
+    /// Length of the received body, with its codings.
     pub body_bytes: u64,
     /// When the page needed it, before any delay by a scheduler or a connection.
     pub needed: Instant,
-    /// The look-up of its host's name.
+    /// The lookup of its host's name.
     pub dns: Option<Span>,
-    /// The TCP handshake of its connection; of QUIC all of it, TLS included.
+    /// The TCP handshake of its connection; with QUIC the whole handshake, including TLS.
     pub connect: Option<Span>,
     /// The TLS handshake of its connection.
     pub tls: Option<Span>,
@@ -86,7 +86,7 @@ pub struct WaterfallRow {
     pub sent: Instant,
     /// The head of the response was complete.
     pub first_byte: Instant,
-    /// The last byte was there, or the exchange failed.
+    /// The last byte arrived, or the exchange failed.
     pub done: Instant,
 }
 

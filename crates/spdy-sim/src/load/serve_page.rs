@@ -1,4 +1,4 @@
-//! The servers of a page in virtual time: one behind every address.
+//! The servers of a page in virtual time: one at every address.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::network::{Acceptor, SimNetwork};
 use crate::options::{Options, RaceProtocol};
 use crate::runtime::SimRuntime;
 
-/// Puts a server behind every address of the page.
+/// Starts a server at every address of the page.
 pub(crate) fn serve_page(
     page: &Page,
     protocol: RaceProtocol,
@@ -67,7 +67,7 @@ pub(crate) fn serve_page(
     }
 }
 
-/// Serves each connection to `address` by QUIC.
+/// Serves each QUIC connection to `address`.
 fn serve_address(
     address: SocketAddr,
     site: Arc<Site>,

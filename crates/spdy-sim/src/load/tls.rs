@@ -1,16 +1,15 @@
-//! TLS as loads in virtual time use it: real handshakes and records, of lengths that never vary.
+//! TLS for loads in virtual time: real handshakes and records, whose lengths never vary.
 //!
 //! - **Identity.** One fixed chain of two certificates and one fixed Ed25519 key for every host, stored in
 //!   `data/tls/` (test-only key material). A fresh certificate differs in length by its serial number, and an
 //!   ECDSA signature by a byte or two; either would change times from run to run.
-//! - **Trust.** The client takes any chain and any name, and still checks the handshake's signature: what is
-//!   measured is a load, not the web's authorities.
-//! - **Hour.** Certificates and tickets are checked against one fixed hour, which never comes to an end.
-//! - **Key exchange.** X25519 alone, unless ML-KEM is enabled ([`Options::ml_kem`]). The hybrid of both adds 1.1 kB
-//!   to each hello, and would make loads of today differ from those of 2013 by more than the protocol.
+//! - **Trust.** The client accepts any chain and any name, and still checks the handshake's signature: loads do not measure
+//!   certificate authorities.
+//! - **Time.** Certificates and tickets are checked against one fixed time.
+//! - **Key exchange.** X25519 alone, unless ML-KEM is enabled ([`Options::ml_kem`]). The hybrid of both adds 1.1 kB to each hello.
+//!   That would make loads of today differ from those of 2013 by more than the protocol.
 //!
-//! Randoms, keys and tickets are drawn from the system: their contents differ from run to run, and nothing
-//! that is measured depends on them.
+//! Randoms, keys and tickets come from the system. Their contents differ from run to run, and no measured value depends on them.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -64,9 +63,9 @@ fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOption
     }
 }
 
-/// The client's side of one load: fresh, so that no load takes up a TLS session of another.
+/// The client's side of one load. It is new, so no load resumes a TLS session of another.
 ///
-/// Where it speaks HTTP/3 it must know TLS 1.3, and may meet hosts that speak something else by an older one.
+/// For HTTP/3 it needs TLS 1.3, and some hosts may speak another protocol over an older version.
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> ClientTls {
     let max = match protocol.wire_protocol().is_over_quic() {
         true => TlsVersion::Tls13,
@@ -80,7 +79,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> ClientTls {
     ClientTls::new(&trust, &options).expect("the TLS client options are valid")
 }
 
-/// The side of servers that speak `spoken`, best first, of one load.
+/// The side of servers that speak `spoken`, the best protocol first, in one load.
 pub(crate) fn server(spoken: &[Protocol], options: &Options) -> ServerTls {
     let version = match spoken.iter().any(|protocol| protocol.is_over_quic()) {
         true => TlsVersion::Tls13,

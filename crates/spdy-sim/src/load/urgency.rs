@@ -1,9 +1,8 @@
-//! How urgent each request of a page is.
+//! Urgency of each request of a page.
 //!
-//! A recording of Chromium has the urgency. For any other recording it is guessed by Chromium's rules. Sheets, fonts,
-//! what scripts fetch, and scripts that the parser waits for are [`High`](Urgency::High), unless an image stood before
-//! the script. The first five images of a document are [`Medium`](Urgency::Medium) (Chromium leaves out small ones, but
-//! a replica does not have their sizes).
+//! A recording of Chromium has the urgency. For any other recording it is estimated by Chromium's rules. Sheets, fonts, resources
+//! that scripts fetch, and scripts that block the parser are [`High`](Urgency::High), unless an image precedes the script. The first
+//! five images of a document are [`Medium`](Urgency::Medium) (Chromium excludes small ones, but a replica does not have their sizes).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +16,7 @@ use crate::load::Page;
 use crate::options::{Options, RaceProtocol};
 use crate::page_load::{Urgency, UrgencyPlan};
 
-/// Images of a document that are more urgent than the rest.
+/// Number of images of a document that are more urgent than the rest.
 const BOOSTED_IMAGES: usize = 5;
 
 /// The plan of `page`, loaded over `protocol`.
@@ -37,7 +36,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         let host = exchange.url.host_str().unwrap_or_default();
         let spoken = page.protocol_for(protocol, options, host);
         plan.is_multiplexed.push(spoken != Protocol::Http1);
-        // What has no recorded address had one that everybody can reach.
+        // A host without a recorded address counts as public.
         plan.is_measured
             .push(exchange.address.is_none_or(is_public));
         if node.kind == Kind::Document && !node.is_redirect {
@@ -48,7 +47,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
     plan
 }
 
-/// Whether the Internet routes packets to `address` (IANA's registries of special addresses, as far as servers can have them).
+/// True if the Internet routes packets to `address` (IANA's registries of special addresses, as far as servers can have them).
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -65,14 +64,14 @@ fn is_public(address: IpAddr) -> bool {
                 || is_of_benchmarks)
         }
         IpAddr::V6(address) => {
-            // 2000::/3 is all that is given out; 2001:db8::/32 of it is for books.
+            // Only 2000::/3 is allocated; 2001:db8::/32 of it is for documentation.
             let [first, second, ..] = address.segments();
             first & 0xe000 == 0x2000 && (first, second) != (0x2001, 0xdb8)
         }
     }
 }
 
-/// What the browser called it.
+/// The urgency of Chromium's priority `name`.
 fn of_priority(name: &str) -> Option<Urgency> {
     match name {
         "VeryHigh" | "High" => Some(Urgency::High),
@@ -109,7 +108,7 @@ fn guess(nodes: &[Node]) -> Vec<Urgency> {
     nodes.iter().map(guess).collect()
 }
 
-/// Where `document` names its first image: a head names none.
+/// The offset of the first image in `document`: images are in the body.
 fn first_image(nodes: &[Node], document: usize) -> Option<u64> {
     let images = nodes.iter().filter(|node| node.kind == Kind::Image);
     let places = images.filter_map(|node| match node.trigger {

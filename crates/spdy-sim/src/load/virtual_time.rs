@@ -1,20 +1,17 @@
-//! One page load: the machine of [`page_load`](crate::page_load) over the client and the server that ship,
-//! in virtual time.
+//! One page load in virtual time: the machine of [`page_load`](crate::page_load) over the released client and server.
 //!
-//! Only three parts of a real load are replaced: sockets, clock and randomness. Every request is
-//! built from the recorded head, every body is compared with the replica's byte by byte, and
-//! packets are counted as they cross the network.
+//! Only three parts of a real load are replaced: sockets, clock and randomness. Every request is built from the recorded head. Every
+//! body is compared with the replica's byte by byte. Packets are counted as they cross the network.
 //!
 //! - **Scheme.** The protocol under test decides it: `http` is requested in plain text, every other protocol in
 //!   TLS, whatever the recording used. Host, port (where the URL names one), path and query stay.
-//! - **Headers.** As recorded, in their order, without those of a connection
-//!   (RFC 9110 §7.6.1), and for `If-*` and `Range`: the cache of a load is empty. Only a resource that was
-//!   answered with 206 is requested with a `Range`: the range that the response had.
-//!   Bodies of requests are not in a replica; such a request goes out with none.
-//! - **Hosts.** One address a host name: the recorded one (or the one that the URL names itself), else one of 198.18.0.0/15, the block for
-//!   benchmarks (RFC 2544). Two names may share a recorded address; they share a connection
-//!   where [`Options::ip_pooling`] lets them. Where [`Options::deployment`] makes them speak two protocols, each
-//!   gets an address of its own: what a server speaks is decided before it learns a name.
+//! - **Headers.** As recorded, in their order, without those of a connection (RFC 9110 §7.6.1), `If-*` and `Range`: the cache of a
+//!   load is empty. Only a resource with a 206 response is requested with a `Range`: that of the response. A replica has no bodies of
+//!   requests, so requests have none.
+//! - **Hosts.** One address for each hostname: the recorded one (or the one in the URL itself), else one of 198.18.0.0/15, the
+//!   benchmark block (RFC 2544). Two names may share a recorded address; they share a connection if [`Options::ip_pooling`] allows
+//!   that. If [`Options::deployment`] makes them speak two protocols, each gets its own address: a server chooses its protocol before
+//!   it learns a name.
 
 use std::sync::Arc;
 
@@ -29,11 +26,11 @@ use crate::network::{NetworkConfig, SimNetwork};
 use crate::options::{Accelerator, Options, RaceProtocol};
 use crate::runtime::{Executor, ExecutorLimits};
 
-/// Loads `page` once over `protocol` and the network that `network` describes. `network_name` and `seed` go
-/// into the result; everything random comes from `seed`.
+/// Loads `page` once over `protocol` and the network that `network` describes. `network_name` and `seed` are copied into the result;
+/// all randomness comes from `seed`.
 ///
-/// A load that cannot end (a deadlock, or an hour of virtual time) has this in its
-/// `failures`, and the times of the instant at which it stopped.
+/// If a load cannot end (a deadlock, or an hour of virtual time), its `failures` state this, and its times are those at which it
+/// stopped.
 #[must_use]
 pub fn load(
     page: &Page,

@@ -1,18 +1,18 @@
-//! What a network is made of.
+//! Configuration of a network.
 
 use spdy_netem::path::PathConfig;
 use spdy_netem::tcp::TcpConfig;
 
 use crate::network::dns::NameLookups;
 
-/// What a network is made of.
+/// Configuration of a network.
 #[derive(Clone, Debug)]
 pub struct NetworkConfig {
-    /// The one path between the client and everything else.
+    /// The path between the client and everything else.
     pub path: PathConfig,
-    /// TCP as the client's system has it.
+    /// TCP of the client's system.
     pub client_tcp: TcpConfig,
-    /// TCP as the servers' systems have it.
+    /// TCP of the servers' systems.
     pub server_tcp: TcpConfig,
     /// How the client learns addresses.
     pub name_lookups: NameLookups,

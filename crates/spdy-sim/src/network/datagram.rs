@@ -11,9 +11,9 @@ use crate::network::endpoint::wake;
 
 /// Bytes of the heads before a datagram's payload: 20 of IP, 8 of UDP.
 const HEADERS_LEN_BYTES: usize = 20 + 8;
-/// The client's address, in the block for benchmarks (RFC 2544), in the half that no server is given.
+/// The client's address, in the benchmark block (RFC 2544), in the half that has no servers.
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 1));
-/// Ports of clients begin here (RFC 6335 §6).
+/// First port of clients (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 
 /// A datagram on its way.
@@ -24,13 +24,13 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
-    /// The server's address, whichever end sent it.
+    /// The server's address, independent of the sender.
     pub(crate) fn server(&self) -> Option<IpAddr> {
         let ends = [self.from.ip(), self.to.ip()];
         ends.into_iter().find(|ip| ip.to_canonical() != CLIENT)
     }
 
-    /// With its heads. Those of IPv6 are not counted, as with TCP.
+    /// Length with its headers. IPv6 headers count as IPv4 headers, as with TCP.
     pub(crate) fn ip_len_bytes(&self) -> usize {
         HEADERS_LEN_BYTES + self.payload.len()
     }
@@ -58,7 +58,7 @@ impl UdpSockets {
         Ok(())
     }
 
-    /// A client's socket: at a port of its own, unless `local` names one.
+    /// Binds a client's socket: at its own port, unless `local` has one.
     pub(crate) fn bind_client(&mut self, local: SocketAddr) -> io::Result<SocketAddr> {
         let port = match local.port() {
             0 => {
@@ -69,7 +69,7 @@ impl UdpSockets {
             }
             named => named,
         };
-        // An endpoint of QUIC speaks to the family that its socket is of.
+        // A QUIC endpoint sends to the address family of its socket.
         let address = match local.ip() {
             IpAddr::V4(_) => SocketAddr::new(CLIENT, port),
             IpAddr::V6(_) => SocketAddr::new(Ipv4Addr::to_ipv6_mapped(&client_v4()).into(), port),

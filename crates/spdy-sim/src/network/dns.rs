@@ -1,9 +1,8 @@
 //! Name lookups: one query and one response in UDP, over the same path as all other packets.
 //!
-//! The resolver is at the far end of the path and knows every name of the run, so a lookup
-//! costs one round trip. While there is no response the query is sent again, after [`FIRST_RETRY`] and then after
-//! twice as long each time, at most [`ATTEMPTS`] times in all; a response to any of them counts. There is no cache here: the client
-//! has its own.
+//! The resolver is at the far end of the path and has every name of the run, so a lookup costs one round trip. While there is no
+//! response the query is sent again, after [`FIRST_RETRY`] and then after twice as long each time, at most [`ATTEMPTS`] times in all.
+//! A response to any of them counts. There is no cache here: the client has its own.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,13 +11,13 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::Runtime;
 
-/// How the client learns addresses.
+/// How the client resolves names.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NameLookups {
     /// From a resolver, in one round trip for each name.
     #[default]
     RoundTrip,
-    /// It knows them (a hosts file, as in many laboratories): no packet and no time.
+    /// From a hosts file, as in many laboratories: without a packet and without delay.
     HostsFile,
 }
 
@@ -28,7 +27,7 @@ pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// Queries before a lookup fails; it fails 31 s after the first.
 pub const ATTEMPTS: u32 = 5;
 
-/// `host` as the resolver has it: in lower case, and without the dot of the root, which a URL may have.
+/// `host` as the resolver stores it: in lower case, and without a dot at the end, which a URL may have.
 #[must_use]
 pub fn name(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
@@ -41,7 +40,7 @@ pub fn query_len_bytes(host: &str) -> usize {
     20 + 8 + 12 + host.len() + 2 + 4
 }
 
-/// Bytes of the IP packet of the response: the question again, and 16 for each IPv4 address, 28 for IPv6.
+/// Bytes of the IP packet of the response: the question, and 16 for each IPv4 address, 28 for IPv6.
 #[must_use]
 pub fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
     let records: usize = addresses
@@ -51,7 +50,8 @@ pub fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
     query_len_bytes(host) + records
 }
 
-/// Calls `send_query`, which sends a query, until `answer` is ready, in virtual or in real time: again after [`FIRST_RETRY`], then after twice as long each time.
+/// Calls `send_query`, which sends a query, until `answer` is ready, in virtual or in real time: again after [`FIRST_RETRY`], then
+/// after twice as long each time.
 ///
 /// # Errors
 ///

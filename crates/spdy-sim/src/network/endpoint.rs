@@ -21,7 +21,7 @@ pub(super) type OnEstablished = Arc<dyn Fn(EndpointId) + Send + Sync>;
 pub(super) struct Connection {
     pub(super) to: SocketAddr,
     pub(super) client: Endpoint,
-    /// There once the first SYN arrived.
+    /// `None` until the first SYN arrives.
     pub(super) server: Option<Endpoint>,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Endpoint {
     pub(super) timer: Option<TimerKey>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Takes the connection when its handshake is done; only at a server, and only once.
+    /// Takes the connection when its handshake is done: only at a server, and only once.
     pub(super) on_established: Option<OnEstablished>,
-    /// There was no listener.
+    /// The connection was refused: there is no listener.
     pub(super) is_refused: bool,
-    /// Its socket is gone.
+    /// Its socket was dropped.
     pub(super) is_abandoned: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn wake(slot: &mut Option<Waker>) {
     }
 }
 
-/// Names one end: the connection's number, and which side.
+/// Identifies one end: the number of the connection, and the side.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct EndpointId {
     pub(super) connection: usize,
@@ -112,10 +112,10 @@ impl EndpointId {
     }
 }
 
-/// An endpoint in the hands of its socket.
+/// An endpoint that its socket has locked.
 pub(crate) struct Handle<'a> {
     pub(super) endpoint: &'a mut Endpoint,
-    /// Whether something must be sent, a timer set or a task woken.
+    /// True if a segment must be sent, a timer set or a task woken.
     pub(super) is_changed: bool,
 }
 
@@ -128,7 +128,7 @@ impl Handle<'_> {
         self.endpoint.error()
     }
 
-    /// The TCP endpoint, to change it.
+    /// The TCP endpoint for a change.
     pub(crate) fn tcp_mut(&mut self) -> &mut Tcp {
         self.is_changed = true;
         &mut self.endpoint.tcp
@@ -143,7 +143,7 @@ impl Handle<'_> {
     }
 }
 
-/// The socket is dropped: closes in order, or resets if bytes were left unread.
+/// Closes the connection of a dropped socket: in order, or by a reset if bytes were left unread.
 pub(crate) fn abandon(handle: &mut Handle<'_>, now: Instant) {
     handle.is_changed = true;
     let endpoint = &mut *handle.endpoint;

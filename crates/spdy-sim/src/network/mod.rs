@@ -11,8 +11,8 @@
 //! ```
 //!
 //! [`SimNetwork`] (`sim_network.rs`) has hosts and connections, and is the [`Network`](spdy_net::network::Network) of the client.
-//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` what is in transit, [`dns`] name lookups, `config.rs`
-//! what a network is made of and `traffic.rs` the counters. Every event is a timer of [`runtime`](crate::runtime).
+//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` packets in transit, [`dns`] name lookups, `config.rs` the
+//! configuration and `traffic.rs` the counters. Every event is a timer of [`runtime`](crate::runtime).
 
 mod config;
 mod datagram;

@@ -1,4 +1,4 @@
-//! What the timers of a network hold: packets on their way, and whose time has come.
+//! Packets in transit, and the tokens of the network's timers.
 
 use spdy_netem::path::{Direction, Transit};
 use spdy_netem::segment::Segment;
@@ -6,16 +6,16 @@ use spdy_netem::segment::Segment;
 use crate::network::datagram::Datagram;
 use crate::network::endpoint::{EndpointId, Side};
 
-/// A packet, and what is left of its way.
+/// A packet, and the rest of its path.
 pub(super) struct Packet {
     pub(super) len_bytes: usize,
     pub(super) way: Direction,
     pub(super) load: PacketContent,
-    /// It stands before a pipe that it must pass again.
+    /// It waits before a pipe that it must pass again.
     pub(super) transit: Option<Transit>,
 }
 
-/// What is in a packet.
+/// Content of a packet.
 pub(super) enum PacketContent {
     Segment { to: EndpointId, segment: Segment },
     Reset { to: EndpointId },
@@ -24,7 +24,7 @@ pub(super) enum PacketContent {
     Answer { question: usize },
 }
 
-/// The meaning of a timer's token: a packet arrives, or the timer of an endpoint fires. Two bits of kind, the rest a number.
+/// Meaning of a timer's token: a packet arrives, or the timer of an endpoint fires. Two bits are the kind, the rest is a number.
 #[derive(Clone, Copy)]
 pub(super) enum Token {
     Packet(usize),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
-//!                                       └ QueueFull, Lost: counted, gone; TCP's own timers notice
+//!                                       └ QueueFull, Lost: counted and dropped; TCP's own timers detect it
 //! ```
 //!
 //! Datagrams pass the same path unchanged. Their senders must detect losses (`udp_socket.rs`). DNS queries and answers also
@@ -36,7 +36,7 @@ use crate::seed;
 /// IP bytes of a bare RST: 20 of IP, 20 of TCP.
 const RST_LEN_BYTES: usize = 40;
 
-/// The path, and everything at its ends.
+/// The path, and the endpoints at its ends.
 pub(crate) struct PacketNetwork {
     pub(super) runtime: SimRuntime,
     pub(super) config: NetworkConfig,
@@ -49,15 +49,15 @@ pub(super) struct State {
     pub(super) listeners: BTreeMap<SocketAddr, OnEstablished>,
     pub(super) sockets: UdpSockets,
     pub(super) names: BTreeMap<String, Vec<IpAddr>>,
-    /// What lies beyond the path before some servers: propagation one way.
+    /// One-way propagation delay beyond the path, for some servers.
     pub(super) extra_delay: BTreeMap<IpAddr, Duration>,
     pub(super) connections: Vec<Connection>,
-    /// Packets on their way, by slot; a timer holds the slot.
+    /// Packets in transit, by slot; a timer has the slot.
     in_flight: Vec<Option<Packet>>,
     free_slots: Vec<usize>,
-    /// DNS queries that were started, by their number.
+    /// Started DNS queries, by their numbers.
     pub(super) queries: Vec<DnsQuery>,
-    /// Tasks that wait for the network to be quiet.
+    /// The waker of a task that waits until the network is quiet.
     pub(super) quiet_waker: Option<Waker>,
 }
 
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// The endpoint `end`, which must be there.
+    /// The endpoint `end`, which must exist.
     fn endpoint(&mut self, end: EndpointId) -> &mut Endpoint {
         let connection = &mut self.connections[end.connection];
         match end.side {
@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// How long `load` is under way beyond the path.
+    /// Propagation delay of `load` beyond the path.
     fn extra_delay_of(&self, load: &PacketContent) -> Duration {
         let server = match load {
             PacketContent::Segment { to, .. } | PacketContent::Reset { to } => {
@@ -118,7 +118,7 @@ impl State {
 }
 
 impl PacketNetwork {
-    /// Carries nothing yet; everything random on its path comes from `seed`.
+    /// Creates an empty network; all randomness of its path comes from `seed`.
     pub(super) fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
         let path = Path::new(&config.path, seed::derive(seed, "path"));
         Self {
@@ -157,7 +157,7 @@ impl PacketNetwork {
         );
     }
 
-    /// Sends a datagram; at most as large as the path bears.
+    /// Sends a datagram of at most the path's MTU.
     pub(crate) fn send_datagram(self: &Arc<Self>, way: Direction, datagram: Datagram) {
         let len_bytes = datagram.ip_len_bytes();
         self.send(
@@ -168,12 +168,12 @@ impl PacketNetwork {
         );
     }
 
-    /// Runs `step` on the UDP sockets.
+    /// Calls `step` with the UDP sockets.
     pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut UdpSockets) -> T) -> T {
         step(&mut self.lock().sockets)
     }
 
-    /// Applies the path's `verdict` to `packet`.
+    /// Handles the path's `verdict` on `packet`.
     fn handle_verdict(
         self: &Arc<Self>,
         state: &mut State,
@@ -204,7 +204,7 @@ impl PacketNetwork {
             .fire_at(at, self.clone(), Token::Packet(slot).pack());
     }
 
-    /// Sends what `end` has to send, sets its timer, and wakes the tasks that wait for it.
+    /// Sends segments of `end`, sets its timer, and wakes the tasks that wait for it.
     pub(super) fn transmit(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
         while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
             let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
@@ -220,7 +220,7 @@ impl PacketNetwork {
         }
         let endpoint = state.endpoint(end);
         endpoint.wake();
-        // A timer that is too early costs one look; one that moved later is not worth moving each time.
+        // An early timer costs one extra check, which is cheaper than moving the timer each time.
         let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
         match endpoint.tcp.poll_timeout() {
             Some(at) if is_set(at) => {}
@@ -311,12 +311,12 @@ impl PacketNetwork {
         let endpoint = state.endpoint(to);
         endpoint.tcp.handle_segment(now, segment);
         if endpoint.is_abandoned && endpoint.tcp.readable_bytes() > 0 {
-            endpoint.tcp.abort(now); // data for a socket that is gone: RST, as systems answer
+            endpoint.tcp.abort(now); // data for a dropped socket: RST, as systems respond
         }
         self.transmit(state, now, to);
     }
 
-    /// Takes out the handler of the listener if `end` changed and the handshake is done.
+    /// Takes the handler of the listener if `end` changed and the handshake is done.
     fn take_accepted(state: &mut State, end: EndpointId) -> Option<(OnEstablished, EndpointId)> {
         let connection = &mut state.connections[end.connection];
         let endpoint = connection
@@ -331,7 +331,7 @@ impl PacketNetwork {
         Some((on_established, server))
     }
 
-    /// Does `step` to the endpoint `end` and sends what follows from it.
+    /// Calls `step` with the endpoint `end` and sends the resulting segments.
     pub(crate) fn with<T>(
         self: &Arc<Self>,
         end: EndpointId,

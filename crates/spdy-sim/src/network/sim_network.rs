@@ -3,8 +3,8 @@
 //! One client is on one side of one [`Path`](spdy_netem::path::Path), every server and the resolver on the other. Both
 //! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `packet_network.rs` moves their segments.
 //!
-//! A listener hands each connection to a function as soon as its handshake is done. An address without a listener
-//! refuses: the answer to its SYN is an RST.
+//! A listener passes each connection to a function as soon as its handshake is done. An address without a listener refuses: it
+//! responds to a SYN with an RST.
 
 use std::future::Future;
 use std::io;
@@ -29,7 +29,7 @@ use crate::network::traffic::Traffic;
 use crate::network::udp_socket::SimUdp;
 use crate::runtime::SimRuntime;
 
-/// Takes a connection that was accepted.
+/// Takes an accepted connection.
 pub type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
 
 /// A network in virtual time; clones are the same network.
@@ -39,7 +39,7 @@ pub struct SimNetwork {
 }
 
 impl SimNetwork {
-    /// A network with no hosts; everything random in it comes from `seed`.
+    /// Creates a network without hosts; all randomness in it comes from `seed`.
     #[must_use]
     pub fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
         Self {
@@ -47,9 +47,9 @@ impl SimNetwork {
         }
     }
 
-    /// Hands every connection to `address` to `acceptor`, with its handshake done.
+    /// Passes every connection to `address` to `acceptor` after its handshake.
     pub fn listen(&self, address: SocketAddr, acceptor: Acceptor) {
-        // The table that holds the handler is part of the network.
+        // The table with the handler is part of the network.
         let network = Arc::downgrade(&self.inner);
         let on_established = move |server| {
             if let Some(network) = network.upgrade() {
@@ -60,11 +60,11 @@ impl SimNetwork {
         state.listeners.insert(address, Arc::new(on_established));
     }
 
-    /// A UDP socket at `address`, on the servers' side.
+    /// Binds a UDP socket at `address`, on the servers' side.
     ///
     /// # Errors
     ///
-    /// There is one already.
+    /// If `address` is in use.
     pub fn bind(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
         self.inner.lock().sockets.bind(address)?;
         Ok(Arc::new(SimUdp::new(
@@ -79,14 +79,14 @@ impl SimNetwork {
         self.inner.lock().names.insert(dns::name(host), addresses);
     }
 
-    /// Puts the server at `address` so far beyond the path's end: `rtt` there and back, without a rate or a queue of its own.
+    /// Adds `rtt` to the round trip of the server at `address`, beyond the path's end, without a rate or queue of its own.
     pub fn set_extra_rtt(&self, address: IpAddr, rtt: Duration) {
         if !rtt.is_zero() {
             self.inner.lock().extra_delay.insert(address, rtt / 2);
         }
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub(crate) fn config(&self) -> &NetworkConfig {
         &self.inner.config
     }
@@ -97,7 +97,7 @@ impl SimNetwork {
         self.inner.lock().traffic
     }
 
-    /// Completes when every connection is closed on both sides and no packet is on its way.
+    /// Completes when every connection is closed on both sides and no packet is in transit.
     pub fn quiet(&self) -> impl Future<Output = ()> + Send + use<> {
         let inner = self.inner.clone();
         std::future::poll_fn(move |cx| {
@@ -126,7 +126,7 @@ impl SimNetwork {
         state.queries.len() - 1
     }
 
-    /// Sends `question`, once more if need be.
+    /// Sends `question`; further calls repeat it.
     pub(crate) fn send_query(&self, question: usize) {
         let mut state = self.inner.lock();
         let len_bytes = dns::query_len_bytes(&state.queries[question].host);
@@ -138,7 +138,7 @@ impl SimNetwork {
         );
     }
 
-    /// Completes with the first answer to `question`; an empty one means that there is no such name.
+    /// Completes with the first response to `question`; an empty one means that the name does not exist.
     pub(crate) fn answer(
         &self,
         question: usize,
@@ -190,8 +190,8 @@ impl Network for SimNetwork {
         })
     }
 
-    /// A socket on the client's side. A client binds one to open a connection over it, so each bind counts as a
-    /// connection without TCP.
+    /// A socket on the client's side. A client binds one to open a connection over it, so each bind counts as a connection without
+    /// TCP.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
         let mut state = self.inner.lock();
         let address = state.sockets.bind_client(local)?;
@@ -205,7 +205,7 @@ impl Network for SimNetwork {
     }
 }
 
-/// Sends queries to the resolver until there is an answer.
+/// Sends queries to the resolver until there is a response.
 async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
     let question = network.start_query(&host);
     let (answer, send_query) = (network.answer(question), || network.send_query(question));
@@ -215,7 +215,7 @@ async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
     }
 }
 
-/// A connection whose handshake runs; dropping it cancels the attempt.
+/// A connection during its handshake; dropping it cancels the attempt.
 struct ConnectFuture {
     io: Option<SimIo>,
 }

@@ -1,9 +1,8 @@
-//! One end of a connection as async code holds it: `AsyncRead + AsyncWrite`.
+//! One end of a connection for async code: `AsyncRead + AsyncWrite`.
 //!
-//! Back-pressure is honest: a write takes no more than TCP's send buffer has room for, and what is not read
-//! closes the receive window. Writes go out at once (TCP_NODELAY, as the real network sets it); a vectored
-//! write is one write. Dropping the socket closes it in order, or resets the connection if bytes were
-//! left unread, as systems do.
+//! Back-pressure is modelled: a write takes at most the free space of TCP's send buffer, and unread bytes close the receive window.
+//! Writes are sent at once (TCP_NODELAY, as on the real network); a vectored write is one write. Dropping the socket closes it in
+//! order, or resets the connection if bytes were left unread, as systems do.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -32,7 +31,7 @@ impl SimIo {
         }
     }
 
-    /// Waits for the handshake.
+    /// Waits for the end of the handshake.
     pub(crate) fn poll_established(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         self.network.with(self.end, |end, _| {
             if let Some(error) = end.error() {
@@ -123,7 +122,7 @@ impl AsyncWrite for SimIo {
         true
     }
 
-    /// Everything written is sent already, as far as the windows allow.
+    /// Everything written has already been sent, as far as the windows allow.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

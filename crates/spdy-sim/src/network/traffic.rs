@@ -1,15 +1,15 @@
-//! What crossed the network, as a capture on the client's machine would count it.
+//! Traffic of the network, as a capture on the client's machine counts it.
 
 use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_netem::path::Direction;
 
-/// Counts of one run. An uplink packet counts when the client sends it, also if the link then drops it; a
-/// downlink packet counts when it reaches the client: what `tshark` on the client sees.
+/// Counts of one run, as `tshark` on the client sees them. An uplink packet counts when the client sends it, even if the link then
+/// drops it. A downlink packet counts when it reaches the client.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Traffic {
-    /// IP packets from the client, name look-ups included.
+    /// IP packets from the client, including name lookups.
     pub packets_up: u64,
     /// IP packets to the client.
     pub packets_down: u64,
@@ -17,20 +17,20 @@ pub struct Traffic {
     pub bytes_up: u64,
     /// Their bytes, IP headers included.
     pub bytes_down: u64,
-    /// Packets that a full queue dropped, both ways.
+    /// Packets that a full queue dropped, in both directions.
     pub queue_drops: u64,
-    /// Packets that chance took, both ways.
+    /// Packets lost by random loss, in both directions.
     pub losses: u64,
-    /// Connections that the client began, of TCP or QUIC.
+    /// Number of connections that the client started, of TCP or QUIC.
     pub connections: u64,
-    /// Name look-ups that the client began.
+    /// Number of name lookups that the client started.
     pub lookups: u64,
-    /// When the first and the last packet were seen at the client.
+    /// Times of the first and the last packet at the client.
     pub first_and_last: Option<(Instant, Instant)>,
 }
 
 impl Traffic {
-    /// From the first packet to the last.
+    /// From the first packet to the last packet.
     #[must_use]
     pub fn time_on_wire(&self) -> Duration {
         self.first_and_last

@@ -1,12 +1,12 @@
-//! UDP in virtual time: sockets that send datagrams over the path, and find those that arrived.
+//! UDP in virtual time: sockets that send datagrams over the path and receive them.
 //!
 //! ```text
 //!   try_send ─► SimNetwork: IP 20 + UDP 8 + payload ─► Path ─► the inbox of the address ─► poll_recv
 //!                                                        └ lost, or no socket is bound there: dropped
 //! ```
 //!
-//! A socket accepts every datagram and never blocks: the queue of a link drops what the link cannot carry, as a
-//! router would. There is no congestion mark (ECN). A packet larger than an Ethernet frame bears does not arrive.
+//! A socket accepts every datagram and never blocks. The queue of a link drops packets that exceed its rate, as a router would. There
+//! are no congestion marks (ECN). A packet that is larger than an Ethernet frame does not arrive.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -96,7 +96,7 @@ impl AsyncUdpSocket for SimUdp {
                 let Some(Datagram { from, payload, .. }) = socket.inbox.pop_front() else {
                     break;
                 };
-                // What is longer than the buffer is cut off, as systems do.
+                // A datagram longer than the buffer is cut, as systems do.
                 let len = payload.len().min(buf.len());
                 buf[..len].copy_from_slice(&payload[..len]);
                 *meta = RecvMeta {
@@ -125,7 +125,7 @@ impl AsyncUdpSocket for SimUdp {
     }
 }
 
-/// There is always room.
+/// A send never blocks.
 #[derive(Debug)]
 struct AlwaysWritable;
 

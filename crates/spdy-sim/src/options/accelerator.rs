@@ -1,4 +1,4 @@
-//! Whether an accelerator is between the client and a page's hosts, and what it has when the load begins.
+//! Whether an accelerator is between the client and a page's hosts, and the content of its cache at the start of the load.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 /// The accelerator of a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Accelerator {
-    /// None: the client connects to every host itself.
+    /// None: the client connects to every host directly.
     #[default]
     Off,
-    /// One that has just been started: an empty cache, no connection to any origin.
+    /// A newly started one: its cache is empty, and it has no connection to any origin.
     Cold,
     /// One through which another client has just loaded the same page, over a fast link.
     Warm,
 }
 
 impl Accelerator {
-    /// Every one that has a name.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::Off, Self::Cold, Self::Warm];
 
     /// The name on the command line and in experiments.
@@ -36,7 +36,7 @@ impl fmt::Display for Accelerator {
     }
 }
 
-/// A name of no [`Accelerator`].
+/// A name that is no [`Accelerator`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown accelerator state {0:?}: expected off, cold or warm")]
 pub struct UnknownAccelerator(pub String);

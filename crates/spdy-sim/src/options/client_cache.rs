@@ -1,18 +1,18 @@
-//! The cache of the client: empty, or with everything in it that the page's first view left there.
+//! The cache of the client: empty, or filled by an earlier view of the page.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What the client has before a load.
+/// The content of the client's cache before a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Cache {
-    /// Nothing.
+    /// Empty.
     #[default]
     Cold,
-    /// What a load of the same page left there.
+    /// Filled by an earlier load of the same page.
     Warm {
-        /// How long ago that was, at most [`MAX_REVISIT_DELAY`].
+        /// Time since that load, at most [`MAX_REVISIT_DELAY`].
         after: Duration,
     },
 }

@@ -1,25 +1,25 @@
-//! On which hosts the protocol under test is spoken at all.
+//! Deployment: the hosts that speak the protocol under test.
 //!
-//! New protocols came host by host: a page's own servers spoke SPDY when those of its advertisements did not. The site of a
-//! host follows from the list of public suffixes (<https://publicsuffix.org>) in the crate `psl`:
-//! `www.bbc.co.uk` and `news.bbc.co.uk` are one site, two names under `cloudfront.net` are two.
+//! New protocols were deployed host by host: a page's own servers spoke SPDY when those of its advertisements did not. The site of a
+//! host follows from the public suffix list (<https://publicsuffix.org>) in the crate `psl`: `www.bbc.co.uk` and `news.bbc.co.uk` are
+//! one site, two names under `cloudfront.net` are two.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Which hosts speak the protocol under test; the others speak HTTP/1.1, in TLS if that one is.
+/// The hosts that speak the protocol under test. The others speak HTTP/1.1, in TLS if the protocol under test uses TLS.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Deployment {
     /// Every host.
     #[default]
     All,
-    /// Hosts of the site that the page's document is of.
+    /// Hosts of the site of the page's document.
     FirstParty,
 }
 
 impl Deployment {
-    /// Every one that has a name.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::All, Self::FirstParty];
 
     /// The name on the command line and in experiments.
@@ -31,7 +31,7 @@ impl Deployment {
         }
     }
 
-    /// Whether `host` of a page on `own` speaks it.
+    /// True if `host` of a page on `own` speaks it.
     #[must_use]
     pub fn reaches(self, own: &str, host: &str) -> bool {
         match self {
@@ -47,7 +47,7 @@ impl fmt::Display for Deployment {
     }
 }
 
-/// A name of no [`Deployment`].
+/// A name that is no [`Deployment`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown deployment {0:?}: expected all or first-party")]
 pub struct UnknownDeployment(pub String);
@@ -61,14 +61,14 @@ impl FromStr for Deployment {
     }
 }
 
-/// Whether two hosts have one registrable domain, or are the same.
+/// True if two hosts are equal or have one registrable domain.
 #[must_use]
 pub fn is_same_site(one: &str, other: &str) -> bool {
-    // In URLs an address of IPv6 has brackets, elsewhere it has none.
+    // An IPv6 address has brackets in URLs, and none elsewhere.
     let [one, other] = [one, other].map(|host| host.trim_matches(['[', ']']));
     let site = |host: &str| {
         let is_address = host.parse::<IpAddr>().is_ok();
-        // Of an address the list would make a name.
+        // The list would treat an address as a name.
         let domain = psl::domain_str(host.trim_end_matches('.')).filter(|_| !is_address);
         domain.map(str::to_owned)
     };

@@ -1,7 +1,7 @@
 //! The options of a load: every choice but page, protocol, network and seed.
 //!
-//! There are no hidden constants of an era. TLS version, initial window, concurrent streams and the other choices have
-//! a name here, and a preset is a value for each of them.
+//! There are no hidden constants of an era. TLS version, initial window, concurrent streams and the other choices have a name here,
+//! and a preset has a value for each of them.
 
 use std::time::Duration;
 
@@ -35,44 +35,44 @@ pub struct Options {
     /// Segments that a server may send before the first acknowledgement; `None` for the network's, or the era's. Over
     /// QUIC datagrams of 1,200 bytes.
     pub initial_window: Option<u32>,
-    /// How the client learns addresses.
+    /// How the client resolves names.
     pub name_lookups: NameLookups,
     /// HTTP/1.1 connections to one host at a time.
     pub http1_connections: usize,
     /// Streams that a server allows a client to have open at the same time on one session (SPDY, h2, h3).
     pub max_concurrent_streams: u32,
-    /// How SPDY's header blocks are compressed; `Zlib(0)` is no compression.
+    /// Compression of SPDY's header blocks; `Zlib(0)` is no compression.
     pub spdy_compression: Compression,
     /// The window of their compression, as a power of two; `None` for its default.
     pub spdy_window_bits: Option<u8>,
-    /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2, h3). The certificate of
-    /// virtual time covers every host; those of the recorded servers may not have.
+    /// Whether hosts with one recorded address share a session in TLS (SPDY, h2, h3). In virtual time the certificate covers every
+    /// host; those of the recorded servers may not have done so.
     pub ip_pooling: bool,
-    /// What servers push, and the client uses instead of requests (SPDY; over h2 the client accepts no pushes, as today's
-    /// browsers).
+    /// The resources that servers push, and that the client uses instead of requests (SPDY; over h2 the client accepts no pushes,
+    /// like current browsers).
     pub push: Push,
-    /// Which hosts speak the protocol under test. The client has connected to each host before: it knows the protocol
-    /// of each, and opens connections accordingly.
+    /// The hosts that speak the protocol under test. The client has connected to each host before: it has stored the protocol of
+    /// each, and opens connections accordingly.
     pub deployment: Deployment,
-    /// Whether requests have the priority of their kind. Else all have the lowest, and are sent in the order in which they were made.
-    /// The client's own queue has the same order; HTTP/1.1 has no other.
+    /// Whether requests have the priority of their kind. Else all have the lowest priority, and are sent in the order in which they
+    /// were made. The client's own queue has the same order, which is the only one for HTTP/1.1.
     pub priorities: bool,
-    /// What delays requests that the page needs.
+    /// The scheduler that delays requests of the page.
     pub scheduler: Scheduler,
-    /// Whether the head of the document hints at resources that load waits for and its text does not name
+    /// Whether the head of the document has hints for resources that the load event waits for and its text does not name
     /// ([`PageGraph::preload_candidates`](spdy_page::graph::PageGraph::preload_candidates)).
     pub hints: bool,
-    /// What the client has before the load.
+    /// The content of the client's cache before the load.
     pub cache: Cache,
-    /// Whether the accelerator is before the page's hosts. Then `push` and `hints` are what it pushes, and the hints in its responses
-    /// or in a 103 before them (h2, h3), from what it has stored and learned. Origins push nothing to it.
+    /// Whether an accelerator is before the page's hosts. Then `push` and `hints` configure its pushes, and the hints in its
+    /// responses or in a 103 before them (h2, h3), from stored responses and learned resources. Origins push nothing to it.
     pub accelerator: Accelerator,
-    /// Round trip behind the access link, between the place of an accelerator and the origins. It is added to each request to an origin,
-    /// by the client or by the accelerator.
+    /// Round trip behind the access link, between the location of an accelerator and the origins. It is added to each request to an
+    /// origin, by the client or by the accelerator.
     pub backhaul: Duration,
     /// Whether the accelerator fetches the resources that a page names as soon as it reads the page.
     pub prefetch: bool,
-    /// Whether the URLs of proxied resources have the form of its paper, `/HOST/PATH`, and not the accelerator's own.
+    /// Whether the URLs of proxied resources have the form of the accelerator's paper, `/HOST/PATH`, and not its own.
     pub paper_urls: bool,
     /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2; the h2 client
     /// then accepts such frames).
@@ -80,8 +80,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Browsers and servers of today: TLS 1.3 with resumption, the network's TCP, a resolver, six connections,
-    /// a hundred streams.
+    /// Current browsers and servers: TLS 1.3 with resumption, the network's TCP, a resolver, six connections, a hundred streams.
     fn default() -> Self {
         Self {
             tls: TlsVersion::Tls13,
@@ -114,7 +113,7 @@ impl Options {
     /// Names of the presets, for [`preset`](Self::preset).
     pub const PRESETS: [&str; 2] = ["today", "lulic"];
 
-    /// A preset by its name; `None` if there is none of that name.
+    /// The preset `name`; `None` if it does not exist.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         match name {
@@ -126,8 +125,8 @@ impl Options {
 
     /// The laboratory of Lulic 2013 (Ubuntu with Apache 2.2 and `mod_spdy`, Chromium 30): TLS 1.2 with tickets,
     /// Linux of 2013, host names in a file, plain zlib for header blocks.
-    ///
-    /// One value is not from the paper but from a fit of its data (`Parameters::FITTED` of `spdy-lab/src/lulic`): 46 streams at once,
+    /// One value is not from the paper but from a fit of its data (`Parameters::FITTED` of `spdy-lab/src/lulic`): 46 concurrent
+    /// streams, where `mod_spdy` would have allowed 100. `docs/measurements/lulic.md` has its effect.
     /// where `mod_spdy` would have allowed 100. `docs/measurements/lulic.md` has its effect.
     #[must_use]
     pub fn lulic() -> Self {

@@ -1,4 +1,4 @@
-//! The options of a load: TLS version, initial window, concurrent streams and every other choice has a name here.
+//! The options of a load: TLS version, initial window, concurrent streams and all other choices.
 
 mod accelerator;
 mod client_cache;

@@ -1,22 +1,22 @@
-//! What servers push.
+//! The resources that servers push.
 
 use std::str::FromStr;
 
-/// What servers push along with a document, of their own host.
+/// The resources of a document's own host that servers push with it.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Push {
-    /// Nothing.
+    /// None.
     #[default]
     No,
-    /// The resources that load waits for by the page's graph, in the order of a browser, as far as the budget of the server that ships
-    /// goes: 32 streams, 512 KiB.
+    /// The resources that the load event waits for by the page's graph, in the order of a browser, within the default budget of the
+    /// released server: 32 streams, 512 KiB.
     ByGraph,
-    /// All that the page will fetch there, and the client takes it, however much.
+    /// All resources of that host; the client accepts any number of bytes.
     All,
 }
 
 impl Push {
-    /// Every one that has a name, from the least to the most.
+    /// All values, in the order of their amount.
     pub const ALL: [Self; 3] = [Self::No, Self::ByGraph, Self::All];
 
     /// The name on the command line and in experiments.
@@ -29,7 +29,7 @@ impl Push {
         }
     }
 
-    /// Its place among [all](Self::ALL), as stores keep it.
+    /// Its index in [all](Self::ALL), which stores contain.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -40,7 +40,7 @@ impl Push {
     }
 }
 
-/// A name of no [`Push`].
+/// A name that is no [`Push`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown push mode {0:?}: expected one of {names}", names = Push::ALL.map(Push::name).join(", "))]
 pub struct UnknownPush(pub String);

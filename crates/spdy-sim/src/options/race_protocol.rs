@@ -6,7 +6,7 @@ use std::str::FromStr;
 use spdy_frame::version::Version;
 use spdy_net::protocol::Protocol;
 
-/// A protocol as a race names it: what is spoken, and whether in TLS.
+/// A protocol in a race: the protocol of its connections, with or without TLS.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum RaceProtocol {
     /// HTTP/1.1 in plain text.
@@ -15,11 +15,11 @@ pub enum RaceProtocol {
     Https,
     /// SPDY/3.1 in TLS.
     Spdy,
-    /// SPDY/3.1 in plain text, by prior knowledge: as much of 2009 was measured.
+    /// SPDY/3.1 in plain text, by prior knowledge: many measurements of 2009 used it.
     SpdyPlain,
-    /// SPDY/3 in TLS: 3.1 without a window for the session.
+    /// SPDY/3 in TLS: 3.1 without a session window.
     Spdy3,
-    /// SPDY/2 in TLS: no flow control at all, four levels of priority, a dictionary of its own.
+    /// SPDY/2 in TLS: without flow control, with four levels of priority and another dictionary.
     Spdy2,
     /// HTTP/2 in TLS.
     H2,
@@ -31,7 +31,7 @@ impl RaceProtocol {
     /// The protocols that a race runs by default, in its order.
     pub const DEFAULTS: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
 
-    /// Every one that has a name.
+    /// All values.
     pub const ALL: [Self; 8] = [
         Self::Http,
         Self::Https,
@@ -58,13 +58,13 @@ impl RaceProtocol {
         }
     }
 
-    /// Whether it runs in TLS.
+    /// True if it uses TLS.
     #[must_use]
     pub const fn is_secure(self) -> bool {
         !matches!(self, Self::Http | Self::SpdyPlain)
     }
 
-    /// What is spoken on its connections.
+    /// The protocol of its connections.
     #[must_use]
     pub const fn wire_protocol(self) -> Protocol {
         match self {
@@ -84,7 +84,7 @@ impl fmt::Display for RaceProtocol {
     }
 }
 
-/// A name that is none of the protocols of a race.
+/// A name that is no protocol of a race.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown protocol {0:?}: expected one of {names}", names = RaceProtocol::ALL.map(RaceProtocol::name).join(", "))]
 pub struct UnknownRaceProtocol(pub String);

@@ -1,12 +1,12 @@
-//! What decides which requests wait.
+//! The schedulers of a browser, which delay requests.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What holds requests back before they are handed to a connection.
+/// The scheduler that delays requests before they are passed to a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Scheduler {
-    /// Nothing: each resource is requested as soon as the page needs it.
+    /// None: each resource is requested as soon as the page needs it.
     #[default]
     None,
     /// The two schedulers of Chromium 156.
@@ -14,7 +14,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// Every one that has a name.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::None, Self::Chromium];
 
     /// The name on the command line and in experiments.
@@ -33,7 +33,7 @@ impl fmt::Display for Scheduler {
     }
 }
 
-/// A name of no [`Scheduler`].
+/// A name that is no [`Scheduler`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown scheduler {0:?}: expected none or chromium")]
 pub struct UnknownScheduler(pub String);

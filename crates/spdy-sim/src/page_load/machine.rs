@@ -1,4 +1,4 @@
-//! The doors of the machine, and what it keeps of a load.
+//! The public methods of the machine, and the state of a load.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,38 +9,38 @@ use spdy_page::graph::{PageGraph, Trigger};
 use super::outline::{Outline, reveal_at};
 use crate::page_load::throttle::Throttle;
 
-/// Where a node stands. The order is the order of its life.
+/// State of a node, in the order of its life.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum NodeState {
-    /// Nothing has named it yet.
+    /// No resource has named it yet.
     Undiscovered,
-    /// Named; requested, or about to be.
+    /// Named; requested, or soon requested.
     Discovered,
-    /// Its last byte is here.
+    /// Its last byte has arrived.
     Loaded,
-    /// Its turn has come, and the main thread has it in its queue.
+    /// The main thread has it in its queue.
     Evaluating,
     /// Evaluated, failed, or unreachable.
     Settled,
 }
 
 impl NodeState {
-    /// Whether it is discovered and not settled yet.
+    /// True if it is discovered and not yet settled.
     pub(super) fn is_open(self) -> bool {
         (Self::Discovered..Self::Settled).contains(&self)
     }
 }
 
-/// The state of a node that was hinted at, until the page needs it.
+/// State of a hinted node until the page needs it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum HintState {
     /// No hint names it.
     Unhinted,
-    /// The head of the page's document will.
+    /// The head of the page's document will have a hint for it.
     Hinted,
     /// Requested.
     Requested,
-    /// Its last byte is here.
+    /// Its last byte has arrived.
     Loaded,
 }
 
@@ -49,13 +49,13 @@ pub(super) enum HintState {
 pub struct Request {
     /// Index into the graph's nodes.
     pub node: usize,
-    /// By kind, as Chromium gave it.
+    /// The priority that Chromium gives to its kind.
     pub priority: Priority,
     /// When the page needed it.
     pub needed: Instant,
 }
 
-/// What happens when a timer of the page fires.
+/// The event of a timer of the page.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum TimerEvent {
     Request(usize),
@@ -74,17 +74,17 @@ pub struct PageLoad<'a> {
     pub(super) by_done: Vec<Vec<usize>>,
     /// By document: the synchronous scripts that its parser has not passed, in the order of their offsets.
     pub(super) barriers: Vec<VecDeque<usize>>,
-    /// Loaded, and waiting for their turn.
+    /// Loaded nodes that cannot be evaluated yet.
     pub(super) waiting: BTreeSet<usize>,
     due: BTreeMap<(Instant, u64), TimerEvent>,
     sequence: u64,
     pub(super) requests: VecDeque<Request>,
-    /// What holds requests back, and those that it holds.
+    /// The scheduler, with the requests that it delays.
     pub(super) throttle: Option<Throttle>,
     pub(super) held: BTreeMap<usize, Request>,
     pub(super) has_begun: bool,
     pub(super) main_thread_free: Instant,
-    /// Nodes that each event still waits for.
+    /// Number of nodes that each event still waits for.
     pub(super) before_dom_content_loaded: usize,
     pub(super) before_load: usize,
     pub(super) dom_content_loaded: Option<Instant>,
@@ -92,7 +92,7 @@ pub struct PageLoad<'a> {
 }
 
 impl<'a> PageLoad<'a> {
-    /// A load that has not begun. Nodes that no chain of triggers leads to are left out.
+    /// Creates a load that has not started. Nodes that no chain of triggers leads to are omitted.
     #[must_use]
     pub fn new(graph: &'a PageGraph) -> Self {
         let count = graph.nodes.len();
@@ -121,7 +121,7 @@ impl<'a> PageLoad<'a> {
         page
     }
 
-    /// Puts what can be reached where it waits to be named, to be passed, or to be evaluated; all else is settled.
+    /// Registers each reachable node with its trigger, its parser and its events; all other nodes are settled.
     fn link(&mut self) {
         let nodes = self.outline.nodes;
         for &child in &self.outline.reached {
@@ -148,11 +148,11 @@ impl<'a> PageLoad<'a> {
         }
     }
 
-    /// Begins the load: the navigation.
+    /// Starts the load with the navigation.
     ///
     /// # Panics
     ///
-    /// If it began before.
+    /// If it has started before.
     pub fn start(&mut self, now: Instant) {
         assert!(!self.has_begun, "the load has already started");
         self.has_begun = true;
@@ -166,11 +166,11 @@ impl<'a> PageLoad<'a> {
         self.progress(now);
     }
 
-    /// The first `total` bytes of the body of `node`, as transferred, have arrived.
+    /// Handles the first `total` bytes of the body of `node`, as transferred.
     pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
         self.arrived[node] = self.arrived[node].max(total);
         if self.early[node] != HintState::Unhinted {
-            return; // the page reads what they name when it needs the node
+            return; // the page reads their references when it needs the node
         }
         while let Some(&child) = self.by_bytes[node].front() {
             if reveal_at(&self.outline.nodes[child]) > total {
@@ -182,7 +182,7 @@ impl<'a> PageLoad<'a> {
         self.progress(now);
     }
 
-    /// The last byte of `node` is here.
+    /// Handles the last byte of `node`.
     ///
     /// # Panics
     ///
@@ -200,11 +200,11 @@ impl<'a> PageLoad<'a> {
         );
         self.states[node] = NodeState::Loaded;
         self.waiting.insert(node);
-        // A graph may name an offset past the end (a length recorded wrongly): the node is discovered here at the latest.
+        // A graph may have an offset past the end (if a wrong length was recorded): the child is discovered here at the latest.
         self.handle_bytes(now, node, u64::MAX);
     }
 
-    /// `node` could not be loaded: it blocks nothing any more, and what it would still have named stays unknown.
+    /// Handles the failure of `node`: it no longer blocks anything, and nodes that only its later bytes name stay undiscovered.
     ///
     /// # Panics
     ///
@@ -224,7 +224,7 @@ impl<'a> PageLoad<'a> {
         self.progress(now);
     }
 
-    /// Does what was due by `now`.
+    /// Handles all timers that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(entry) = self.due.first_entry() {
             if entry.key().0 > now {
@@ -249,31 +249,31 @@ impl<'a> PageLoad<'a> {
         self.requests.pop_front()
     }
 
-    /// Whether [`poll_request`](Self::poll_request) has something to give.
+    /// True if [`poll_request`](Self::poll_request) has a request.
     #[must_use]
     pub fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }
 
-    /// When DOMContentLoaded was reached.
+    /// Time of DOMContentLoaded.
     #[must_use]
     pub fn dom_content_loaded(&self) -> Option<Instant> {
         self.dom_content_loaded
     }
 
-    /// When load was reached.
+    /// Time of the load event.
     #[must_use]
     pub fn load(&self) -> Option<Instant> {
         self.load
     }
 
-    /// Whether nothing is left to request or to evaluate, also of what comes after load.
+    /// True if no node is left to request or to evaluate, including those after the load event.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.load.is_some() && self.states.iter().all(|&stage| stage == NodeState::Settled)
     }
 
-    /// Nodes that are not settled, for a report of a load that cannot end.
+    /// Nodes that are not settled, for the error of a load that cannot end.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {
         (0..self.outline.nodes.len())
@@ -286,7 +286,7 @@ impl<'a> PageLoad<'a> {
         self.due.insert((when, self.sequence), due);
     }
 
-    /// Something named `node`.
+    /// Handles the first reference to `node`.
     pub(super) fn discover(&mut self, now: Instant, node: usize) {
         assert_eq!(
             self.states[node],

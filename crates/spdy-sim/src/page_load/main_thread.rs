@@ -1,5 +1,5 @@
-//! What the main thread evaluates next: a script waits for the style sheets and scripts before it, and the parser for a script. Then
-//! DOMContentLoaded and load.
+//! Order of evaluation on the main thread: a script waits for the style sheets and scripts before it, and the parser waits for a
+//! script. Then DOMContentLoaded and load.
 
 use spdy_clock::Instant;
 use spdy_page::graph::Node;
@@ -9,7 +9,7 @@ use super::machine::{NodeState, PageLoad, TimerEvent};
 use super::outline::is_deferred;
 
 impl PageLoad<'_> {
-    /// Gives the main thread whatever may run now, the first in page order first; then looks at the two events.
+    /// Queues every node that may run now for the main thread, in page order; then checks the two events.
     pub(super) fn progress(&mut self, now: Instant) {
         while let Some(node) = self
             .waiting
@@ -78,7 +78,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// `node` holds up nothing any more.
+    /// Settles `node`: it no longer blocks anything.
     fn settle(&mut self, node: usize) {
         self.states[node] = NodeState::Settled;
         let facts = &self.outline.nodes[node];
@@ -89,12 +89,12 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Settles `node` and everything that only it would have named, however long the chain.
+    /// Settles `node` and all nodes that only it would have named, recursively.
     pub(super) fn abandon(&mut self, node: usize) {
         let mut lost = vec![node];
         while let Some(node) = lost.pop() {
             self.settle(node);
-            self.arrived[node] = u64::MAX; // its parser is as far as it will ever come
+            self.arrived[node] = u64::MAX; // its parser makes no further progress
             lost.extend(std::mem::take(&mut self.by_bytes[node]));
             lost.append(&mut self.by_done[node]);
         }

@@ -1,7 +1,7 @@
 //! A browser's order of requests, as a machine without I/O.
 //!
-//! What a page needs, and what needs what, stands in its [`PageGraph`](spdy_page::graph::PageGraph); this machine follows the graph as
-//! bytes arrive and gives the next request, and when DOMContentLoaded and load are reached.
+//! The needs of a page and their dependencies are in its [`PageGraph`](spdy_page::graph::PageGraph). This machine follows the graph
+//! as bytes arrive. It returns the next request, and the times of DOMContentLoaded and load.
 //!
 //! ```text
 //!       discovered ──delay──► needed ──► requested ──► loaded ──► evaluated
@@ -9,29 +9,29 @@
 //!   trigger ───┘                            ▼            ▼
 //!              Start            reveal what the bytes name     main thread, one at a time
 //!              Bytes{parent}    (preload scanner: also while
-//!              Done{parent}      the parser stands still)
+//!              Done{parent}      the parser is blocked)
 //! ```
 //!
-//! The rules, as browsers have them:
+//! The rules are those of browsers:
 //!
-//! - The parser of a document goes as far as its bytes have arrived, and stops where a synchronous script
-//!   stands until that script has been evaluated. The preload scanner does not stop.
-//! - A script that the parser meets (synchronous or deferred) waits for the style sheets that its document
-//!   named before it, and for what those import. An asynchronous one does not.
-//! - Deferred scripts run in order once the parser is through; then DOMContentLoaded, when everything else
-//!   that it waits for is evaluated too.
-//! - A redirect is followed as soon as it is there: it waits for no turn and for no thread.
-//! - Load comes when everything that it waits for is evaluated, not before DOMContentLoaded.
-//! - Evaluating takes `compute` on the one main thread; what is ready first goes first.
-//! - What the head of the page's document [hints](PageLoad::hint) at is requested when that head arrives, with its own
-//!   priority; the page uses it when it needs it.
+//! - The parser of a document advances as its bytes arrive. It stops at a synchronous script until that script has been evaluated.
+//!   The preload scanner does not stop.
+//! - A script that the parser finds (synchronous or deferred) waits for the style sheets that its document named before it, and for
+//!   their imports. An asynchronous script does not.
+//! - Deferred scripts run in order after the parser has finished. DOMContentLoaded follows when everything else that it waits for is
+//!   also evaluated.
+//! - A redirect is followed as soon as it arrives: it waits for no other resource and not for the main thread.
+//! - The load event follows when everything that it waits for is evaluated, not before DOMContentLoaded.
+//! - Evaluation takes `compute` on the one main thread, first come, first served.
+//! - A resource that the head of the page's document [hints](PageLoad::hint) at is requested when that head arrives, with its own
+//!   priority. The page uses it when it needs it.
 //! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it.
 //!
-//! Sending requests, connections and bytes are the driver's business (`load/load_driver.rs`). `outline.rs` has where a resource stands
-//! in its page, `requests.rs` what is requested and when, and `main_thread.rs` which script or style sheet is evaluated next: what waits
-//! for the style sheets and scripts before it, and when the main thread is free. `machine.rs` has the public methods.
+//! The driver sends requests and has the connections and bytes (`load/load_driver.rs`). `outline.rs` has the positions of resources
+//! in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, and `machine.rs` the public
+//! methods.
 //!
-//! A page of a document and an image, by hand:
+//! A page with a document and an image:
 //!
 //! ```
 //! # use std::time::Duration;

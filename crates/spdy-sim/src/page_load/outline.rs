@@ -1,4 +1,4 @@
-//! Where the resources of a page stand in it: whose document, where in its text, and before what. A load changes none of it.
+//! Positions of resources in a page: their documents, their offsets, and their order. A load does not change them.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use spdy_page::replica::Kind;
 /// Nodes by the document that they belong to.
 type ByDocument = BTreeMap<Option<usize>, Vec<usize>>;
 
-/// A page's nodes, and how they stand to each other.
+/// A page's nodes, with their documents and positions.
 #[derive(Debug)]
 pub(super) struct Outline<'a> {
     pub(super) nodes: &'a [Node],
     /// The nodes that a chain of triggers leads to, by index.
     pub(super) reached: Vec<usize>,
-    /// The document that named each node, directly or by what it named.
+    /// The document that leads to each node, directly or by other resources.
     pub(super) document: Vec<Option<usize>>,
-    /// What stands for each node in that document's text: itself, or what named it from there.
+    /// The node whose position in that document's text counts for each node: itself, or its ancestor in the text.
     anchor: Vec<usize>,
-    /// Whether that text names it, or a redirect of what it names.
+    /// True if that text names it, or names a redirect to it.
     in_text: Vec<bool>,
-    /// Sheets that scripts wait for, and deferred scripts.
+    /// Style sheets that scripts wait for, and deferred scripts.
     sheets: ByDocument,
     deferred: ByDocument,
 }
@@ -52,7 +52,7 @@ impl<'a> Outline<'a> {
         outline
     }
 
-    /// Finds whose page `node` is part of, and where it stands there. Its parent was placed before.
+    /// Sets the document and the position of `node`. Its parent is placed before.
     fn place_node(&mut self, node: usize) {
         let Some(parent) = parent_of(&self.nodes[node]) else {
             return;
@@ -68,24 +68,24 @@ impl<'a> Outline<'a> {
         }
     }
 
-    /// The document whose parser stops for `node`, and where.
+    /// The document whose parser stops for `node`, and the offset.
     pub(super) fn barrier(&self, node: usize) -> Option<(usize, u64)> {
         let at = self.nodes[node].blocks_parser_at?;
         Some((self.document[node].filter(|_| self.in_text[node])?, at))
     }
 
-    /// The sheets that `script` waits for: those that stand before it.
+    /// The style sheets that `script` waits for: those before it.
     pub(super) fn sheets_before(&self, script: usize) -> impl Iterator<Item = usize> {
         self.before(&self.sheets, script)
     }
 
-    /// The deferred scripts that stand before `script`.
+    /// The deferred scripts before `script`.
     pub(super) fn deferred_before(&self, script: usize) -> impl Iterator<Item = usize> {
         self.before(&self.deferred, script)
     }
 
-    /// Those of `others` that stand before `script` in the same document. What a sheet imports stands where that sheet
-    /// does, and the target of a redirect where the redirect was named.
+    /// Those of `others` that are before `script` in the same document. An import has the position of its style sheet, and the target
+    /// of a redirect that of the redirect.
     fn before(&self, others: &ByDocument, script: usize) -> impl Iterator<Item = usize> {
         let place = |node: usize| (self.anchor[node], node);
         let others = others.get(&self.document[script]);
@@ -94,7 +94,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-/// A script that runs when the parser is through: DOMContentLoaded waits for it, the parser does not.
+/// True for a script that runs after the parser has finished: DOMContentLoaded waits for it, the parser does not.
 pub(super) fn is_deferred(node: &Node) -> bool {
     node.kind == Kind::Script && node.before_dom_content_loaded && node.blocks_parser_at.is_none()
 }
@@ -106,7 +106,7 @@ pub(super) fn parent_of(node: &Node) -> Option<usize> {
     }
 }
 
-/// The byte of its parent that names `node`.
+/// The offset in its parent at which `node` is named.
 pub(super) fn reveal_at(node: &Node) -> u64 {
     match node.trigger {
         Trigger::Bytes { at_byte, .. } => at_byte,

@@ -1,4 +1,4 @@
-//! What a page requests, and when: by hints before it needs the resource, or by a scheduler after.
+//! Requests of a page and their times: by hints before the page needs a resource, or later by a scheduler.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub fn priority_of(kind: Kind) -> Priority {
 }
 
 impl PageLoad<'_> {
-    /// Lets the head of the page's document hint at `nodes`, if called before that head is [here](Self::handle_head).
-    /// Documents and redirects are left out: their effects depend on more than their bytes.
+    /// Adds hints at `nodes` to the head of the page's document, if called before that head [arrives](Self::handle_head). Documents
+    /// and redirects are omitted: their effects depend on more than their bytes.
     ///
     /// # Panics
     ///
-    /// If there is no such node.
+    /// If a node does not exist.
     pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
         for node in nodes {
             let facts = &self.outline.nodes[node];
@@ -44,11 +44,11 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Before its head, the answer for `node` hints at `nodes` (103). They are requested at once.
+    /// Handles early hints (103) at `nodes`, before the head of the response for `node`. They are requested at once.
     ///
     /// # Panics
     ///
-    /// If there is no such node.
+    /// If a node does not exist.
     pub fn handle_early_hints(
         &mut self,
         now: Instant,
@@ -59,10 +59,10 @@ impl PageLoad<'_> {
         self.handle_head(now, node);
     }
 
-    /// The head of the response for `node` has arrived.
+    /// Handles the head of the response for `node`.
     pub fn handle_head(&mut self, now: Instant, node: usize) {
         let facts = &self.outline.nodes[node];
-        // The first document that is no redirect is the page's own.
+        // The first document that is not a redirect is the page's own.
         let is_page = self.outline.document[node].is_none() && facts.kind == Kind::Document;
         if !is_page || facts.is_redirect {
             return;
@@ -77,11 +77,11 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Lets a browser's scheduler hold back what the page needs, if called before the load begins.
+    /// Enables a browser's scheduler, if called before the load starts. It delays requests of the page.
     ///
     /// # Panics
     ///
-    /// If the load has begun, or `plan` is not of its graph.
+    /// If the load has started, or `plan` is not of its graph.
     pub fn schedule(&mut self, plan: UrgencyPlan) {
         assert!(!self.has_begun, "the load has already started");
         let of = [
@@ -97,8 +97,8 @@ impl PageLoad<'_> {
         self.throttle = Some(Throttle::new(plan));
     }
 
-    /// A handshake of TCP took so long that was made for `node`, or its answer from request to first byte: a
-    /// [scheduler](Self::schedule) makes its own of it.
+    /// Reports the duration of a TCP handshake for `node`, or of its response from request to first byte: a
+    /// [scheduler](Self::schedule) estimates the network by it.
     pub fn handle_round_trip(&mut self, node: usize, time: Duration) {
         if let Some(throttle) = &mut self.throttle
             && throttle.plan().is_measured[node]
@@ -108,7 +108,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// The page needs `node`: requests it, or continues with what a hint has loaded of it.
+    /// Handles the page's need for `node`: requests it, or continues with the bytes that a hint has loaded.
     pub(super) fn require(&mut self, now: Instant, node: usize) {
         match std::mem::replace(&mut self.early[node], HintState::Unhinted) {
             HintState::Unhinted | HintState::Hinted => self.queue_request(now, node),
@@ -125,7 +125,7 @@ impl PageLoad<'_> {
             needed: now,
         };
         let goes_on = parent_of(facts).is_some_and(|parent| self.outline.nodes[parent].is_redirect);
-        // A navigation is nothing that a page could hold back.
+        // A page cannot delay its navigation.
         match (&mut self.throttle, self.outline.document[node]) {
             (Some(throttle), Some(document)) if facts.kind != Kind::Document => {
                 self.held.insert(node, request);
@@ -136,7 +136,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// The request for `node` is over, whether or not the page knows what to do with it yet.
+    /// The exchange of `node` has ended, even if the page does not need it yet.
     pub(super) fn ended(&mut self, node: usize) {
         if let Some(throttle) = &mut self.throttle {
             throttle.done(node);
@@ -152,7 +152,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Reports to the scheduler each document whose parser has met the body.
+    /// Reports to the scheduler each document whose parser has reached the body.
     pub(super) fn note_body_starts(&mut self) {
         let Some(throttle) = &self.throttle else {
             return;
@@ -175,7 +175,7 @@ impl PageLoad<'_> {
                 .blocks_parser_at
                 .is_some_and(|stop| stop <= at)
         };
-        // The parser also waits for a script that one in the head writes: one as urgent as if it stood there itself.
+        // The parser also waits for a script that a script in the head writes: it is as urgent as one in the text.
         let is_written = |node: usize| {
             let facts = &self.outline.nodes[node];
             self.states[node].is_open()

@@ -1,20 +1,20 @@
-//! Chromium's schedulers, as a machine: the renderer's, one a document, and behind it the network service's, one a page.
+//! Chromium's schedulers, as a machine: the renderer's for each document, followed by the network service's for the page.
 //!
 //! ```text
-//!  enqueue ─► renderer: until the parser meets the body      ─► network service                     ─► poll
+//!  enqueue ─► renderer: until the parser reaches the body    ─► network service                     ─► poll
 //!           High     at once                                     High    at once
 //!           Medium   while fewer than 2 of these run             others  while fewer than 10 of these are in flight;
 //!           Low      while fewer than 2 of any kind run                  on a slow network 8, less 3 for each High one
 //! ```
 //!
-//! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium ones may also run where Low ones may. Once the parser has met the body,
-//!   which it does not before every script of the head has run, all go on. Navigations are not its business, and a redirect
-//!   that is followed goes on as the request that it was.
-//! - **Network service** (`ResourceScheduler`). What a host answers by priorities, over HTTP/2 or HTTP/3, is counted
-//!   only on a slow network: one where nothing has come back sooner than [`SLOW`]. TCP's handshake shows that as soon
-//!   as the page's document is there. Over QUIC, whose handshakes are not measured, one answer is not enough.
+//! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium requests may also run where Low ones may. Once the parser has reached
+//!   the body, which needs every script of the head to have run, all requests are released. Navigations are not scheduled, and a
+//!   followed redirect continues as the original request.
+//! - **Network service** (`ResourceScheduler`). Requests to a host with priorities (HTTP/2 or HTTP/3) are counted only on a slow
+//!   network: one where every round trip took at least [`SLOW`]. TCP's handshake shows that when the page's document arrives. QUIC's
+//!   handshakes are not measured, so one response is not enough.
 //!
-//! Six requests a host over HTTP/1.1 are the client's business.
+//! The client limits HTTP/1.1 to six connections per host.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,46 +22,46 @@ use std::time::Duration;
 
 use crate::page_load::{Urgency, UrgencyPlan};
 
-/// Requests that run while the head is parsed before what is not urgent waits, and as many of Medium urgency beside.
+/// Running requests of low urgency while the head is parsed, and as many of Medium urgency besides.
 const MAX_TIGHT_MODE: usize = 2;
-/// Requests in flight that can wait.
+/// Delayable requests in flight.
 const MAX_DELAYABLE: usize = 10;
 /// Delayable requests in flight on a slow network.
 const MAX_DELAYABLE_SLOW: usize = 8;
-/// What an urgent one counts for there.
+/// Delayable requests for which an urgent one counts there.
 const WEIGHT_WHEN_SLOW: usize = 3;
-/// Round trip from which Chromium calls a network 3G.
+/// Round trip from which Chromium classifies a network as 3G.
 pub(crate) const SLOW: Duration = Duration::from_millis(272);
 
-/// The most urgent first, then the first.
+/// The most urgent first, in the order of arrival.
 type Queue = BTreeSet<(Reverse<Urgency>, u64, usize)>;
 
-/// Times that must be measured before a network is called slow: TCP's handshake and an answer, or two answers.
+/// Measurements that are needed before a network counts as slow: TCP's handshake and a response, or two responses.
 const MIN_SAMPLES: usize = 2;
 
-/// One document.
+/// The requests of one document.
 #[derive(Debug)]
 struct DocumentQueue {
-    /// Its parser has not met the body.
+    /// Its parser has not reached the body.
     is_tight: bool,
     waiting: Queue,
     running: usize,
     running_medium: usize,
 }
 
-/// A request that the renderer let go.
+/// A request that the renderer has released.
 #[derive(Clone, Copy, Debug)]
 struct ActiveRequest {
     document: usize,
-    /// The network service let it go too, and counts it so.
+    /// Its class, if the network service has released it too.
     counted: Option<RequestClass>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum RequestClass {
-    /// As one that can wait.
+    /// A delayable request.
     Delayable,
-    /// As one that cannot.
+    /// A request that is not delayable.
     Other,
 }
 
@@ -71,11 +71,11 @@ pub(crate) struct Throttle {
     plan: UrgencyPlan,
     frames: BTreeMap<usize, DocumentQueue>,
     running: BTreeMap<usize, ActiveRequest>,
-    /// Before the network service.
+    /// Requests that wait for the network service.
     waiting: Queue,
     delayable: usize,
     others: usize,
-    /// The shortest round trip, and how many were reported.
+    /// The shortest round trip, and the number of reports.
     shortest: Duration,
     samples: usize,
     sequence: u64,
@@ -112,17 +112,17 @@ impl Throttle {
         &self.plan
     }
 
-    /// Documents whose parsers have not met their bodies.
+    /// Documents whose parsers have not reached their bodies.
     pub(crate) fn tight_documents(&self) -> Vec<usize> {
         let tight = self.frames.iter().filter(|(_, frame)| frame.is_tight);
         tight.map(|(&document, _)| document).collect()
     }
 
-    /// The page needs `node`, which is of `document`; `goes_on` if a request that ran has led to it.
+    /// Adds `node` of `document`; `goes_on` if it continues a released request after a redirect.
     ///
     /// # Panics
     ///
-    /// If `document` is none of the plan's.
+    /// If `document` is not in the plan.
     pub(crate) fn enqueue(&mut self, node: usize, document: usize, goes_on: bool) {
         self.sequence += 1;
         let place = (Reverse(self.plan.urgency[node]), self.sequence, node);
@@ -137,11 +137,11 @@ impl Throttle {
         self.run();
     }
 
-    /// Nothing more will come for `node`. What the throttle does not know of changes nothing.
+    /// Ends the request for `node`. Unknown nodes are ignored.
     ///
     /// # Panics
     ///
-    /// If it still held `node` back.
+    /// If `node` is still delayed.
     pub(crate) fn done(&mut self, node: usize) {
         let Some(ActiveRequest { document, counted }) = self.running.remove(&node) else {
             return;
@@ -158,7 +158,7 @@ impl Throttle {
         self.run();
     }
 
-    /// The parser of `document` has met its body.
+    /// The parser of `document` has reached its body.
     pub(crate) fn handle_body_start(&mut self, document: usize) {
         if let Some(frame) = self.frames.get_mut(&document) {
             frame.is_tight = false;
@@ -166,7 +166,7 @@ impl Throttle {
         self.run();
     }
 
-    /// A handshake of TCP took so long, or an answer.
+    /// Reports the duration of a TCP handshake or of a response.
     pub(crate) fn handle_round_trip(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
         self.samples += 1;
@@ -185,7 +185,7 @@ impl Throttle {
     fn run(&mut self) {
         let documents: Vec<usize> = self.frames.keys().copied().collect();
         for document in documents {
-            // The first in the queue decides for those behind it, here and in the network service.
+            // The first request in the queue blocks those behind it, here and in the network service.
             while let Some(node) = self.frames.get_mut(&document).and_then(DocumentQueue::next) {
                 self.admit(node, document);
                 self.sequence += 1;
@@ -199,7 +199,7 @@ impl Throttle {
             self.waiting.remove(&first);
             self.start(first.2);
         }
-        // What it would not count does not wait for what it counts.
+        // A request that does not count does not wait for those that count.
         let free = self.waiting.iter().copied();
         let free: Vec<_> = free.filter(|it| !self.is_delayable(it.2)).collect();
         for place in free {
@@ -248,7 +248,7 @@ impl Throttle {
 }
 
 impl DocumentQueue {
-    /// The next that may run.
+    /// The next node that may run.
     fn next(&mut self) -> Option<usize> {
         let &first = self.waiting.first()?;
         let (Reverse(urgency), _, node) = first;
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
     use Urgency::{High, Low, Medium};
 
-    /// A page whose document is node 0, and whose other nodes have the urgencies `rest`.
+    /// A page with document 0 and other nodes of the urgencies `rest`.
     fn page(rest: &[Urgency], is_multiplexed: bool) -> Throttle {
         let urgency: Vec<_> = [&[High], rest].concat();
         Throttle::new(UrgencyPlan {

@@ -8,9 +8,8 @@
 //!   queue empty: take the next timer, set the clock to it, run its action
 //! ```
 //!
-//! Time stands still while anything is ready, and then moves to the next timer at once. When nothing is
-//! ready and no timer is left the run can never end: that is an error here ([`StallError::Deadlock`]), as is
-//! a run past its limits. Nothing hangs.
+//! Time stands still while a task is ready, and then jumps to the next timer. A run that cannot end, because no task is ready and no
+//! timer is left, is an error ([`StallError::Deadlock`]), and so is a run past its limits. A run never hangs.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -28,12 +27,12 @@ use crate::runtime::SimRuntime;
 use crate::runtime::executor_state::{Core, State};
 use crate::runtime::timers::{Action, Timers};
 
-/// How far a run may go.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExecutorLimits {
-    /// Virtual time; one hour by default, far beyond any page load that is still useful.
+    /// Virtual time; one hour by default, far longer than a useful page load.
     pub virtual_time: Duration,
-    /// Polls of tasks and timers together; 200 million by default, some minutes of one core.
+    /// Polls of tasks and timers together; 200 million by default, some minutes on one core.
     pub events: u64,
 }
 
@@ -46,58 +45,58 @@ impl Default for ExecutorLimits {
     }
 }
 
-/// Why a run cannot go on.
+/// Why a run was stopped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StallError {
-    /// Nothing is ready, no timer is left, and the root is not done.
+    /// No task is ready, no timer is left, and the root is not done.
     #[error(
         "deadlock at {now}: {tasks} tasks wait, none is ready, no timer is set after {events} events"
     )]
     Deadlock {
-        /// When everything stopped.
+        /// Time of the last event.
         now: Instant,
-        /// Tasks alive, the root not counted.
+        /// Live tasks, without the root.
         tasks: usize,
         /// Events so far.
         events: u64,
     },
-    /// The next timer lies past [`ExecutorLimits::virtual_time`].
+    /// The next timer is past [`ExecutorLimits::virtual_time`].
     #[error(
         "time limit reached at {now}: {tasks} tasks wait, the next timer is at {next}, limit {limit:?}"
     )]
     TimeLimit {
-        /// The last instant at which something happened.
+        /// Time of the last event.
         now: Instant,
-        /// When something would have happened next.
+        /// Time of the next timer.
         next: Instant,
         /// The limit.
         limit: Duration,
-        /// Tasks alive, the root not counted.
+        /// Live tasks, without the root.
         tasks: usize,
     },
     /// More events than [`ExecutorLimits::events`].
     #[error("event limit exceeded at {now}: {events} events, {tasks} tasks still busy")]
     EventLimit {
-        /// The instant reached.
+        /// Time of the last event.
         now: Instant,
         /// Events so far.
         events: u64,
-        /// Tasks alive, the root not counted.
+        /// Live tasks, without the root.
         tasks: usize,
     },
 }
 
-/// The place of the root in the list of tasks.
+/// The index of the root in the list of tasks.
 const ROOT: usize = 0;
 
-/// The executor; owns the tasks, and the clock with its timers.
+/// The executor. It owns the tasks, and the clock with its timers.
 ///
 /// Run it on a plain thread, never inside a tokio runtime: tokio charges every operation on its channels to the outer task's
-/// co-operative budget, which only tokio's own scheduler refills. After 128 operations every channel returns `Pending` and wakes itself,
-/// and virtual time stands still for ever.
+/// co-operative budget, which only tokio's own scheduler refills. After 128 operations every channel returns `Pending` and wakes
+/// itself, and virtual time stands still for ever.
 ///
-/// Dropping it drops every task and timer, also those of a run that has not ended.
+/// Dropping it drops every task and timer, including those of a run that has not ended.
 pub struct Executor {
     core: Arc<Core>,
     /// By number; numbers are never reused, so an old waker wakes no other task.
@@ -126,8 +125,8 @@ impl ReadyQueue {
     }
 }
 
-/// Wakes one task: puts its number into the queue unless it stands there already. It knows the queue
-/// alone, so timers that keep wakers do not keep the executor alive.
+/// Wakes one task: puts its number into the queue unless it is already there. It has only the queue, so timers with wakers do not
+/// keep the executor alive.
 struct TaskWake {
     id: usize,
     queued: AtomicBool,
@@ -135,7 +134,7 @@ struct TaskWake {
 }
 
 impl TaskWake {
-    /// A waker of a task that is to be polled at once.
+    /// A waker of a task that is already in the queue.
     fn queued(id: usize, ready: &Arc<ReadyQueue>) -> Arc<Self> {
         ready.push(id);
         Arc::new(Self {
@@ -165,7 +164,7 @@ impl Default for Executor {
 }
 
 impl Executor {
-    /// An executor at the origin of its run, with no tasks.
+    /// Creates an executor at the origin of its run, without tasks.
     #[must_use]
     pub fn new(limits: ExecutorLimits) -> Self {
         let state = State {
@@ -185,27 +184,27 @@ impl Executor {
         }
     }
 
-    /// A handle for the code that runs here.
+    /// A handle for the code in the run.
     #[must_use]
     pub fn runtime(&self) -> SimRuntime {
         SimRuntime::new(self.core.clone())
     }
 
-    /// Polls and timers so far.
+    /// Number of polls and timers so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Runs `root`, and what it spawns beside it, until `root` is done. What is still alive then is dropped.
+    /// Runs `root`, and the tasks that it spawns, until `root` is done. Other live tasks are then dropped.
     ///
     /// # Errors
     ///
-    /// [`StallError`] if the run cannot end, or goes past its limits.
+    /// [`StallError`] if the run cannot end or exceeds its limits.
     ///
     /// # Panics
     ///
-    /// If a task panics: the panic goes through.
+    /// If a task panics: the panic propagates.
     pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, StallError> {
         let ready = Arc::new(ReadyQueue::default());
         let mut root = pin!(root);
@@ -304,7 +303,7 @@ impl Executor {
     }
 }
 
-/// Breaks the circle of handles: tasks and timers hold the core, and the core holds them.
+/// Breaks the reference cycle: tasks and timers have the core, and the core has them.
 impl Drop for Executor {
     fn drop(&mut self) {
         self.tasks.clear();

@@ -1,4 +1,4 @@
-//! What an executor shares with its handles: the clock, the timers, and tasks that were spawned.
+//! State that an executor shares with its handles: the clock, the timers, and spawned tasks.
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::BoxFuture;
@@ -6,7 +6,7 @@ use spdy_clock::Instant;
 
 use crate::runtime::timers::Timers;
 
-/// What handles share with the executor.
+/// State that handles share with the executor.
 pub(crate) struct Core {
     pub(super) state: Mutex<State>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct State {
 }
 
 impl Core {
-    /// The state; a panic elsewhere leaves it usable, since every step on it is whole.
+    /// Locks the state. It stays usable after a panic, because every change of it is complete.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }

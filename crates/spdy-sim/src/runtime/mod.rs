@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! executor.rs         polls tasks; without a ready task it sets the clock to the next timer
-//! executor_state.rs   what it shares with its handles: the clock, the timers, spawned tasks
+//! executor_state.rs   state shared with its handles: the clock, the timers, spawned tasks
 //! timers.rs           every event of a run in one heap, in the order of time
 //! sim_runtime.rs      the handle: spdy's Runtime for async code, timers for the network
 //! epoch.rs            the wall time at which a run begins

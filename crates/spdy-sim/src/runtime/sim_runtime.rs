@@ -1,4 +1,4 @@
-//! The clock, the timers and the tasks of a run, as async code sees them.
+//! The clock, the timers and the tasks of a run, for async code.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use spdy_clock::Instant;
 use crate::runtime::executor_state::Core;
 use crate::runtime::timers::{Action, TimerKey, TimerTarget};
 
-/// A handle to an [`Executor`](crate::runtime::Executor); clones are the same run.
+/// A handle to an [`Executor`](crate::runtime::Executor); clones belong to the same run.
 #[derive(Clone)]
 pub struct SimRuntime {
     core: Arc<Core>,
@@ -23,7 +23,7 @@ impl SimRuntime {
         Self { core }
     }
 
-    /// Calls `target` with `token` at `at`, or as soon as the clock moves if that has passed.
+    /// Calls `target` with `token` at `at`; if that has passed, as soon as the clock advances.
     pub(crate) fn fire_at(
         &self,
         at: Instant,
@@ -67,7 +67,7 @@ impl Runtime for SimRuntime {
     }
 }
 
-/// Waits for `deadline`; gives its timer back if dropped before.
+/// Waits for `deadline`; dropping it cancels its timer.
 struct Sleep {
     core: Arc<Core>,
     deadline: Instant,

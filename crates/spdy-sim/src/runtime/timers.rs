@@ -1,7 +1,6 @@
-//! What is to happen later: the heap that makes the clock jump.
+//! Timers: the queue that makes the clock jump.
 //!
-//! Two timers for the same instant fire in the order in which they were set, so the order never
-//! depends on how a heap breaks ties.
+//! Two timers for the same instant fire in the order in which they were set.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +8,13 @@ use std::task::Waker;
 
 use spdy_clock::Instant;
 
-/// Something that acts when its time comes, without being a task: the network.
+/// Handles a timer without being a task: the network.
 pub(crate) trait TimerTarget: Send + Sync {
-    /// The timer that was set with `token` has fired.
+    /// The timer with `token` has fired.
     fn fire(self: Arc<Self>, now: Instant, token: u64);
 }
 
-/// What a timer does.
+/// The action of a timer.
 pub(crate) enum Action {
     /// Wakes a task.
     Wake(Waker),
@@ -23,14 +22,14 @@ pub(crate) enum Action {
     Fire(Arc<dyn TimerTarget>, u64),
 }
 
-/// Names one timer: when, and the how-manieth.
+/// Identifies one timer: its time and its sequence number.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct TimerKey(pub(crate) Instant, u64);
 
 /// All timers, the next one first.
 ///
-/// A sorted map and not a binary heap: sleepers are cancelled far more often than they fire (a session's
-/// idle time-out moves with every frame), and a cancelled timer must not stretch the run.
+/// A sorted map and not a binary heap: timers are cancelled far more often than they fire (a session's idle timeout moves with every
+/// frame), and a cancelled timer must not extend the run.
 #[derive(Default)]
 pub(crate) struct Timers {
     pending: BTreeMap<TimerKey, Action>,
@@ -45,7 +44,7 @@ impl Timers {
         key
     }
 
-    /// Takes a timer out; `None` if it went off already.
+    /// Removes a timer; `None` if it has already fired.
     pub(crate) fn remove(&mut self, key: TimerKey) -> Option<Action> {
         self.pending.remove(&key)
     }

@@ -1,4 +1,4 @@
-//! The figures of the current model, load by load: a change that moves one must increment `MODEL_VERSION`.
+//! Results of the current model, load by load: a change that changes one must increment `MODEL_VERSION`.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use spdy_sim::options::Scheduler;
 use spdy_sim::options::{Options, Push, RaceProtocol};
 use spdy_sim::race::{Race, RaceNetwork};
 
-/// Loads of the portal, as `loads` writes them, of model 6.
+/// Loads of the portal, as `loads` prints them, of model 6.
 const FIGURES: &str = "\
 cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
 cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down
@@ -36,8 +36,8 @@ cable h2 warm accelerator: load 685.563 ms, DOMContentLoaded 134.184 ms, 9772 B 
 cable h3 warm accelerator: load 740.730 ms, DOMContentLoaded 120.746 ms, 22221 B up, 349861 B down
 ";
 
-/// The portal over three networks (without chance, with, and through a gateway's timer) by every protocol, then with what a
-/// browser and an accelerator do of their own.
+/// The portal over three networks (without loss, with loss, and with the timer of a gateway) by every protocol, then with the options
+/// of browsers and accelerators.
 fn loads() -> String {
     let mut out = String::new();
     let networks = [

@@ -1,4 +1,4 @@
-//! Races as a whole: what repeats, what is counted, and which values textbooks give.
+//! Whole races: determinism, counts, and textbook values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
@@ -26,7 +26,7 @@ fn both_pages(loss_percent: u32) -> Race {
     )
 }
 
-/// Loads as people and programs see them: the JSON, and the waterfall that it leaves out.
+/// Loads as users see them: the JSON, and the waterfall, which is not in the JSON.
 fn written(loads: &[Load]) -> Vec<String> {
     loads
         .iter()
@@ -208,7 +208,7 @@ fn uncompressed_header_blocks_cost_packets_up() {
     assert!(without[0].request_header_bytes_wire > with[0].request_header_bytes_wire * 2);
 }
 
-/// Closing once took a quarter of an hour where a RST was lost: the server retransmitted to a closed endpoint.
+/// Regression: closing took a quarter of an hour if an RST was lost: the server retransmitted to a closed endpoint.
 #[test]
 fn connections_close_soon_after_load_on_a_lossy_link() {
     let mut race = both_pages(2);
@@ -226,7 +226,7 @@ fn connections_close_soon_after_load_on_a_lossy_link() {
     }
 }
 
-/// What protects a server from slow peers in the world, 30 to 180 s of patience, once ended SPDY sessions here.
+/// Regression: timeouts that protect a server from slow peers, of 30 to 180 s, ended SPDY sessions here.
 #[test]
 fn no_timeout_fires_on_a_slow_link() {
     let slow = RaceNetwork::parse("rate=2kbit,rtt=100ms").unwrap();
@@ -236,7 +236,7 @@ fn no_timeout_fires_on_a_slow_link() {
     expect_no_failures(&race.run(|_| ()));
 }
 
-/// A thousand runs of a large page would else hold a million rows.
+/// Waterfalls of a thousand runs of a large page would have a million rows.
 #[test]
 fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
     let mut race = Race::new(vec![builtin::portal()], vec![cable(2)]);
@@ -253,16 +253,15 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
     }
 }
 
-/// Half of all packets lost: the client gives a connection up, and no word of it reaches the server, which stays. With other
-/// seeds it is the server that gives up, in the middle of an answer; the client, without keepalive, waits on, and its
-/// load rightly did not end.
+/// Half of all packets are lost: the client gives a connection up, and no packet of this reaches the server, which keeps it. With
+/// other seeds the server gives up in the middle of a response; the client, without keepalive, waits, and its load does not end.
 #[test]
 fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     let hard = RaceNetwork::parse("rate=10mbit,rtt=50ms,loss=50%").unwrap();
     let mut race = Race::new(vec![builtin::portal()], vec![hard]);
     race.protocols = vec![RaceProtocol::Http];
     for seed in [34, 60] {
-        race.seed = seed; // of sixty, those with such a server
+        race.seed = seed; // one of sixty seeds with such a server
         for load in race.run(|_| ()) {
             let stalled = load
                 .failures
@@ -273,7 +272,7 @@ fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     }
 }
 
-/// `portal`, four hosts of which live at one address: its own, and those of its pictures and style.
+/// `portal`, with four hosts at one address: its own, and those of its pictures and style.
 fn with_shared_address() -> Race {
     let mut page = builtin::portal();
     let own = page.document().address;
@@ -324,7 +323,7 @@ fn pushes_save_spdy_requests_and_change_nothing_else() {
             assert!(with.requests < without.requests, "{name}");
             assert_eq!(with.waterfall.len(), without.waterfall.len(), "{name}");
         } else {
-            // Their servers hint at nothing either: loads are compared on the same bytes.
+            // Their servers send no hints either: loads are compared with the same bytes.
             assert_eq!(with, without, "{name}");
         }
     }

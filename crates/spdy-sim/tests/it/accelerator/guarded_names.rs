@@ -25,7 +25,7 @@ use spdy_sim::network::{NetworkConfig, SimNetwork};
 use spdy_sim::runtime::Executor;
 use spdy_sim::runtime::SimRuntime;
 
-/// Runs `client` on a path of 100 ms that loses so much.
+/// Runs `client` on a path of 100 ms with this loss.
 fn run<T>(
     loss_percent: u32,
     seed: u64,
@@ -90,7 +90,7 @@ fn the_address_guard_refuses_the_same_in_virtual_time() {
     });
 }
 
-/// Looks a name up over a lossy path, from a name server that stands in it.
+/// Looks up a name over a lossy path, from a name server on it.
 fn lookup(seed: u64) -> (Vec<IpAddr>, Instant) {
     run(20, seed, async |network, runtime| {
         let zone = ZoneConfig {

@@ -1,4 +1,4 @@
-//! The accelerator that ships, as a node in virtual time: what comes through it, what it costs to be there, and the same twice.
+//! The released accelerator as a node in virtual time: its effect on a load, its cost, and determinism.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn through(accelerator: Accelerator) -> Options {
     }
 }
 
-/// One load over a cable, or over `network`; whole, or the test ends.
+/// One load over `cable`, or over `network`; the test fails if it is incomplete.
 fn load_over(network: &str, page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
     let network = RaceNetwork::parse(network).unwrap();
     let config = network.config(options);
@@ -66,7 +66,7 @@ fn exchange(url: &str, kind: Kind, media: &str, body: impl Into<Bytes>) -> Excha
     }
 }
 
-/// A page of `http://www.page.test/` with `html`, and what else is there.
+/// A page of `http://www.page.test/` with `html` and other exchanges.
 fn page(html: &str, others: Vec<Exchange>) -> Replica {
     let document = exchange(
         "http://www.page.test/",
@@ -114,7 +114,7 @@ fn with_cache_control(mut exchange: Exchange, control: &str) -> Exchange {
     exchange
 }
 
-/// Milliseconds that a page with one image takes longer if the origins are 100 ms farther.
+/// Milliseconds that a page with one image takes longer if the origins are 100 ms farther away.
 fn added_ms(image: Exchange, accelerator: Accelerator) -> f64 {
     let html = format!("<!DOCTYPE html><img src={}>", image.url);
     let mut replica = page(&html, vec![image]);
@@ -137,7 +137,7 @@ fn an_origin_fetch_costs_the_backhaul_and_a_cache_hit_does_not() {
     let is = |found: f64, expected: f64, what| {
         assert!((found - expected).abs() < 2.0, "{what}: {found} ms");
     };
-    // TCP and two requests. The look-up ends at the link's end.
+    // TCP and two requests. The lookup ends at the end of the link.
     is(added_ms(own(), Accelerator::Off), 300.0, "direct");
     is(added_ms(own(), Accelerator::Warm), 0.0, "cached");
     is(
@@ -151,7 +151,7 @@ fn an_origin_fetch_costs_the_backhaul_and_a_cache_hit_does_not() {
         100.0,
         "not cached",
     );
-    // Three round trips for the page, and as many for the image: less what passes meanwhile on the client's link.
+    // Three round trips for the page, and as many for the image, minus the time that passes meanwhile on the client's link.
     let cold = added_ms(other("max-age=60"), Accelerator::Cold);
     assert!((500.0..=600.0).contains(&cold), "cold: {cold} ms");
 }
@@ -209,7 +209,7 @@ fn a_sheet_of_another_host_brings_its_images_along() {
     );
 }
 
-/// A page of four hosts, three of which have names at the accelerator; of one of them the document of a frame.
+/// A page of four hosts, three of which have aliases at the accelerator. One of them has the document of a frame.
 fn page_with_aliases() -> Page {
     let sheet = exchange(
         "http://cdn.other.test/css/a.css",
@@ -270,7 +270,7 @@ fn aliased_hosts_share_the_sites_connection_where_clients_pool() {
     }
 }
 
-/// A page with `old` of another host, which redirects to `to`; a script has the request fields that browsers of today send.
+/// A page with `old` of another host, which redirects to `to`; a script has the request headers of current browsers.
 fn redirecting(tag: &str, old: &str, kind: Kind, media: &str, to: &str) -> Page {
     let mut redirect = exchange(old, kind, "text/html", "");
     redirect.response_head = head::synthesize(
@@ -312,7 +312,7 @@ fn foreign_redirects_are_followed_as_the_accelerator_does() {
     );
     assert_eq!(counts(&image, Accelerator::Off), (3, 3));
     assert_eq!(counts(&image, Accelerator::Cold), (2, 1), "followed");
-    // What a script names relative to itself would lead elsewhere.
+    // A relative URL of the script would have another base.
     let tag = format!("<script src={old}></script>");
     let script = redirecting(&tag, old, Kind::Script, "text/javascript", new);
     assert_eq!(counts(&script, Accelerator::Off), (3, 3));
@@ -345,7 +345,8 @@ fn a_page_at_an_ip_address_is_rejected() {
     );
 }
 
-/// The meaning of `//host/` depends on the scheme of the page: over TLS the host is contacted in TLS, though it was recorded without.
+/// The meaning of `//host/` depends on the scheme of the page: over TLS the host is contacted in TLS, even if it was recorded
+/// without.
 #[test]
 fn scheme_relative_urls_are_proxied_over_both_schemes() {
     let html = "<!DOCTYPE html><img src=//cdn.other.test/a.png>";
@@ -373,7 +374,7 @@ fn a_repeated_request_accepts_either_recorded_response() {
     }
 }
 
-/// A browser states in each request whether it goes to another site, and a proxied one does not.
+/// A browser states in each request whether it goes to another site. A proxied request does not.
 #[test]
 fn proxied_requests_are_marked_same_origin() {
     let of_browser = |mut exchange: Exchange, fields: &[(&str, &str)]| {
@@ -395,8 +396,8 @@ fn proxied_requests_are_marked_same_origin() {
     }
 }
 
-/// The second view of a page that comes from its origin as old as its lifetime, so that it is revalidated with the origin, 200 ms away;
-/// its sheet is cached.
+/// The second view of a page that is as old as its lifetime when it comes from its origin, so the accelerator revalidates it with the
+/// origin, 200 ms away. Its style sheet is cached.
 fn revalidated_load(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
     let sheet = exchange(
         "http://www.page.test/a.css",
@@ -435,7 +436,7 @@ fn early_hints_are_requested_while_the_origin_revalidates() {
             hinted.1 < hinted.0 && hinted.2 < hinted.0,
             "{protocol}: {hinted:?}"
         );
-        // It saves the way to the accelerator and back.
+        // It saves the round trip to the accelerator.
         assert!(
             hinted.3 < plain.3 - 20.0,
             "{protocol}: {hinted:?}, {plain:?}"
@@ -452,7 +453,7 @@ fn pushed_resources_are_not_requested() {
     assert!(saved > 20.0, "{saved} ms");
 }
 
-/// The accelerator requests the whole resource from the origin when a client requests it from its first byte on.
+/// The accelerator requests the whole resource from the origin if a client's range begins at the first byte.
 #[test]
 fn media_that_was_recorded_whole_comes_through_the_accelerator() {
     let film = |host: &str| {

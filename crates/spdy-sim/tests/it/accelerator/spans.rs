@@ -1,4 +1,4 @@
-//! Spans of the accelerator in virtual time: which there are of what becomes of a request, whose parts they are, and the same from one seed.
+//! Spans of the accelerator in virtual time: the spans of each outcome of a request, their parents, and determinism.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -48,11 +48,11 @@ const ALL: SpanRules = SpanRules {
     trust_clients: false,
     record_queries: false,
 };
-/// What a client names that has its trace recorded.
+/// The trace ID of clients whose traces are recorded.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENTS: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// Spans that are over; their names are by a seed.
+/// Completed spans; their IDs are derived from a seed.
 #[derive(Debug)]
 struct SpanRecorder {
     chance: Mutex<ChaCha8Rng>,
@@ -101,13 +101,13 @@ impl Setup {
         head.status.as_u16()
     }
 
-    /// Lets `ms` go by.
+    /// Waits `ms` milliseconds.
     async fn rest(&self, ms: u64) {
         let until = self.runtime.now() + Duration::from_millis(ms);
         self.runtime.sleep_until(until).await;
     }
 
-    /// The spans that were taken since the last time.
+    /// The spans since the last call.
     fn taken(&self) -> Vec<Span> {
         std::mem::take(&mut self.notes.taken.lock().unwrap())
     }
@@ -155,7 +155,7 @@ fn answer(target: &str) -> Response<Body> {
     answer.unwrap()
 }
 
-/// Runs `client` before an accelerator that records spans by `rules`, if there are any.
+/// Runs `client` with an accelerator that records spans by `rules`, if there are any.
 fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) -> T) -> T {
     let config = NetworkConfig {
         path: PathConfig::new(10_000_000, 10_000_000, RTT),
@@ -256,7 +256,7 @@ fn attribute(span: &Span, name: &str) -> String {
     }
 }
 
-/// Where a span belongs: by the places of others in `all`.
+/// The parent or link of a span, as the number of another span in `all`.
 fn place(span: &Span, all: &[Span]) -> String {
     let position = |id: SpanId| all.iter().position(|other| other.context.span_id == id);
     let number = |id| position(id).map_or("another's".to_owned(), |place| place.to_string());
@@ -266,7 +266,7 @@ fn place(span: &Span, all: &[Span]) -> String {
     parent.or(link).unwrap_or("first".to_owned())
 }
 
-/// A line for each span, by its beginning: number, kind, place, target, outcome.
+/// A line for each span, in the order of their starts: number, kind, place, target, outcome.
 fn format_spans(mut all: Vec<Span>) -> Vec<String> {
     all.sort_by_key(|span| (span.began, span.kind != SpanKind::Server));
     let lines = all.iter().enumerate().map(|(number, span)| {
@@ -315,7 +315,7 @@ fn a_miss_has_a_part_for_its_origin_and_a_hit_has_none() {
             format_spans(hit.clone()),
             ["0 Server GET first: /a.txt hit 200 good"]
         );
-        // A name to look up, a handshake, the request: and the answer has left when it was read.
+        // A lookup, a handshake and the request. The response has already been sent when it is read.
         let (fetch, request) = (&miss[0], &miss[1]);
         assert!(fetch.ended - fetch.began >= 3 * RTT, "{fetch:?}");
         assert!(request.ended >= fetch.ended && request.began <= fetch.began);
@@ -436,7 +436,7 @@ fn trace_headers_go_to_the_sites_origin_and_to_no_other_host() {
             !headers.contains_key("tracestate"),
             "it is of another trace"
         );
-        // The client's trace ends here, and leads on.
+        // The client's trace ends here, and a new one links to it.
         let request = taken.iter().find(|span| span.kind == SpanKind::Server);
         let request = request.unwrap();
         assert_ne!(request.context.trace_id.to_string(), TRACE);

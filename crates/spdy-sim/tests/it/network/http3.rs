@@ -1,4 +1,4 @@
-//! HTTP/3 in virtual time: real QUIC over modelled links, held to what can be worked out by hand.
+//! HTTP/3 in virtual time: real QUIC over modelled links, compared with calculated values.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -67,7 +67,7 @@ fn one(race: &Race) -> Load {
     load
 }
 
-/// Loads as people and programs see them: the JSON, and the waterfall that it leaves out.
+/// Loads as users see them: the JSON, and the waterfall, which is not in the JSON.
 fn written(loads: &[Load]) -> Vec<String> {
     let json = |load: &Load| serde_json::to_string(load).unwrap();
     let loads = loads.iter();
@@ -104,14 +104,14 @@ fn a_large_object_fills_the_link() {
     for mbit in [1.0, 10.0, 100.0] {
         let network = format!("rate={mbit}mbit,rtt={RTT_MS}ms");
         let load = one(&race(document(5_000_000), &network, RaceProtocol::H3));
-        // Packets of 1,228 bytes, 1,200 of QUIC; a head, a tag and a frame leave some 1,165.
+        // Packets of 1,228 bytes, of which 1,200 are QUIC; after a header, a tag and a frame about 1,165 remain.
         assert!(
             load.bytes_down < 5_000_000 * 106 / 100,
             "{}",
             load.bytes_down
         );
         let line_ms = load.bytes_down as f64 * 8.0 / (mbit * 1000.0);
-        // Two round trips to the first byte; from ten packets on a window that doubles has 100 Mbit/s filled after six.
+        // Two round trips to the first byte. Starting with ten packets, a window that doubles fills 100 Mbit/s after six.
         let more = load.load_ms - line_ms;
         assert!(
             (2.0 * RTT_MS..9.0 * RTT_MS).contains(&more),
@@ -167,15 +167,15 @@ fn connections_packets_and_bytes_are_counted_as_of_tcp() {
     assert!(load.packets_up > load.packets_down / 4, "acknowledgements");
     assert!(load.request_header_bytes_wire < load.request_header_bytes);
     assert!(load.response_header_bytes_wire < load.response_header_bytes);
-    // Each connection ends with one packet, and nothing follows it.
+    // Each connection ends with one packet.
     assert!(load.time_on_wire_ms < load.load_ms + 100.0);
 }
 
-/// What a server reported about the end of its connection, and when it ended.
+/// The server's report on the end of its connection, and its time.
 type ConnectionEnd = Arc<Mutex<Option<(bool, Instant)>>>;
 
-/// A server of 5 MB at every URL, 40 ms away over 10 Mbit/s, and a client's connection to it, for `with`. The queue
-/// holds a round trip's worth: quinn's slow start would fill any other to the windows of the client.
+/// Runs `with` on a client's connection to a server with 5 MB at every URL, 40 ms away over 10 Mbit/s. The queue has the size of a
+/// round trip: quinn's slow start would fill a larger one up to the client's windows.
 fn with_connection<F: Future>(
     options: ServerOptions,
     with: impl FnOnce(Connection, SharedRuntime, Latch, ConnectionEnd) -> F,
@@ -201,7 +201,7 @@ fn with_connection<F: Future>(
         let answer = |_: Request<Body>| async { Response::new(Body::full(vec![0; 5_000_000])) };
         let served = serve_quic(incoming, Arc::new(answer), &options, &clock, &until).await;
         *end.lock().unwrap() = Some((served.is_ok(), clock.now()));
-        endpoint.accept().await; // no client comes, and the socket stays open
+        endpoint.accept().await; // no client connects, and the socket stays open
     }));
     let trust = Trust::only(vec![ca.certificate().clone()]);
     let tls = ClientTls::new(&trust, &tls_options).unwrap();
@@ -253,7 +253,7 @@ fn an_unread_response_is_cancelled_and_counted() {
     };
     with_connection(options, |connection, runtime, _stop, _ended| async move {
         let unread = connection.send(get(), Priority::HIGHEST).await.unwrap();
-        // The client's window for a stream is 1 MiB: that takes a second, and then nothing moves.
+        // The client's window for a stream is 1 MiB. It is full after a second, and then nothing moves.
         runtime.sleep_until(Instant::from_millis(59_000)).await;
         assert_eq!(hits.of(ConnectionLimit::WriteTimeout), 0);
         runtime.sleep_until(Instant::from_millis(63_000)).await;
@@ -270,7 +270,7 @@ fn a_stopping_server_finishes_responses_and_rejects_new_requests() {
         |connection, runtime, stop, ended| async move {
             let begun = connection.send(get(), Priority::HIGHEST).await.unwrap();
             stop.set();
-            // This one crosses GOAWAY.
+            // This request crosses GOAWAY.
             let late = connection.send(get(), Priority::HIGHEST).await.unwrap_err();
             assert_eq!(late.retry, spdy_net::error::Retry::Always);
             let body = begun.into_body().collect_up_to(1 << 30).await.unwrap();
@@ -303,7 +303,7 @@ fn urgent_responses_overtake_earlier_requests() {
                 done(Priority::HIGHEST).await
             })
             .await;
-            // 5 MB take 4.2 s. The first had 0.4 s of them, and waits for the other.
+            // 5 MB take 4.2 s. The first response had 0.4 s of them, and then waits for the other.
             let (later, urgent) = (later.as_millis_f64(), urgent.as_millis_f64());
             assert!((4_600.0..5_400.0).contains(&urgent), "{urgent} ms");
             assert!((8_200.0..9_000.0).contains(&later), "{later} ms");

@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// Ten megabits both ways and 100 ms: a packet of 40 bytes takes 32 µs to leave.
+/// Ten megabits both ways and 100 ms: a packet of 40 bytes takes 32 µs to send.
 fn config() -> NetworkConfig {
     NetworkConfig {
         path: PathConfig::new(10_000_000, 10_000_000, RTT),
@@ -41,7 +41,7 @@ fn server() -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], 80))
 }
 
-/// Runs `client` against servers that each do `serve` with a connection.
+/// Runs `client` against servers that run `serve` for each connection.
 fn with_server<T, S, F, C>(config: NetworkConfig, seed: u64, serve: S, client: C) -> T
 where
     S: Fn(BoxIo, SimRuntime) -> F + Send + Sync + 'static,
@@ -163,7 +163,7 @@ fn a_name_costs_one_round_trip_and_two_packets() {
         (traffic.packets_up, traffic.packets_down, traffic.lookups),
         (1, 1, 1)
     );
-    // 46 bytes and the six letters of the name; the answer carries one address more.
+    // 46 bytes and the six letters of the name; the response has one address more.
     assert_eq!((traffic.bytes_up, traffic.bytes_down), (52, 68));
 }
 
@@ -252,8 +252,8 @@ fn a_peer_that_does_not_read_stops_the_writer() {
         io.read_exact(&mut vec![0; before]).await.unwrap();
         (before, after)
     });
-    // Nothing that is not read makes the receive buffer of some 64 KiB grow. The rest waits to be sent: the
-    // send buffer grows with the congestion window, which slow start may take to twice what is in flight.
+    // Unread data does not make the receive buffer of about 64 KiB grow. The rest waits to be sent: the send buffer grows with the
+    // congestion window, which slow start may raise to twice the bytes in flight.
     assert!((60_000..1_000_000).contains(&before), "{before} bytes");
     assert_eq!(before, after);
 }
@@ -314,7 +314,7 @@ fn the_network_is_quiet_when_both_sides_have_closed() {
         traffic.packets_up >= 5 && traffic.packets_down >= 3,
         "{traffic:?}"
     );
-    // The client's own view ends with the acknowledgement that it sends.
+    // The client's own traffic ends with the acknowledgement that it sends.
     let on_wire_ms = traffic.time_on_wire().as_nanos() as f64 / 1e6;
     assert!((300.0..300.5).contains(&on_wire_ms), "{on_wire_ms}");
 }

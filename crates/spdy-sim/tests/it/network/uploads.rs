@@ -1,5 +1,5 @@
-//! How long bodies take over a link with much in flight, by every protocol, and how much of an upload waits for a reader that
-//! stops. In virtual time: TCP of `spdy-netem`, and quinn's QUIC.
+//! Upload times over a link with a large bandwidth-delay product, by every protocol, and the amount of an upload that waits for a
+//! reader that stops. In virtual time: TCP of `spdy-netem`, and quinn's QUIC.
 #![allow(
     clippy::print_stdout,
     reason = "docs/measurements/throughput.md has what is printed"
@@ -41,14 +41,14 @@ use spdy_sim::race::RaceNetwork;
 use spdy_sim::runtime::SimRuntime;
 use spdy_sim::runtime::{Executor, ExecutorLimits};
 
-/// Those with windows of their own.
+/// Protocols with their own windows.
 const WITH_WINDOWS: [Protocol; 4] = [
     Protocol::Http2,
     Protocol::Http3,
     Protocol::Spdy(Version::V31),
     Protocol::Spdy(Version::V3),
 ];
-/// 500 kB in flight. The queue holds a round trip's worth, so that no protocol meets losses that another does not.
+/// 500 kB in flight. The queue has the size of a round trip, so that no protocol has losses that another does not have.
 const LINK: &str = "rate=40mbit,rtt=100ms,queue=512kib";
 const MIB: usize = 1024 * 1024;
 const LEN: usize = 8 * MIB;
@@ -88,7 +88,7 @@ fn listen(
     network.listen(address(), Arc::new(acceptor));
 }
 
-/// Runs `with` on a connection of `protocol` to `handler` over `link`; the handler is made in the time of that run.
+/// Runs `with` on a connection of `protocol` to `handler` over `link`; the handler is created in that run.
 fn with_connection<T, F: Future<Output = T>>(
     protocol: Protocol,
     link: &str,
@@ -111,7 +111,7 @@ fn with_connection<T, F: Future<Output = T>>(
             let incoming = endpoint.accept().await.expect("a client comes");
             let stop = Latch::new();
             let _ = serve_quic(incoming, handler, &options, &clock, &stop).await;
-            endpoint.accept().await; // none comes, and the socket stays
+            endpoint.accept().await; // no client connects, and the socket stays open
         }));
     } else {
         listen(&network, &sim, protocol, &handler, &options);
@@ -135,7 +135,7 @@ fn with_connection<T, F: Future<Output = T>>(
     executor.run(root).expect("it ends")
 }
 
-/// Reads a request's body, and answers with as many bytes as `x-answer` states.
+/// Reads a request's body, and responds with as many bytes as `x-answer` states.
 async fn read_all(request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let Ok(body) = body.collect_up_to(1 << 30).await else {
@@ -154,7 +154,7 @@ fn post(body: Body) -> Request<Body> {
     request.body(body).unwrap()
 }
 
-/// Seconds from the request to the last byte of the answer, of `LEN` bytes up.
+/// Seconds from the request to the last byte of the response, with an upload of `LEN` bytes.
 fn upload_seconds(
     protocol: Protocol,
     handler: impl FnOnce(&SimRuntime) -> Arc<dyn Handler>,
@@ -181,7 +181,7 @@ fn assert_as_fast_as_http1(seconds: impl Fn(Protocol) -> f64) {
     }
 }
 
-/// They took a round trip for 64 KiB: h2 16 s where HTTP/1.1 took 2.6 s.
+/// Regression: uploads took a round trip for each 64 KiB: h2 16 s where HTTP/1.1 took 2.6 s.
 #[test]
 fn an_upload_over_a_long_link_takes_no_longer_than_by_http1() {
     assert_as_fast_as_http1(|protocol| upload_seconds(protocol, |_| Arc::new(read_all)));
@@ -203,7 +203,7 @@ fn a_download_over_a_long_link_takes_no_longer_than_by_http1() {
     });
 }
 
-/// An accelerator whose `origin`, of HTTP/1.1, is 1 ms behind it.
+/// An accelerator with an HTTP/1.1 `origin` 1 ms behind it.
 fn accelerator(sim: &SimRuntime, origin: &Arc<dyn Handler>) -> Arc<dyn Handler> {
     let text = "[[site]]\nnames = ['www.site.test']\norigin = 'http://198.18.0.1:443'\n";
     let config = Config::parse(text).expect("a good one");
@@ -236,7 +236,7 @@ fn an_upload_through_the_accelerator_takes_no_longer_than_by_http1() {
     assert_as_fast_as_http1(|protocol| upload_seconds(protocol, before));
 }
 
-/// A body without an end, and how many bytes of it were taken.
+/// A body without an end, and the number of bytes read from it.
 fn endless() -> (Body, Arc<AtomicUsize>) {
     const PIECE: Bytes = Bytes::from_static(&[7; 1024]);
     let taken = Arc::new(AtomicUsize::new(0));
@@ -248,8 +248,8 @@ fn endless() -> (Body, Arc<AtomicUsize>) {
     (Body::from_stream(pieces), taken)
 }
 
-/// Bytes of `uploads` that have left their client and that no reader has taken, when each reader has stopped after `read`
-/// bytes. `before` puts something between the clients and the readers.
+/// Bytes of `uploads` that have left their client and that no reader has read, after each reader has stopped after `read` bytes.
+/// `before` puts something between the clients and the readers.
 fn unread_bytes(
     protocol: Protocol,
     uploads: usize,
@@ -271,7 +271,7 @@ fn unread_bytes(
             std::future::pending().await
         }
     };
-    // So fast that all of it arrives before anything is given up.
+    // So fast that all of it arrives before any timeout.
     let link = "rate=400mbit,rtt=100ms";
     let handler = |sim: &SimRuntime| {
         let reader: Arc<dyn Handler> = Arc::new(reader);
@@ -297,7 +297,7 @@ fn nothing(_: &SimRuntime, handler: &Arc<dyn Handler>) -> Arc<dyn Handler> {
     handler.clone()
 }
 
-/// What a client holds itself of each upload that it cannot send.
+/// Bytes that the client itself buffers of each upload that it cannot send.
 const OWN: usize = 128 * 1024;
 
 #[test]
@@ -320,7 +320,7 @@ fn an_unread_upload_stops_at_the_initial_window() {
 fn a_stalled_upload_stops_at_the_grown_window() {
     for protocol in WITH_WINDOWS {
         let unread = unread_bytes(protocol, 1, 4 * MIB, nothing);
-        // What is owed by less than half a window is not given.
+        // Credit of less than half a window is not sent.
         assert!(
             (MIB / 2..=MIB + OWN).contains(&unread),
             "{protocol}: {unread}"
@@ -333,7 +333,7 @@ fn stalled_uploads_share_the_growth_of_one_connection() {
     const UPLOADS: usize = 20;
     for protocol in WITH_WINDOWS {
         let unread = unread_bytes(protocol, UPLOADS, MIB, nothing);
-        // 64 KiB of each, and 4 MiB of all; of HTTP/2 and HTTP/3 what the connection allows.
+        // 64 KiB of each, and 4 MiB in all; with HTTP/2 and HTTP/3 as much as the connection allows.
         let most = match protocol {
             Protocol::Spdy(_) => UPLOADS * 64 * 1024 + 4 * MIB,
             _ => 100 * 64 * 1024 + 4 * MIB,
@@ -345,7 +345,7 @@ fn stalled_uploads_share_the_growth_of_one_connection() {
 
 #[test]
 fn an_origin_that_stops_reading_stops_the_upload_to_the_accelerator() {
-    // Buffers of the connection to the origin, which the accelerator has filled by then: both TCPs, and its HTTP/1.1 client.
+    // Buffers of the connection to the origin, which the accelerator has filled by then: both TCP buffers, and its HTTP/1.1 client.
     const TO_ORIGIN: usize = 4 * MIB;
     for protocol in WITH_WINDOWS {
         let unread = unread_bytes(protocol, 1, 4 * MIB, accelerator);

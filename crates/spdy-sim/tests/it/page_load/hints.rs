@@ -21,7 +21,7 @@ fn sheet_and_font() -> PageGraph {
 #[test]
 fn hinted_resources_are_requested_once_with_the_document_head() {
     let graph = sheet_and_font();
-    // Sheet at 95 ms, here at 195; font from then on, or from the document's head at 90 ms and long there.
+    // The style sheet at 95 ms arrives at 195. The font is requested then, or at 90 ms from the document's head and has then arrived.
     let plain = expected(&[0, 95, 195], 100.0, 295.0);
     assert_eq!(run_graph(&graph, &[]), plain);
     assert_eq!(
@@ -56,7 +56,7 @@ fn early_hints_are_requested_immediately_and_only_once() {
 
 #[test]
 fn an_in_flight_hinted_resource_is_not_requested_again() {
-    // The page needs the script at 99 ms, and the hint requested it at 90; it runs when it has arrived.
+    // The hint requests the script at 90 ms, and the page needs it at 99 ms; it runs when it has arrived.
     let graph = PageGraph {
         nodes: vec![document(), compute(50, sync_script(900))],
     };

@@ -1,4 +1,4 @@
-//! How a browser loads a page.
+//! Page loads of a browser.
 
 mod hints;
 mod odd_pages;

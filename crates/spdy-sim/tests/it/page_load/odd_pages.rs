@@ -1,7 +1,6 @@
-//! Pages as recordings have them: redirects, errors, odd ports, the same URL twice. All end, over every protocol.
+//! Unusual recorded pages: redirects, errors, unusual ports, the same URL twice. All loads end, over every protocol.
 //!
-//! With `SPDY_CORPUS` set to a folder that holds folders of recordings (.har, .warc, .json, each also .gz), all of
-//! those are raced too.
+//! If `SPDY_CORPUS` is a folder with folders of recordings (.har, .warc, .json, each also .gz), all of those are raced too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,7 +36,7 @@ fn exchange(url: &str, kind: Kind, status: &str, body: impl Into<Bytes>) -> Exch
     }
 }
 
-/// A redirect to a page that names one of everything odd.
+/// A redirect to a page with one of each unusual resource.
 fn odd_page() -> Replica {
     let html =
         "<html><script src=//b.test:8080/s.js></script><img src=/twice><img src=/big></html>";
@@ -125,7 +124,7 @@ fn a_page_of_everything_odd_loads_over_every_protocol() {
     }
 }
 
-/// A page with a film that was recorded whole, one recorded in two parts, and one that was cut off.
+/// A page with a video that was recorded whole, one recorded in two parts, and one that was cut off.
 fn page_of_parts() -> Replica {
     let mut page = odd_page();
     let part = |url, range: &str, body: &'static str| {
@@ -206,7 +205,7 @@ fn recordings(corpus: &Path) -> Vec<PathBuf> {
 #[test]
 fn every_recording_of_a_corpus_loads_over_every_protocol() {
     let Some(corpus) = std::env::var_os("SPDY_CORPUS") else {
-        return; // not every machine has one
+        return; // not every machine has a corpus
     };
     let mut raced = 0;
     for file in recordings(Path::new(&corpus)) {

@@ -1,4 +1,4 @@
-//! A browser's order of requests, as tables of small pages.
+//! A browser's order of requests, for small pages.
 //!
 //! The times of a table can be calculated by hand: see `support/timeline.rs`.
 
@@ -41,7 +41,7 @@ fn a_synchronous_script_holds_the_parser_but_not_the_preload_scanner() {
 
 #[test]
 fn synchronous_scripts_run_in_page_order() {
-    // Both here at 191 and 192; 50 ms and 30 ms on the one main thread.
+    // They arrive at 191 and 192; 50 ms and 30 ms on the one main thread.
     let page = vec![
         document(),
         compute(50, sync_script(100)),
@@ -62,7 +62,7 @@ fn resources_of_a_script_are_requested_after_it_ran() {
 
 #[test]
 fn a_style_sheet_holds_the_scripts_after_it_and_not_those_before() {
-    // Sheet at 150: here at 192, 100 ms of work, in effect at 292. The script before it runs at 191.
+    // The style sheet at 150 arrives at 192, takes 100 ms, and has effect at 292. The script before it runs at 191.
     let page = vec![
         document(),
         sync_script(100),
@@ -95,7 +95,7 @@ fn resources_of_a_style_sheet_are_requested_once_it_applies() {
 
 #[test]
 fn deferred_scripts_run_between_parsing_and_dom_content_loaded() {
-    // The second one is here first (99 + 100 against 91 + 20 + 100), and waits for the first.
+    // The second script arrives first (99 + 100 against 91 + 20 + 100), and waits for the first.
     let mut slow = deferred_script(at(100));
     slow.delay = Duration::from_millis(20);
     let page = vec![
@@ -116,8 +116,8 @@ fn an_asynchronous_script_runs_when_it_is_there_and_holds_load_alone() {
         node(Kind::Script, at(200)),
         image(Trigger::Done { parent: 2 }),
     ];
-    // The sheet keeps the main thread from 191 to 691: the script, here at 192, must wait for that thread,
-    // though not for the sheet itself.
+    // The style sheet occupies the main thread from 191 to 691. The script, which arrives at 192, waits for that thread, though not
+    // for the style sheet itself.
     assert_eq!(run(page, &[]), expected(&[0, 91, 92, 691], 100.0, 791.0));
 }
 
@@ -163,10 +163,10 @@ fn a_frame_has_a_parser_of_its_own() {
     assert_eq!(run(page, &[]), expected(&[0, 95, 190, 195], 100.0, 295.0));
 }
 
-/// The import stands behind the script in the graph, and before it in the page.
+/// The import is behind the script in the graph, and before it in the page.
 #[test]
 fn a_script_waits_for_what_the_sheet_before_it_imports() {
-    // Sheet: 91 to 191; what it imports: to 291. The script is here at 192.
+    // Style sheet: 91 to 191; its import: to 291. The script arrives at 192.
     let page = vec![
         document(),
         style(at(100)),
@@ -207,7 +207,7 @@ fn a_script_in_a_frame_does_not_wait_for_the_sheets_of_the_page_around_it() {
         run(first, &[]),
         expected(&[0, 95, 190, 491, 290], 100.0, 591.0)
     );
-    // In whatever order the graph has them.
+    // For any order in the graph.
     let place = |node: usize| second.iter().position(|&old| old == node).unwrap();
     let moved = second.iter().map(|&old| Node {
         trigger: match page[old].trigger {
@@ -230,7 +230,7 @@ fn a_script_in_a_frame_does_not_wait_for_the_sheets_of_the_page_around_it() {
 
 #[test]
 fn a_redirected_script_blocks_the_parser_without_waiting_itself() {
-    // The first script is here at 191. The redirect, at 192, is followed at once; what it leads to is here at 292.
+    // The first script arrives at 191. The redirect, at 192, is followed at once; its target arrives at 292.
     let target = Node {
         trigger: Trigger::Done { parent: 3 },
         ..sync_script(200)
@@ -282,7 +282,7 @@ fn a_failed_script_lets_the_parser_go_on_and_names_nothing() {
 
 #[test]
 fn a_failed_document_ends_the_load() {
-    // Bytes came until it failed, so the image was named; the script that would have come later was not.
+    // Bytes arrived until it failed, so the image was named; the script after them was not.
     let page = vec![
         document(),
         image(at(500)),

@@ -1,4 +1,4 @@
-//! What a browser's scheduler holds back of a page, by hand, and of whole loads.
+//! Requests that a browser's scheduler delays, by hand, and in whole loads.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
     assert_eq!(page.load(), Some(ms(400)));
 }
 
-/// Both shipped pages by every protocol, over a network that Chromium calls slow and one that it does not.
+/// Both shipped pages by every protocol, over a network that Chromium classifies as slow and one that it does not.
 #[test]
 fn a_throttled_load_is_complete_and_deterministic() {
     let options = Options {

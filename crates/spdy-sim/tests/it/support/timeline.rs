@@ -71,7 +71,7 @@ pub(crate) fn compute(ms: u64, mut node: Node) -> Node {
     node
 }
 
-/// When each node was requested, then DOMContentLoaded, then load; in milliseconds.
+/// Times in milliseconds at which each node was requested, then DOMContentLoaded, then load.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Timeline {
     pub(crate) requested_ms: Vec<Option<f64>>,
@@ -79,7 +79,7 @@ pub(crate) struct Timeline {
     pub(crate) load: f64,
 }
 
-/// What happens to a request that is on its way.
+/// An event of a request in progress.
 #[derive(Clone, Copy)]
 pub(crate) enum Step {
     Head,
@@ -96,7 +96,7 @@ pub(crate) fn run_graph(graph: &PageGraph, failing: &[usize]) -> Timeline {
     run_hinted(graph, failing, &[])
 }
 
-/// With `hints` in the head of the document. A request that fails, fails the first time only.
+/// With `hints` in the head of the document. A failing request fails only the first time.
 pub(crate) fn run_hinted(graph: &PageGraph, failing: &[usize], hints: &[usize]) -> Timeline {
     let mut failing = failing.to_vec();
     let mut page = PageLoad::new(graph);
