@@ -1,29 +1,29 @@
-//! The fit of [`Parameters::FITTED`](spdy_lab::lulic::Parameters::FITTED) to the load times that Lulic measured, again.
+//! Repeats the fit of [`Parameters::FITTED`](spdy_lab::lulic::Parameters::FITTED) to the load times that Lulic measured.
 //!
 //! ```text
 //! cargo run --release -p spdy-lab --example lulic_fit                  a minute of two cores
 //! cargo run --release -p spdy-lab --example lulic_fit -- 675 100 205   only these: bytes, streams, ms
 //! ```
 //!
-//! Every pair of a size of image and a number of streams is tried, with the time for the browser that suits the pair best (which
-//! need not be searched for): first far apart, then close by the best. What counts is the mean error of load over all 126 cells.
-//! Each line is a size of image with its best number of streams; the last is the least of all.
+//! Tries every pair of an image size and a number of streams, with the best browser time for the pair, which is computed directly:
+//! first a coarse grid, then a fine one around the best pair. The error is the mean error of load over all 126 cells. Each line is an
+//! image size with its best number of streams; the last line is the best of all.
 
 use std::io::Write;
 
 use spdy_lab::lulic::{LulicComparison, LulicError, Parameters, best_browser_ms};
 use spdy_sim::options::RaceProtocol;
 
-/// Bytes of an image, and how far apart, in the first look and in the second.
+/// Bytes of an image and step, in the coarse and in the fine grid.
 const IMAGES: (std::ops::RangeInclusive<usize>, usize) = (420..=800, 20);
 const IMAGES_CLOSE: (usize, usize) = (20, 5);
 
-/// Numbers of streams in the first look; the second tries all between the best one's neighbours.
+/// Numbers of streams in the coarse grid; the fine grid has all numbers between the best one's neighbours.
 const STREAMS: [u32; 17] = [
     16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 66, 80, 100, 140, 196,
 ];
 
-/// What one set comes to, by method.
+/// Errors of one set of parameters, by method.
 type FitResult = (Parameters, [LulicError; 3]);
 
 fn loads(image_bytes: usize, streams: u32, protocol: RaceProtocol) -> LulicComparison {
@@ -41,7 +41,7 @@ fn mean((_, errors): &FitResult) -> f64 {
 
 /// The best of `streams` for images of this size.
 fn best_of(image_bytes: usize, streams: impl Iterator<Item = u32>) -> FitResult {
-    // Over HTTP/1.1 there are no streams.
+    // HTTP/1.1 has no streams.
     let [http, https] =
         [RaceProtocol::Http, RaceProtocol::Https].map(|it| loads(image_bytes, 1, it));
     let tried = streams.map(|streams| {

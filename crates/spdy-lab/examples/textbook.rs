@@ -1,13 +1,12 @@
-//! Round trips of the flags page over Lulic's link, and the choices that they depend on.
+//! Round trips of the flags page over Lulic's link, and the options that they depend on.
 //!
 //! ```text
 //! cargo run --release -p spdy-lab --example textbook
 //! ```
 //!
-//! Each line has the slopes of DOMContentLoaded and of load over the true round trip, for the shipped page and that of
-//! `Parameters::FITTED`. For the latter, with its time for the browser, the line also has the errors of load and
-//! DOMContentLoaded against Lulic's measurements in 42 cells. The first table lists the sets of parameters by
-//! themselves.
+//! Each line has the slopes of DOMContentLoaded and of load over the true round trip, for the shipped page and for that of
+//! `Parameters::FITTED`. For the latter, with its browser time, the line also has the errors of load and DOMContentLoaded against
+//! Lulic's measurements in 42 cells. The first table lists the sets of parameters.
 
 use std::io::Write;
 
@@ -18,7 +17,7 @@ use spdy_netem::profile::Era;
 use spdy_sim::load::Load;
 use spdy_sim::options::{Options, RaceProtocol};
 
-/// The cells that slopes are fitted to: the fastest link, where round trips are everything.
+/// The cells for slopes: those of the fastest link, where the round trip dominates.
 fn is_in_slope(cell: &lulic::LulicCell) -> bool {
     cell.bandwidth_kbps == 10_240 && (50..=250).contains(&cell.delay_label_ms)
 }

@@ -1,9 +1,9 @@
 //! Measurements of page loads: experiments of many cells, the stores of their results, and comparisons with real time and with papers.
 //!
 //! Pages load in virtual time by `spdy-sim`. [`experiment`] varies factors over many cells, [`store`] has the results, and [`stats`]
-//! summarizes them. [`claims`] compares loads with what papers state about SPDY; [`lulic`] has the data of one of them.
-//! [`doctor`] tests what would make a page faster, and [`audit`] what an accelerator would do for it.
-//! [`calibrate`] compares virtual time with the kernel's TCP, and [`live`] does the same load in real time.
+//! summarizes them. [`claims`] compares loads with statements of papers about SPDY; [`lulic`] has the data of one of them. [`doctor`]
+//! tests changes that could make a page faster, and [`audit`] predicts the effect of an accelerator. [`calibrate`] compares virtual
+//! time with the kernel's TCP, and [`live`] does the same load in real time.
 //!
 //! `docs/explanation/virtual-time.md` explains how we measure.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]

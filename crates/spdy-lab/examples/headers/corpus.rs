@@ -1,4 +1,4 @@
-//! Heads of exchanges out of HARs, as HTTP/1.1 text and as header blocks.
+//! Heads of exchanges from HARs, as HTTP/1.1 text and as header blocks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use spdy_page::coding::gunzip;
 
 use crate::VERSION;
 
-/// A recording that inflates to more than this is none.
+/// Maximum size of an inflated recording; a larger file is skipped.
 const LARGEST: usize = 256 * 1024 * 1024;
 
 /// All exchanges of a folder, in the order of its files.
@@ -21,7 +21,7 @@ const LARGEST: usize = 256 * 1024 * 1024;
 pub(crate) struct Corpus {
     pub(crate) recordings: usize,
     pub(crate) exchanges: Vec<Exchange>,
-    /// Entries that are no exchange, by why.
+    /// Entries without a usable exchange, counted by reason.
     pub(crate) left_out: BTreeMap<&'static str, usize>,
 }
 
@@ -55,7 +55,7 @@ impl Corpus {
             }
             let text = String::from_utf8_lossy(&text);
             let text = text.trim_start_matches('\u{feff}');
-            // Some writers leave something behind the JSON.
+            // Some writers append data to the JSON.
             let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
             let har = values.next().unwrap_or(Ok(Value::Null))?;
             let Some(entries) = har["log"]["entries"].as_array() else {
@@ -76,7 +76,7 @@ impl Corpus {
     }
 }
 
-/// The exchange of a HAR's entry, or why it is none.
+/// The exchange of a HAR's entry, or the reason why it is skipped.
 fn exchange(recording: usize, entry: &Value) -> Result<Exchange, &'static str> {
     let (request, response) = (&entry["request"], &entry["response"]);
     let url = request["url"].as_str().unwrap_or_default();
@@ -117,8 +117,7 @@ fn exchange(recording: usize, entry: &Value) -> Result<Exchange, &'static str> {
     })
 }
 
-/// The headers of a message. The pseudo-headers in a HAR of HTTP/2 or SPDY are left out: the first line
-/// has their values.
+/// The headers of a message. The pseudo-headers in a HAR of HTTP/2 or SPDY are omitted: the first line has their values.
 fn headers(list: &Value) -> Result<HeaderMap, &'static str> {
     let mut headers = HeaderMap::new();
     for pair in list.as_array().into_iter().flatten() {

@@ -1,22 +1,21 @@
-//! What header compression saves on recorded traffic, with and without protection, and what it costs.
+//! Saving and cost of header compression on recorded traffic, with and without protection.
 //!
 //! ```text
 //! cargo run --release -p spdy-lab --example headers -- FOLDER [--json] [--speed] [--only WAY] [--blocks FILE]
 //! ```
 //!
-//! FOLDER holds HARs (`.har`, `.har.gz`). Every exchange over HTTP or HTTPS counts.
+//! FOLDER has HARs (`.har`, `.har.gz`). Every exchange over HTTP or HTTPS counts.
 //!
-//! - *Before* is its head as HTTP/1.1 text: request or status line, each header as `name: value` and a
-//!   line end, a Host header where the recording has none, the empty line.
-//! - *After* are the bytes of its header block in SPDY/3.1 as they stand in the frame: what
-//!   `spdy-http` makes of the head (hop-by-hop headers do not travel), compressed, the sync flush that
-//!   ends each block included. Frame heads are not counted.
-//! - A zlib stream is a host's and a direction's, in each recording; or, in the second table, a
-//!   recording's: all hosts behind one session, as behind a proxy.
+//! - *Before* is its head as HTTP/1.1 text: the request or status line, each header as `name: value` and a line end, a Host header
+//!   where the recording has none, the empty line.
+//! - *After* are the bytes of its header block in SPDY/3.1 inside the frame: the headers that `spdy-http` encodes (without hop-by-hop
+//!   headers), compressed, including the sync flush at the end of each block. Frame heads are not counted.
+//! - In the first table each host and direction of a recording has its own zlib stream. In the second table all hosts of a recording
+//!   share one, as behind a proxy.
 //!
-//! `--only` leaves out the ways whose name does not hold WAY. `--speed` compresses and inflates all of it again and again on one core. `--blocks` writes the plain
-//! blocks, for other compressors: for each stream its count of blocks, for each block its length and
-//! its bytes; 32 bits, big-endian.
+//! `--only` omits compressions without WAY in their names. `--speed` compresses and inflates all of it repeatedly on one core.
+//! `--blocks` writes the plain blocks, for other compressors: for each stream its count of blocks, for each block its length and its
+//! bytes; 32 bits, big-endian.
 
 mod corpus;
 mod speed;
@@ -95,7 +94,7 @@ pub(crate) struct Stream {
     pub(crate) responses: Vec<HeaderBlock>,
 }
 
-/// Exchanges of one recording by what shares a zlib stream.
+/// Exchanges of one recording by zlib stream.
 fn streams(corpus: &Corpus, by_host: bool) -> Vec<Stream> {
     let mut streams: BTreeMap<(usize, &str), Stream> = BTreeMap::new();
     for Exchange {
@@ -225,7 +224,7 @@ fn print(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
     speed::print(out, &outcome.speed)
 }
 
-/// Writes all plain blocks, both directions, a stream for each host.
+/// Writes all plain blocks in both directions, one stream for each host.
 fn write_blocks(corpus: &Corpus, path: &PathBuf) -> io::Result<()> {
     let mut out = BytesMut::new();
     for stream in streams(corpus, true) {

@@ -1,4 +1,4 @@
-//! Blocks a second of a core's time, each way beside the others in one run.
+//! Blocks per second of CPU time, measured for all compressions in one run.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -15,10 +15,10 @@ use spdy_http::request;
 use crate::corpus::Corpus;
 use crate::{NamedCompression, Stream, VERSION};
 
-/// Rounds over everything; the fastest is reported, since other work on the machine only adds.
+/// Rounds over everything. The fastest is reported, because other work on the machine can only slow a round down.
 const ROUNDS: usize = 3;
 
-/// One way's blocks a second.
+/// Blocks per second of one compression.
 #[derive(Default, serde::Serialize)]
 pub(crate) struct Row {
     compression: String,
@@ -40,8 +40,8 @@ fn spent() -> Duration {
         .map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
 }
 
-/// Blocks a second, if that is more than before. The system counts a thread's time by its ticks, so
-/// there are as many passes as take some of them.
+/// Stores the blocks per second if they exceed `rate`. The system counts a thread's time in ticks, so there are as many passes as
+/// take several of them.
 fn faster(rate: &mut f64, blocks: usize, mut pass: impl FnMut()) {
     const LEAST: Duration = Duration::from_millis(100);
     let (begun, mut passes) = (spent(), 0.0);
@@ -91,7 +91,7 @@ fn inflate(wire: &[Vec<Bytes>], mut then: impl FnMut(HeaderBlock)) {
     }
 }
 
-/// All ways take turns, so that what else the machine does falls on all of them.
+/// Alternates between compressions, so that other work on the machine affects all of them.
 pub(crate) fn measure(corpus: &Corpus, streams: &[Stream], ways: &[NamedCompression]) -> Vec<Row> {
     let requests: Vec<&[HeaderBlock]> = streams.iter().map(|s| &s.requests[..]).collect();
     let responses: Vec<&[HeaderBlock]> = streams.iter().map(|s| &s.responses[..]).collect();

@@ -1,7 +1,7 @@
-//! Which configuration lines would move resources that are direct only because they are not listed.
+//! Advice: configuration lines that would proxy resources that are direct only because they are not listed.
 //!
-//! A moved sheet is read, and names more resources. So the resources found are listed and the page is examined again,
-//! until nothing new is found. Hosts that the operator denies, and resources that no entry would move, are not advised.
+//! A proxied style sheet is read, and names more resources. So the resources found are listed and the page is examined again, until
+//! nothing new is found. Hosts that the operator denies, and resources that no entry would proxy, are not advised.
 
 use std::collections::BTreeSet;
 
@@ -19,16 +19,15 @@ use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
 use url::Url;
 
-/// How often a page is examined again with the entries that the last pass added. Sheets that name sheets are seldom
-/// deeper.
+/// Number of passes that examine a page with the entries of the last pass. Chains of imported style sheets are seldom longer.
 const MAX_PASSES: usize = 16;
 
-/// What would move more.
+/// Configuration lines that would proxy more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Advice {
-    /// Other hosts of the page's own site: on the site's address and certificate nothing of them need be moved.
+    /// Other hosts of the page's own site: on the site's address and certificate, their resources need not be proxied.
     pub own_hosts: Vec<String>,
-    /// Entries to add, or to have in place of those for the same host and path.
+    /// Entries to add, or to replace those for the same host and path.
     pub hosts: Vec<HostAdvice>,
 }
 
@@ -38,24 +37,24 @@ pub struct HostAdvice {
     /// The entry.
     #[serde(flatten)]
     pub entry: HostConfig,
-    /// Whether it takes the place of one that is there.
+    /// True if it replaces an existing entry.
     pub replaces: bool,
-    /// Resources that would move by it and do not now.
+    /// Number of resources that the entry would proxy in addition.
     pub resources: usize,
     /// Bytes of them.
     pub bytes: u64,
 }
 
-/// A host as a list names it.
+/// A host in the configuration.
 type HostKey = (String, Scheme);
 
 impl Advice {
-    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`. The second
-    /// value is a configuration that also lists resources that stay for another reason: a report with it shows that reason.
+    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`. The second value is a
+    /// configuration that also lists resources that are direct for another reason: a report with it shows that reason.
     ///
     /// # Errors
     ///
-    /// Why there can be no accelerator before it.
+    /// The reason why an accelerator cannot serve it.
     pub fn of(
         replica: &Replica,
         graph: &PageGraph,
@@ -82,7 +81,7 @@ impl Advice {
             .accelerated(secure, false)
             .map_err(Clone::clone)?
             .deliveries;
-        // What stays for another reason, listed or not, is no reason to list.
+        // A resource that is direct for another reason, listed or not, needs no entry.
         wishes.retain(|(node, ..)| {
             matches!(deliveries[*node], Delivery::Proxied | Delivery::Aliased)
         });
@@ -116,7 +115,7 @@ impl Advice {
         Ok((advice, all))
     }
 
-    /// Whether there is nothing to list.
+    /// True if there is no advice.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
@@ -156,7 +155,7 @@ fn is_unlisted(refusal: &Refusal) -> bool {
     )
 }
 
-/// How an entry names the host of `url`.
+/// The host of `url` in the configuration.
 fn place(url: &Url) -> Option<HostKey> {
     let scheme = match url.scheme() {
         "https" => Scheme::Https,
@@ -175,7 +174,7 @@ fn is_for(entry: &HostConfig, (host, scheme): &HostKey) -> bool {
     entry.host == *host && entry.scheme == *scheme
 }
 
-/// Lets `kind` be moved from `place`, by the entries that are there for just that host and by one for all of its paths.
+/// Adds `kind` to the existing entries for exactly this host, and to one for all of its paths.
 fn list(rewrite: &mut Rewrite, place: &HostKey, kind: Kind) {
     let mut is_there = false;
     for entry in rewrite
@@ -200,7 +199,7 @@ fn list(rewrite: &mut Rewrite, place: &HostKey, kind: Kind) {
     }
 }
 
-/// Hosts of the page's own site that are others' to the accelerator.
+/// Hosts of the page's own site that the accelerator treats as other hosts.
 fn own_hosts(replica: &Replica, graph: &PageGraph, deliveries: &[Delivery]) -> Vec<String> {
     let own = replica.document().url.host_str().unwrap_or_default();
     let others = graph.nodes.iter().zip(deliveries);

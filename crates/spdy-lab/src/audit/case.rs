@@ -1,4 +1,4 @@
-//! One page, one configuration: what becomes of it, and loads without the accelerator and through it.
+//! An audit of one page with one configuration: deliveries of its resources, and loads without the accelerator and through it.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -20,29 +20,28 @@ use super::survey::Survey;
 use crate::doctor::examination::Times;
 use crate::stats::median;
 
-/// What is audited.
+/// The subject of an audit.
 #[derive(Clone, Debug)]
 pub struct AuditCase {
     /// The page.
     pub replica: Replica,
-    /// Over which it is loaded.
+    /// Networks of the loads.
     pub networks: Vec<RaceNetwork>,
-    /// Spoken by clients, to origins and to the accelerator.
+    /// Protocol of clients, to origins and to the accelerator.
     pub protocol: RaceProtocol,
-    /// Every other choice of a load without the accelerator.
+    /// Options of a load without the accelerator.
     pub options: Options,
-    /// The accelerator's configuration. `None`: the one that moves most, which is then advised.
+    /// The accelerator's configuration. `None`: the one that proxies most, which the audit then advises.
     pub operator: Option<OperatorConfig>,
-    /// What it sends along with pages.
+    /// The pushes and hints of pages.
     pub learn: LearnConfig,
-    /// Loads of each kind over each network, at least 1; more than one is useful only where there is chance (loss,
-    /// jitter).
+    /// Loads of each kind over each network, at least 1. More than one is useful only with randomness (loss, jitter).
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
 }
 
-/// What came of it. Times are virtual milliseconds, medians of all runs.
+/// The result of an audit. Times are virtual milliseconds, medians of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Audit {
     /// Name of the page.
@@ -53,16 +52,16 @@ pub struct Audit {
     pub protocol: String,
     /// Loads of each kind over each network.
     pub runs: u32,
-    /// Whether the accelerator was configured, or moves all that listing hosts can move.
+    /// Whether the configuration is the operator's, or the one that proxies most.
     pub is_configured: bool,
-    /// What becomes of every host and resource.
+    /// Delivery of every host and resource.
     #[serde(flatten)]
     pub survey: Survey,
-    /// What would move more; without a configuration, what moves it.
+    /// Configuration lines that would proxy more; without a configuration, those that were used.
     pub advice: Advice,
     /// By network.
     pub savings: Vec<Saving>,
-    /// What went wrong in loads, each once: then their times are of what was loaded.
+    /// Failures of loads, each once. Times are then those of the loaded resources.
     pub failures: Vec<LoadFailure>,
 }
 
@@ -71,13 +70,13 @@ pub struct Audit {
 pub struct Saving {
     /// Name of the network.
     pub network: String,
-    /// Without the accelerator.
+    /// Loads without the accelerator.
     pub direct: Times,
-    /// Through one that was just started.
+    /// Loads through a newly started accelerator.
     pub cold: ProxiedLoads,
-    /// Through one that another client loaded the page from just before.
+    /// Loads through an accelerator through which another client has just loaded the page.
     pub warm: ProxiedLoads,
-    /// Through one with the advice applied, loaded in the same way; `None` where the configuration is as advised.
+    /// Loads through an accelerator with the advice applied, as for `warm`; `None` if the configuration is as advised.
     pub advised: Option<ProxiedLoads>,
 }
 
@@ -87,22 +86,22 @@ pub struct ProxiedLoads {
     /// Times and connections.
     #[serde(flatten)]
     pub times: Times,
-    /// Median of what each run has earlier than the run of the same seed without it. Less than 0: later.
+    /// Median saving over the run with the same seed without the accelerator. Negative if the load is later.
     pub saved_load_ms: f64,
-    /// That, as a part of the load without it.
+    /// The saving as a part of the load without it.
     pub saved_part: f64,
 }
 
-/// A load that did not get all of its page.
+/// A load that did not get its whole page.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct LoadFailure {
     /// How the page was loaded: `direct`, `cold`, `warm` or `advised`.
     pub load: &'static str,
     /// The network.
     pub network: String,
-    /// The first thing that went wrong.
+    /// The first failure.
     pub reason: String,
-    /// How many more did.
+    /// Number of further failures.
     pub more: usize,
 }
 
@@ -114,11 +113,12 @@ struct LoadSetup<'a> {
 }
 
 impl AuditCase {
-    /// Audits it. `on_done` hears after each load how many of how many are done, and may break off: then there is no result.
+    /// Runs the audit. `on_done` is called after each load with the number of completed and of all loads. If it returns `Break` there
+    /// is no result.
     ///
     /// # Errors
     ///
-    /// Why there can be no accelerator before the page.
+    /// The reason why an accelerator cannot serve the page.
     ///
     /// # Panics
     ///

@@ -14,22 +14,22 @@ use spdy_sim::options::is_same_site;
 pub struct Survey {
     /// The page's own hosts first, then by bytes, the most first.
     pub hosts: Vec<Host>,
-    /// In the order in which a browser finds them.
+    /// In the order in which a browser discovers them.
     pub resources: Vec<Resource>,
 }
 
 /// One host of a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// Its name, with the port where it is not the scheme's own.
+    /// Its name, with the port if it is not the scheme's default.
     pub host: String,
-    /// Whether the site answers for it.
+    /// True for a host of the site itself.
     pub is_own: bool,
-    /// Whether it is of the same site, by the list of public suffixes.
+    /// True if it belongs to the same site by the public suffix list.
     pub is_of_site: bool,
     /// Resources that the page requests from it.
     pub resources: usize,
-    /// Bytes of their bodies, as they were transferred.
+    /// Bytes of their bodies, as transferred.
     pub bytes: u64,
     /// Resources that come through the accelerator under the site's name.
     pub proxied: usize,
@@ -48,7 +48,7 @@ pub struct Resource {
     pub url: String,
     /// Its kind.
     pub kind: Kind,
-    /// Bytes of its body, as they were transferred.
+    /// Bytes of its body, as transferred.
     pub bytes: u64,
     /// How it is delivered: `own`, `proxied` (under the site's name), `aliased` (under a name of its host's own) or `direct`.
     pub delivery: &'static str,
@@ -61,11 +61,11 @@ pub struct Resource {
 }
 
 impl Survey {
-    /// Of `page`, whose clients come in TLS if `secure`.
+    /// Surveys `page` for clients with TLS if `secure`.
     ///
     /// # Errors
     ///
-    /// Why there can be no accelerator before it.
+    /// The reason why an accelerator cannot serve it.
     pub fn of(page: &Page, secure: bool) -> Result<Self, String> {
         let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
         Ok(Self {
@@ -150,7 +150,7 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
         host.cacheable += usize::from(is_here && lifetime_s.is_some_and(|seconds| seconds > 0));
     }
     let mut hosts: Vec<_> = hosts.into_values().collect();
-    // Stable: what is alike stays in the order of names.
+    // Stable: hosts of equal size stay in the order of names.
     hosts.sort_by_key(|host| (!host.is_own, std::cmp::Reverse(host.bytes)));
     hosts
 }

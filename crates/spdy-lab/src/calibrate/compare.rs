@@ -1,7 +1,7 @@
-//! How far the two clocks are apart: cell by cell, and in sum.
+//! Differences between the two clocks: for each cell, and summarised.
 //!
-//! Without loss a cell's figure is the median of its runs that count against the one virtual time. With loss it is the
-//! mean of its runs against the mean over the same seeds.
+//! Without loss, the median of a cell's valid runs is compared with the one virtual time. With loss, the mean of its runs is compared
+//! with the mean over the same seeds.
 
 use serde::Serialize;
 
@@ -9,36 +9,36 @@ use crate::calibrate::download_cell::{ConnectionMode, DownloadCell};
 use crate::calibrate::workload::Workload;
 use crate::stats::median;
 
-/// Mean error that is allowed over loss-free single downloads.
+/// Maximum mean error over loss-free single downloads.
 pub const MAX_LOSS_FREE_ERROR: f64 = 0.01;
-/// Mean error of the mean that is allowed over lossy ones.
+/// Maximum mean error of the mean over lossy downloads.
 pub const MAX_LOSSY_ERROR: f64 = 0.08;
-/// Ratios this near to 1 are on both sides of it.
+/// Ratios this close to 1 favour neither side.
 pub const EVEN: f64 = 0.03;
 
-/// A cell, and what it took in both clocks.
+/// A cell, and its times in both clocks.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellResult<S> {
-    /// Which.
+    /// The cell.
     #[serde(flatten)]
     pub subject: S,
-    /// Milliseconds in virtual time: one figure, or of a lossy cell one for each run in real time.
+    /// Milliseconds in virtual time: one value, or for a lossy cell one for each run in real time.
     pub virtual_ms: Vec<f64>,
-    /// Milliseconds of each run in real time that counts.
+    /// Milliseconds of each valid run in real time.
     pub real_ms: Vec<f64>,
     /// Milliseconds for which both ends computed in each of them, if the system reports it. In virtual time computing takes no time.
     pub computed_ms: Vec<f64>,
-    /// Runs in real time that were to count.
+    /// Number of valid runs in real time that were requested.
     pub requested_runs: u32,
-    /// Runs that did not count, and were repeated.
+    /// Number of invalid runs, which were repeated.
     pub repeated: u32,
-    /// What was wrong with the last of them, for a cell that has fewer runs than requested.
+    /// Why the last of them was invalid, for a cell with fewer runs than requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete_reason: Option<String>,
 }
 
 impl<S: Workload> CellResult<S> {
-    /// The figure of one clock.
+    /// The time of one clock.
     fn figure(&self, runs: &[f64]) -> Option<f64> {
         if self.subject.is_lossy() {
             (!runs.is_empty()).then(|| mean(runs))
@@ -53,7 +53,7 @@ impl<S: Workload> CellResult<S> {
         self.figure(&self.virtual_ms)
     }
 
-    /// Milliseconds in real time; `None` if no run counts.
+    /// Milliseconds in real time; `None` if no run is valid.
     #[must_use]
     pub fn real_figure(&self) -> Option<f64> {
         self.figure(&self.real_ms)
@@ -65,7 +65,7 @@ impl<S: Workload> CellResult<S> {
         Some(self.virtual_figure()? / self.real_figure()? - 1.0)
     }
 
-    /// A message that it has fewer runs than requested, and why; `None` if it has them all.
+    /// A message that it has fewer runs than requested, with the reason; `None` if it has them all.
     #[must_use]
     pub fn missing_runs(&self) -> Option<String> {
         let reason = self.incomplete_reason.as_ref()?;
@@ -80,25 +80,25 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Sizes of errors of several cells.
+/// Magnitudes of the errors of several cells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ErrorStats {
-    /// How many cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Mean of the sizes.
+    /// Mean magnitude.
     pub mean: f64,
-    /// Median of the sizes.
+    /// Median magnitude.
     pub median: f64,
-    /// Nine of ten are no larger.
+    /// 90th percentile.
     pub p90: f64,
-    /// The largest.
+    /// Maximum.
     pub max: f64,
     /// Mean of the errors with their signs; below zero virtual time is too fast.
     pub bias: f64,
 }
 
 impl ErrorStats {
-    /// Of the cells that have an error; `None` if none has.
+    /// Summarises the cells that have an error; `None` if there is none.
     #[must_use]
     pub fn of<'a, S: Workload + 'a>(
         cells: impl IntoIterator<Item = &'a CellResult<S>>,
@@ -118,7 +118,7 @@ impl ErrorStats {
     }
 }
 
-/// Six connections against one over the same link: time of one over time of six.
+/// Six connections against one over the same link: time of one connection over time of six.
 #[derive(Clone, Debug, Serialize)]
 pub struct SixVsOne {
     /// The cell with one connection.
@@ -131,22 +131,21 @@ pub struct SixVsOne {
 }
 
 impl SixVsOne {
-    /// Whether one connection is faster in both clocks, or six are in both; or their ratios are no
-    /// farther apart than [`EVEN`].
+    /// True if one connection is faster in both clocks, or six are; or if the ratios differ by at most [`EVEN`].
     #[must_use]
     pub fn agrees(&self) -> bool {
         let (real, ours) = (self.real_ratio, self.virtual_ratio);
         (real < 1.0) == (ours < 1.0) || self.distance() <= EVEN
     }
 
-    /// How far the ratios are apart.
+    /// Difference of the ratios.
     #[must_use]
     pub fn distance(&self) -> f64 {
         (self.real_ratio - self.virtual_ratio).abs()
     }
 }
 
-/// The sums.
+/// Summary of the downloads.
 #[derive(Clone, Debug, Serialize)]
 pub struct DownloadSummary {
     /// Single downloads without loss.
@@ -159,18 +158,18 @@ pub struct DownloadSummary {
     pub several_lossy: Option<ErrorStats>,
     /// Six against one.
     pub pairs: Vec<SixVsOne>,
-    /// How many of the pairs agree.
+    /// Number of pairs that agree.
     pub pairs_that_agree: usize,
-    /// Cells without a single run that counts.
+    /// Cells without a valid run.
     pub unmeasured: usize,
-    /// Runs that did not count.
+    /// Number of invalid runs.
     pub repeated: u32,
-    /// What is past its bar; nothing if all is well.
+    /// Exceeded limits.
     pub exceeded_limits: Vec<String>,
 }
 
 impl DownloadSummary {
-    /// Of `results`, in any order.
+    /// Summarises `results`, in any order.
     #[must_use]
     pub fn of(results: &[CellResult<DownloadCell>]) -> Self {
         let errors = |single: bool, lossy: bool| {

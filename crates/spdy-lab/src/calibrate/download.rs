@@ -1,4 +1,4 @@
-//! The program that runs in both clocks: a request is 100 bytes that hold the length of the answer.
+//! The program of both clocks: a request is 100 bytes with the length of the response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use crate::calibrate::download_cell::{ConnectionMode, DownloadCell};
 
 /// Length of a request.
 const REQUEST_LEN: usize = 100;
-/// Largest answer that may be requested, bytes.
+/// Maximum length of a response that may be requested, bytes.
 const MAX_ANSWER: u64 = 1 << 30;
 
-/// Answers requests until the client leaves.
+/// Serves requests until the client disconnects.
 pub(crate) async fn serve(mut io: BoxIo) -> io::Result<()> {
     let mut request = [0; REQUEST_LEN];
     loop {
@@ -55,7 +55,7 @@ pub(crate) async fn fetch(
     Ok(runtime.now() - began)
 }
 
-/// One connection, and what it takes over of the objects that are left.
+/// One connection, which takes objects from the shared list until it is empty.
 async fn connection(
     network: &dyn Network,
     cell: &DownloadCell,

@@ -1,4 +1,4 @@
-//! What is compared: a link, and a download over it.
+//! The cells of a comparison: a link, and a download over it.
 
 use std::fmt;
 use std::time::Duration;
@@ -40,18 +40,18 @@ impl fmt::Display for ConnectionMode {
     }
 }
 
-/// One setting. Rates are the same both ways, and the queue is the default's.
+/// One cell. Rates are the same in both directions, and the queue is the default.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct DownloadCell {
     /// Rate of each direction, bits per second.
     pub bps: u64,
-    /// Propagation there and back, milliseconds.
+    /// Round-trip propagation delay, milliseconds.
     pub rtt_ms: u64,
-    /// Loss of each direction, parts of a thousand.
+    /// Loss in each direction, parts per thousand.
     pub loss_permille: u32,
-    /// How they are requested.
+    /// Connections and requests.
     pub manner: ConnectionMode,
-    /// Objects in all.
+    /// Number of objects.
     pub objects: u32,
     /// Bytes of each.
     pub bytes: u64,
@@ -148,7 +148,7 @@ pub fn pairs() -> Vec<DownloadCell> {
     cells
 }
 
-/// A handful that takes some seconds: eight single downloads without loss, two with it, and a pair.
+/// A small set that takes some seconds: eight single downloads without loss, two with loss, and a pair.
 #[must_use]
 pub fn small() -> Vec<DownloadCell> {
     let mut cells = Vec::with_capacity(12);

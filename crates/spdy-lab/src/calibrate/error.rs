@@ -1,22 +1,22 @@
-//! Why cells could not be compared.
+//! Errors of a comparison.
 
 use std::io;
 
 use spdy_tun::error::RealTimeError;
 
-/// What went wrong, and where.
+/// A failed comparison.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
-    /// There is no network in real time.
+    /// The network in real time cannot be used.
     #[error("cannot set up a network in real time")]
     RealTime(#[from] RealTimeError),
-    /// Something failed in virtual time.
+    /// A run in virtual time failed.
     #[error("{what} failed in virtual time")]
     Virtual {
-        /// What.
+        /// The run.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Sockets of a host failed.
@@ -30,10 +30,10 @@ pub enum CalibrateError {
         /// The one that the socket has.
         found: String,
     },
-    /// A link never came to rest after a run.
+    /// A link was not quiet after a run.
     #[error("the link was still busy {seconds} s after a run")]
     LinkNotQuiet {
-        /// For how long it was waited.
+        /// The timeout.
         seconds: u64,
     },
 }

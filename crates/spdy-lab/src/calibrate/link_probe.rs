@@ -1,10 +1,10 @@
 //! Measures the rate and the round trip of a link without TCP, by UDP sockets at its two ends.
 //!
-//! The rate is that of a flood of full packets, by the times at which the kernel received the first and the last. The round
-//! trip is that of datagrams of 64 bytes that the other end sends back: it includes the cost of waking four threads.
+//! The rate is that of a flood of full packets, by the times at which the kernel received the first and the last. The round trip is
+//! that of datagrams of 64 bytes that the other end returns: it includes the cost of waking four threads.
 //!
-//! Both sockets exist before the first datagram is sent, and until the last has arrived: a datagram without a socket
-//! is answered by ICMP, which the sender sees as a refused connection. Each measurement has ports of its own.
+//! Both sockets exist before the first datagram is sent, and until the last has arrived: ICMP responds to a datagram without a
+//! socket, which the sender sees as a refused connection. Each measurement has its own ports.
 
 use std::io;
 use std::net::UdpSocket;
@@ -25,20 +25,20 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::real_time::with_cpu_time;
 use crate::calibrate::run_link::{QUIET_FOR, QUIET_TIMEOUT, cpu_wait_limit_ms};
 
-/// Error of a rate that is allowed, as a part of it.
+/// Maximum relative error of a rate.
 pub const MAX_RATE_ERROR: f64 = 0.005;
-/// Error of the median round trip that is allowed, milliseconds.
+/// Maximum error of the median round trip, milliseconds.
 pub const MAX_RTT_ERROR_MS: f64 = 0.5;
 
-/// Heads of IPv4 and UDP, bytes.
+/// Length of the IPv4 and UDP headers, bytes.
 const HEADERS_LEN: usize = 28;
 /// Payload of the flood's datagrams: full packets.
 const FLOOD_LEN: usize = 1_472;
 /// Payload of an echo: a packet of 64 bytes.
 const ECHO_LEN: usize = 64 - HEADERS_LEN;
-/// Longest wait for a datagram.
+/// Timeout for a datagram.
 const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(5);
-/// Attempts at a measurement that does not count.
+/// Attempts at an invalid measurement.
 const ATTEMPTS: u32 = 5;
 
 /// One rate.
@@ -46,17 +46,17 @@ const ATTEMPTS: u32 = 5;
 pub struct Rate {
     /// The configured rate.
     pub configured_bps: u64,
-    /// The rate at the receiver, IP headers counted.
+    /// The rate at the receiver, including IP headers.
     pub measured_bps: f64,
     /// The rate that the link's thread measured.
     pub link_bps: Option<f64>,
     /// Received over configured rate, less 1.
     pub error: f64,
-    /// For how long, seconds.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// Measurements that did not count before this one.
+    /// Invalid measurements before this one.
     pub repeated: u32,
-    /// Why this does not count either; nothing if it does.
+    /// Why this one is invalid; empty if it is valid.
     pub faults: Vec<Fault>,
 }
 
@@ -65,7 +65,7 @@ pub struct Rate {
 pub struct RoundTrip {
     /// The configured round trip, milliseconds.
     pub configured_ms: f64,
-    /// How many echoes.
+    /// Number of echoes.
     pub echoes: usize,
     /// Median.
     pub p50_ms: f64,
@@ -73,15 +73,15 @@ pub struct RoundTrip {
     pub p95_ms: f64,
     /// Longest.
     pub max_ms: f64,
-    /// Median less the configured round trip and the two serialisations.
+    /// Median minus the configured round trip and the two serialisation times.
     pub error_ms: f64,
-    /// Measurements that did not count before this one.
+    /// Invalid measurements before this one.
     pub repeated: u32,
-    /// Why this does not count either; nothing if it does.
+    /// Why this one is invalid; empty if it is valid.
     pub faults: Vec<Fault>,
 }
 
-/// A link to be measured.
+/// A link under measurement.
 #[derive(Debug)]
 pub struct Probe {
     network: RealNetwork,
@@ -89,11 +89,11 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Errors
     ///
-    /// No namespaces, no devices.
+    /// Namespaces or devices are not available.
     pub fn start(limits: ValidityLimits) -> Result<Self, CalibrateError> {
         let path = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
         let network = RealNetwork::start(&RealNetworkConfig::new(path))?;
@@ -104,7 +104,7 @@ impl Probe {
     ///
     /// # Errors
     ///
-    /// The link or a socket broke.
+    /// The link or a socket failed.
     pub fn rate(&mut self, bps: u64, time: Duration) -> Result<Rate, CalibrateError> {
         let path = PathConfig::new(bps, bps, Duration::from_millis(1));
         let mut repeated = 0;
@@ -141,11 +141,11 @@ impl Probe {
         }
     }
 
-    /// Sends `echoes` datagrams, one after the other, over a link of 100 Mbps and this round trip.
+    /// Sends `echoes` datagrams, one after the other, over a link of 100 Mbps with this round trip.
     ///
     /// # Errors
     ///
-    /// The link or a socket broke.
+    /// The link or a socket failed.
     pub fn round_trip(
         &mut self,
         rtt: Duration,
@@ -194,7 +194,7 @@ impl Probe {
         }
     }
 
-    /// Begins a measurement over an idle link: a socket of the server and one of the client, connected to each other.
+    /// Starts a measurement over an idle link: a socket of the server and one of the client, connected to each other.
     fn begin(&mut self, path: &PathConfig) -> Result<(UdpSocket, UdpSocket), CalibrateError> {
         self.rest()?;
         self.network.begin(path, 1)?;
@@ -207,7 +207,7 @@ impl Probe {
         Ok((server, client))
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until no packet is in transit.
     fn rest(&mut self) -> Result<(), CalibrateError> {
         if self.network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)? {
             return Ok(());
@@ -216,8 +216,8 @@ impl Probe {
         Err(CalibrateError::LinkNotQuiet { seconds })
     }
 
-    /// The limits, but for what the flood does on purpose: nothing that is dropped by a device counts as a fault, for
-    /// it sends more than the link carries.
+    /// The limits without those that a flood exceeds on purpose: drops by a device are no fault, because a flood exceeds the rate of
+    /// the link.
     fn faults(&self, measured: &LinkStats) -> Vec<Fault> {
         let mut faults = self.limits.faults(measured);
         faults.retain(|fault| !matches!(fault, Fault::Devices { .. }));
@@ -225,7 +225,7 @@ impl Probe {
     }
 }
 
-/// The fault of ends that waited for a core longer than `limit_ms`.
+/// The fault of hosts that waited for a core longer than `limit_ms`.
 fn cpu_wait_fault(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
     let measured_ms = ends?.waited.as_secs_f64() * 1e3;
     (measured_ms > limit_ms).then_some(Fault::Starved {
@@ -234,7 +234,7 @@ fn cpu_wait_fault(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
     })
 }
 
-/// Keeps the link's queue from running empty, by half more than it carries.
+/// Sends half more than the link's rate, so that its queue never becomes empty.
 fn flood(socket: &UdpSocket, bps: u64, stop: &AtomicBool) -> io::Result<()> {
     let datagram = [0; FLOOD_LEN];
     let gap = Duration::from_secs_f64((FLOOD_LEN + HEADERS_LEN) as f64 * 8.0 / (1.5 * bps as f64));
@@ -249,7 +249,7 @@ fn flood(socket: &UdpSocket, bps: u64, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of IP from the first datagram (not counted) to the last, and the seconds between their arrivals.
+/// Bytes of IP after the first datagram to the last, and the seconds between their arrivals.
 fn receive(socket: UdpSocket, time: Duration) -> io::Result<(usize, f64)> {
     let mut socket = TimedSocket::new(socket)?;
     let mut buffer = [0; 2_048];
@@ -265,7 +265,7 @@ fn receive(socket: UdpSocket, time: Duration) -> io::Result<(usize, f64)> {
     }
 }
 
-/// Sends back what [`time_echoes`] sends.
+/// Echoes the datagrams of [`time_echoes`].
 fn echo(socket: &UdpSocket, count: usize) -> io::Result<()> {
     let mut buffer = [0; 2_048];
     for _ in 0..=count {
@@ -275,7 +275,7 @@ fn echo(socket: &UdpSocket, count: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Times of `count` round trips, after one more that is not counted: it finds caches and threads cold.
+/// Times of `count` round trips, after one that is not counted because of cold caches and threads.
 fn time_echoes(socket: &UdpSocket, count: usize) -> io::Result<Vec<Duration>> {
     let mut buffer = [0; 2_048];
     let mut once = || -> io::Result<Duration> {

@@ -7,9 +7,9 @@
 //!                                    └─ live/load.rs                                                ─┘
 //! ```
 //!
-//! [`download_cell`] and [`page_cell`] name what is compared, [`runner`] does it on several links at a time, and repeats runs that do not
-//! count. Where chance takes packets, both clocks draw it from the same seed: the third packet from the server is lost in
-//! both or in none, as long as both send the same packets.
+//! [`download_cell`] and [`page_cell`] are the cells. [`runner`] runs them on several links at a time, and repeats invalid runs.
+//! Random losses in both clocks use the same seed: the third packet from the server is lost in both or in none, as long as both send
+//! the same packets.
 
 pub mod compare;
 mod download;

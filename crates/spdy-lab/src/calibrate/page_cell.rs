@@ -18,8 +18,8 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
 use crate::live::load::{self as live, LoadSpec};
 
-/// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads
-/// has a bar: [`MAX_LOSSY_ERROR`].
+/// Maximum error of a load without loss and jitter. With randomness, as with downloads, only the mean of many loads has a limit:
+/// [`MAX_LOSSY_ERROR`].
 pub const MAX_PAGE_ERROR: f64 = 0.03;
 
 /// One load.
@@ -27,11 +27,11 @@ pub const MAX_PAGE_ERROR: f64 = 0.03;
 pub struct PageCell {
     /// The page.
     pub page: Arc<Page>,
-    /// The network; its TCP era is ignored, since real time uses the kernel's TCP of today.
+    /// The network; its TCP era is ignored, because real time uses the kernel's current TCP.
     pub network: Arc<RaceNetwork>,
-    /// What is spoken.
+    /// The protocol.
     pub protocol: RaceProtocol,
-    /// Everything else.
+    /// All other options.
     pub options: Arc<Options>,
 }
 
@@ -68,7 +68,7 @@ impl PageCell {
         &self.page.replica().name
     }
 
-    /// What `load` took, if it is whole; else the first of its failures.
+    /// The load time of `load` if it is complete; else its first failure.
     fn took(load: &Load) -> Result<Duration, String> {
         match load.failures.first() {
             None => Ok(Duration::from_secs_f64(load.load_ms / 1e3)),
@@ -153,23 +153,23 @@ impl Workload for PageCell {
     }
 }
 
-/// The sums of page loads.
+/// Summary of page loads.
 #[derive(Clone, Debug, Serialize)]
 pub struct PageLoadSummary {
     /// Loads without loss and jitter.
     pub loss_free: Option<ErrorStats>,
     /// Loads with loss or jitter.
     pub lossy: Option<ErrorStats>,
-    /// Loads without a single run that counts.
+    /// Cells without a valid run.
     pub unmeasured: usize,
-    /// Runs that did not count.
+    /// Number of invalid runs.
     pub repeated: u32,
-    /// What is past its bar; nothing if all is well.
+    /// Exceeded limits.
     pub exceeded_limits: Vec<String>,
 }
 
 impl PageLoadSummary {
-    /// Of `results`.
+    /// Summarises `results`.
     #[must_use]
     pub fn of(results: &[CellResult<PageCell>]) -> Self {
         let errors = |lossy: bool| {

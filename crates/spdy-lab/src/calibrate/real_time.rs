@@ -1,6 +1,6 @@
 //! A download in real time: the kernel's TCP on both sides of the link.
 //!
-//! Each run has sockets of its own, which are reset at the end rather than closed.
+//! Each run has its own sockets, which are reset at the end rather than closed.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -53,7 +53,7 @@ impl Workload for DownloadCell {
         let fetch = move || with_cpu_time(|| fetch(&cell, server, patience));
         let (fetched, client) = network.client.run(fetch);
         let measured = network.measure()?;
-        let _ = stop.send(()); // it may have failed meanwhile, as we see next
+        let _ = stop.send(()); // the server may have failed, which the next line detects
         let (served, server) = served.recv().expect("the server's job ends");
         served?;
         Ok(Attempt {
@@ -64,7 +64,7 @@ impl Workload for DownloadCell {
     }
 }
 
-/// Does `work`, and measures the CPU time of this thread meanwhile.
+/// Calls `work`, and measures the CPU time of this thread meanwhile.
 pub(super) fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>) {
     let before = CpuTime::of_this_thread();
     let done = work();
@@ -75,7 +75,7 @@ pub(super) fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>)
     )
 }
 
-/// Runs on the server's thread: answers until stopped. Its sockets end with the runtime.
+/// Runs on the server's thread until stopped. Its sockets end with the runtime.
 fn serve_until(stopped: oneshot::Receiver<()>, ready: &mpsc::Sender<SocketAddr>) -> io::Result<()> {
     block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
@@ -93,7 +93,7 @@ fn serve_until(stopped: oneshot::Receiver<()>, ready: &mpsc::Sender<SocketAddr>)
     })
 }
 
-/// On the client's thread: how long it took, or why it has no end.
+/// Runs on the client's thread. Returns the duration, or the reason why it did not end.
 fn fetch(
     cell: &DownloadCell,
     server: SocketAddr,
@@ -110,13 +110,13 @@ fn fetch(
     })
 }
 
-/// Sends at once, and leaves without a word.
+/// Disables Nagle's algorithm, and makes the socket reset its connection when dropped.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     SockRef::from(stream).set_linger(Some(Duration::ZERO))
 }
 
-/// The kernel's sockets; there are no names.
+/// The kernel's sockets, without names.
 struct KernelNetwork;
 
 impl Network for KernelNetwork {

@@ -1,7 +1,7 @@
-//! A link in real time that runs one subject after the other, and decides which runs count.
+//! A link in real time that runs one subject after the other, and decides which runs are valid.
 //!
-//! Each run has a link that is idle and counts from zero, and nothing of it is on its way when the next begins: so both
-//! clocks meet the same chance in the same packets.
+//! Each run starts with an idle link whose counters are zero, and no packet of it is in transit when the next one starts. So both
+//! clocks have the same random losses for the same packets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
 use crate::live::load::{self as live, LiveLoad, LoadSpec};
 
-/// What model and kernel have in common.
+/// The congestion control of both model and kernel.
 pub const CONGESTION: &str = "cubic";
-/// For how long nothing must be sent before a run is over.
+/// Time without packets after which a run is over.
 pub(super) const QUIET_FOR: Duration = Duration::from_millis(20);
-/// Longest wait for that.
+/// Timeout for that.
 pub(super) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
-/// What a run may take beyond ten times what it takes in virtual time.
+/// Time that a run may take beyond ten times its virtual time.
 const EXTRA_RUN_TIME: Duration = Duration::from_secs(30);
 
-/// When a run counts that takes so long in virtual time: lateness is bounded by what it may change. Half a percent of the
-/// time is allowed to one packet, a quarter to one in a hundred, a tenth on average; but no less than what a machine with a
-/// core to spare keeps easily, and no more than what leaves TCP's timers alone.
+/// Limits for a run that takes `expected` in virtual time: lateness is limited by its effect. One packet may be late by 0.5 % of the
+/// time, one in a hundred by 0.25 %, and the mean by 0.1 %. Each limit is at least what a machine with a spare core easily keeps, and
+/// at most what does not affect TCP's timers.
 #[must_use]
 pub fn limits(expected: Duration) -> ValidityLimits {
     let expected_ms = expected.as_secs_f64() * 1e3;
@@ -43,8 +43,8 @@ pub fn limits(expected: Duration) -> ValidityLimits {
     }
 }
 
-/// For how long both ends together may wait for a core, milliseconds: a hundredth of what the run takes in virtual time, and
-/// no less than two such waits as a machine with a core to spare has now and then.
+/// Limit for the time that both ends together may wait for a core, milliseconds: 1 % of the run in virtual time, and at least two
+/// waits of a usual length on a machine with a spare core.
 #[must_use]
 pub fn cpu_wait_limit_ms(expected: Duration) -> f64 {
     (expected.as_secs_f64() * 1e3 * 0.01).max(4.0)
@@ -53,13 +53,13 @@ pub fn cpu_wait_limit_ms(expected: Duration) -> f64 {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// What it took, or why it does not count.
+    /// Duration, or why the run is invalid.
     pub took: Result<Duration, String>,
-    /// For how long both ends computed; `None` if the system does not report it.
+    /// Time for which both ends computed; `None` if the system does not report it.
     pub computed: Option<Duration>,
 }
 
-/// What something ran under: the link, and for how long its ends computed and waited, if the system reports it.
+/// The link of a run, and CPU times and waits of its ends, if the system reports them.
 type LinkAndCpu = (LinkStats, Option<CpuTime>);
 
 /// A link that runs subjects one after the other.
@@ -69,20 +69,20 @@ pub struct RunLink {
 }
 
 impl RunLink {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Errors
     ///
-    /// No namespaces, no devices, no cubic.
+    /// Namespaces, devices or cubic are not available.
     pub fn start() -> Result<Self, CalibrateError> {
         Self::with_window(None)
     }
 
-    /// Makes one whose ends begin with so many segments, if not with the kernel's.
+    /// Creates one whose ends have this initial window, or the kernel's.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
+    /// Like [`start`](Self::start).
     pub fn with_window(initial_window: Option<u32>) -> Result<Self, CalibrateError> {
         let open = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
         let config = RealNetworkConfig {
@@ -95,11 +95,11 @@ impl RunLink {
         Ok(Self { network })
     }
 
-    /// Runs `subject`. `expected` is what that takes in virtual time: a run of ten times as much is given up.
+    /// Runs `subject`. `expected` is its duration in virtual time: a run of ten times as much is cancelled.
     ///
     /// # Errors
     ///
-    /// The link or a host failed; not that a run does not count.
+    /// The link or a host failed. An invalid run is no error.
     pub fn run<S: Workload>(
         &mut self,
         subject: &S,
@@ -123,12 +123,12 @@ impl RunLink {
         })
     }
 
-    /// Loads `page` over `path` with `which`, and returns the faults that keep the load from counting, except for the
-    /// page's own. `which.patience` is set here.
+    /// Loads `page` over `path` with `which`, and returns the faults that make the load invalid, without the page's own failures.
+    /// `which.timeout` is set here.
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run).
+    /// Like [`run`](Self::run).
     pub fn load(
         &mut self,
         page: &Arc<Page>,
@@ -151,7 +151,7 @@ impl RunLink {
         })
     }
 
-    /// Does `work` over an idle link, and returns the faults of the link and of its ends meanwhile.
+    /// Calls `work` with an idle link, and returns the faults of the link and of its ends meanwhile.
     fn run_measured<T>(
         &mut self,
         path: &PathConfig,

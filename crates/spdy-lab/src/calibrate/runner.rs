@@ -1,13 +1,13 @@
-//! All cells, on several lanes at a time.
+//! Runs all cells, on several links at a time.
 //!
 //! ```text
-//!   cells, the longest first ─┬─ lane 1: a link of its own, one run after the other ─┐
-//!                             ├─ lane 2                                               ├─► reported as they are done
+//!   cells, the longest first ─┬─ lane 1: its own link, one run after the other ──────┐
+//!                             ├─ lane 2                                               ├─► reported when done
 //!                             └─ ..                                                   ┘
 //! ```
 //!
-//! A link spends most of a run waiting, so lanes share a core; too many make each other late, which their links
-//! measure. A run that does not count is repeated with the same seed, after the others of its cell.
+//! A link spends most of a run waiting, so lanes share a core. Too many lanes delay each other, which their links measure. An invalid
+//! run is repeated with the same seed, after the others of its cell.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,39 +20,39 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::run_link::{RunLink, RunResult};
 use crate::calibrate::workload::Workload;
 
-/// How often a run that does not count is repeated.
+/// Maximum number of repetitions of an invalid run.
 pub const MAX_RETRIES: u32 = 10;
-/// Pause before the first repetition, and how much longer each further one is: whatever made the machine busy may pass.
+/// Pause before the first repetition. Each further pause is longer by as much, because the machine may be busy for some time.
 pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How it is done.
+/// Options of a comparison.
 #[derive(Clone, Debug)]
 pub struct CalibrationRunner {
-    /// Runs of a cell without loss and jitter that must count, at least 1.
+    /// Valid runs of a cell without loss and jitter, at least 1.
     pub runs: u32,
-    /// Runs of a [lossy](Workload::is_lossy) cell that must count, at least 1.
+    /// Valid runs of a [lossy](Workload::is_lossy) cell, at least 1.
     pub lossy_runs: u32,
-    /// Seed of the first run; the next has the next number.
+    /// Seed of the first run; each further run adds 1.
     pub seed: u64,
-    /// Cells at a time, at least 1.
+    /// Number of links, at least 1.
     pub links: usize,
 }
 
-/// Progress of a calibration.
+/// Progress of a comparison.
 #[derive(Debug)]
 pub enum Event<S> {
-    /// A run counts, or was given up; so long it takes in virtual time.
+    /// A run is valid or was abandoned; the duration in virtual time.
     Ran(Duration),
-    /// A cell is done; its number among the requested ones.
+    /// A cell is done; its index among the requested ones.
     Done(usize, Box<CellResult<S>>),
 }
 
-/// What a cell takes in virtual time, for each of its seeds.
+/// The durations of a cell in virtual time, for each of its seeds.
 #[derive(Clone, Debug)]
 struct PlannedCell<S> {
     number: usize,
     subject: S,
-    /// Of a cell without loss one for all.
+    /// A cell without loss has one for all seeds.
     virtual_times: Vec<Duration>,
     runs: u32,
 }
@@ -71,10 +71,10 @@ impl<S> PlannedCell<S> {
 /// One attempt at a run.
 #[derive(Clone, Copy, Debug)]
 struct RunAttempt {
-    /// To wait for before it.
+    /// Pause before it.
     pause: Duration,
     seed: u64,
-    /// What it takes in virtual time.
+    /// Its duration in virtual time.
     expected: Duration,
 }
 
@@ -109,13 +109,13 @@ impl CalibrationRunner {
         Ok(plans)
     }
 
-    /// Compares `subjects`. `begin` gets the time of all runs in virtual time, `on_event` each event, in the
-    /// order in which they happen. The results come in the order of `subjects`.
+    /// Compares `subjects`. `begin` receives the time of all runs in virtual time, and `on_event` each event in order. The results
+    /// are in the order of `subjects`.
     ///
     /// # Errors
     ///
-    /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
-    /// those that fail in real time among them, and subjects of which none does neither.
+    /// The network in real time is not available, a run fails in virtual time, or a link fails. Invalid runs, and runs that fail in
+    /// real time, are no errors, even if a subject has no valid run.
     pub fn run<S: Workload>(
         &self,
         subjects: &[S],
@@ -124,7 +124,7 @@ impl CalibrationRunner {
     ) -> Result<Vec<CellResult<S>>, CalibrateError> {
         let plans = self.plan(subjects)?;
         begin(plans.iter().map(PlannedCell::total).sum());
-        // Made one after the other: a machine without namespaces fails before anything runs.
+        // Created one after the other: a machine without namespaces fails before anything runs.
         let lanes = (0..self.links.min(plans.len()))
             .map(|_| RunLink::start())
             .collect::<Result<Vec<_>, _>>()?;
@@ -195,7 +195,7 @@ impl CalibrationRunner {
                     if plan.subject.is_lossy() {
                         result.virtual_ms.push(ms(&expected));
                     }
-                    let _ = sender.send(Ok(Event::Ran(expected))); // the caller may have given up
+                    let _ = sender.send(Ok(Event::Ran(expected))); // the caller may have stopped
                     continue;
                 }
                 Err(reason) => reason,
@@ -245,7 +245,7 @@ mod tests {
         result.expect("no link broke")
     }
 
-    /// One load that was not whole, once, ended a whole calibration with an error, and all that it had measured was lost.
+    /// Regression: one incomplete load ended a whole calibration with an error, and all measurements were lost.
     #[test]
     fn a_failed_real_run_is_retried_like_a_late_one() {
         let mut seeds = Vec::new();

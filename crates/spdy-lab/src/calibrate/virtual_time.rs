@@ -1,4 +1,4 @@
-//! A cell in virtual time: the same sockets, links and TCP as page loads have.
+//! A cell in virtual time, with the sockets, links and TCP of page loads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use spdy_sim::runtime::Executor;
 use crate::calibrate::download;
 use crate::calibrate::download_cell::DownloadCell;
 
-/// Downloads the objects of `cell`. Returns the time that took.
+/// Downloads the objects of `cell`. Returns the duration.
 ///
 /// # Errors
 ///
-/// The connection was given up, or the download can never end.
+/// The connection was given up, or the download cannot end.
 pub fn run(cell: &DownloadCell, seed: u64) -> io::Result<Duration> {
     let executor = Executor::default();
     let runtime = executor.runtime();
@@ -33,7 +33,7 @@ pub fn run(cell: &DownloadCell, seed: u64) -> io::Result<Duration> {
     let spawner = runtime.clone();
     let acceptor = move |io| {
         spawner.spawn(Box::pin(async move {
-            let _ = download::serve(io).await; // it ends when the client leaves
+            let _ = download::serve(io).await; // it ends when the client disconnects
         }));
     };
     network.listen(server, Arc::new(acceptor));

@@ -1,4 +1,4 @@
-//! What runs in both clocks.
+//! Workloads of both clocks.
 
 use std::fmt::{Debug, Display};
 use std::io;
@@ -13,19 +13,19 @@ use spdy_tun::stats::LinkStats;
 
 use crate::calibrate::error::CalibrateError;
 
-/// Something that takes a time in virtual time, and one in real time.
+/// A workload with a duration in virtual time, and one in real time.
 pub trait Workload: Clone + Debug + Display + Send + Serialize + Sync {
     /// The link between its ends.
     fn path(&self) -> PathConfig;
 
-    /// What it takes in virtual time.
+    /// Its duration in virtual time.
     ///
     /// # Errors
     ///
-    /// It fails, or can never end.
+    /// It fails, or cannot end.
     fn run_virtual(&self, seed: u64) -> io::Result<Duration>;
 
-    /// Does it over `network`, whose link is begun and idle, and gives it up after `patience`.
+    /// Runs it over `network`, whose link is begun and idle, and cancels it after `patience`.
     ///
     /// # Errors
     ///
@@ -37,7 +37,7 @@ pub trait Workload: Clone + Debug + Display + Send + Serialize + Sync {
         patience: Duration,
     ) -> Result<Attempt, CalibrateError>;
 
-    /// Whether chance has a part in it.
+    /// True if its path has randomness.
     fn is_lossy(&self) -> bool {
         let path = self.path();
         let losses = [path.loss_up, path.loss_down];
@@ -45,13 +45,13 @@ pub trait Workload: Clone + Debug + Display + Send + Serialize + Sync {
     }
 }
 
-/// One run in real time, whether or not it counts.
+/// One run in real time, valid or not.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What it took, or why it came to no end that counts.
+    /// Duration, or why the run did not end successfully.
     pub took: Result<Duration, String>,
-    /// What the link was meanwhile.
+    /// Measurements of the link during the run.
     pub measured: LinkStats,
-    /// What both hosts computed, and waited for a core; `None` if the system does not report it.
+    /// CPU time of both hosts, and their waits for a core; `None` if the system does not report it.
     pub hosts: Option<CpuTime>,
 }

@@ -1,4 +1,4 @@
-//! A claim as data, and what was measured of it.
+//! A claim as data.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 
-/// Where a claim was published.
+/// The paper of a claim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
@@ -30,7 +30,7 @@ pub enum Paper {
 }
 
 impl Paper {
-    /// All of them, in the order of the table.
+    /// All papers, in the order of the table.
     pub const ALL: [Self; 7] = [
         Self::Belshe,
         Self::Whitepaper,
@@ -56,7 +56,7 @@ impl Paper {
     }
 }
 
-/// Over or under.
+/// Side of a bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BoundSide {
@@ -66,7 +66,7 @@ pub enum BoundSide {
     Below,
 }
 
-/// Where a row of figures goes.
+/// Direction of a series.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trend {
@@ -77,7 +77,7 @@ pub enum Trend {
 }
 
 impl Trend {
-    /// `change`, counted positive if it goes this way.
+    /// Returns `change`, positive in this direction.
     pub(crate) fn along(self, change: f64) -> f64 {
         match self {
             Self::Rising => change,
@@ -86,17 +86,17 @@ impl Trend {
     }
 }
 
-/// What was claimed, and what would count as the same.
+/// The claimed result, and the tolerance for an equal one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimedResult {
     /// A number.
     Number {
-        /// As claimed.
+        /// The claimed value.
         value: f64,
-        /// How far off is still the same.
+        /// The tolerance.
         within: f64,
-        /// Where there is no effect; `None` if the number has no direction.
+        /// The value without an effect; `None` if the number has no direction.
         neutral: Option<f64>,
     },
     /// A number within a range that the claim states.
@@ -105,41 +105,41 @@ pub enum ClaimedResult {
         low: f64,
         /// Most.
         high: f64,
-        /// Where there is no effect.
+        /// The value without an effect.
         neutral: f64,
     },
-    /// No number, but a side.
+    /// A value on one side of a bound.
     Beyond {
-        /// Which.
+        /// The side.
         side: BoundSide,
-        /// Of what.
+        /// The bound.
         bound: f64,
     },
-    /// A number for each level of something that grows.
+    /// A number for each level of a growing factor.
     Series {
-        /// As claimed, a level each.
+        /// The claimed values, one for each level.
         values: &'static [f64],
-        /// How far off each may be.
+        /// The tolerance of each.
         within: f64,
-        /// Where they go.
+        /// Their direction.
         trend: Trend,
     },
-    /// No numbers, but that each level goes on where the one before went.
+    /// Values that rise or fall from each level to the next.
     Monotone {
-        /// Where to.
+        /// Their direction.
         trend: Trend,
-        /// A step back of at most this is none.
+        /// A step back of at most this is ignored.
         slack: f64,
     },
-    /// That this level has the least.
+    /// The smallest value is at this level.
     Least {
-        /// Its name.
+        /// Name of the level.
         level: &'static str,
     },
 }
 
 impl ClaimedResult {
-    /// In words, figures in `unit`.
+    /// Describes it in words, with figures in `unit`.
     #[must_use]
     pub fn describe(&self, unit: Unit) -> String {
         match self {
@@ -166,15 +166,15 @@ impl ClaimedResult {
     }
 }
 
-/// What measures a claim.
+/// The measurement of a claim.
 pub(crate) type MeasureFn =
     fn(&ClaimRunner<'_>, &PageSet, &Setting) -> Result<MeasuredResult, String>;
 
-/// How a claim is put to the test.
+/// The test of a claim.
 pub(crate) enum Test {
-    /// It is not, and this is why.
+    /// It cannot be tested, for this reason.
     CannotRun(&'static str),
-    /// By loads of `pages` under `setting`.
+    /// Loads of `pages` with `setting`.
     Run {
         pages: PageSet,
         setting: fn() -> Setting,
@@ -183,19 +183,19 @@ pub(crate) enum Test {
     },
 }
 
-/// A claim of a paper, and how it is tested.
+/// A claim of a paper, and its test.
 pub struct Claim {
     /// The paper.
     pub paper: Paper,
     /// Its name among those of its paper.
     pub name: &'static str,
-    /// The sentence.
+    /// The claim in one sentence.
     pub what: &'static str,
-    /// Under which conditions, those that are ours marked as such.
+    /// Its conditions; those that the paper does not state are marked as ours.
     pub conditions: &'static str,
-    /// Of all its figures.
+    /// The unit of all its figures.
     pub unit: Unit,
-    /// What was claimed.
+    /// The claimed result.
     pub expected: ClaimedResult,
     pub(crate) test: Test,
 }
@@ -207,7 +207,7 @@ impl fmt::Debug for Claim {
 }
 
 impl Claim {
-    /// Whether it is run at all without a corpus.
+    /// True if it runs without a corpus.
     #[must_use]
     pub fn needs_no_corpus(&self) -> bool {
         !matches!(

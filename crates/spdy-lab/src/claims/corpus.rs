@@ -14,16 +14,16 @@ use spdy_sim::workers;
 
 use crate::claims::recorded_heads::Heads;
 
-/// Recordings from this day on are of another time.
+/// Recordings from this day on are too recent.
 const ERA_ENDS: &str = "2014-01-01T00:00:00Z";
-/// Fewest resources of a page that is loaded: redirects and error pages are none.
+/// Minimum number of resources of a page, which excludes redirects and error pages.
 const MIN_RESOURCES: usize = 20;
-/// Most bytes of bodies: sizes in some recordings are those of what was unpacked.
+/// Maximum bytes of bodies: some recordings state sizes of uncompressed bodies.
 const MAX_BYTES: usize = 4_000_000;
-/// Most pages of one recording.
+/// Maximum number of pages of one recording.
 const MAX_PAGES: usize = 64;
 
-/// What a folder of recordings holds.
+/// The recordings of a folder.
 pub struct Corpus {
     pages: Vec<Replica>,
     heads: Vec<Heads>,
@@ -32,18 +32,18 @@ pub struct Corpus {
 /// Why there is no corpus.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
-    /// It cannot be read.
+    /// The folder cannot be read.
     #[error("cannot read {}", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file in it cannot.
+    /// A file in it cannot be read.
     #[error(transparent)]
     File(OpenError),
-    /// Nothing in it is of use.
+    /// It has no usable recording.
     #[error("{} has no page from before 2014 with {MIN_RESOURCES} resources or more", path.display())]
     Empty {
         /// The folder.
@@ -52,12 +52,12 @@ pub enum CorpusError {
 }
 
 impl Corpus {
-    /// Reads every recording of `folder`, in the order of their names. What is none is passed over: folders, FIFOs, devices, files of
-    /// other kinds and those of more than `ExecutorLimits::file_bytes`.
+    /// Reads every recording of `folder`, in the order of their names. Skips folders, FIFOs, devices, other files and files of more
+    /// than `Limits::file_bytes`.
     ///
     /// # Errors
     ///
-    /// The folder or a file cannot be read, or it holds no page of use.
+    /// The folder or a file cannot be read, or no page is usable.
     ///
     /// # Panics
     ///
@@ -112,13 +112,13 @@ impl Corpus {
         &self.pages
     }
 
-    /// Heads of all exchanges of before 2014, a recording each.
+    /// Heads of all exchanges before 2014, by recording.
     pub(crate) fn heads(&self) -> &[Heads] {
         &self.heads
     }
 }
 
-/// The pages of one file that are of use, and all its heads; nothing if it is no recording, or of another time.
+/// The usable pages of one file, and all its heads; empty if it is no recording, or too recent.
 fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
     let ends: Timestamp = ERA_ENDS.parse().expect("a day");
     let mut pages = Vec::new();
@@ -156,7 +156,7 @@ fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
 mod tests {
     use super::*;
 
-    /// A recording of 2013 of so many resources.
+    /// A recording of 2013 with this many resources.
     fn har(resources: usize) -> String {
         let entry = |number: usize| {
             let (path, kind) = match number {
@@ -213,7 +213,7 @@ mod tests {
         };
         let message = pages(folder.path(), &one_less).unwrap_err().to_string();
         assert!(message.ends_with("20 resources or more"), "{message}");
-        // What is there and leads nowhere is a fault, and is named.
+        // A link without a target is an error, which names the link.
         std::os::unix::fs::symlink("nowhere", at("lost.har")).unwrap();
         let message = pages(folder.path(), &just).unwrap_err().to_string();
         assert!(message.contains("lost.har"), "{message}");

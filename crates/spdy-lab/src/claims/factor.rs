@@ -1,4 +1,4 @@
-//! What may be changed alone to see whether it explains a difference.
+//! Factors that are changed one at a time, to see whether they explain a difference.
 
 use spdy_netem::profile::Era;
 use spdy_sim::network::dns::NameLookups;
@@ -6,15 +6,15 @@ use spdy_sim::options::RaceProtocol;
 
 use crate::claims::setting::Setting;
 
-/// One factor, changed alone.
+/// One factor and its change.
 pub(crate) struct ClaimFactor {
-    /// What is changed, and to what.
+    /// The factor and its new value.
     pub(crate) name: &'static str,
     pub(crate) change: fn(&mut Setting),
 }
 
 impl ClaimFactor {
-    /// Look-ups cost no time, and none is lost.
+    /// Lookups cost no time, and none is lost.
     pub(crate) const NAMES_RESOLVED: Self = Self {
         name: "names resolved",
         change: |setting| setting.both(|options| options.name_lookups = NameLookups::HostsFile),
@@ -33,7 +33,7 @@ impl ClaimFactor {
         change: |setting| setting.small_pages = true,
     };
 
-    /// TCP of today, as `name` calls it beside what is left as it was.
+    /// Current TCP, called `name` in results.
     pub(crate) const fn tcp_today(name: &'static str) -> Self {
         Self {
             name,
@@ -49,7 +49,7 @@ impl ClaimFactor {
         }
     }
 
-    /// So many connections a host for HTTP/1.1, in TLS or not.
+    /// This many connections per host for HTTP/1.1, with or without TLS.
     pub(crate) const fn connections<const COUNT: usize>(name: &'static str) -> Self {
         Self {
             name,

@@ -1,7 +1,7 @@
-//! What header compression saves on recorded heads: counted, no network needed.
+//! Saving of header compression on recorded heads, counted without a network.
 //!
-//! A zlib stream is a host's and a direction's in each recording; *before* is the head as HTTP/1.1 text, *after* what stands
-//! in the frame, as in `examples/headers`.
+//! Each host and direction of a recording has a zlib stream. *Before* is the head as HTTP/1.1 text, *after* the bytes in the frame,
+//! as in `examples/headers`.
 
 use spdy_frame::compress::DeflateOptions;
 
@@ -10,7 +10,7 @@ use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::stats::Bootstrap;
 
-/// What the compression of the setting's second way saves of request heads, percent.
+/// Saving of request heads by the compression of the setting's second side, percent.
 pub(crate) fn requests(
     bench: &ClaimRunner<'_>,
     _: &PageSet,
@@ -19,7 +19,7 @@ pub(crate) fn requests(
     header_saving(bench, 0, setting)
 }
 
-/// What the compression of the setting's second way saves of response heads, percent.
+/// Saving of response heads by the compression of the setting's second side, percent.
 pub(crate) fn responses(
     bench: &ClaimRunner<'_>,
     _: &PageSet,

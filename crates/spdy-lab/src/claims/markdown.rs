@@ -6,7 +6,7 @@ use crate::claims::claim::Paper;
 use crate::claims::result::ClaimResult;
 use crate::claims::verdict::Verdict;
 
-/// `findings` as Markdown: a table for each paper, and under it what explains what was not reproduced.
+/// Formats `findings` as Markdown: a table for each paper, followed by explanations of claims that were not reproduced.
 #[must_use]
 pub fn markdown(findings: &[ClaimResult]) -> String {
     let mut out = String::new();
@@ -34,7 +34,7 @@ pub fn markdown(findings: &[ClaimResult]) -> String {
     out
 }
 
-/// The row of `finding` in such a table.
+/// The table row of `finding`.
 #[must_use]
 pub fn markdown_row(finding: &ClaimResult) -> String {
     let (measured, interval) = figures(finding);

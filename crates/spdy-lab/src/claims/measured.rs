@@ -4,11 +4,11 @@ use serde::Serialize;
 
 use crate::stats::Estimate;
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Parts in a hundred.
+    /// Percent.
     Percent,
     /// A ratio.
     Ratio,
@@ -18,17 +18,17 @@ pub enum Unit {
     RoundTrips,
     /// TCP connections.
     Connections,
-    /// Things that are counted; the claim names them.
+    /// A number of items, which the claim names.
     Count,
     /// Thousands of bytes.
     Kilobytes,
 }
 
 impl Unit {
-    /// `value` with as many digits as mean something, and the unit.
+    /// Formats `value` with its significant digits and the unit.
     #[must_use]
     pub fn format(self, value: f64) -> String {
-        // A rounded nothing has no sign.
+        // A value that rounds to zero has no sign.
         let digits = if self == Self::Ratio { 2 } else { 1 };
         let value = if value.abs() < 0.5 * 0.1_f64.powi(digits) {
             0.0
@@ -50,27 +50,27 @@ impl Unit {
 /// A figure at a level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// The level; empty where there is but one.
+    /// The level; empty if there is only one.
     pub level: String,
-    /// The figure, its interval of 95 % by resampling of pages, or of runs where there is one page.
+    /// The figure, with its 95 % interval by resampling of pages, or of runs if there is one page.
     pub estimate: Estimate,
 }
 
-/// What came out.
+/// The measured result of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredResult {
-    /// A figure a level, at least one.
+    /// One figure for each level, at least one.
     pub points: Vec<Point>,
-    /// Last figure less the first, where there are several; pages are drawn together for both.
+    /// Last figure minus the first, if there are several; pages are resampled together for both.
     pub rise: Option<Estimate>,
-    /// Loads that it took.
+    /// Number of loads.
     pub loads: usize,
-    /// Pairs of loads that were left out, since one of them did not get all of its page.
+    /// Pairs of loads that were omitted, because one of them was incomplete.
     pub left_out: usize,
 }
 
 impl MeasuredResult {
-    /// The figure that stands for all in one line: the last.
+    /// The figure that represents the result: the last.
     #[must_use]
     pub fn headline(&self) -> f64 {
         self.points
@@ -85,7 +85,7 @@ impl MeasuredResult {
         self.points.iter().map(point).collect::<Vec<_>>().join(", ")
     }
 
-    /// The intervals in words; `exact` where there is no chance in a figure.
+    /// The intervals in words; `exact` if a figure has no randomness.
     #[must_use]
     pub fn intervals(&self, unit: Unit) -> String {
         let one = |estimate: &Estimate| {

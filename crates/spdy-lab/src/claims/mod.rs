@@ -1,24 +1,23 @@
 //! Claims of papers about SPDY, measured again.
 //!
 //! ```text
-//! papers/          Claim (claim.rs): the paper's statement, as data; under which conditions; how to measure it
-//!    │             of pages and a setting (setting.rs)
+//! papers/          Claim (claim.rs): the paper's statement as data, its conditions, and its measurement
+//!    │             with pages and a setting (setting.rs)
 //!    ▼
 //! runner.rs        loads in virtual time: pages x settings x runs, the two setups in pairs
 //!    │
 //! statistics.rs    MeasuredResult (measured.rs): figures with their intervals
 //!    │
-//! verdict.rs       Verdict: from ClaimedResult and MeasuredResult alone, never typed by hand
+//! verdict.rs       Verdict: derived from ClaimedResult and MeasuredResult only
 //!    │
-//! result.rs        where it was not reproduced: again, with one factor (factor.rs) changed at a time
+//! result.rs        if it was not reproduced: again, with one factor (factor.rs) changed at a time
 //!    │
 //! markdown.rs      the table of `docs/measurements/claims.md`
 //!
 //! corpus.rs        the user's recordings; recorded_heads.rs and header_saving.rs measure their heads without a network
 //! ```
 //!
-//! The text of each claim separates two kinds of conditions: those of the paper, and those that the paper does not
-//! state and that are ours.
+//! The text of each claim separates two kinds of conditions: those of the paper, and ours, which the paper does not state.
 
 mod claim;
 mod corpus;

@@ -28,7 +28,7 @@ struct Stream {
 }
 
 impl Heads {
-    /// Adds what `replica` exchanged.
+    /// Adds the exchanges of `replica`.
     pub(crate) fn add(&mut self, replica: &Replica) {
         for exchange in &replica.exchanges {
             if let Some([request, response]) = blocks(exchange) {

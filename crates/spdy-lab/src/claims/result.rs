@@ -1,4 +1,4 @@
-//! A claim put to the test, and what explains it where it failed.
+//! The result of a claim, and the factors that explain a difference.
 
 use serde::Serialize;
 
@@ -7,46 +7,46 @@ use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::verdict::Verdict;
 
-/// What became of one claim.
+/// The result of one claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimResult {
-    /// Where it was published.
+    /// The paper.
     pub paper: Paper,
     /// Name of the claim.
     pub name: &'static str,
-    /// The sentence.
+    /// The claim in one sentence.
     pub what: &'static str,
-    /// Under which conditions.
+    /// Its conditions.
     pub conditions: &'static str,
-    /// What its figures count.
+    /// The unit of its figures.
     pub unit: Unit,
-    /// What was claimed, as data.
+    /// The claimed result, as data.
     pub expected: ClaimedResult,
-    /// What was claimed, in words.
+    /// The claimed result, in words.
     pub claimed: String,
-    /// What came out; `None` if it was not run.
+    /// The measured result; `None` if it was not measured.
     pub measured: Option<MeasuredResult>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why it was not run.
+    /// Why it was not measured.
     pub reason: Option<String>,
-    /// The same with one factor changed, those that move it furthest first; only of what was not reproduced.
+    /// Results with one factor changed, those with the largest effect first; only for claims that were not reproduced.
     pub shifts: Vec<Shift>,
 }
 
-/// What one factor does.
+/// The effect of one factor.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shift {
-    /// What was changed, and to what.
+    /// The factor and its new value.
     pub factor: &'static str,
-    /// What came out: of a row of levels, the first and the last.
+    /// The measured result; of several levels only the first and the last.
     pub measured: MeasuredResult,
-    /// How far the last figure moved.
+    /// Change of the last figure.
     pub by: f64,
 }
 
 impl ClaimResult {
-    /// Puts `claim` to the test.
+    /// Tests `claim`.
     ///
     /// # Panics
     ///

@@ -1,4 +1,4 @@
-//! Loads in pairs: the same pages over the same network with the same chance, by one way and by another.
+//! Loads in pairs: the same pages over the same network with the same random numbers, for both sides of a setting.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,15 +19,15 @@ use crate::claims::setting::{PageSet, Pages, Setting};
 use crate::claims::statistics::{FigurePair, Figures, PairedLoads, ratio};
 use crate::stats::Estimate;
 
-/// Where claims are put to the test.
+/// Measures claims.
 pub struct ClaimRunner<'a> {
-    /// Loads of a page where chance plays a part; without chance one load is enough.
+    /// Loads of a page if there is randomness; without it one load is enough.
     pub runs: u32,
-    /// Threads; `None` for one a core.
+    /// Threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,
-    /// Pages of the user's.
+    /// Pages of the user.
     pub corpus: Option<&'a Corpus>,
-    /// Whether to go without factors, and over every eighth page of the corpus: to see that it works.
+    /// True to omit factors, and to use every eighth page of the corpus, as a quick check.
     pub quick: bool,
     /// Called with the number of loads done since the last call.
     pub on_loads: &'a dyn Fn(u64),
@@ -41,7 +41,7 @@ impl ClaimRunner<'_> {
     ///
     /// # Errors
     ///
-    /// There is no corpus, or nothing in it.
+    /// There is no corpus, or it has no pages.
     pub(crate) fn pages(&self, subjects: &PageSet) -> Result<Vec<Replica>, String> {
         match subjects {
             PageSet::Pages(pages) => Ok(pages()),
@@ -63,11 +63,11 @@ impl ClaimRunner<'_> {
             .ok_or_else(|| "no corpus: use --corpus".to_owned())
     }
 
-    /// One figure over all pages under one setting.
+    /// Measures one figure over all pages with one setting.
     ///
     /// # Errors
     ///
-    /// As [`pairs`](Self::pairs) and [`PairedLoads::measured`].
+    /// Like [`pairs`](Self::pairs) and [`PairedLoads::measured`].
     pub(crate) fn one(
         &self,
         subjects: &PageSet,
@@ -78,11 +78,11 @@ impl ClaimRunner<'_> {
         paired.measured(vec![String::new()], statistic)
     }
 
-    /// Loads every page under every setting by both ways.
+    /// Loads every page with both sides of every setting.
     ///
     /// # Errors
     ///
-    /// As [`pages`](Self::pages).
+    /// Like [`pages`](Self::pages).
     pub(crate) fn load_pairs(
         &self,
         subjects: &PageSet,
@@ -139,11 +139,10 @@ impl ClaimRunner<'_> {
     }
 }
 
-/// Ratio of load times for each of some pages, over a network without chance: each figure is exact, and so is what lies
-/// between two.
+/// Ratio of load times for each page, over a network without randomness: each figure and each difference is exact.
 ///
 /// # Errors
-///
+/// A load is incomplete.
 /// A load did not come whole.
 pub(crate) fn ratio_by_page(
     bench: &ClaimRunner<'_>,
@@ -171,7 +170,7 @@ pub(crate) fn ratio_by_page(
     })
 }
 
-/// Takes out the pages that are larger than the one in the middle.
+/// Removes the pages that are larger than the median.
 fn keep_smaller_half(replicas: &mut Vec<Replica>) {
     let bytes = |it: &Replica| it.exchanges.iter().map(|it| it.body.len()).sum::<usize>();
     let mut sizes: Vec<usize> = replicas.iter().map(bytes).collect();
@@ -181,8 +180,8 @@ fn keep_smaller_half(replicas: &mut Vec<Replica>) {
     }
 }
 
-/// Puts loads together in pairs: a page's means over its runs, or each run of the only page. What is not whole under
-/// one setting is left out under all.
+/// Groups loads in pairs: a page's means over its runs, or each run of the only page. A pair that is incomplete with one setting is
+/// omitted for all.
 fn paired(
     figures: &[Option<Figures>],
     (settings, pages, runs): (usize, usize, usize),
@@ -246,8 +245,8 @@ fn page(replica: &Replica, fold: bool, depth: usize) -> Page {
     Page::with_graph(folded(replica, &foreign), graph)
 }
 
-/// Cuts what the page fetches into `depth` generations, each found when the first of the one before is there. Redirects
-/// and what they lead to stay where they are.
+/// Divides the resources of the page into `depth` generations, each discovered when the first of the previous one has arrived.
+/// Redirects and their targets stay as they are.
 fn deepen(graph: &mut PageGraph, depth: usize) {
     let redirected = |node: &spdy_page::graph::Node| {
         node.parent()

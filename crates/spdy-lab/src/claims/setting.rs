@@ -1,4 +1,4 @@
-//! What a claim is measured on: pages, and two setups to compare.
+//! Settings for the measurement of a claim: pages, and two sides to compare.
 
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Profile;
@@ -6,51 +6,51 @@ use spdy_page::replica::Replica;
 use spdy_sim::options::{Options, RaceProtocol};
 use spdy_sim::race::RaceNetwork;
 
-/// Pages that ship or are made.
+/// Shipped or generated pages.
 pub(crate) type Pages = fn() -> Vec<Replica>;
 
-/// Whose loads are measured.
+/// The pages whose loads are measured.
 pub(crate) enum PageSet {
-    /// Pages of ours.
+    /// Our own pages.
     Pages(Pages),
-    /// Those of a corpus that the user names.
+    /// The pages of the user's corpus.
     Corpus,
 }
 
-/// How a page is loaded.
+/// One side of a setting.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimSetup {
     pub(crate) protocol: RaceProtocol,
-    /// Everything on the page's own host.
+    /// Whether everything is on the page's own host.
     pub(crate) folded: bool,
     pub(crate) options: Options,
 }
 
-/// Two ways, and what both have in common.
+/// Two sides, and their common conditions.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) profile: Profile,
-    /// What is compared with.
+    /// The side that the other is compared with.
     pub(crate) base: ClaimSetup,
-    /// What is compared.
+    /// The side that is compared.
     pub(crate) other: ClaimSetup,
-    /// Resources that wait for one another: above 1, the page's resources come in so many generations, each found when
-    /// the first of the one before is there.
+    /// Length of chains of resources: above 1, the page's resources have so many generations, each discovered when the first of the
+    /// previous one has arrived.
     pub(crate) depth: usize,
-    /// Of several pages only the smaller half, by the bytes of their bodies.
+    /// Whether only the smaller half of the pages is used, by the bytes of their bodies.
     pub(crate) small_pages: bool,
-    /// Time of the browser itself, added to each load.
+    /// Time of the browser itself, which is added to each load.
     pub(crate) browser_ms: f64,
-    /// Only the first and the last level of a row: enough to see what a factor does.
+    /// Whether only the first and the last level of a series are measured: enough to see the effect of a factor.
     pub(crate) ends_only: bool,
 }
 
 impl Setting {
-    /// `network` (as `spdy race --network` reads it), one protocol against another, `options` for both.
+    /// `network` (as in `spdy race --network`), one protocol against another, `options` for both.
     ///
     /// # Panics
     ///
-    /// If there is no such network: claims name their own.
+    /// If the network does not exist: claims have their own networks.
     pub(crate) fn new(
         network: &str,
         (base, other): (RaceProtocol, RaceProtocol),
@@ -72,13 +72,13 @@ impl Setting {
         }
     }
 
-    /// Changes the choices of both ways.
+    /// Changes the options of both sides.
     pub(crate) fn both(&mut self, change: impl Fn(&mut Options)) {
         change(&mut self.base.options);
         change(&mut self.other.options);
     }
 
-    /// Whether anything is left to chance.
+    /// True if there is any randomness.
     pub(crate) fn has_chance(&self) -> bool {
         let path = &self.profile.path;
         let lossless =
@@ -86,7 +86,7 @@ impl Setting {
         !lossless || !path.jitter.is_zero()
     }
 
-    /// This setting once for each of `levels`, or for the first and the last of them; and their names.
+    /// This setting for each of `levels`, or for the first and the last of them; and their names.
     pub(crate) fn levels<T: Copy>(
         &self,
         levels: &[T],
@@ -103,7 +103,7 @@ impl Setting {
         levels.iter().map(at).unzip()
     }
 
-    /// Levels of loss, both ways, in parts of a thousand.
+    /// Levels of loss in both directions, in parts per thousand.
     pub(crate) fn losses(&self, permille: &[u32]) -> (Vec<String>, Vec<Self>) {
         self.levels(
             permille,

@@ -1,11 +1,11 @@
-//! The figures of loads in pairs, and the statistics that claims are made of.
+//! The figures of loads in pairs, and the statistics of claims.
 
 use spdy_sim::load::Load;
 
 use crate::claims::measured::{MeasuredResult, Point};
 use crate::stats::{Bootstrap, Estimate};
 
-/// What a load came to, as far as claims speak of it; of several loads the means.
+/// The figures of a load that claims use; of several loads the means.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) load_ms: f64,
@@ -47,14 +47,14 @@ impl Figures {
     }
 }
 
-/// One page, or one run of the only page, by both ways.
+/// Both sides of one page, or of one run of the only page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FigurePair {
     pub(crate) base: Figures,
     pub(crate) other: Figures,
 }
 
-/// Pairs for each setting; the same page or run at the same place of each.
+/// Pairs for each setting; the same page or run has the same index in each.
 pub(crate) struct PairedLoads {
     pub(crate) rows: Vec<Vec<FigurePair>>,
     pub(crate) loads: usize,
@@ -62,11 +62,11 @@ pub(crate) struct PairedLoads {
 }
 
 impl PairedLoads {
-    /// `statistic` of each row, with intervals by drawing pages (or runs).
+    /// Returns `statistic` of each row, with intervals by resampling pages (or runs).
     ///
     /// # Errors
     ///
-    /// No page came whole by both ways, or there is no figure.
+    /// No page is complete on both sides, or there is no figure.
     pub(crate) fn measured(
         &self,
         levels: Vec<String>,
@@ -95,12 +95,12 @@ impl PairedLoads {
         Ok(self.to_measured(points, rise))
     }
 
-    /// A figure for each of two groups of rows, one pair a row: their intervals, and that of what lies between them, are of
-    /// the rows that were drawn in each.
+    /// Returns a figure for each of two groups of rows with one pair each. Their intervals, and that of their difference, are by
+    /// resampling rows in each group.
     ///
     /// # Errors
     ///
-    /// As [`measured`](Self::measured).
+    /// Like [`measured`](Self::measured).
     pub(crate) fn of_groups(
         &self,
         [low, high]: [(&str, &[usize]); 2],
@@ -125,11 +125,11 @@ impl PairedLoads {
         Ok(self.to_measured(points.ok_or_else(nothing)?, rise))
     }
 
-    /// One figure of all rows together, one pair each: its interval is of the rows that were drawn.
+    /// Returns one figure of all rows with one pair each, with an interval by resampling rows.
     ///
     /// # Errors
     ///
-    /// As [`measured`](Self::measured).
+    /// Like [`measured`](Self::measured).
     pub(crate) fn over_rows(
         &self,
         statistic: impl Fn(&[FigurePair]) -> f64,
@@ -146,7 +146,7 @@ impl PairedLoads {
         Ok(self.to_measured(vec![Point { level, estimate }], None))
     }
 
-    /// One figure that has no interval of its own.
+    /// Returns one figure without an interval.
     pub(crate) fn exactly(&self, value: f64) -> MeasuredResult {
         let level = String::new();
         let estimate = Estimate::exact(value);
@@ -163,19 +163,19 @@ impl PairedLoads {
     }
 }
 
-/// How much of the base's sum of `figure` the other way saves, percent, as in comparisons of means over pages.
+/// Saving of the other side in the sum of `figure`, percent, as in comparisons of means over pages.
 pub(crate) fn saving(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     100.0 * (1.0 - ratio(pairs, figure))
 }
 
-/// The other way's sum of `figure` to the base's.
+/// Ratio of the sums of `figure`, other side over base.
 pub(crate) fn ratio(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     let sum =
         |of: fn(&FigurePair) -> &Figures| pairs.iter().map(|pair| figure(of(pair))).sum::<f64>();
     sum(|pair| &pair.other) / sum(|pair| &pair.base)
 }
 
-/// By how much more of `figure` the other way has than the base, percent, by the sums.
+/// Increase of the sum of `figure` from the base to the other side, percent.
 pub(crate) fn change(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     100.0 * (ratio(pairs, figure) - 1.0)
 }

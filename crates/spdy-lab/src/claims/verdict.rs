@@ -1,4 +1,4 @@
-//! From what was claimed and what was measured to a verdict.
+//! Verdicts from claimed and measured results.
 
 use std::ops::RangeInclusive;
 
@@ -8,19 +8,19 @@ use crate::claims::claim::{BoundSide, ClaimedResult};
 use crate::claims::measured::MeasuredResult;
 use crate::stats::Estimate;
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The whole interval is within the claim's own tolerance.
+    /// The whole interval is within the claim's tolerance.
     Reproduced,
-    /// The whole interval has the right sign; the size is not that of the claim, or not for sure.
+    /// The whole interval has the right sign; the size differs from the claim, or may differ.
     DirectionOnly,
-    /// The interval reaches to both sides: more pages or runs may decide it.
+    /// The interval includes both sides: more pages or runs may decide it.
     Undecided,
-    /// The opposite, or, of what has no direction, another number.
+    /// The opposite; or, for a claim without a direction, another number.
     Contradicted,
-    /// It was not put to the test.
+    /// It was not tested.
     CannotBeRun,
 }
 
@@ -37,11 +37,11 @@ impl Verdict {
         }
     }
 
-    /// What `measured` makes of `expected`.
+    /// Compares `measured` with `expected`.
     ///
     /// # Panics
     ///
-    /// If there is no figure, or not one for each value that was claimed.
+    /// If there is no figure, or not one for each claimed value.
     #[must_use]
     pub fn of(expected: &ClaimedResult, measured: &MeasuredResult) -> Self {
         let first = measured.points.first();
@@ -130,7 +130,7 @@ impl Verdict {
     }
 }
 
-/// Whether all that `estimate` may be is in `range`.
+/// True if the whole interval of `estimate` is in `range`.
 fn inside(estimate: &Estimate, range: &RangeInclusive<f64>) -> bool {
     range.contains(&estimate.low) && range.contains(&estimate.high)
 }
@@ -143,7 +143,7 @@ fn shifted(estimate: &Estimate, by: f64) -> Estimate {
     }
 }
 
-/// Whether all of `estimate` is on one side of 0, and whether that is the side of `claimed`.
+/// The verdict by the side of 0 that has the whole interval of `estimate`, compared with the side of `claimed`.
 fn verdict_on_side(estimate: &Estimate, claimed: f64) -> Verdict {
     if estimate.contains(0.0) {
         Verdict::Undecided

@@ -1,10 +1,10 @@
-//! What is examined: a page, a network, and how the page is loaded.
+//! The subject of an examination: a page, a network, and the options of its loads.
 
 use spdy_page::replica::Replica;
 use spdy_sim::options::{Options, RaceProtocol};
 use spdy_sim::race::RaceNetwork;
 
-/// What is examined: a page as it is loaded today.
+/// The subject of an examination: a page with its current conditions.
 #[derive(Clone, Debug)]
 pub struct ExaminationCase {
     /// The page.
@@ -13,10 +13,10 @@ pub struct ExaminationCase {
     pub network: RaceNetwork,
     /// The protocol.
     pub protocol: RaceProtocol,
-    /// Every other choice of a load.
+    /// All other options of a load.
     pub options: Options,
-    /// Loads with each remedy where there is chance (loss, jitter), at least 1; fewer than [`MIN_RUNS`](crate::stats::MIN_RUNS) show no
-    /// difference. Without chance one load is enough.
+    /// Loads with each remedy if there is randomness (loss, jitter), at least 1; fewer than [`MIN_RUNS`](crate::stats::MIN_RUNS) show
+    /// no difference. Without randomness one load is enough.
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,

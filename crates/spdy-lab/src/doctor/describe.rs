@@ -1,16 +1,16 @@
-//! What an examination found, in words, and what of it is worth a line.
+//! The findings of an examination in words, and their relevance.
 
 use super::examination::{Examination, RemedyResult, SavedTime};
 use super::remedy::{Degradation, Remedy};
 
-/// A change that moves neither time by this part of it is not worth a line.
+/// A finding is relevant if it changes one of the times by at least this part.
 const MIN_SAVING: f64 = 0.01;
 
-/// Characters of a URL that are shown.
+/// Maximum number of shown characters of a URL.
 const URL_CHARS: usize = 70;
 
 impl Examination {
-    /// Whether `finding` is a change to the page, and not to how or where it is loaded.
+    /// True if `finding` changes the page, and not how or over which network it is loaded.
     #[must_use]
     pub const fn is_of_page(finding: &RemedyResult) -> bool {
         !matches!(
@@ -19,8 +19,8 @@ impl Examination {
         )
     }
 
-    /// The changes to the page that save at least 1 % of load or of DOMContentLoaded, the best first. A change that breaks
-    /// the page is not among them, nor is one whose difference may be chance.
+    /// The changes to the page that save at least 1 % of load or of DOMContentLoaded, the best first. Changes that break the page,
+    /// and changes whose difference may be random, are excluded.
     #[must_use]
     pub fn helpful(&self) -> Vec<&RemedyResult> {
         let helps = |finding: &&RemedyResult| {
@@ -39,8 +39,8 @@ impl Examination {
         helping
     }
 
-    /// How many changes to the page have a median that saves as much, but an interval that includes 0. More runs would
-    /// show whether they help.
+    /// Number of changes to the page whose median saves as much, but whose interval includes 0. More runs would show whether they
+    /// help.
     #[must_use]
     pub fn undecided(&self) -> usize {
         let is_undecided = |finding: &&RemedyResult| {
@@ -55,11 +55,11 @@ impl Examination {
         self.findings.iter().filter(is_undecided).count()
     }
 
-    /// The part of its time that load or DOMContentLoaded certainly saves, the greater of the two. `None` if the page broke
-    /// or one of them is later.
+    /// The certain saving of load or DOMContentLoaded as a part of the load time, whichever is larger. `None` if the page broke or
+    /// one of them is later.
     fn part(&self, finding: &RemedyResult) -> Option<f64> {
         let parts = self.parts(finding);
-        // What makes load later is no remedy, however early the page is parsed.
+        // A change that delays the load event is no remedy, even if DOMContentLoaded is earlier.
         let delays = parts[0].1 <= -MIN_SAVING;
         let certain = parts.iter().filter(|(saved, _)| saved.is_certain);
         let most = certain.map(|(_, part)| *part).fold(0.0, f64::max);
@@ -75,7 +75,7 @@ impl Examination {
         ]
     }
 
-    /// What `finding` changed.
+    /// Describes the change of `finding`.
     #[must_use]
     pub fn describe(&self, finding: &RemedyResult) -> String {
         let own = &self.host;
@@ -109,7 +109,7 @@ impl Examination {
 }
 
 impl SavedTime {
-    /// The interval, `12 to 34`; `None` if there is no chance in it.
+    /// The interval, such as `12 to 34`; `None` without randomness.
     #[must_use]
     pub fn interval(&self) -> Option<String> {
         let ends = [self.low_ms, self.high_ms].map(whole);
@@ -117,12 +117,12 @@ impl SavedTime {
     }
 }
 
-/// `ms`, but 0 where it would be shown as -0.
+/// Returns `ms`, or 0 if it would be shown as -0.
 fn whole(ms: f64) -> f64 {
     if ms.abs() < 0.5 { 0.0 } else { ms }
 }
 
-/// A URL without its scheme, its middle left out if it is long.
+/// A URL without its scheme; the middle of a long one is omitted.
 #[must_use]
 pub fn short(url: &str) -> String {
     let url = url.split_once("://").map_or(url, |(_, rest)| rest);

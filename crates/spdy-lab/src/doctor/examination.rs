@@ -1,4 +1,4 @@
-//! Trying every remedy on one page, over one network.
+//! Tests every remedy on one page over one network.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
 
 pub use super::case::ExaminationCase;
 
-/// Loads with each remedy that are enough to distinguish most differences from chance.
+/// Number of loads with each remedy that distinguishes most differences from randomness.
 pub const CHANCE_RUNS: u32 = 9;
 
-/// What came of it. Times are virtual milliseconds, medians of all runs.
+/// The result of an examination. Times are virtual milliseconds, medians of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Examination {
     /// Name of the page.
@@ -29,55 +29,55 @@ pub struct Examination {
     pub network: String,
     /// Name of the protocol.
     pub protocol: String,
-    /// Loads of the page as it is.
+    /// Loads of the unchanged page.
     pub runs: u32,
-    /// The page as it is.
+    /// Times of the unchanged page.
     pub now: Times,
-    /// Each remedy that was tried, in the order of trying.
+    /// Each tested remedy, in the order of testing.
     pub findings: Vec<RemedyResult>,
-    /// What went wrong with the page as it is: then its times are of what was loaded.
+    /// Failures of the unchanged page; its times are then those of the loaded resources.
     pub failures: Vec<String>,
 }
 
-/// One remedy, and what it does.
+/// One remedy and its effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RemedyResult {
     /// The remedy.
     #[serde(flatten)]
     pub remedy: Remedy,
-    /// With it.
+    /// Times with it.
     #[serde(flatten)]
     pub then: Times,
-    /// Loads with it; 1 without chance.
+    /// Loads with it; 1 without randomness.
     pub runs: u32,
-    /// How much earlier load comes.
+    /// Saving of load.
     #[serde(rename = "saved_load")]
     pub load: SavedTime,
-    /// How much earlier DOMContentLoaded comes.
+    /// Saving of DOMContentLoaded.
     #[serde(rename = "saved_dom_content_loaded")]
     pub dom_content_loaded: SavedTime,
-    /// Whether all of the page came, in every run in which it did so without the remedy.
+    /// True if the page is complete in every run in which it is complete without the remedy.
     pub is_whole: bool,
 }
 
-/// How much earlier something comes with a change. Less than 0: later.
+/// Time saved by a change. Negative: later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SavedTime {
-    /// Median over runs of the difference to the run of the same seed without the change, milliseconds.
+    /// Median over runs of the difference to the run with the same seed without the change, milliseconds.
     pub median_ms: f64,
-    /// Lower end of the 95 % interval of that.
+    /// Lower end of its 95 % interval.
     pub low_ms: f64,
     /// Upper end.
     pub high_ms: f64,
-    /// Whether there is no chance in it, so that one run is enough.
+    /// True without randomness, when one run is enough.
     pub is_exact: bool,
-    /// Whether there is a difference: the interval does not include 0, and is of at least [`MIN_RUNS`] runs or has no
-    /// chance in it. If not, either may be earlier.
+    /// True if there is a difference: the interval does not include 0, and is of at least [`MIN_RUNS`] runs or without randomness. If
+    /// false, either may be earlier.
     pub is_certain: bool,
 }
 
 impl SavedTime {
-    /// Of the differences of `runs`, in which there is chance or none.
+    /// Summarises the differences of `runs`.
     fn of(runs: &[f64], has_chance: bool) -> Self {
         let middle = |runs: &[f64]| median(runs.iter().copied()).unwrap_or_default();
         let estimate = match has_chance {
@@ -95,7 +95,7 @@ impl SavedTime {
         }
     }
 
-    /// The median if there is a difference, else nothing.
+    /// The median if there is a difference, else `None`.
     #[must_use]
     pub fn certain_ms(&self) -> Option<f64> {
         self.is_certain.then_some(self.median_ms)
@@ -125,8 +125,8 @@ impl Times {
 }
 
 impl ExaminationCase {
-    /// Tries everything. `on_done` hears after each remedy how many of how many are done, and may break off: then there
-    /// is no result.
+    /// Tests all remedies. `on_done` is called after each remedy with the number of completed and of all remedies. If it returns
+    /// `Break` there is no result.
     ///
     /// # Panics
     ///
@@ -138,7 +138,7 @@ impl ExaminationCase {
     ) -> Option<Examination> {
         let graph = PageGraph::of(&self.replica);
         let remedies = remedies(&self.replica, &graph, self.protocol, &self.network.profile);
-        // The page as it is comes first, then each remedy.
+        // The unchanged page is first, then each remedy.
         let total = 1 + remedies.len();
         let work = |number: usize| match number.checked_sub(1) {
             None => self.loads(&ModifiedPage::unmodified(self, &graph)),
@@ -198,7 +198,7 @@ impl ExaminationCase {
 }
 
 fn finding(remedy: Remedy, has_chance: bool, now: &[Load], then: &[Load]) -> RemedyResult {
-    // Without chance there is one load, which stands for all of the other side.
+    // Without randomness there is one load, which is compared with all of the other side.
     let runs = now.len().max(then.len());
     let pairs = || {
         let pairs = now.iter().cycle().zip(then.iter().cycle());

@@ -1,4 +1,4 @@
-//! A page with one change made to it.
+//! A page with one change.
 
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
@@ -10,7 +10,7 @@ use spdy_sim::race::RaceNetwork;
 use super::case::ExaminationCase;
 use super::remedy::{Remedy, own_host};
 
-/// Everything that a load needs.
+/// The inputs of a load.
 pub(super) struct ModifiedPage {
     pub(super) page: Page,
     pub(super) protocol: RaceProtocol,
@@ -19,7 +19,7 @@ pub(super) struct ModifiedPage {
 }
 
 impl ModifiedPage {
-    /// The page as it is.
+    /// The unchanged page.
     pub(super) fn unmodified(case: &ExaminationCase, graph: &PageGraph) -> Self {
         Self {
             page: Page::with_graph(case.replica.clone(), graph.clone()),
@@ -58,7 +58,7 @@ impl ModifiedPage {
         treated
     }
 
-    /// The network that the page is loaded over with `remedy`.
+    /// The network of loads with `remedy`.
     pub(super) fn network(case: &ExaminationCase, remedy: &Remedy) -> RaceNetwork {
         let mut network = case.network.clone();
         if let Remedy::Network { change } = remedy {
@@ -68,13 +68,13 @@ impl ModifiedPage {
     }
 }
 
-/// `graph` without the nodes of `host`, and without what only they lead to.
+/// `graph` without the nodes of `host`, and without nodes that only those lead to.
 fn without(replica: &Replica, graph: &PageGraph, host: &str) -> PageGraph {
     debug_assert_ne!(host, own_host(replica), "a page without itself");
     let mut new_index: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
     let mut nodes: Vec<Node> = Vec::new();
     for node in &graph.nodes {
-        // A parent stands before its children.
+        // A parent precedes its children.
         let parent = node.parent().map(|parent| new_index[parent]);
         let goes = head::authority(&replica.exchanges[node.exchange].url) == host;
         if goes || parent == Some(None) {

@@ -1,4 +1,4 @@
-//! What can be done for a page, or to its network.
+//! Changes of a page or of its network.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -17,16 +17,16 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "remedy", rename_all = "kebab-case")]
 pub enum Remedy {
-    /// What these hosts serve comes from the page's own host: no look-up, no connection, no certificate of theirs.
+    /// The resources of these hosts come from the page's own host: without a lookup, a connection and a certificate for them.
     Fold {
         /// Authorities, as URLs name them.
         hosts: Vec<String>,
-        /// How many resources are theirs.
+        /// Number of their resources.
         resources: usize,
     },
     /// The page's host pushes the resources of this host that the page's graph needs (SPDY).
     Push,
-    /// The head of the page's document names these URLs (`Link: <...>; rel=preload`).
+    /// The head of the page's document has hints for these URLs (`Link: <...>; rel=preload`).
     Hint {
         /// URLs.
         urls: Vec<String>,
@@ -34,7 +34,7 @@ pub enum Remedy {
         #[serde(skip)]
         nodes: Vec<usize>,
     },
-    /// The script stops no parser (`async`), or no script waits for the style sheet (loaded by a script).
+    /// The script does not block the parser (`async`), or no script waits for the style sheet (loaded by a script).
     Later {
         /// Its URL.
         url: String,
@@ -42,11 +42,11 @@ pub enum Remedy {
         #[serde(skip)]
         node: usize,
     },
-    /// The page without this host, and without the resources that only its resources requested. Never a host of the page's own site.
+    /// The page without this host, and without resources that only its resources requested. Never a host of the page's own site.
     Without {
         /// An authority, as URLs name it.
         host: String,
-        /// How many resources are its own.
+        /// Number of its resources.
         resources: usize,
     },
     /// Another protocol.
@@ -55,9 +55,9 @@ pub enum Remedy {
         #[serde(serialize_with = "by_name")]
         protocol: RaceProtocol,
     },
-    /// A worse network: what its users wait for, not a remedy.
+    /// A worse network: not a remedy, but a comparison.
     Network {
-        /// How it is worse.
+        /// The change.
         change: Degradation,
     },
 }
@@ -65,7 +65,7 @@ pub enum Remedy {
 /// 1 % of all packets.
 const ONE_PERCENT: Probability = Probability::from_ppb(10_000_000).expect("less than all");
 
-/// How a network can be worse.
+/// How a network becomes worse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Degradation {
@@ -73,15 +73,15 @@ pub enum Degradation {
     DoubleRtt,
     /// Half the rate in both directions.
     HalfRate,
-    /// One packet of a hundred lost, each way, where the network loses fewer.
+    /// 1 % loss in each direction, if the network has less.
     Loss,
 }
 
 impl Degradation {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::DoubleRtt, Self::HalfRate, Self::Loss];
 
-    /// `profile`, worse.
+    /// Returns `profile` with this change.
     #[must_use]
     pub fn apply(self, profile: &Profile) -> Profile {
         let mut worse = profile.clone();
@@ -104,12 +104,12 @@ impl Degradation {
     }
 }
 
-/// Packets that are lost in the long run.
+/// Long-term loss rate.
 fn share(loss: LossModel) -> Probability {
     match loss {
         LossModel::None => Probability::default(),
         LossModel::Bernoulli(share) | LossModel::Bursts { average: share, .. } => share,
-        // Made by no text of a network; left as it is.
+        // No text of a network has this model; it is left unchanged.
         LossModel::GilbertElliott(_) => Probability::ONE,
     }
 }
@@ -118,10 +118,10 @@ fn by_name<S: serde::Serializer>(protocol: &RaceProtocol, to: S) -> Result<S::Ok
     to.serialize_str(protocol.name())
 }
 
-/// Most remedies of one kind that are tried, those first that concern the most.
+/// Maximum number of tested remedies of one kind, those with the most resources first.
 pub const MAX_PER_KIND: usize = 64;
 
-/// Everything that can be tried on a page that is loaded by `protocol` over `profile`.
+/// All remedies for a page that is loaded by `protocol` over `profile`.
 #[must_use]
 pub fn remedies(
     replica: &Replica,
@@ -143,7 +143,7 @@ pub fn remedies(
     remedies
 }
 
-/// All hosts folded, then each one; then each left out.
+/// All hosts folded, then each one; then each one removed.
 fn of_hosts(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
     let hosts = other_hosts(replica);
     let mut remedies = Vec::new();
@@ -158,7 +158,7 @@ fn of_hosts(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
         hosts: vec![host],
         resources,
     }));
-    // The page is made of its own site: the host of its document, those that lead to it, and their other ports and names.
+    // Own hosts are the host of the document, those that redirect to it, and their other ports and names.
     let own_site = leading_hosts(replica, graph);
     let is_of_site = |host: &str| {
         own_site
@@ -171,7 +171,7 @@ fn of_hosts(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
     remedies
 }
 
-/// Hints at all late resources, then at each one; then what waits for scripts and sheets.
+/// Hints at all late resources, then at each one; then blocking scripts and style sheets.
 fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
     let url = |node: usize| {
         let exchange = graph.nodes[node].exchange;
@@ -203,7 +203,7 @@ pub(super) fn own_host(replica: &Replica) -> String {
     head::authority(&replica.exchanges[replica.start].url)
 }
 
-/// Hosts but the page's own and how many resources each has, those with the most first.
+/// Hosts other than the page's own with their numbers of resources, the largest first.
 fn other_hosts(replica: &Replica) -> Vec<(String, usize)> {
     let own = own_host(replica);
     let mut resources = BTreeMap::<String, usize>::new();

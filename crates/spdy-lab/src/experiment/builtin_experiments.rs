@@ -21,7 +21,7 @@ pub const PAGES: [&str; 8] = [
     "lulic-amazon",
 ];
 
-/// The text of a shipped experiment; `None` if there is none of that name.
+/// The text of a shipped experiment; `None` if it does not exist.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static str> {
     match name {
@@ -32,7 +32,7 @@ pub fn experiment(name: &str) -> Option<&'static str> {
     }
 }
 
-/// A page that ships, of the lab or of [`spdy_page::builtin`]; `None` if there is none of that name.
+/// A shipped page, of the lab or of [`spdy_page::builtin`]; `None` if it does not exist.
 #[must_use]
 pub fn page(name: &str) -> Option<Replica> {
     match name {

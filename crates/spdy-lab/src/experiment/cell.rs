@@ -9,7 +9,7 @@ use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_SEED, Plan};
 
-/// One page over one protocol under one level of each factor; loaded as often as the plan has runs.
+/// One page over one protocol with one level of each factor; it is loaded for each run of the plan.
 #[derive(Clone, Debug)]
 pub struct Cell<'a> {
     pub(crate) plan: &'a Plan,
@@ -26,7 +26,7 @@ impl<'a> Cell<'a> {
         self.number + 1
     }
 
-    /// The plan that it is a cell of.
+    /// Its plan.
     #[must_use]
     pub const fn plan(&self) -> &'a Plan {
         self.plan
@@ -44,13 +44,13 @@ impl<'a> Cell<'a> {
         self.protocol
     }
 
-    /// The level of each factor that the plan names, in their order.
+    /// The level of each factor of the plan, in their order.
     #[must_use]
     pub fn levels(&self) -> &[(Factor, &'a str)] {
         &self.levels
     }
 
-    /// By which clock it is loaded.
+    /// Its clock.
     #[must_use]
     pub fn clock(&self) -> Clock {
         let level = self.levels.iter().find(|(it, _)| *it == Factor::Clock);
@@ -59,17 +59,17 @@ impl<'a> Cell<'a> {
             .unwrap_or_default()
     }
 
-    /// Its levels spelled out: `page=flags,protocol=spdy,rate=100kbit,delay=10ms`.
+    /// Its levels in full: `page=flags,protocol=spdy,rate=100kbit,delay=10ms`.
     ///
-    /// Every factor that the plan names is in it, also those of one level: a plan that gets more levels
-    /// keeps the keys of the cells that it had.
+    /// It contains every factor of the plan, including those with one level: if a plan gets more levels, existing cells keep their
+    /// keys.
     #[must_use]
     pub fn key(&self) -> String {
         self.spell(Some(self.protocol))
     }
 
-    /// The seed of its run `run`, counted from 1: made of the plan's seed, of the key without the protocol and the clock, and of
-    /// the run, and of nothing else. Protocols and clocks so meet the same chance, and any load can be repeated alone.
+    /// The seed of its run `run`, counted from 1. It depends only on the plan's seed, on the key without protocol and clock, and on
+    /// the run. So protocols and clocks have the same random numbers, and any load can be repeated alone.
     #[must_use]
     pub fn seed(&self, run: u32) -> u64 {
         let name = format!("{}/{run}", self.spell(None));
@@ -93,12 +93,12 @@ impl<'a> Cell<'a> {
 }
 
 impl Plan {
-    /// Every cell: pages outermost, then the factors in their order, protocols innermost.
+    /// Every cell: first by page, then by the factors in their order, last by protocol.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
         (0..self.len()).map(|number| self.cell_at(number))
     }
 
-    /// The cell that `text` names, by its key or by its number from 1.
+    /// The cell with this key or number (from 1).
     #[must_use]
     pub fn cell(&self, text: &str) -> Option<Cell<'_>> {
         match text.parse::<usize>() {
@@ -137,7 +137,7 @@ impl Plan {
     }
 }
 
-/// Adds `name=level` to a key. Commas part levels and spaces part keys, so both are escaped as in URLs.
+/// Adds `name=level` to a key. Levels are separated by commas and keys by spaces, so both are escaped as in URLs.
 pub(crate) fn push(key: &mut String, name: &str, level: &str) {
     if !key.is_empty() {
         key.push(',');
@@ -166,7 +166,7 @@ pub fn levels_of(key: &str) -> Vec<(String, String)> {
     key.split(',').map(part).collect()
 }
 
-/// What an escaped `level` was.
+/// Undoes the escaping of `level`.
 pub(crate) fn unescaped(level: &str) -> String {
     let mut bytes = Vec::with_capacity(level.len());
     let mut rest = level.as_bytes();

@@ -1,20 +1,20 @@
-//! By which clock a cell is loaded, and what a run in real time was under.
+//! The clock of a cell, and the measurements of a run in real time.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// By which clock a cell is loaded.
+/// The clock of a cell.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Clock {
     /// Everything is computed: the same seed gives the same nanoseconds.
     #[default]
     Virtual,
-    /// The kernel's TCP behind a link of `spdy-tun`, whose losses alone are the seed's.
+    /// The kernel's TCP behind a link of `spdy-tun`. Only its losses depend on the seed.
     Real,
 }
 
 impl Clock {
-    /// Every one that has a name.
+    /// All values.
     pub const ALL: [Self; 2] = [Self::Virtual, Self::Real];
 
     /// Its name in experiments and stores.
@@ -33,7 +33,7 @@ impl fmt::Display for Clock {
     }
 }
 
-/// A name of no [`Clock`].
+/// A name that is no [`Clock`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown clock {0:?}: expected virtual or real")]
 pub struct UnknownClock(pub String);
@@ -47,20 +47,20 @@ impl FromStr for Clock {
     }
 }
 
-/// What a run in real time was under: its last attempt, and why those before it did not count.
+/// Measurements of a run in real time: of its last attempt, and why earlier attempts were invalid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RealRun {
     /// Congestion control of both ends, by the kernel's name.
     pub congestion: String,
-    /// How often it was tried, the attempt that stands here included.
+    /// Number of attempts, including the last.
     pub attempts: u32,
-    /// Every reason why it does not count though it was tried so often; nothing if it counts.
+    /// Reasons why the last attempt is invalid; empty if it is valid.
     pub invalid: Vec<String>,
-    /// Of each attempt before it: what it took, and every reason why it did not count.
+    /// For each earlier attempt: its load time, and the reasons why it was invalid.
     pub rejected: Vec<String>,
-    /// The way from the client.
+    /// The direction from the client.
     pub up: RealDirection,
-    /// The way to the client.
+    /// The direction to the client.
     pub down: RealDirection,
     /// Mean lateness of the worse direction, milliseconds.
     pub late_mean_ms: f64,
@@ -68,24 +68,24 @@ pub struct RealRun {
     pub late_p99_ms: f64,
     /// Largest lateness of a packet, milliseconds.
     pub late_max_ms: f64,
-    /// For how long the link's thread waited for a core, milliseconds; `None` if the system does not report it.
+    /// Time for which the link's thread waited for a core, milliseconds; `None` if the system does not report it.
     pub link_waited_ms: Option<f64>,
-    /// For how long client and servers did, milliseconds.
+    /// Time for which client and servers waited for a core, milliseconds.
     pub hosts_waited_ms: Option<f64>,
-    /// For how long client and servers computed, milliseconds.
+    /// CPU time of client and servers, milliseconds.
     pub computed_ms: Option<f64>,
 }
 
-/// What one direction of the link achieved.
+/// Measurements of one direction of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RealDirection {
-    /// Bits of IP packets a second while packets stood behind each other; `None` if they hardly did.
+    /// Bits of IP packets per second while packets were queued; `None` if they hardly were.
     pub bps: Option<f64>,
-    /// Propagation as it was, milliseconds: the configured delay, and the mean lateness.
+    /// Actual propagation delay, milliseconds: the configured delay plus the mean lateness.
     pub delay_ms: f64,
     /// Packets that the queue dropped.
     pub queue_drops: u64,
-    /// Packets that chance took.
+    /// Packets lost by random loss.
     pub lost: u64,
     /// Packets that a device dropped, and not the link.
     pub device_drops: u64,

@@ -1,4 +1,4 @@
-//! What a cell's levels come to: a network, the choices of a load, and the hosts of its page.
+//! The conditions of a cell by its levels: a network, the options of a load, and the hosts of its page.
 
 use std::num::NonZeroU32;
 
@@ -12,16 +12,16 @@ use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
 
-/// The network and the choices of a cell.
+/// The network and the options of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conditions {
-    /// The network; its name is its settings in full.
+    /// The network; its name has its settings in full.
     pub network: RaceNetwork,
-    /// The choices of a load.
+    /// The options of a load.
     pub options: Options,
-    /// Where the page's resources lie.
+    /// Distribution of the page's resources over hosts.
     pub hosts: HostLayout,
-    /// By which clock it is loaded.
+    /// The clock.
     pub clock: Clock,
 }
 
@@ -30,7 +30,7 @@ impl Conditions {
     ///
     /// # Errors
     ///
-    /// Levels that do not go together, as a rate and a rate for one direction.
+    /// Levels that contradict each other, such as a rate and a rate for one direction.
     pub fn of(cell: &Cell<'_>) -> Result<Self, PlanError> {
         Self::of_levels(cell.levels()).map_err(|what| PlanError::Cell {
             key: cell.key(),
@@ -38,11 +38,11 @@ impl Conditions {
         })
     }
 
-    /// The conditions that `levels` come to, which are in the order of their factors.
+    /// The conditions of `levels`, which are in the order of their factors.
     ///
     /// # Errors
     ///
-    /// What does not go together.
+    /// The contradiction.
     pub(crate) fn of_levels(levels: &[(Factor, &str)]) -> Result<Self, String> {
         let (options, hosts) = choices_of(levels)?;
         let profile = profile(levels)?;
@@ -63,7 +63,7 @@ impl Conditions {
         }
     }
 
-    /// The same, if it can be had in real time.
+    /// The same, if real time supports it.
     fn in_real_time(self) -> Result<Self, String> {
         let Options {
             accelerator,
@@ -88,7 +88,7 @@ impl Conditions {
         self.options.tcp_era.unwrap_or(self.network.profile.era)
     }
 
-    /// Segments that servers send before they hear of the first; `None` where that is the kernel's business.
+    /// Segments that servers send before the first acknowledgement; `None` if the kernel decides.
     #[must_use]
     pub fn initial_window(&self) -> Option<u32> {
         match self.clock {
@@ -103,7 +103,7 @@ impl Conditions {
         }
     }
 
-    /// What each pass of a pipe adds to a packet's way.
+    /// Delay that each pass of a pipe adds.
     #[must_use]
     pub fn delay(&self) -> std::time::Duration {
         let path = &self.network.profile.path;
@@ -111,15 +111,15 @@ impl Conditions {
     }
 }
 
-/// The choices of a load, and where the page's resources lie, that `levels` come to. They are in the order of their factors; what is no
-/// choice changes nothing.
+/// The options of a load, and the distribution of the page's resources, by `levels`. They are in the order of their factors; other
+/// factors are ignored.
 ///
 /// # Errors
 ///
-/// What does not go together.
+/// The contradiction.
 pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), String> {
     let mut options = Options::default();
-    // A preset is the ground that the other choices stand on, and comes before them in their order.
+    // A preset sets all options, so it precedes other options in their order.
     for (factor, level) in levels {
         factor.apply(level, &mut options)?;
     }
@@ -163,7 +163,7 @@ fn profile(levels: &[(Factor, &str)]) -> Result<Profile, String> {
     if level(levels, Factor::Rtt).is_some() {
         return Err("delay sets the round-trip time: give either delay or rtt".to_owned());
     }
-    // Read once as if the delay were the round trip, to learn both and how often a packet passes.
+    // First parsed as if the delay were the round trip, to learn both and the number of passes.
     parts.push(format!("rtt={delay}"));
     let mut profile = read(&parts)?;
     let passes = profile.path.topology.passes();

@@ -1,4 +1,4 @@
-//! Why a text is no experiment: the line, and what was expected there.
+//! Errors of an experiment's text: the line, and the expected content.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use std::fmt;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The text is not what an experiment is written in.
+    /// The text is no experiment.
     #[error("{place}: {what}")]
     Text {
-        /// Where.
+        /// The position.
         place: TextPosition,
-        /// What was expected and what was found.
+        /// Expected and found content.
         what: String,
     },
-    /// Each level is right by itself, and together they are not.
+    /// Each level is valid by itself, but they contradict each other.
     #[error("cell {key}: {what}")]
     Cell {
         /// The cell.
         key: String,
-        /// What does not go together.
+        /// The contradiction.
         what: String,
     },
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TextPosition {
     /// From 1.
@@ -34,7 +34,7 @@ pub struct TextPosition {
 }
 
 impl TextPosition {
-    /// Where byte `at` of `text` is.
+    /// The position of byte `at` of `text`.
     pub(crate) fn of(text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

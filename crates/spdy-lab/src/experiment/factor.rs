@@ -1,7 +1,7 @@
-//! What may be varied: every factor by name, and what a level of it may be.
+//! The factors of experiments, and their levels.
 //!
-//! A factor is a choice of [`Options`] or a setting of a network, spelled as `spdy race`
-//! and [`spdy_netem::profile`] spell it, so that an experiment has no second language for either.
+//! A factor is a field of [`Options`] or a setting of a network, written as in `spdy race` and [`spdy_netem::profile`], so that an
+//! experiment has no second syntax for either.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -19,110 +19,110 @@ use spdy_sim::options::{
 
 use crate::experiment::clock::Clock;
 
-/// Something that an experiment may vary, in the order in which a cell's key names them.
+/// A factor of an experiment. A cell's key has them in this order.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Factor {
-    /// A network by name, or spelled out; further factors change it.
+    /// A network by name or by settings; further factors change it.
     Network,
-    /// Rate both ways.
+    /// Rate in both directions.
     Rate,
     /// Rate to the client.
     Down,
     /// Rate from the client.
     Up,
-    /// Propagation there and back.
+    /// Round-trip propagation delay.
     Rtt,
-    /// What each pass of a pipe adds: the round trip is so often twice it as there are passes.
+    /// Delay of each pass of a pipe: the round trip is twice this for each pass.
     Delay,
-    /// Delay that chance adds to a packet.
+    /// Random delay of a packet.
     Jitter,
-    /// Whether jitter may let packets overtake.
+    /// Whether jitter may reorder packets.
     Reorder,
-    /// Packets that are lost, both ways.
+    /// Packet loss in both directions.
     Loss,
-    /// Those from the client.
+    /// Packet loss from the client.
     LossUp,
-    /// Those to the client.
+    /// Packet loss to the client.
     LossDown,
-    /// Mean packets lost in a row.
+    /// Mean number of packets lost in a row.
     Burst,
-    /// What a pipe's queue holds.
+    /// Size of a pipe's queue.
     Queue,
-    /// Two pipes, or one that both directions share.
+    /// Two pipes, or one for both directions.
     Pipe,
     /// Passes of a packet through a shared pipe.
     Passes,
-    /// Timer that works the pipes.
+    /// Period of the timer that serves the pipes.
     Tick,
-    /// Where the choices below start from.
+    /// Preset of the options below.
     Preset,
     /// TCP of both ends.
     Tcp,
-    /// Segments that a server sends before it hears of the first.
+    /// Segments that a server sends before the first acknowledgement.
     InitialWindow,
     /// The version of TLS.
     Tls,
-    /// Whether TLS sessions are taken up again.
+    /// Whether TLS sessions are resumed.
     Resumption,
-    /// Whether keys are agreed on by ML-KEM too.
+    /// Whether the key exchange includes ML-KEM.
     MlKem,
-    /// How names are learned.
+    /// How names are resolved.
     Dns,
-    /// HTTP/1.1 connections to a host.
+    /// HTTP/1.1 connections per host.
     Connections,
-    /// Streams at once on a session.
+    /// Concurrent streams of a session.
     Streams,
-    /// How SPDY's header blocks are compressed.
+    /// Compression of SPDY's header blocks.
     Compression,
-    /// How far back that compression looks.
+    /// Window of that compression.
     HeaderWindow,
     /// Whether hosts at one address share a session.
     IpPooling,
-    /// What servers push.
+    /// The resources that servers push.
     Push,
-    /// Whether the page's own host serves what other hosts do.
+    /// Whether the page's own host serves the resources of other hosts.
     Fold,
-    /// Which hosts speak the protocol.
+    /// The hosts that speak the protocol.
     Deploy,
-    /// Whether requests carry a priority.
+    /// Whether requests have priorities.
     Priorities,
-    /// Which rules delay a page's requests.
+    /// The scheduler that delays a page's requests.
     Scheduler,
-    /// Whether the head of the document hints at what its text does not name.
+    /// Whether the head of the document has hints for resources that its text does not name.
     Hints,
-    /// How many hosts the page's own resources are spread over.
+    /// Number of hosts for the page's own resources.
     Shard,
-    /// What the client has before a load.
+    /// The content of the client's cache before a load.
     Cache,
     /// The largest DATA frame that servers send.
     Frame,
-    /// Whether an accelerator stands before the page's hosts.
+    /// Whether an accelerator is before the page's hosts.
     Accelerator,
     /// Round trip behind the access link.
     Backhaul,
-    /// Whether the accelerator fetches what pages name before a client requests it.
+    /// Whether the accelerator fetches the resources of a page before a client requests them.
     Prefetch,
-    /// How the accelerator writes the URLs of what it moves.
+    /// The form of URLs of proxied resources.
     Urls,
-    /// By which clock it is loaded.
+    /// The clock.
     Clock,
 }
 
-/// Where a factor acts.
+/// The part of a cell that a factor changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum FactorKind {
     /// A whole network.
     Base,
     /// A setting of a network, by this name.
     Setting(&'static str),
-    /// A setting that is reckoned from several.
+    /// A setting that is computed from several.
     Delay,
-    /// A choice of a load.
+    /// An option of a load.
     Choice,
 }
 
 impl Factor {
-    /// All of them, in their order.
+    /// All factors, in their order.
     pub const ALL: [Self; 42] = [
         Self::Network,
         Self::Rate,
@@ -217,7 +217,7 @@ impl Factor {
         }
     }
 
-    /// The factor of that name.
+    /// The factor with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|factor| factor.name() == name)
@@ -270,7 +270,7 @@ impl Factor {
         }
     }
 
-    /// The setting of a network that a level of it is, if it is one by itself.
+    /// The setting of a network that its level is, if it is a setting by itself.
     pub(crate) const fn setting(self) -> Option<&'static str> {
         match self.kind() {
             FactorKind::Setting(name) => Some(name),
@@ -278,7 +278,7 @@ impl Factor {
         }
     }
 
-    /// Whether `level` can be one of it, taken by itself.
+    /// Checks that `level` is a valid level of it by itself.
     ///
     /// # Errors
     ///
@@ -295,7 +295,7 @@ impl Factor {
         }
     }
 
-    /// Takes `level` of a choice into `options`; what is no choice changes nothing.
+    /// Sets the option of this factor to `level` in `options`; other factors change nothing.
     ///
     /// # Errors
     ///
@@ -399,7 +399,7 @@ impl Factor {
                     _ => return Err(invalid("ours or paper")),
                 }
             }
-            // Of the page or of the cell, and no options of a load: `Conditions` has them.
+            // Properties of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
                 .ok_or_else(|| invalid(&format!("a number of hosts from 1 to {MAX_SHARDS}")))?,
@@ -422,7 +422,7 @@ impl fmt::Display for Factor {
     }
 }
 
-/// A choice of a load by itself, as `tls=1.2`.
+/// An option of a load by itself, such as `tls=1.2`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LoadChoice {
     /// The factor.
@@ -481,21 +481,21 @@ fn yes_or_no(level: &str) -> Option<bool> {
     }
 }
 
-/// Hosts that a page's own resources are spread over.
+/// Number of hosts for a page's own resources.
 pub(super) fn shards(level: &str) -> Option<NonZeroU32> {
     count(level, MAX_SHARDS).and_then(NonZeroU32::new)
 }
 
-/// A whole number from 1 to `most`, in digits alone.
+/// A whole number from 1 to `most`, of digits only.
 fn count(level: &str, most: u32) -> Option<u32> {
     let digits = level.bytes().all(|byte| byte.is_ascii_digit());
     let number = level.parse().ok().filter(|_| digits)?;
     (1..=most).contains(&number).then_some(number)
 }
 
-/// Tries one setting on a network that goes with each of them.
+/// Parses one setting in a network that is valid with it.
 fn probe(name: &str, level: &str) -> Result<Profile, spdy_netem::profile::ProfileError> {
-    // The first error is reported, so a setting that depends on another stands behind it.
+    // The first error is reported, so a setting follows those that it depends on.
     let base = match name {
         "rate" | "down" | "up" => "rtt=1ms",
         "rtt" => "rate=1mbit",

@@ -1,14 +1,14 @@
-//! Factors without an effect on a load, and the cells that are therefore repetitions of others.
+//! Factors without an effect on a load, and the cells that therefore repeat others.
 //!
 //! ```text
-//!   compression=masked  http  ·─┐ the same load, if chance has no part in it,
-//!   compression=0       http  ·─┘ and else another draw of it
+//!   compression=masked  http  ·─┐ the same load without randomness,
+//!   compression=0       http  ·─┘ else another sample of it
 //!   compression=masked  spdy  ·
 //!   compression=0       spdy  ·
 //! ```
 //!
-//! Such cells are still loaded and stored, under their own keys. So a plan that gets more levels keeps its keys, and a
-//! comparison of `spdy` with `http` finds an `http` beside each. But reports mark them, and evidence is counted once.
+//! Such cells are still loaded and stored, under their own keys. So a plan that gets more levels keeps its keys, and a comparison of
+//! `spdy` with `http` finds an `http` cell for each. But reports mark them, and evidence is counted once.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +22,14 @@ use crate::experiment::factor::Factor;
 use crate::experiment::plan::Plan;
 
 impl Factor {
-    /// Whether its levels change anything of loads by `protocol` under `conditions`. They may, then, and need not: hosts that a page
-    /// does not have cannot be folded.
+    /// True if its levels can change loads by `protocol` under `conditions`. They need not: hosts that a page does not have cannot be
+    /// folded.
     #[must_use]
     pub fn has_effect_on(self, protocol: RaceProtocol, conditions: &Conditions) -> bool {
         self.no_effect_reason(protocol, conditions).is_none()
     }
 
-    /// Why none of its levels changes anything of loads by `protocol` under `conditions`; `None` if they do.
+    /// Why its levels cannot change loads by `protocol` under `conditions`; `None` if they can.
     #[must_use]
     pub fn no_effect_reason(
         self,
@@ -39,7 +39,7 @@ impl Factor {
         let options = &conditions.options;
         let spoken = protocol.wire_protocol();
         let is_spdy = matches!(spoken, Protocol::Spdy(_));
-        // What stands beyond speaks HTTP/1.1 and HTTP/2, by TCP, and partly in TLS.
+        // Behind the accelerator, connections use HTTP/1.1 and HTTP/2 over TCP, some of them with TLS.
         let is_direct = options.accelerator == Accelerator::Off;
         let is_alone = is_direct && options.deployment == Deployment::All;
         let (is_idle, reason) = match self {
@@ -116,19 +116,19 @@ pub struct IneffectiveFactor {
     pub factor: Factor,
     /// The protocols of those cells.
     pub protocols: Vec<RaceProtocol>,
-    /// How many they are.
+    /// Number of those cells.
     pub cells: usize,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// Every factor of `plan` that has no effect somewhere, and could be thought to have one: it has several levels, or no effect on
-/// any cell at all.
+/// Every factor of `plan` without an effect on some cells that could be expected to have one: it has several levels, or no effect on
+/// any cell.
 #[must_use]
 pub fn ineffective_factors(plan: &Plan) -> Vec<IneffectiveFactor> {
     let mut found: Vec<IneffectiveFactor> = Vec::new();
     for cell in plan.cells() {
-        // A plan that was read has none whose levels do not go together.
+        // A parsed plan has no contradicting levels.
         let Ok(conditions) = Conditions::of(&cell) else {
             continue;
         };
@@ -172,7 +172,7 @@ pub struct DuplicateCells {
 
 impl DuplicateCells {
     /// The number of the first cell with the same effect as the cell of this `key`, which may be itself. A cell with factors that
-    /// this build does not know repeats no other.
+    /// this build does not have repeats no other.
     pub fn first(&mut self, key: &str) -> usize {
         let next = self.first.len();
         let essence = essence(key).unwrap_or_else(|| key.to_owned());
@@ -180,7 +180,7 @@ impl DuplicateCells {
     }
 }
 
-/// How many cells of `plan` are others over again, but for their seeds.
+/// Number of cells of `plan` that repeat others with other seeds.
 #[must_use]
 pub fn duplicate_cells(plan: &Plan) -> usize {
     let mut repeats = DuplicateCells::default();
@@ -190,7 +190,7 @@ pub fn duplicate_cells(plan: &Plan) -> usize {
     plan.len() - repeats.first.len()
 }
 
-/// A key without the levels that have no effect; `None` if it is none of this build.
+/// A key without the levels that have no effect; `None` if it is invalid in this build.
 fn essence(key: &str) -> Option<String> {
     let levels = cell::levels_of(key);
     let of = |name: &str| {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(idle.len(), 1, "{idle:?}");
         assert_eq!(idle[0].factor, Factor::Compression);
         assert_eq!(idle[0].protocols, [RaceProtocol::Http, RaceProtocol::H2]);
-        // Of 36 cells a third is by SPDY; of each three by the others one stands for all.
+        // A third of the 36 cells is by SPDY; of each three cells by the other protocols one represents all.
         assert_eq!(
             (plan.len(), idle[0].cells, duplicate_cells(&plan)),
             (36, 24, 16)

@@ -1,4 +1,4 @@
-//! An experiment: factors and their levels, and the cells that they make.
+//! Experiments: factors and their levels, and the resulting cells.
 //!
 //! ```text
 //! EXPERIMENT.toml ─ parse.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
@@ -7,10 +7,10 @@
 //!                                                                     runner.rs: the loads of a cell
 //! ```
 //!
-//! `ineffective_factors.rs` finds the factors that change nothing for a protocol, and the cells that repeat others.
+//! `ineffective_factors.rs` finds factors without an effect for a protocol, and cells that repeat others.
 //!
-//! Pure: texts in, loads out; no file and no clock. What keeps the loads is [`store`](crate::store), and
-//! `docs/reference/experiment-file.md` describes the file, its factors and cells.
+//! Pure: texts in, loads out; no file and no clock. [`store`](crate::store) stores the loads, and `docs/reference/experiment-file.md`
+//! describes the file, its factors and cells.
 
 pub mod builtin_experiments;
 pub mod cell;

@@ -1,4 +1,4 @@
-//! Reading an experiment from TOML. Every fault is reported with its line.
+//! Parses experiments in TOML. Every error has a line.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::experiment::error::{PlanError, TextPosition};
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_LOADS, MAX_RUNS, MAX_SEED, Plan};
 
-/// The file as it is written.
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -30,7 +30,7 @@ struct Document {
     factors: BTreeMap<Spanned<String>, Spanned<Levels>>,
 }
 
-/// One level; numbers and truths stand for the text they are written as.
+/// One level; numbers and booleans are used as text.
 struct Level(String);
 
 impl<'de> Deserialize<'de> for Level {
@@ -61,7 +61,7 @@ impl Visitor<'_> for LevelVisitor {
     }
 }
 
-/// One level, or a list of them with their places.
+/// One level, or a list of them with their positions.
 struct Levels(Vec<(Option<Range<usize>>, String)>);
 
 impl Levels {
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for LevelsVisitor {
     }
 }
 
-/// Faults of one text.
+/// Creates errors of one text.
 struct Reader<'a>(&'a str);
 
 impl Reader<'_> {
@@ -117,7 +117,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `values` if there are any, and none is empty, odd or there twice; `list` is where they stand.
+    /// Returns `values` if there are any, and each is non-empty, valid and unique; `list` is their position.
     fn each_once(
         &self,
         what: &str,
@@ -210,14 +210,14 @@ fn with_example(error: &toml::de::Error) -> String {
 }
 
 impl Plan {
-    /// Reads a plan, and tries every combination of levels.
+    /// Parses a plan, and checks every combination of levels.
     ///
     /// # Errors
     ///
-    /// The line of what is wrong and what was expected, or the cell whose levels do not go together.
+    /// The line of the error and the expected content, or the cell whose levels contradict each other.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let plan = plan(text)?;
-        // Pages and protocols do not change what goes together.
+        // Pages and protocols do not matter for contradictions.
         let combinations = plan.len() / plan.pages.len() / plan.protocols.len();
         for number in 0..combinations {
             let cell = plan.cell_at(number * plan.protocols.len());
@@ -227,11 +227,11 @@ impl Plan {
     }
 }
 
-/// The plan that `text` writes down. Whether its levels go together is not looked at here.
+/// Parses a plan without checking combinations of levels.
 ///
 /// # Errors
 ///
-/// The first fault, with its line.
+/// The first error, with its line.
 fn plan(text: &str) -> Result<Plan, PlanError> {
     let reader = Reader(text);
     toml::from_str::<toml::Table>(text)

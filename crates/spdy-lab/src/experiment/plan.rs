@@ -1,4 +1,4 @@
-//! A plan: pages, protocols, factors with their levels; and the canonical text that two equal plans share.
+//! A plan: pages, protocols, and factors with their levels; and its canonical text, which equal plans share.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,21 +9,21 @@ use spdy_sim::options::RaceProtocol;
 use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
 
-/// Most runs of a cell.
+/// Maximum runs of a cell.
 pub const MAX_RUNS: u32 = 100_000;
-/// Most loads of an experiment: a row each, and a mistake in a list of levels may give any number.
+/// Maximum loads of an experiment. Each is a row, and a mistake in a list of levels may result in any number.
 pub const MAX_LOADS: u64 = 1_000_000;
-/// Largest seed: a number that every reader of JSON and SQL keeps whole.
+/// Maximum seed: JSON and SQL represent it exactly.
 pub const MAX_SEED: u64 = (1 << 53) - 1;
 
-/// What is to be measured.
+/// A plan of measurements.
 ///
-/// Pages are named and not opened here: the caller that runs the plan resolves the names.
+/// Pages are names here: the caller that runs the plan opens them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Plan {
     /// Name of the experiment.
     pub(crate) name: String,
-    /// What all chance comes from.
+    /// The seed of all randomness.
     pub(crate) seed: u64,
     /// Loads of each cell.
     pub(crate) runs: u32,
@@ -31,7 +31,7 @@ pub struct Plan {
     pub(crate) pages: Vec<String>,
     /// Protocols.
     pub(crate) protocols: Vec<RaceProtocol>,
-    /// Levels of each factor that the plan names.
+    /// Levels of each factor of the plan.
     pub(crate) factors: BTreeMap<Factor, Vec<String>>,
 }
 
@@ -42,7 +42,7 @@ impl Plan {
         &self.name
     }
 
-    /// What all chance comes from.
+    /// The seed of all randomness.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
@@ -54,7 +54,7 @@ impl Plan {
         self.runs
     }
 
-    /// Pages as the plan names them.
+    /// Pages, as named in the plan.
     #[must_use]
     pub fn pages(&self) -> &[String] {
         &self.pages
@@ -67,21 +67,21 @@ impl Plan {
         self.pages.len() * self.protocols.len() * levels
     }
 
-    /// Whether there is nothing to do; a plan that was read always has something.
+    /// True without cells; a parsed plan always has some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether any of its cells is loaded in real time.
+    /// True if any of its cells is loaded in real time.
     #[must_use]
     pub fn has_real_time(&self) -> bool {
         let clocks = self.factors.get(&Factor::Clock);
         clocks.is_some_and(|levels| levels.iter().any(|level| level == Clock::Real.name()))
     }
 
-    /// The plan as text that reads back to it. What does not change a result (comments, spaces, the order in which
-    /// factors are written) does not change this text either.
+    /// The plan as a text that parses to it. Comments, spaces and the order of factors, which do not change a result, do not change
+    /// this text either.
     #[must_use]
     pub fn canonical(&self) -> String {
         let Self {
@@ -128,7 +128,7 @@ fn list(values: &[String]) -> String {
     format!("[{}]", values.join(", "))
 }
 
-/// A TOML string. Control characters were refused when the plan was read.
+/// A TOML string. The parser rejects control characters.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! Doing it: a plan with its pages opened, the loads of one cell, and many cells on all cores.
+//! Runs a plan: opens its pages, loads one cell, or loads many cells on all cores.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -19,7 +19,7 @@ use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
 
-/// A plan that can be run.
+/// A plan with its pages.
 pub struct Runner {
     plan: Plan,
     pages: Vec<ExperimentPage>,
@@ -28,17 +28,17 @@ pub struct Runner {
 /// A page, prepared as the levels of its cells require.
 struct ExperimentPage {
     replica: Replica,
-    /// By where its resources lie, once a cell requires it.
+    /// Prepared pages by distribution of resources, each created when a cell needs it.
     ready: Mutex<BTreeMap<HostLayout, Arc<Page>>>,
     fingerprint: Fingerprint,
 }
 
-/// SHA-256 of a page: every head, body and address of it, as its file has them.
+/// SHA-256 of a page: every head, body and address, as in its file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    /// That of `replica`.
+    /// The fingerprint of `replica`.
     #[must_use]
     pub fn of(replica: &Replica) -> Self {
         Self(hex(&Sha256::digest(archive::encode(replica, false))))
@@ -56,16 +56,16 @@ impl Fingerprint {
 pub struct CellLoads<'a> {
     /// The cell.
     pub cell: Cell<'a>,
-    /// What it was loaded under.
+    /// Its conditions.
     pub conditions: Conditions,
-    /// One a run, without their waterfalls.
+    /// One load for each run, without waterfalls.
     pub loads: Vec<Load>,
-    /// What each was under in real time, one a load; empty in virtual time.
+    /// Measurements of each load in real time; empty in virtual time.
     pub real: Vec<RealRun>,
 }
 
 impl CellLoads<'_> {
-    /// Runs in real time that do not count, however often they were tried.
+    /// Number of invalid runs in real time after all attempts.
     #[must_use]
     pub fn invalid(&self) -> usize {
         let runs = self.real.iter();
@@ -74,7 +74,7 @@ impl CellLoads<'_> {
 }
 
 impl ExperimentPage {
-    /// The page with its resources laid out as `hosts`, prepared once.
+    /// The page with its resources distributed as `hosts`, prepared once.
     fn page(&self, hosts: HostLayout) -> Arc<Page> {
         let mut ready = self.ready.lock();
         let page = ready.entry(hosts);
@@ -84,11 +84,11 @@ impl ExperimentPage {
 }
 
 impl Runner {
-    /// A runner of `plan`; `replicas` are its pages, in its order.
+    /// Creates a runner of `plan`; `replicas` are its pages, in its order.
     ///
     /// # Panics
     ///
-    /// If there are not as many replicas as pages.
+    /// If the number of replicas is not the number of pages.
     #[must_use]
     pub fn new(plan: Plan, replicas: Vec<Replica>) -> Self {
         assert_eq!(
@@ -116,7 +116,7 @@ impl Runner {
         &self.plan
     }
 
-    /// The fingerprint of the page of `cell`, as it was before it was folded or sharded.
+    /// The fingerprint of the page of `cell`, before folding or sharding.
     #[must_use]
     pub fn fingerprint(&self, cell: &Cell<'_>) -> &Fingerprint {
         &self.pages[cell.page].fingerprint
@@ -127,17 +127,17 @@ impl Runner {
         self.pages.iter().map(|opened| &opened.fingerprint)
     }
 
-    /// The page of `cell` with its resources where `conditions` has them.
+    /// The page of `cell` with its resources distributed as in `conditions`.
     pub(crate) fn page(&self, cell: &Cell<'_>, conditions: &Conditions) -> Arc<Page> {
         self.pages[cell.page].page(conditions.hosts)
     }
 
-    /// Loads all runs of one cell on this thread, in virtual time whatever its clock. Returns `None` if `stops`, called before
-    /// each run, returned true. Never call it inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
+    /// Loads all runs of one cell on this thread, in virtual time even if its clock is real. Returns `None` if `stops`, which is
+    /// called before each run, returns true. Never call it inside a runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
     ///
     /// # Errors
     ///
-    /// Levels that do not go together; a plan that was read has none.
+    /// Levels that contradict each other; a parsed plan has none.
     pub fn load<'a>(
         &self,
         cell: Cell<'a>,
@@ -162,7 +162,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// Like [`load`](Self::load).
     pub fn load_run(&self, cell: &Cell<'_>, run: u32) -> Result<Load, PlanError> {
         Ok(self.load_under(&Conditions::of(cell)?, cell, run))
     }
@@ -179,13 +179,13 @@ impl Runner {
         )
     }
 
-    /// Loads the cells of these numbers (from 1) in virtual time on `jobs` threads (`None`: one a core). Each cell goes
-    /// to `on_cell` as soon as it is done, in any order. Ends when `on_cell` breaks off or `stops` returns true: the
-    /// loads under way are then the last, and incomplete cells are dropped.
+    /// Loads the cells with these numbers (from 1) in virtual time on `jobs` threads (`None`: one per core). Calls `on_cell` with
+    /// each cell as soon as it is done, in any order. Ends when `on_cell` returns `Break` or `stops` returns true: the loads in
+    /// progress are then the last, and incomplete cells are dropped.
     ///
     /// # Panics
     ///
-    /// If there is no cell of one of the numbers, or a load panics, which is a fault of this program.
+    /// If a number has no cell, or a load panics, which is a fault of this program.
     pub fn run<'a>(
         &'a self,
         numbers: &[usize],
@@ -195,7 +195,7 @@ impl Runner {
     ) {
         let work = |at: usize| self.load(self.plan.cell_at(numbers[at] - 1), &stops);
         workers::each(numbers.len(), jobs, work, |_, loads| {
-            // One that is whole may come after one that is not.
+            // A complete cell may follow an incomplete one.
             loads
                 .transpose()
                 .map_or(ControlFlow::Continue(()), &mut on_cell)

@@ -1,20 +1,20 @@
-//! Where a page's hosts are behind a link: at the addresses at which they were recorded, as far as these can be there.
+//! Addresses of a page's hosts behind a link: the recorded ones, if possible.
 //!
-//! The servers' host has every IPv4 address but the client's, so nearly every recorded one is its own. One that
-//! leads somewhere else from the client (loopback, multicast, IPv6) is exchanged for one of 198.18.0.0/15, and so are
-//! all its names: hosts that shared an address still do.
+//! The servers' host has every IPv4 address but the client's, so nearly every recorded address is used. An address that the client
+//! cannot reach there (loopback, multicast, IPv6) is replaced by one of 198.18.0.0/15 for all its names: hosts that shared an address
+//! still do.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use spdy_tun::host::CLIENT;
 
-/// Block of the addresses that are made up: the second /16 of RFC 2544's, without the link's own two /24.
+/// Block of synthetic addresses: the second /16 of RFC 2544's, without the link's own two /24.
 const MADE_UP: [u8; 2] = [198, 19];
 /// First third byte there; 198.19.0.0/24 has the client.
 const FIRST: usize = 1;
 
-/// Where each of `hosts` is reached.
+/// The address of each of `hosts`.
 #[must_use]
 pub fn assign_addresses(hosts: Vec<(String, IpAddr)>) -> BTreeMap<String, Ipv4Addr> {
     let mut exchanged = BTreeMap::new();

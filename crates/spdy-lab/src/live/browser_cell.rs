@@ -1,9 +1,8 @@
-//! Loads of one page by a browser over one network by one protocol, and what our own client makes of the same.
+//! Loads of one page by a browser over one network by one protocol, and loads of the same by our own client.
 //!
-//! A load is averaged with others only if its link was as configured, no request was in vain, and it
-//! fetched what most of them did. What our client then loads in virtual time is what each such run *recorded*: the
-//! resources, their order and the computation between them are the browser's own, so that only the network, the
-//! connections and the protocol differ.
+//! A load is averaged with others only if its link was as configured, no request failed, and it fetched the same as most of them. Our
+//! client then loads in virtual time the *recording* of each such run: the resources, their order and the computation between them
+//! are the browser's own, so only the network, the connections and the protocol differ.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +20,12 @@ use crate::stats::median;
 pub struct BrowserCell {
     /// Name of the network.
     pub network: String,
-    /// What was spoken.
+    /// The protocol.
     #[serde(serialize_with = "by_name")]
     pub protocol: RaceProtocol,
-    /// Every load, whether or not it counts.
+    /// Every load, valid or not.
     pub visits: Vec<BrowserLoad>,
-    /// What our client takes in virtual time for what each load that counts recorded, in their order, milliseconds.
+    /// Load times of our client in virtual time for the recording of each valid load, in their order, milliseconds.
     pub virtual_ms: Vec<f64>,
     /// The first failure of those, if any failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,7 +37,7 @@ fn by_name<S: Serializer>(protocol: &RaceProtocol, serializer: S) -> Result<S::O
 }
 
 impl BrowserCell {
-    /// Of `visits`, with our own loads of the same with `options`. Their recordings, each as large as the page, go with that.
+    /// Evaluates `visits`, with our own loads of the same with `options`. Drops their recordings, which are as large as the page.
     #[must_use]
     pub fn new(
         network: &RaceNetwork,
@@ -69,14 +68,14 @@ impl BrowserCell {
         }
     }
 
-    /// The loads that count.
+    /// The valid loads.
     pub fn valid_loads(&self) -> impl Iterator<Item = &BrowserLoad> {
         let common = common(&self.visits);
         let visits = self.visits.iter();
         visits.filter(move |visit| does_count(visit, common))
     }
 
-    /// The others, each with the reason.
+    /// The other loads, each with the reason.
     #[must_use]
     pub fn excluded(&self) -> Vec<String> {
         let common = common(&self.visits);
@@ -88,7 +87,7 @@ impl BrowserCell {
         self.visits.iter().filter_map(reason).collect()
     }
 
-    /// Median of one figure of the loads that count.
+    /// Median of one figure of the valid loads.
     #[must_use]
     pub fn median(&self, figure: impl Fn(&BrowserLoad) -> Option<f64>) -> Option<f64> {
         median(self.valid_loads().filter_map(figure))
@@ -100,25 +99,25 @@ impl BrowserCell {
         self.median(|visit| visit.load_ms)
     }
 
-    /// Ours in virtual time.
+    /// The load time of our client in virtual time.
     #[must_use]
     pub fn virtual_load_ms(&self) -> Option<f64> {
         median(self.virtual_ms.iter().copied())
     }
 
-    /// Ours over the browser's, less 1.
+    /// Our time over the browser's, less 1.
     #[must_use]
     pub fn error(&self) -> Option<f64> {
         Some(self.virtual_load_ms()? / self.load_ms()? - 1.0)
     }
 }
 
-/// Whether `visit` is averaged with others, of which most fetched `common`.
+/// True if `visit` is averaged with others, most of which fetched `common`.
 fn does_count(visit: &BrowserLoad, common: Option<&str>) -> bool {
     visit.exclusion_reason().is_none() && Some(&*visit.fingerprint) == common
 }
 
-/// What most of the loads fetched that are whole; of several the first by its letters.
+/// The fingerprint of most complete loads; if several are as frequent, the first alphabetically.
 fn common(visits: &[BrowserLoad]) -> Option<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for visit in visits
@@ -152,7 +151,7 @@ pub struct ProtocolRatio {
 }
 
 impl ProtocolRatio {
-    /// Of every network in `cells`, each further protocol against the first.
+    /// Ratios for every network in `cells`: each further protocol against the first.
     #[must_use]
     pub fn all(cells: &[BrowserCell]) -> Vec<Self> {
         let ratio = |cell: &BrowserCell| {
@@ -170,7 +169,7 @@ impl ProtocolRatio {
         cells.iter().filter_map(ratio).collect()
     }
 
-    /// Whether the same protocol is faster in both.
+    /// True if the same protocol is faster in both.
     #[must_use]
     pub fn agrees(&self) -> bool {
         (self.browser < 1.0) == (self.ours < 1.0)

@@ -1,8 +1,8 @@
-//! A load by a browser that is not ours: Chromium behind a link, and the page on a `Replay`.
+//! A load by a foreign browser: Chromium behind a link, and the page on a `Replay`.
 //!
-//! Each load is a recording (`spdy-record`): it has what was fetched, byte for byte, and when and by what each resource was requested.
-//! Recording costs the browser a little: it writes its log meanwhile. Our own client can load the recording afterwards, with
-//! the order and the computation that the browser had.
+//! Each load is a recording (`spdy-record`) of all fetched bytes, with the time and the initiator of each request. Recording costs
+//! the browser a little time, because it writes its log meanwhile. Our own client can load the recording afterwards, with the order
+//! and the computation of the browser.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,17 +22,17 @@ use crate::live::clock::block_on;
 use crate::live::replay::Replay;
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
 
-/// For how long nothing must be sent before a load is over.
+/// Time without packets after which a load is over.
 const QUIET_FOR: Duration = Duration::from_millis(20);
-/// Longest wait for that.
+/// Timeout for that.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Failures that are the browser's own doing, and of no network: it looked into its cache alone, or changed its mind.
+/// Failures that the browser itself causes: a lookup of its cache only, or a cancelled request.
 const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
 
-/// When the link of a load counts that took so long. A browser keeps the cores busy that the link's thread needs, and its own
-/// loads differ by a percent or two: so a packet may be late by 2 % of the load time, one in a hundred by 0.5 % and the mean by
-/// 0.1 %, and in any case by 20, 10 and 0.5 ms.
+/// Limits of the link for a load of this duration. A browser uses the cores that the link's thread needs, and its own loads differ by
+/// a percent or two. So a packet may be late by 2 % of the load time, one in a hundred by 0.5 % and the mean by 0.1 %, and in any
+/// case by 20, 10 and 0.5 ms.
 #[must_use]
 pub fn limits(load: Duration) -> ValidityLimits {
     let load_ms = load.as_secs_f64() * 1e3;
@@ -44,12 +44,12 @@ pub fn limits(load: Duration) -> ValidityLimits {
     }
 }
 
-/// How it is loaded.
+/// Options of loads.
 #[derive(Clone, Debug)]
 pub struct BrowserLoader {
-    /// The browser; without one, Chromium or Chrome is looked for in PATH.
+    /// The browser; `None` searches PATH for Chromium or Chrome.
     pub browser: Option<PathBuf>,
-    /// The longest that a load may take until the page is quiet.
+    /// Timeout of a load until the page is quiet.
     pub timeout: Duration,
     /// Keep [files](RunFiles) of each load.
     pub keep_files: bool,
@@ -58,26 +58,26 @@ pub struct BrowserLoader {
 /// One load.
 #[derive(Clone, Debug, Serialize)]
 pub struct BrowserLoad {
-    /// From the start of the load to DOMContentLoaded, if that came.
+    /// From the start of the load to DOMContentLoaded, if it occurred.
     pub dom_content_loaded_ms: Option<f64>,
-    /// From the start of the load to the load event, if that came.
+    /// From the start of the load to the load event, if it occurred.
     pub load_ms: Option<f64>,
-    /// Exchanges, redirects among them.
+    /// Exchanges, including redirects.
     pub exchanges: usize,
-    /// Connections of TCP and QUIC that servers accepted, the speculative ones that browsers make among them.
+    /// Connections of TCP and QUIC that servers accepted, including speculative ones of the browser.
     pub connections: u64,
-    /// Of what was fetched: method, URL, status and body of each.
+    /// Fingerprint of method, URL, status and body of all fetched resources.
     pub fingerprint: String,
-    /// The page's requests for what was not recorded, and those that had no response, except for the failures that the
-    /// replica records.
+    /// The page's requests for resources that were not recorded, and requests without a response, except for the failures in the
+    /// replica.
     pub failed_requests: Vec<String>,
     /// Names that are unknown here, including those of the browser's own requests.
     pub unknown_names: Vec<String>,
-    /// How the link differed from the requested one, within [`limits`].
+    /// Faults of the link, by [`limits`].
     pub faults: Vec<Fault>,
-    /// What the link was, from the start of the browser until the page was quiet.
+    /// Measurements of the link, from the start of the browser until the page was quiet.
     pub link: LinkStats,
-    /// What was fetched, and when, until [our own client](crate::live::browser_cell::BrowserCell::new) has loaded it too.
+    /// The recording, until [our own client](crate::live::browser_cell::BrowserCell::new) has loaded it too.
     #[serde(skip)]
     pub recording: Option<Replica>,
     /// Its files, if they were requested.
@@ -86,7 +86,7 @@ pub struct BrowserLoad {
 }
 
 impl BrowserLoad {
-    /// Why it is not averaged with others; nothing if it may be.
+    /// Why it is not averaged with others; `None` if it may be.
     #[must_use]
     pub fn exclusion_reason(&self) -> Option<String> {
         if let Some(fault) = self.faults.first() {
@@ -104,24 +104,24 @@ impl BrowserLoad {
     }
 }
 
-/// Why there was no load.
+/// Why there is no load.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrowserLoadError {
-    /// The link, or a host.
+    /// The link or a host failed.
     #[error("cannot set up a network in real time")]
     RealTime(#[from] RealTimeError),
-    /// The browser.
+    /// The browser failed.
     #[error("the browser did not load the page")]
     Browser(#[from] RecordError),
 }
 
 impl BrowserLoader {
-    /// Loads what is on `stage` over `network`, whose link the caller has [begun](RealNetwork::begin).
+    /// Loads the page on `stage` over `network`, whose link the caller has [begun](RealNetwork::begin).
     ///
     /// # Errors
     ///
-    /// The link broke, or the browser did.
+    /// The link or the browser failed.
     pub fn load(
         &self,
         network: &mut RealNetwork,

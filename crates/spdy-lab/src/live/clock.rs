@@ -1,7 +1,7 @@
 //! The clock of a load in real time.
 //!
-//! Tokio's timers wake up to a millisecond late, and a page waits for one after the other: its scripts and its
-//! style sheets. The last two milliseconds of a sleep are therefore the kernel's own timer.
+//! Tokio's timers fire up to a millisecond late, and a page waits for many of them in sequence: its scripts and its style sheets. The
+//! last two milliseconds of a sleep therefore use the kernel's own timer.
 
 use std::io;
 use std::time::{Duration, Instant as SystemInstant};
@@ -14,10 +14,10 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::{Instant, MonotonicClock};
 use tokio::io::unix::AsyncFd;
 
-/// What is left of a sleep when the kernel's timer takes over: twice what tokio's may be late.
+/// Rest of a sleep for the kernel's timer: twice the maximum lateness of tokio's.
 const FINE: Duration = Duration::from_millis(2);
 
-/// Real time on tokio, to some tens of microseconds. Use it inside a tokio runtime.
+/// Real time on tokio, exact to some tens of microseconds. Use it inside a tokio runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct LiveRuntime {
     clock: MonotonicClock,
@@ -45,7 +45,7 @@ impl Runtime for LiveRuntime {
                 tokio::time::sleep_until(nearly.into()).await;
             }
             let left = deadline.saturating_duration_since(SystemInstant::now());
-            // A system without another descriptor to give still has tokio's timers.
+            // If no descriptor is available, tokio's timers remain.
             if !left.is_zero() && wait_exactly(left).await.is_err() {
                 tokio::time::sleep_until(deadline.into()).await;
             }

@@ -8,15 +8,15 @@ use spdy_page::observation::Failure;
 use spdy_page::replica::Replica;
 use url::Url;
 
-/// What Chromium calls a name that has no address.
+/// Chromium's error for a name without an address.
 const UNRESOLVED: &str = "net::ERR_NAME_NOT_RESOLVED";
 
-/// The failures that a replica records. Schemes are not compared: a load by `https` changes them.
+/// The failures in a replica. Schemes are not compared, because a load by `https` changes them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExpectedFailures {
     /// Method, authority and target.
     requests: BTreeSet<(String, String, String)>,
-    /// Names that had no address, and of which nothing was recorded.
+    /// Names without an address and without a recorded exchange.
     unresolved_names: BTreeSet<String>,
 }
 
@@ -44,8 +44,8 @@ impl ExpectedFailures {
         expected
     }
 
-    /// Whether `failure` is one of them: the same request, or another for a name that had no address (scripts make URLs
-    /// of the time).
+    /// True if `failure` is expected: the same request, or another for a name without an address (scripts create URLs with the
+    /// current time).
     pub(crate) fn has(&self, failure: &Failure) -> bool {
         let Ok(url) = Url::parse(&failure.url) else {
             return false;
@@ -58,7 +58,7 @@ impl ExpectedFailures {
             || failure.error == UNRESOLVED && is_dead()
     }
 
-    /// Whether a request for `uri`, now received by a server, had no answer when the page was recorded.
+    /// True if a request for `uri`, which a server received, had no response in the recording.
     pub(crate) fn has_uri(&self, method: &http::Method, uri: &Uri) -> bool {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let authority = uri.authority().map_or("", |authority| authority.as_str());

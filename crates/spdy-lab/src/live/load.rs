@@ -1,4 +1,4 @@
-//! One page load in real time, as [`load()`](spdy_sim::load::load) is one in virtual time.
+//! One page load in real time, like [`load()`](spdy_sim::load::load) in virtual time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,38 +25,39 @@ use crate::live::network::LiveNetwork;
 use crate::live::resolver::{self, Resolver};
 use crate::live::server_side::ServerSide;
 
-/// For how long nothing must be sent before a load is over.
+/// Time without packets after which a load is over.
 const QUIET_FOR: Duration = Duration::from_millis(20);
-/// Longest wait for that.
+/// Timeout for that.
 const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which load.
+/// Specification of a load.
 #[derive(Clone, Debug)]
 pub struct LoadSpec {
-    /// What is spoken.
+    /// The protocol.
     pub protocol: RaceProtocol,
     /// Name of the network, for the result.
     pub network: String,
-    /// Seed that the link was begun with, for the result.
+    /// The seed of the link, for the result.
     pub seed: u64,
-    /// Everything else; TCP is the kernel's, whatever is chosen here.
+    /// All other options; TCP is always the kernel's.
     pub options: Options,
-    /// Datagrams that a server sends over QUIC before it hears of the first; `None` for its default. TCP has it from the link's hosts.
+    /// Datagrams that a server sends over QUIC before the first acknowledgement; `None` for its default. TCP's initial window is set
+    /// by the link's hosts.
     pub initial_window: Option<u32>,
-    /// A load that takes longer is given up, and is not whole.
+    /// Timeout of the load; a longer load is cancelled, and incomplete.
     pub timeout: Duration,
 }
 
-/// A load, and what it was under.
+/// A load with its measurements.
 #[derive(Clone, Debug)]
 pub struct LiveLoad {
-    /// What it came to. `packets_*` and `bytes_*` are those that the link carried, and the time on wire is the link's.
+    /// The result. `packets_*` and `bytes_*` are those that the link carried, and the time on wire is the link's.
     pub load: Load,
-    /// What the link was.
+    /// Measurements of the link.
     pub measured: LinkStats,
-    /// It took longer than its patience.
+    /// True if it exceeded its timeout.
     pub was_given_up: bool,
-    /// Time that the client and the servers computed, and waited for a core; `None` if the system does not report it.
+    /// CPU time of the client and the servers, and their waits for a core; `None` if the system does not report it.
     pub hosts: Option<CpuTime>,
 }
 
@@ -64,7 +65,7 @@ pub struct LiveLoad {
 ///
 /// # Errors
 ///
-/// The link broke, or a host gives no sockets. A load that is not whole is no error: it has failures.
+/// The link or the sockets of a host failed. An incomplete load is no error: it has failures.
 pub fn load(
     network: &mut RealNetwork,
     page: &Arc<Page>,
@@ -125,7 +126,7 @@ struct ClientResult {
     computed: Option<CpuTime>,
 }
 
-/// On the client's thread: the load, and what it computed.
+/// Runs on the client's thread: the load, and its CPU time.
 fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<ClientResult> {
     let before = CpuTime::of_this_thread();
     let loaded = block_on(async {

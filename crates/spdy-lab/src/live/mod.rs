@@ -5,12 +5,11 @@
 //!     spdy-sim's LoadDriver ── spdy-client                  spdy-server ── the page's site
 //!                  │ network.rs                                 │ server_side.rs, every address of the page
 //!                  ├── TCP ─────────► link of spdy-tun ◄────────┤
-//!                  └── questions ───►                  ◄────────┘ resolver.rs
+//!                  └── queries ─────►                  ◄────────┘ resolver.rs
 //! ```
 //!
-//! Three things differ from virtual time, each behind the trait that is there for it: [`clock`] is a
-//! [`Runtime`](spdy::runtime::Runtime) of tokio whose timers keep their time, `network` a
-//! [`Network`](spdy_net::network::Network), and seeds decide the link alone. Computing takes time here;
+//! Three things differ from virtual time, each behind its trait: [`clock`] is a [`Runtime`](spdy::runtime::Runtime) of tokio with
+//! exact timers, `network` a [`Network`](spdy_net::network::Network), and seeds only affect the link. Computing takes time here;
 //! [`load`] reports how much.
 
 pub mod addresses;

@@ -12,15 +12,15 @@ use tokio::net::TcpStream;
 
 use crate::live::resolver::{self, Resolver};
 
-/// A network in real time; clones are the same.
+/// A network in real time; clones are the same network.
 #[derive(Clone)]
 pub(crate) struct LiveNetwork {
     pub(crate) runtime: SharedRuntime,
     pub(crate) resolver: SocketAddr,
-    /// Names that it resolves without a lookup, if `name_lookups` is `HostsFile`.
+    /// Names for lookups if `name_lookups` is `HostsFile`.
     pub(crate) names: Resolver,
     pub(crate) name_lookups: NameLookups,
-    /// Connections that were begun.
+    /// Number of started connections.
     pub(crate) connections: Arc<AtomicU64>,
 }
 
@@ -50,7 +50,7 @@ impl Network for LiveNetwork {
     }
 
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
-        self.connections.fetch_add(1, Ordering::Relaxed); // one a socket
+        self.connections.fetch_add(1, Ordering::Relaxed); // one per socket
         SystemNetwork.datagrams(local)
     }
 }

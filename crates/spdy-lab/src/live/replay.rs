@@ -1,16 +1,14 @@
-//! What a browser that is not ours finds behind the link: the recorded page, at its own addresses, under certificates of
-//! ours.
+//! The servers for a foreign browser behind the link: the recorded page, at its own addresses, with our own certificates.
 //!
-//! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). A request for something
-//!   that was not recorded is answered with 404 (or 421), and remembered. Two kinds are not remembered: the icon of the tab,
-//!   which no page requests, and requests that failed when the page was recorded.
-//!   With HTTP/3, QUIC replaces TLS at the same addresses and ports.
-//! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
-//!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser gets
-//!   its pin. ECDSA keys: browsers take no Ed25519.
-//! - **URLs** stay as they are. A page that was recorded over `http` is loaded in TLS from the same URL with another scheme,
-//!   and its documents request the same for what they name (`upgrade-insecure-requests`): one header more, and no byte of
-//!   a body less. A page that names `https` URLs gets them in TLS for any protocol.
+//! - **Servers.** One at each recorded address, on ports 80 and 443 (and those of URLs). A request for an unrecorded resource is
+//!   answered with 404 (or 421), and reported. Two kinds are not reported: the icon of the tab, which no page requests, and requests
+//!   that failed when the page was recorded. With HTTP/3, QUIC replaces TLS at the same addresses and ports.
+//! - **Certificates.** One for each address, with all recorded names at it, so that a browser shares a connection between names
+//!   exactly as with the recorded servers. They are issued by an authority that exists as long as the `Replay`; the browser gets its
+//!   pin. The keys are ECDSA, because browsers do not support Ed25519.
+//! - **URLs** are unchanged. A page that was recorded over `http` is loaded with TLS from the same URL with another scheme, and its
+//!   documents request the same for their resources (`upgrade-insecure-requests`): one more header, and the same bodies. Resources
+//!   with `https` URLs are loaded with TLS for any protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,33 +37,33 @@ use crate::live::expected_failures::ExpectedFailures;
 use crate::live::resolver::Resolver;
 use crate::live::server_side::{RunningServers, ServerSide};
 
-/// What browsers request by themselves, for the tab.
+/// The icon that browsers request for the tab.
 const FAVICON: &str = "/favicon.ico";
-/// Unknown requests that are remembered.
+/// Maximum number of reported unknown requests.
 const MAX_UNKNOWN: usize = 1_000;
 
-/// A page set up for one protocol; it may be served many times.
+/// A page prepared for one protocol; it may be served many times.
 pub struct Replay {
     start: Url,
     pin: Pin,
     by_quic: Vec<String>,
     far_side: ServerSide,
-    /// Requests that had no answer when the page was recorded.
+    /// Requests that had no response when the page was recorded.
     expected_failures: ExpectedFailures,
-    /// Method, host and target of every request for something that was not recorded.
+    /// Method, host and target of every request for an unrecorded resource.
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Replay {
-    /// Sets `replica` up to be loaded by `protocol`: `http`, `https`, `h2` or `h3`.
+    /// Prepares `replica` for loads by `protocol`: `http`, `https`, `h2` or `h3`.
     ///
     /// # Errors
     ///
-    /// A host whose name no certificate can carry.
+    /// A certificate cannot contain the name of a host.
     ///
     /// # Panics
     ///
-    /// If `protocol` is none that browsers speak.
+    /// If browsers do not support `protocol`.
     pub fn new(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
         let mut replica = replica.clone();
         let start = start_of(&replica, protocol.is_secure());
@@ -125,25 +123,25 @@ impl Replay {
         })
     }
 
-    /// Where the load begins.
+    /// The URL of the page.
     #[must_use]
     pub fn start(&self) -> &Url {
         &self.start
     }
 
-    /// Of the authority that all certificates are of.
+    /// The pin of the authority of all certificates.
     #[must_use]
     pub fn pin(&self) -> &Pin {
         &self.pin
     }
 
-    /// Every `HOST:PORT` that speaks HTTP/3 and nothing else.
+    /// Every `HOST:PORT` that speaks only HTTP/3.
     #[must_use]
     pub fn quic_origins(&self) -> &[String] {
         &self.by_quic
     }
 
-    /// Serves it on `host`, and forgets what was unknown before.
+    /// Serves it on `host`, and clears the list of unknown requests.
     ///
     /// # Errors
     ///
@@ -160,13 +158,13 @@ impl Replay {
         self.unknown().iter().cloned().collect()
     }
 
-    /// Whether `failure` was recorded with the page: that a browser meets it again is no fault of the load.
+    /// True if `failure` was recorded with the page: it is no fault of the load if it occurs again.
     #[must_use]
     pub fn is_expected_failure(&self, failure: &Failure) -> bool {
         self.expected_failures.has(failure)
     }
 
-    /// Unknown names that were requested since then: browsers also send requests of their own.
+    /// Unknown names that were requested since then, including those of the browser's own requests.
     #[must_use]
     pub fn unknown_names(&self) -> Vec<String> {
         self.far_side.names.unknown()
@@ -184,12 +182,12 @@ fn start_of(replica: &Replica, secure: bool) -> Url {
     let first = nodes.iter().find(|node| node.trigger == Trigger::Start);
     let first = first.map_or(replica.start, |node| node.exchange);
     let mut url = replica.exchanges[first].url.clone();
-    // It fails for URLs that no browser would load over a network either.
+    // It fails for URLs that a browser would not load over a network either.
     let _ = url.set_scheme(if secure { "https" } else { "http" });
     url
 }
 
-/// Makes a document that came over `http` request in TLS what it names.
+/// Makes a document that came over `http` request its resources with TLS.
 fn upgrade(exchange: &mut Exchange) {
     const FIELD: &[u8] = b"Content-Security-Policy: upgrade-insecure-requests\r\n";
     let first_line = exchange
@@ -203,7 +201,7 @@ fn upgrade(exchange: &mut Exchange) {
     }
 }
 
-/// Every port that a URL leads to, and whether it is one of TLS.
+/// Every port of a URL, and whether it is a TLS port.
 fn ports(replica: &Replica) -> BTreeSet<(u16, bool)> {
     let named = replica.exchanges.iter().filter_map(|exchange| {
         let secure = exchange.url.scheme() == "https";
@@ -215,7 +213,7 @@ fn ports(replica: &Replica) -> BTreeSet<(u16, bool)> {
         .collect()
 }
 
-/// Every host with every port of TLS.
+/// Every host with every TLS port.
 fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Vec<String> {
     let ports = ports(replica);
     let secure = ports.iter().filter(|(_, is_secure)| *is_secure);
@@ -225,7 +223,7 @@ fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Ve
     origins.collect()
 }
 
-/// Remembers a request for something that was not recorded. A recorded 404 and a recorded failure do not count.
+/// Reports a request for an unrecorded resource. A recorded 404 and a recorded failure do not count.
 fn log(
     replica: &Replica,
     expected_failures: &ExpectedFailures,

@@ -1,9 +1,9 @@
-//! Name look-ups in real time: the resolver behind the link, and its client.
+//! Name lookups in real time: the resolver behind the link, and its client.
 //!
-//! Messages are those of RFC 1035, one question each, and without EDNS in our own queries: they are then as long as
-//! virtual time counts them (`spdy_sim::network::dns`), and queries are repeated after the same time.
-//! The resolver has the hosts of one page. For such a host it answers with the address, and for any other type with no
-//! records. For any other name it answers NXDOMAIN, and remembers the name.
+//! Messages are those of RFC 1035, with one question each. Our own queries have no EDNS: they have the length that virtual time
+//! counts (`spdy_sim::network::dns`), and are repeated after the same times. The resolver has the hosts of one page. For such a host
+//! it responds with the address, and for any other type with no records. For any other name it responds with NXDOMAIN, and stores the
+//! name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,11 +19,11 @@ use tokio::net::UdpSocket;
 
 /// The port of resolvers.
 pub const PORT: u16 = 53;
-/// Seconds for which an answer is believed; longer than any load.
+/// TTL of a response in seconds; longer than any load.
 const TTL: u32 = 7_200;
-/// Largest message without EDNS.
+/// Maximum length of a message without EDNS.
 const MAX_MESSAGE: usize = 512;
-/// Unknown names that are remembered.
+/// Maximum number of stored unknown names.
 const MAX_UNKNOWN: usize = 1_000;
 
 /// A resolver's names with their addresses, and the unknown names that were requested; clones are the same resolver.
@@ -34,7 +34,7 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver of these hosts.
+    /// Creates a resolver of these hosts.
     #[must_use]
     pub fn new(addresses: BTreeMap<String, Ipv4Addr>) -> Self {
         Self {
@@ -49,20 +49,20 @@ impl Resolver {
         self.addresses.get(&dns::name(host)).copied()
     }
 
-    /// Unknown names that were requested, sorted; a thousand at most.
+    /// Unknown names that were requested, sorted; at most a thousand.
     #[must_use]
     pub fn unknown(&self) -> Vec<String> {
         let unknown = self.unknown.lock();
         unknown.iter().cloned().collect()
     }
 
-    /// Forgets them.
+    /// Clears them.
     pub(crate) fn clear_unknown(&self) {
         let mut unknown = self.unknown.lock();
         unknown.clear();
     }
 
-    /// The answer to `question`; `None` if that is no question.
+    /// The response to `question`; `None` if it is not a valid question.
     fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
         let request = Message::from_vec(question).ok()?;
         if request.metadata.message_type != MessageType::Query {
@@ -97,7 +97,7 @@ impl Resolver {
         answer.to_vec().ok()
     }
 
-    /// Answers what comes to `socket`, until it fails.
+    /// Responds to queries on `socket`, until it fails.
     pub(crate) async fn serve(self, socket: UdpSocket) -> io::Result<()> {
         let mut question = [0; MAX_MESSAGE];
         loop {
@@ -123,10 +123,10 @@ pub(crate) async fn lookup(
     let request = request.to_vec().map_err(io::Error::other)?;
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
     socket.connect(resolver).await?;
-    socket.writable().await?; // else the first send may fail
+    socket.writable().await?; // otherwise the first send may fail
     let answer = Box::pin(read_answer(&socket, id));
     let send_query = || {
-        let _ = socket.try_send(&request); // one that was not sent is one that was lost
+        let _ = socket.try_send(&request); // an unsent query counts as lost
     };
     match query_with_retries(runtime, host, send_query, answer).await?? {
         addresses if addresses.is_empty() => Err(dns::unknown(host)),
@@ -134,7 +134,7 @@ pub(crate) async fn lookup(
     }
 }
 
-/// The addresses in the first answer that comes to the question `id`.
+/// The addresses in the first response to the question `id`.
 async fn read_answer(socket: &UdpSocket, id: u16) -> io::Result<Vec<IpAddr>> {
     let mut answer = [0; MAX_MESSAGE];
     loop {

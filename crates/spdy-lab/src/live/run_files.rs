@@ -1,13 +1,12 @@
-//! Files of a browser's load for other programs: a HAR, a capture that contains its secrets, and a picture.
+//! Files of a browser's load for other programs: a HAR, a capture that contains its secrets, and a screenshot.
 //!
 //! ```text
-//!  interface "client"   what a capture at the client would show     up: when it was sent    down: when it came
-//!  interface "taken"    what the link took on its way to the client                         down: when it would have been sent
+//!  interface "client"   packets in a capture at the client          up: when sent    down: when received
+//!  interface "taken"    packets to the client that the link dropped                  down: when they would have been sent
 //!  secrets              TLS and QUIC of every connection, before the first packet
 //! ```
 //!
-//! So every packet is there once, those that the link took with the reason as their comment. HAR and capture have
-//! the same time of day.
+//! So every packet occurs once; a dropped one has the reason as a comment. HAR and capture have the same time of day.
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
@@ -16,34 +15,34 @@ use spdy_inspect::pcapng_writer::{PacketDirection, PcapngWriter};
 use spdy_netem::path::Direction;
 use spdy_tun::capture::{Capture, CapturedPacket, DropReason, PacketOutcome};
 
-/// Bytes of packets that are held of a load, with their metadata.
+/// Maximum bytes of stored packets of a load, with their metadata.
 pub const CAPTURE_BYTES: usize = 256 << 20;
 
-/// What the files of one load are made of, beside its recording, which is the HAR.
+/// Sources of the files of one load, besides its recording, which is the HAR.
 #[derive(Clone, Debug)]
 pub struct RunFiles {
-    /// What the link carried.
+    /// The packets of the link.
     pub capture: Capture,
     /// The time of day at the origin of the capture's instants.
     pub origin: SystemTime,
-    /// Secrets of TLS and QUIC that open it, as `SSLKEYLOGFILE` has them; empty if nothing was secret.
+    /// Secrets of TLS and QUIC that decrypt it, in the format of `SSLKEYLOGFILE`; empty without encryption.
     pub key_log: Vec<u8>,
-    /// The window when the page was quiet, if the browser drew one.
+    /// The window when the page was quiet, if the browser rendered one.
     pub png: Option<Vec<u8>>,
 }
 
 impl RunFiles {
-    /// Packets past [`CAPTURE_BYTES`], which are not stored.
+    /// Number of packets past [`CAPTURE_BYTES`], which are not stored.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.capture.left_out()
     }
 
-    /// Writes the packets, with the secrets that open them, to `out`, one by one: never is the file in memory.
+    /// Writes the packets with their secrets to `out`, one by one: the file is never in memory.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_pcapng(&self, out: impl Write) -> io::Result<()> {
         let mut file = PcapngWriter::new(out, concat!("spdy ", env!("CARGO_PKG_VERSION")))?;
         let client = file.interface("client", "every packet at the client's device")?;
@@ -69,15 +68,15 @@ impl RunFiles {
     }
 }
 
-/// A packet where a file has it.
+/// A packet in the file.
 struct PacketRecord<'a> {
     at: spdy_clock::Instant,
     packet: &'a CapturedPacket,
-    /// Why it never came.
+    /// Why it did not arrive.
     reason: Option<&'static str>,
 }
 
-/// `None` for what had not come when the capture ended.
+/// Returns `None` for a packet that was in transit at the end of the capture.
 fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
     let reason = match packet.outcome {
         PacketOutcome::Dropped(DropReason::QueueFull) => {

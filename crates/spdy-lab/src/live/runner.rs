@@ -1,11 +1,11 @@
-//! Cells of an experiment in real time: one load after the other over one link, and each until it counts.
+//! Cells of an experiment in real time: one load after the other over one link, each repeated until it is valid.
 //!
 //! ```text
-//!   run of a cell ─► virtual time: what it takes ─► limits of lateness, patience
-//!                    real time:    a load ─┬─ within limits ───────────────► counts
-//!                                  ▲       └─ late, starved, not whole ─┐
-//!                                  └── again, same seed, after a pause ─┴──► [`MAX_RETRIES`] times; then stored as one that
-//!                                                                            does not count, with its reasons
+//!   run of a cell ─► virtual time: its duration ─► limits of lateness, timeout
+//!                    real time:    a load ─┬─ within limits ───────────────► valid
+//!                                  ▲       └─ late, starved, incomplete ─┐
+//!                                  └── again, same seed, after a pause ──┴─► [`MAX_RETRIES`] times; then stored as
+//!                                                                            invalid, with its reasons
 //! ```
 
 use std::thread;
@@ -27,14 +27,14 @@ use crate::experiment::error::PlanError;
 use crate::experiment::runner::{CellLoads, Runner};
 use crate::live::load::{LiveLoad, LoadSpec};
 
-/// Why a cell could not be loaded in real time; not that a run does not count.
+/// Why a cell cannot be loaded in real time. An invalid run is no error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CellError {
-    /// Its levels do not go together.
+    /// Its levels contradict each other.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The link, or a host.
+    /// The link or a host failed.
     #[error(transparent)]
     RealTime(#[from] CalibrateError),
 }
@@ -48,11 +48,11 @@ pub struct RealTimeRunner {
 }
 
 impl RealTimeRunner {
-    /// Makes one.
+    /// Creates one.
     ///
     /// # Errors
     ///
-    /// No namespaces, no devices, no cubic.
+    /// Namespaces, devices or cubic are not available.
     pub fn start() -> Result<Self, CalibrateError> {
         Ok(Self {
             lane: RunLink::start()?,
@@ -60,11 +60,11 @@ impl RealTimeRunner {
         })
     }
 
-    /// Loads all runs of `cell`, each until it counts; `None` if `stops`, called before each attempt, returned true.
+    /// Loads all runs of `cell`, each until it is valid; `None` if `stops`, which is called before each attempt, returned true.
     ///
     /// # Errors
     ///
-    /// The link or a host failed; levels that do not go together, which a plan that was read has none of.
+    /// The link or a host failed, or levels contradict each other, which a parsed plan excludes.
     pub fn load<'a>(
         &mut self,
         runner: &Runner,
@@ -114,7 +114,7 @@ impl RealTimeRunner {
             seed,
         );
         let expected = Duration::from_secs_f64(in_virtual_time.load_ms / 1e3);
-        // What is not whole there either is so whatever the link.
+        // A load that is incomplete in virtual time is incomplete over any link.
         let can_be_whole = in_virtual_time.failures.is_empty();
         let mut rejected = Vec::new();
         for attempt in 0.. {
@@ -149,7 +149,7 @@ impl RealTimeRunner {
     }
 }
 
-/// Everything that keeps a load from counting.
+/// Everything that makes a load invalid.
 fn invalid_reasons(loaded: &LiveLoad, faults: &[Fault], can_be_whole: bool) -> Vec<String> {
     let mut reasons: Vec<String> = faults.iter().map(Fault::to_string).collect();
     match loaded.load.failures.first() {
@@ -207,7 +207,7 @@ mod tests {
     use spdy_sim::options::{Options, RaceProtocol};
     use spdy_sim::race::RaceNetwork;
 
-    /// A load that was made in virtual time, as if the link had carried it.
+    /// A load in virtual time, as if the link had carried it.
     fn loaded() -> LiveLoad {
         let network = RaceNetwork::parse("cable").expect("it has a name");
         let (page, options) = (Page::new(builtin::portal()), Options::default());

@@ -1,7 +1,7 @@
-//! The servers' host: a page's site behind every address, and the resolver that knows them.
+//! The servers' host: a page's site at every address, and the resolver of its names.
 //!
-//! The host has every address itself, so that one listener a port, at no address in particular, is a server at each.
-//! Those that speak HTTP/3 have a UDP socket of their own.
+//! The host itself has every address, so one listener on a port, without an address, is a server at each. HTTP/3 servers have their
+//! own UDP sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,12 +24,12 @@ use tokio::sync::oneshot;
 use crate::live::clock::{LiveRuntime, block_on};
 use crate::live::resolver::{self, Resolver};
 
-/// What stands on the far side of the link.
+/// The far side of the link.
 #[derive(Clone)]
 pub struct ServerSide {
-    /// What is served.
+    /// The served site.
     pub site: Arc<Site>,
-    /// How each address and port is served; there are no others.
+    /// The configuration of each address and port; there are no others.
     pub servers: BTreeMap<SocketAddrV4, ServeConfig>,
     /// The resolver.
     pub names: Resolver,
@@ -43,17 +43,17 @@ pub struct RunningServers {
     accepted: Arc<AtomicU64>,
 }
 
-/// What a far side was.
+/// Statistics of a far side.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerStats {
-    /// Connections of TCP and QUIC that were accepted.
+    /// Number of accepted connections of TCP and QUIC.
     pub connections: u64,
-    /// CPU time of its thread, where the system reports it.
+    /// CPU time of its thread, if the system reports it.
     pub computed: Option<CpuTime>,
 }
 
 impl ServerSide {
-    /// Serves on the thread of `host`, and comes back when everything listens.
+    /// Serves on the thread of `host`. Returns when all sockets listen.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl ServerSide {
                 }
             };
             accepted.fetch_add(1, Ordering::Relaxed);
-            // It fails only on a connection that is gone already; its first read fails then.
+            // It fails only on a connection that is already closed; its first read fails then.
             let _ = stream.set_nodelay(true);
             let config = address_of(&stream).and_then(|address| self.servers.get(&address));
             if let Some(config) = config {
@@ -158,7 +158,7 @@ async fn accept_quic(
     }
 }
 
-/// What the client connected to.
+/// The address that the client connected to.
 fn address_of(stream: &TcpStream) -> Option<SocketAddrV4> {
     match stream.local_addr().ok()? {
         SocketAddr::V4(address) => Some(address),
@@ -167,13 +167,13 @@ fn address_of(stream: &TcpStream) -> Option<SocketAddrV4> {
 }
 
 impl RunningServers {
-    /// Ends it, with every connection that is still open.
+    /// Stops the servers, and closes every open connection.
     ///
     /// # Errors
     ///
-    /// It had failed.
+    /// The servers had failed.
     pub fn stop(self) -> io::Result<ServerStats> {
-        let _ = self.stop.send(()); // it may have failed meanwhile, as we see next
+        let _ = self.stop.send(()); // the servers may have failed, which the next line detects
         let computed = self.ended.recv().expect("the server's job ends")?;
         Ok(ServerStats {
             connections: self.accepted.load(Ordering::Relaxed),

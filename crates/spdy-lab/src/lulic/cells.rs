@@ -1,19 +1,18 @@
 //! Lulic 2013's flags page and its measured results: the reference for loads in virtual time.
 //!
-//! Lulic's laboratory has 42 settings of a dummynet gateway, named by a bandwidth and a delay. These labels are not the
-//! true values: every packet of both directions passes one pipe twice, so the true round trip is four times the delay
-//! label, and the capacity half of the bandwidth label. As a network such a setting is `lulic:BANDWIDTH:DELAY`, as
-//! choices it is [`Options::lulic`].
+//! Lulic's laboratory has 42 settings of a dummynet gateway, named by a bandwidth and a delay. These labels are not the true values:
+//! every packet in both directions passes one pipe twice, so the true round trip is four times the delay label, and the capacity half
+//! of the bandwidth label. The network of such a setting is `lulic:BANDWIDTH:DELAY`, and its options are [`Options::lulic`].
 //!
-//! The paper does not state three things that load times depend on: [`Parameters`]. There are three sets of them. Each
-//! states how much of Lulic's results it uses:
+//! The paper does not state three properties that affect load times: [`Parameters`]. There are three sets of them. Each states how
+//! much of Lulic's results it uses:
 //!
 //! ```text
-//!                       image bytes     streams at once            browser        uses of the results
-//! Parameters::UNSEEN    as they ship    mod_spdy's default, 100    takes no time  nothing
-//! Parameters::BY_HAND   the rest of     as before                  the rest of    a load and a DOMContentLoaded, by
-//!                       one load time                              one DCL        arithmetic
-//! Parameters::FITTED    where `examples/lulic_fit` finds the least error of load  all of them
+//!                       image bytes     concurrent streams         browser         uses of the results
+//! Parameters::UNSEEN    as shipped      mod_spdy's default, 100    takes no time   none
+//! Parameters::BY_HAND   the rest of     as above                   the rest of     a load and a DOMContentLoaded, by
+//!                       one load time                              one DCL         arithmetic
+//! Parameters::FITTED    the smallest error of load, by `examples/lulic_fit`        all of them
 //! ```
 
 use std::time::Duration;
@@ -28,41 +27,39 @@ use spdy_sim::race::{Race, RaceNetwork};
 /// Unrecorded properties of Lulic's page, server and browser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Bytes of each image; `None`: as many as each has in the shipped page, 418 on average.
+    /// Bytes of each image; `None`: those of the shipped page, 418 on average.
     pub image_bytes: Option<usize>,
-    /// Streams that the server lets the browser have open at once.
+    /// Maximum concurrent streams of the server.
     pub streams: u32,
-    /// Time of the browser itself in each load, milliseconds. Ours takes none.
+    /// Time of the browser itself in each load, milliseconds. Our client takes none.
     pub browser_ms: f64,
 }
 
 impl Parameters {
-    /// Values that need none of Lulic's results: flags of the same kind as they ship, the 100 streams that `mod_spdy`
-    /// allows by default (its ConfigOptions), and a browser that takes no time.
+    /// Values that use none of Lulic's results: the shipped flags, the 100 streams that `mod_spdy` allows by default (its
+    /// ConfigOptions), and a browser that takes no time.
     pub const UNSEEN: Self = Self {
         image_bytes: None,
         streams: 100,
         browser_ms: 0.0,
     };
 
-    /// Set by hand, by arithmetic on two of Lulic's 252 figures.
+    /// Computed by hand from two of Lulic's 252 values.
     ///
-    /// - Images: at 100 kbit/s and a delay of 10 ms bytes are nearly everything. Lulic's load over HTTP takes 41,642 ms
-    ///   there, 260 kB at 50 kbit/s; that of [`UNSEEN`](Self::UNSEEN) 33,590. The rest is 257 bytes an image, beside
-    ///   418.
-    /// - Streams: `mod_spdy`'s default. (Arithmetic has another answer: Lulic's slope over SPDY is 12.0 round trips, 4
-    ///   of them until the page is there, and 196 images in the 8 that are left come 25 at a time. That is a fifth off;
-    ///   `docs/measurements/lulic.md`.)
-    /// - Browser: over HTTP at 10,240 kbit/s and 10 ms Lulic's DOMContentLoaded is at 365 ms, and two round trips take
-    ///   160: 40 ms of delay each, and 40 of the gateway's timer.
+    /// - Images: at 100 kbit/s and a delay of 10 ms, bytes dominate. Lulic's load over HTTP takes 41,642 ms there, 260 kB at 50
+    ///   kbit/s; that of [`UNSEEN`](Self::UNSEEN) takes 33,590 ms. The rest is 257 bytes for each image, in addition to 418.
+    /// - Streams: `mod_spdy`'s default. (Arithmetic has another result: Lulic's slope over SPDY is 12.0 round trips. The page needs 4
+    ///   of them, and 196 images in the other 8 come 25 at a time. That differs by a fifth; `docs/measurements/lulic.md`.)
+    /// - Browser: over HTTP at 10,240 kbit/s and 10 ms Lulic's DOMContentLoaded is at 365 ms, and two round trips take 160 ms: 40 ms
+    ///   of delay each, and 40 ms of the gateway's timer.
     pub const BY_HAND: Self = Self {
         image_bytes: Some(675),
         streams: 100,
         browser_ms: 205.0,
     };
 
-    /// Those with the least mean error of load over all 126 of Lulic's cells, as `examples/lulic_fit` finds them. They
-    /// are scored on the cells that they were fitted to.
+    /// Values with the smallest mean error of load over all 126 of Lulic's cells, found by `examples/lulic_fit`. They are scored on
+    /// the cells that they were fitted to.
     pub const FITTED: Self = Self {
         image_bytes: Some(640),
         streams: LULIC_STREAMS,
@@ -111,11 +108,11 @@ impl LulicCell {
         Duration::from_millis(u64::from(self.delay_label_ms) * 4)
     }
 
-    /// The network it was measured on.
+    /// The network of the measurement.
     ///
     /// # Errors
     ///
-    /// If that is no network any more.
+    /// If the network can no longer be parsed.
     pub fn network(&self) -> Result<RaceNetwork, ProfileError> {
         RaceNetwork::parse(&format!(
             "lulic:{}kbit:{}ms",
@@ -128,7 +125,7 @@ impl LulicCell {
 ///
 /// # Panics
 ///
-/// If the data that this program carries is broken.
+/// If the data in this program is invalid.
 #[must_use]
 pub fn cells() -> Vec<LulicCell> {
     let lines = include_str!("../../data/lulic-2013-flags.csv")
@@ -150,7 +147,7 @@ fn cell(line: &'static str) -> Option<LulicCell> {
     })
 }
 
-/// Gives every image `len` bytes: what is longer is cut, what is shorter filled up.
+/// Gives every image `len` bytes: longer ones are cut, shorter ones padded.
 fn resize_images(replica: &mut Replica, len: usize) {
     let images = replica
         .exchanges
@@ -169,23 +166,23 @@ fn resize_images(replica: &mut Replica, len: usize) {
 /// Lulic's cells of one protocol, and our loads in each.
 #[derive(Clone, Debug)]
 pub struct LulicComparison {
-    /// Lulic's.
+    /// Lulic's cells.
     pub cells: Vec<LulicCell>,
-    /// Ours, in the same order.
+    /// Our loads, in the same order.
     pub loads: Vec<Load>,
 }
 
-/// Distance of our loads from Lulic's, as fractions of Lulic's.
+/// Difference of our loads from Lulic's, as fractions of Lulic's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LulicError {
-    /// Mean of the sizes.
+    /// Mean magnitude.
     pub mean: f64,
-    /// Mean with the signs: below 0 if ours are too fast.
+    /// Mean with signs: below 0 if ours are too fast.
     pub bias: f64,
 }
 
 impl LulicComparison {
-    /// Loads `page` by `protocol` in each of Lulic's cells of the protocol called `measured_as`.
+    /// Loads `page` by `protocol` in each of Lulic's cells of the protocol `measured_as`.
     ///
     /// # Panics
     ///
@@ -207,18 +204,18 @@ impl LulicComparison {
         Self { cells, loads }
     }
 
-    /// The flags page of `parameters`; its browser's time is for [`load_error`](Self::load_error).
+    /// Loads the flags page of `parameters`; its browser time is for [`load_error`](Self::load_error).
     ///
     /// # Panics
     ///
-    /// As [`of`](Self::of).
+    /// Like [`of`](Self::of).
     #[must_use]
     pub fn with(parameters: &Parameters, protocol: RaceProtocol) -> Self {
         let (page, options) = (parameters.page(), parameters.options());
         Self::of(page, protocol, protocol.name(), &options)
     }
 
-    /// Of load, with so much time for the browser.
+    /// The error of load, with this time for the browser.
     #[must_use]
     pub fn load_error(&self, browser_ms: f64) -> LulicError {
         let pairs = self.cells.iter().zip(&self.loads);
@@ -227,7 +224,7 @@ impl LulicComparison {
         )
     }
 
-    /// Of DOMContentLoaded.
+    /// The error of DOMContentLoaded.
     #[must_use]
     pub fn dom_content_loaded_error(&self, browser_ms: f64) -> LulicError {
         let pairs = self.cells.iter().zip(&self.loads);
@@ -238,7 +235,7 @@ impl LulicComparison {
 }
 
 impl LulicError {
-    /// Of these, each a fraction.
+    /// Summarises `errors`, which are fractions.
     fn of(errors: impl Iterator<Item = f64>) -> Self {
         let errors: Vec<f64> = errors.collect();
         let mean = |sum: f64| sum / errors.len() as f64;
@@ -248,7 +245,7 @@ impl LulicError {
         }
     }
 
-    /// Of several comparisons of equally many cells together.
+    /// Summarises several comparisons of equally many cells.
     #[must_use]
     pub fn over(errors: &[Self]) -> Self {
         let mean = |of: fn(&Self) -> f64| errors.iter().map(of).sum::<f64>() / errors.len() as f64;
@@ -259,10 +256,10 @@ impl LulicError {
     }
 }
 
-/// The time for the browser, at least 0, with which the mean error of load over all of `comparisons` is the least.
+/// The browser time, at least 0, with the smallest mean error of load over all of `comparisons`.
 ///
-/// A cell's error is the distance of `browser_ms` from the time that is missing there, divided by Lulic's load. The
-/// least sum of these errors is at the median of the missing times, each weighted with one over Lulic's load.
+/// A cell's error is the difference between `browser_ms` and the time that is missing there, divided by Lulic's load. The sum of
+/// these errors is smallest at the median of the missing times, weighted with one over Lulic's load.
 #[must_use]
 pub fn best_browser_ms(comparisons: &[LulicComparison]) -> f64 {
     let pairs = comparisons

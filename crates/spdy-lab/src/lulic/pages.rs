@@ -1,16 +1,16 @@
-//! The pages of Lulic 2013 by name: the flags page, and stand-ins for the three pages that were copied from the web.
+//! The pages of Lulic 2013 by name: the flags page, and substitutes for three pages that were copied from the web.
 //!
-//! Those copies are gone. Lulic's results show how many bytes passed the pipe, and how many round trips
-//! DOMContentLoaded and load took (the slopes of the medians over the true round trip). A stand-in is a page made to
-//! have HTTP's bytes and round trips, by the simplest means that give a page both:
+//! Those copies no longer exist. Lulic's results show the number of bytes that passed the pipe, and the round trips of
+//! DOMContentLoaded and load (the slopes of the medians over the true round trip). A substitute is a page with HTTP's bytes and round
+//! trips, by the simplest structure that has both:
 //!
 //! ```text
 //! document ─► sheet ─► imported sheet ─► .. ─► a script at the end waits for all of them: DOMContentLoaded
 //!    └──────► images, six at a time: load
 //! ```
 //!
-//! The number of resources, their sizes and their dependencies are ours. Nothing was fitted to Lulic's load times, nor
-//! to any measurement over HTTPS and SPDY: those test the stand-ins.
+//! We chose the number of resources, their sizes and their dependencies. Nothing was fitted to Lulic's load times, nor to any
+//! measurement over HTTPS and SPDY: those test the substitutes.
 
 use std::fmt::Write as _;
 
@@ -24,13 +24,13 @@ use crate::lulic::Parameters;
 /// The names, for [`page`].
 pub const NAMES: [&str; 4] = ["lulic-flags", "lulic-bing", "lulic-yahoo", "lulic-amazon"];
 
-/// What a stand-in is made of.
+/// Parameters of a substitute.
 struct StandIn {
     name: &'static str,
     host: &'static str,
     /// Bytes of the document.
     document: usize,
-    /// Sheets, each imported by the one before.
+    /// Number of style sheets, each imported by the one before.
     sheets: usize,
     /// Bytes of each sheet.
     sheet: usize,
@@ -74,7 +74,7 @@ const STAND_INS: [StandIn; 3] = [
     },
 ];
 
-/// The page called `name`; `None` if there is none.
+/// The page `name`; `None` if it does not exist.
 #[must_use]
 pub fn page(name: &str) -> Option<Replica> {
     if name == NAMES[0] {
@@ -147,7 +147,7 @@ impl StandIn {
         html
     }
 
-    /// Bytes of an image: from a quarter of the mean to seven quarters, evenly, large ones among small ones.
+    /// Bytes of an image: evenly from a quarter of the mean to seven quarters, with large ones between small ones.
     fn image(&self, number: usize) -> usize {
         let mean = self.image_bytes / self.images;
         let place = number * 7 % self.images;
@@ -155,7 +155,7 @@ impl StandIn {
     }
 }
 
-/// `text` and a comment that brings it to `len` bytes.
+/// `text` with a comment that pads it to `len` bytes.
 pub(crate) fn filled(mut text: String, open: &str, close: &str, len: usize) -> Vec<u8> {
     let room = len.checked_sub(text.len() + open.len() + close.len());
     let room = room.unwrap_or_else(|| panic!("{len} bytes are too few for the resource"));
@@ -166,7 +166,7 @@ pub(crate) fn filled(mut text: String, open: &str, close: &str, len: usize) -> V
     text.into_bytes()
 }
 
-/// The same `len` bytes for the same `name`, that no header compression or coding makes shorter.
+/// The same `len` bytes for the same `name`, which header compression and codings cannot shorten.
 pub(crate) fn noise(name: &str, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     let mut state = seed::derive(0, name);
@@ -178,7 +178,7 @@ pub(crate) fn noise(name: &str, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A GET and its answer, with the heads that a browser and a server of 2013 would have sent.
+/// A GET and its response, with the heads of a browser and a server of 2013.
 pub(crate) fn exchange(
     page: &Url,
     url: Url,

@@ -1,17 +1,17 @@
 //! Intervals by resampling (Efron's percentile bootstrap).
 //!
-//! Runs are drawn from the runs that there are, as many and with repetition, and the figure is computed again; what the
-//! middle of many such figures spans is the interval. With few runs it is too narrow: of seven runs each, a 95 % interval
-//! of a median holds the truth in some nine cases of ten.
+//! Runs are resampled, as many and with replacement, and the statistic is computed again. The middle part of many such values is the
+//! interval. With few runs it is too narrow: with seven runs each, a 95 % interval of a median contains the true value in about nine
+//! of ten cases.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-/// A figure, and between what it may lie.
+/// A value with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// Of the runs as they are.
+    /// The value of the actual runs.
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -20,7 +20,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// A figure without chance in it.
+    /// A value without randomness.
     #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self {
@@ -30,26 +30,26 @@ impl Estimate {
         }
     }
 
-    /// Whether the interval reaches to `value`.
+    /// True if the interval includes `value`.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
 
-/// How intervals are made.
+/// Options of resampling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
-    /// Figures that are drawn, at least 1.
+    /// Number of resamples, at least 1.
     pub resamples: usize,
-    /// Part of them that the interval spans, between 0 and 1.
+    /// Level of the interval, between 0 and 1.
     pub level: f64,
-    /// Seed of the drawing.
+    /// Seed of the resampling.
     pub seed: u64,
 }
 
 impl Default for Bootstrap {
-    /// 95 %, 2000 figures.
+    /// 95 %, 2000 resamples.
     fn default() -> Self {
         Self {
             resamples: 2000,
@@ -60,7 +60,7 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
-    /// `statistic` of `values`; `None` if there are none or it is no number.
+    /// `statistic` of `values`; `None` if there are none or it is not a number.
     #[must_use]
     pub fn of<T: Copy>(&self, values: &[T], statistic: impl Fn(&[T]) -> f64) -> Option<Estimate> {
         let mut drawn = Vec::with_capacity(values.len());
@@ -71,7 +71,7 @@ impl Bootstrap {
         .filter(|_| !values.is_empty())
     }
 
-    /// `statistic` of two groups that are drawn apart; `None` if one is empty or it is no number.
+    /// `statistic` of two groups that are resampled separately; `None` if one is empty or it is not a number.
     #[must_use]
     pub fn of_two<T: Copy>(
         &self,
@@ -111,7 +111,7 @@ impl Bootstrap {
     }
 }
 
-/// Puts as many of `values` into `drawn` as there are, chance taken.
+/// Fills `drawn` with a random sample of `values` of the same size.
 fn resample<T: Copy>(values: &[T], drawn: &mut Vec<T>, chance: &mut ChaCha8Rng) {
     drawn.clear();
     if !values.is_empty() {
@@ -159,8 +159,8 @@ mod tests {
         assert_eq!(seeded(1), seeded(1));
     }
 
-    /// The interval has its stated level: of 400 samples of 25 from a skewed distribution, some 95 % of the
-    /// intervals hold its median.
+    /// The interval has its stated level: of 400 samples of 25 from a skewed distribution, about 95 % of the intervals contain its
+    /// median.
     #[test]
     fn an_interval_covers_the_true_value_at_its_level() {
         let mut chance = ChaCha8Rng::seed_from_u64(5);

@@ -1,10 +1,10 @@
 //! Compares two cells: less, more, the same within a margin, or undecided.
 //!
-//! "No difference was found" and "any difference is within the margin" are two results: the second is a
-//! test of its own (two one-sided tests at 5 %, which is a 90 % interval within the margin).
+//! "No difference was found" and "any difference is within the margin" are two results: the second is a separate test (two one-sided
+//! tests at 5 %, which is a 90 % interval within the margin).
 //!
-//! An interval of few runs is too narrow, so with fewer than [`MIN_RUNS`] the result is undecided, unless there is
-//! no chance in the loads, of which one run is as good as many, or nothing has changed at all.
+//! An interval of few runs is too narrow, so with fewer than [`MIN_RUNS`] the result is undecided, unless the loads have no
+//! randomness, so that one run is enough, or nothing has changed.
 //!
 //! ```text
 //!        1-m      1      1+m
@@ -21,10 +21,10 @@ use super::bootstrap::{Bootstrap, Estimate};
 use super::effect::Effect;
 use super::median::median;
 
-/// Fewest runs of a cell that decide anything where chance is.
+/// Minimum runs of a cell for a decision, if there is randomness.
 pub const MIN_RUNS: usize = 6;
 
-/// Which way two cells differ.
+/// Direction of a difference between two cells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Difference {
@@ -32,27 +32,27 @@ pub enum Difference {
     Less,
     /// The second takes more.
     More,
-    /// Whatever the difference is, it is within the margin.
+    /// Any difference is within the margin.
     Same,
     /// The runs do not decide it.
     Undecided,
 }
 
-/// The second of two cells against the first.
+/// Comparison of the second of two cells with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Ratio of the second's time to the first's, with its 95 % interval: the median of the ratios of runs with the same
-    /// seed where runs are paired, else the ratio of the medians.
+    /// Ratio of the second's time to the first's, with its 95 % interval: the median of the ratios of runs with the same seed if runs
+    /// are paired, else the ratio of the medians.
     pub ratio: Estimate,
     /// How often the second takes more.
     pub effect: Effect,
-    /// What follows.
+    /// The result.
     pub difference: Difference,
 }
 
 impl Comparison {
-    /// Runs that belong together, one of each cell with the same chance: `(first, second)`. `margin` is the part of the
-    /// first that does not matter; `exact` is set if there is no chance in them. `None` if there is no run, or a first that took no time.
+    /// Compares paired runs, one of each cell with the same random numbers: `(first, second)`. `margin` is the part of the first that
+    /// does not matter; `exact` is set without randomness. `None` if there is no run, or a first that took no time.
     #[must_use]
     pub fn of_pairs(pairs: &[(f64, f64)], margin: f64, exact: bool) -> Option<Self> {
         let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
@@ -63,7 +63,7 @@ impl Comparison {
         })
     }
 
-    /// Runs that have nothing to do with one another.
+    /// Compares independent runs.
     #[must_use]
     pub fn of_groups(a: &[f64], b: &[f64], margin: f64) -> Option<Self> {
         let middle = |values: &[f64]| median(values.iter().copied()).unwrap_or(f64::NAN);
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(difference(&small), Difference::Same);
     }
 
-    /// Two cells of the same kind: some 5 % may be reported as different, with the fewest runs a few more.
+    /// For two cells of the same kind about 5 % may be reported as different, and a few more with the fewest runs.
     #[test]
     fn chance_alone_is_rarely_taken_for_a_difference() {
         use rand::{RngExt, SeedableRng};
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn pairs_see_what_groups_do_not() {
-        // Runs differ by much, the two of a pair by a steady tenth.
+        // Runs differ a lot, and the two of each pair by a constant tenth.
         let pairs: Vec<(f64, f64)> = [100.0, 180.0, 320.0, 90.0, 250.0, 130.0, 400.0]
             .map(|time| (time, time * 1.1))
             .to_vec();

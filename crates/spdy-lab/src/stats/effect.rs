@@ -1,13 +1,13 @@
-//! How large a difference is, whatever its unit: Cliff's delta.
+//! Size of a difference without a unit: Cliff's delta.
 
 use serde::Serialize;
 
-/// How much more often a run of the second group is above one of the first than below it, as a part of all pairs:
-/// 1 if always above, -1 if always below, 0 if as often.
+/// Frequency of pairs in which a run of the second group is above one of the first, minus that of pairs in which it is below: 1 if
+/// always above, -1 if always below, 0 if equal.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
 pub struct Effect(f64);
 
-/// The usual names of its sizes (Romano and others, 2006).
+/// The usual names of magnitudes (Romano and others, 2006).
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Magnitude {
@@ -22,7 +22,7 @@ pub enum Magnitude {
 }
 
 impl Effect {
-    /// Of `b` against `a`; `None` if one is empty.
+    /// Compares `b` with `a`; `None` if one is empty.
     #[must_use]
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         if a.is_empty() || b.is_empty() {
@@ -46,7 +46,7 @@ impl Effect {
         self.0
     }
 
-    /// Its size by name.
+    /// Its magnitude by name.
     #[must_use]
     pub fn magnitude(self) -> Magnitude {
         match self.0.abs() {
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(delta(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         assert_eq!(delta(&[3.0, 4.0], &[1.0, 2.0]), -1.0);
         assert_eq!(delta(&[1.0, 2.0], &[1.0, 2.0]), 0.0);
-        // Of four pairs one is below, one equal, two above.
+        // Of four pairs one is below, one is equal, and two are above.
         assert_eq!(delta(&[1.0, 3.0], &[2.0, 3.0]), 0.25);
         assert_eq!(Effect::of(&[], &[1.0]), None);
     }

@@ -1,14 +1,13 @@
-//! The slope that counts round trips.
+//! A regression line, whose slope counts round trips.
 
 /// A straight line through points, by least squares.
 ///
-/// Load time over round-trip time is such a line on an idle link, and its slope is the number of round trips
-/// that the load consists of.
+/// On an idle link, load time over round-trip time is such a line, and its slope is the number of round trips of the load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Growth of y for 1 of x.
+    /// Increase of y for 1 of x.
     pub slope: f64,
-    /// y where x is 0.
+    /// y at x = 0.
     pub intercept: f64,
 }
 

@@ -1,6 +1,6 @@
-//! The middle of many loads.
+//! The median.
 
-/// The middle of `values`, or the mean of the two in the middle; `None` if there are none.
+/// The median of `values`: the mean of the two in the middle if their number is even; `None` if there are none.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();

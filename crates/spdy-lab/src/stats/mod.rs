@@ -1,16 +1,16 @@
 //! Statistics over many loads.
 //!
 //! ```text
-//! times of runs ──► median             what a cell takes
-//!               ──► modes              whether the median is meaningful: two heaps have no middle
-//! two cells     ──► bootstrap          their ratio, and between what it may lie
+//! times of runs ──► median             the time of a cell
+//!               ──► modes              whether the median is meaningful: two modes have no middle
+//! two cells     ──► bootstrap          their ratio, with its interval
 //!               ──► effect             how often one is faster than the other
-//!               ──► comparison         less, more, as good as equal, or not decided
+//!               ──► comparison         less, more, equal within a margin, or undecided
 //! cells in a row──► line               a slope: round trips
 //! ```
 //!
-//! Page load times have two heaps, long tails and few runs, so nothing here takes them for normal. Resampling has a seed:
-//! the same runs give the same interval.
+//! Page load times have two modes, long tails and few runs, so no statistic assumes a normal distribution. Resampling has a seed: the
+//! same runs have the same interval.
 
 mod bootstrap;
 mod comparison;

@@ -1,35 +1,34 @@
-//! Two heaps: a timer that fired in some runs and not in others, a script that came in time or did not.
+//! Two modes: a timer that fired in some runs only, or a script that arrived in time in some runs only.
 
 use serde::Serialize;
 
-/// Runs that fall into two heaps, of which a median shows one and hides the other.
+/// Runs with two modes, of which a median shows one and hides the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Modes {
-    /// Mean of the lower heap.
+    /// Mean of the lower mode.
     pub low: f64,
-    /// Mean of the upper one.
+    /// Mean of the upper mode.
     pub high: f64,
-    /// Part of the runs in the upper one.
+    /// Share of the runs in the upper mode.
     pub high_part: f64,
 }
 
 impl Modes {
-    /// Fewest runs in a heap: one alone is an outlier.
+    /// Minimum runs of a mode: a single one is an outlier.
     const LEAST: usize = 2;
-    /// Distance of the heaps in their own widths (Ashman's D) above which they are two. Both halves of an even spread
-    /// are 3.5 apart.
+    /// Minimum distance of the modes in their own widths (Ashman's D). Both halves of a uniform distribution are 3.5 apart.
     const APART: f64 = 5.0;
-    /// The gap between the heaps against the widest one in either.
+    /// Minimum gap between the modes over the largest one within a mode.
     const GAP: f64 = 4.0;
-    /// The least distance of the heaps that matters, as a part of the lower one.
+    /// Minimum relevant distance of the modes, as a part of the lower one.
     const MATTERS: f64 = 0.05;
 
-    /// The two heaps that `values` fall into; `None` if they are one, or too few to decide (under four).
+    /// The two modes of `values`; `None` if there is one, or too few values (under four).
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
-        // Where to cut: so that the heaps are as narrow as they can be.
+        // Divides them so that the modes are as narrow as possible.
         let cuts = Self::LEAST..=values.len().checked_sub(Self::LEAST)?;
         let spread_at = |cut: &usize| {
             let (low, high) = values.split_at(*cut);
@@ -99,7 +98,7 @@ mod tests {
         assert_eq!(Modes::of(&[2.0; 9]), None);
     }
 
-    /// What falls into one heap by nature is rarely called two: of 1000 samples of a normal distribution.
+    /// One mode is rarely reported as two, for 1000 samples of a normal distribution.
     #[test]
     fn one_heap_is_rarely_taken_for_two() {
         for (runs, at_most) in [(5, 30), (7, 20), (15, 3), (30, 1)] {

@@ -1,7 +1,7 @@
-//! The columns of the table `results`: name, type, and what of a load stands there.
+//! The columns of the table `results`: name, type, and value of a load.
 //!
-//! The first nine are those of Lulic 2013, with the same names, order and types. Lulic stored dummynet's settings, so
-//! ours do too: `bw` is the rate of the pipe to the client, `delay` what one pass of a pipe adds.
+//! The first nine are those of Lulic 2013, with the same names, order and types. Lulic stored dummynet's settings, and so do we: `bw`
+//! is the rate of the pipe to the client, and `delay` the delay of one pass through a pipe.
 
 use spdy_frame::compress::Compression;
 use spdy_netem::loss::{LossModel, Probability};
@@ -20,15 +20,15 @@ use crate::store::value::Value;
 pub struct Column {
     /// Its name in SQL, CSV and JSON.
     pub name: &'static str,
-    /// Its type, as it is declared.
+    /// Its declared type.
     pub declared: &'static str,
-    /// What a store that was made before there was such a column is read as having in it, in SQL.
+    /// Its value, as SQL, in stores that were created before the column existed.
     pub(crate) default_sql: Option<&'static str>,
-    /// What of a load stands in it.
+    /// Its value for a load.
     pub(crate) of: fn(&Source<'_>) -> Value,
 }
 
-/// Everything that describes one load.
+/// A load with its context.
 pub(crate) struct Source<'a> {
     pub(crate) plan_hash: &'a str,
     pub(crate) program: &'a str,
@@ -38,7 +38,7 @@ pub(crate) struct Source<'a> {
     /// From 1.
     pub(crate) run: u32,
     pub(crate) load: &'a Load,
-    /// What it was under in real time.
+    /// Its measurements in real time.
     pub(crate) real: Option<&'a RealRun>,
 }
 
@@ -70,7 +70,7 @@ const fn added_column(
     }
 }
 
-/// How many of the columns Lulic's table has too.
+/// Number of columns that Lulic's table also has.
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
@@ -98,7 +98,7 @@ pub const COLUMNS: [Column; 80] = [
         Value::Real(it.load.time_on_wire_ms / 1e3)
     }),
     column("run", "INT", |it| it.run.into()),
-    // Ours: which load it is,
+    // Ours: the identity of the load,
     column("cell", "TEXT", |it| Value::text(it.cell.key())),
     column("plan", "TEXT", |it| Value::text(it.plan_hash)),
     column("program", "TEXT", |it| Value::text(it.program)),
@@ -128,7 +128,7 @@ pub const COLUMNS: [Column; 80] = [
     column("queue", "TEXT", |it| {
         Value::text(it.conditions.network.profile.path.queue)
     }),
-    // the choices,
+    // the options,
     column("tcp", "TEXT", |it| match it.conditions.clock {
         Clock::Virtual => Value::text(it.conditions.tcp()),
         Clock::Real => Value::Null,
@@ -202,7 +202,7 @@ pub const COLUMNS: [Column; 80] = [
     added_column("ml_kem", "INT", "0", |it| {
         it.conditions.options.ml_kem.into()
     }),
-    // and what the load came to.
+    // and the results of the load.
     column("dom_content_loaded_ms", "REAL", |it| {
         Value::Real(it.load.dom_content_loaded_ms)
     }),
@@ -229,7 +229,7 @@ pub const COLUMNS: [Column; 80] = [
         it.load.response_header_bytes_wire.into()
     }),
     column("failures", "TEXT", |it| lines(&it.load.failures)),
-    // In real time: whether it counts, and what the link was.
+    // In real time: validity, and measurements of the link.
     added_column("clock", "TEXT", "'virtual'", |it| {
         Value::text(it.conditions.clock)
     }),
@@ -295,12 +295,12 @@ pub const COLUMNS: [Column; 80] = [
     }),
 ];
 
-/// What stands for nothing in a query, by the type of its column: a database must know which.
+/// NULL in a query, by the type of its column, which a database requires.
 const NO_TEXT: &str = "CAST(NULL AS TEXT)";
 const NO_COUNT: &str = "CAST(NULL AS BIGINT)";
 const NO_FIGURE: &str = "CAST(NULL AS DOUBLE PRECISION)";
 
-/// A value that only runs in real time have.
+/// A value of runs in real time only.
 fn real(it: &Source<'_>, of: fn(&RealRun) -> Value) -> Value {
     it.real.map_or(Value::Null, of)
 }
@@ -309,7 +309,7 @@ fn figure(number: Option<f64>) -> Value {
     number.map_or(Value::Null, Value::Real)
 }
 
-/// A text of a line each; nothing if there is none.
+/// A text with one item per line; NULL if there is none.
 fn lines(lines: &[String]) -> Value {
     match lines {
         [] => Value::Null,
@@ -325,23 +325,23 @@ fn rate(bps: u64) -> Value {
     Bitrate::from_bps(bps).map_or(Value::Null, Value::text)
 }
 
-/// Share of packets that chance takes in the long run.
+/// Long-term loss rate.
 fn loss(model: LossModel) -> Value {
     let share = |probability: Probability| Value::Real(f64::from(probability.as_ppb()) / 1e9);
     match model {
         LossModel::None => Value::Real(0.0),
         LossModel::Bernoulli(loss) => share(loss),
         LossModel::Bursts { average, .. } => share(average),
-        // No text of a network makes one.
+        // No text of a network has this model.
         LossModel::GilbertElliott(_) => Value::Null,
     }
 }
 
-/// Where the column called `name` stands.
+/// The index of the column `name`.
 ///
 /// # Panics
 ///
-/// If there is none.
+/// If it does not exist.
 pub(crate) fn position(name: &str) -> usize {
     let found = COLUMNS.iter().position(|column| column.name == name);
     found.unwrap_or_else(|| panic!("no column {name}"))

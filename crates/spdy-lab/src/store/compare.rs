@@ -1,7 +1,7 @@
-//! Two stores against each other, cell by cell.
+//! Compares two stores, cell by cell.
 //!
-//! Cells with the same key belong together, whatever else has changed: the page behind a name, the program, a choice that
-//! the plan does not name. Where a cell's runs have the same seeds in both they met the same chance, and are compared in
+//! Cells with the same key are compared, even if other things changed: the page with a name, the program, or an option that the plan
+//! does not set. If the runs of a cell have the same seeds in both stores, they have the same random numbers, and are compared in
 //! pairs.
 
 use std::collections::BTreeSet;
@@ -15,25 +15,25 @@ use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 
-/// What is compared.
+/// The compared value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Measure {
     /// Load.
     Load,
     /// DOMContentLoaded.
     DomContentLoaded,
-    /// First to last packet.
+    /// From the first to the last packet.
     TimeOnWire,
-    /// Bytes of IP, both ways.
+    /// Bytes of IP, in both directions.
     Bytes,
-    /// Packets, both ways.
+    /// Packets, in both directions.
     Packets,
     /// TCP connections.
     Connections,
 }
 
 impl Measure {
-    /// All of them.
+    /// All measures.
     pub const ALL: [Self; 6] = [
         Self::Load,
         Self::DomContentLoaded,
@@ -56,7 +56,7 @@ impl Measure {
         }
     }
 
-    /// What it is in; empty for what is counted.
+    /// Its unit; empty for counts.
     #[must_use]
     pub const fn unit(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Measure {
         }
     }
 
-    /// The columns whose sum it is.
+    /// The columns that it sums.
     const fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Load => &["load_ms"],
@@ -78,7 +78,7 @@ impl Measure {
         }
     }
 
-    /// Of one load; `None` where it was not stored.
+    /// Its value in one load; `None` if it was not stored.
     fn of(self, row: &Row) -> Option<f64> {
         let columns = self.columns().iter();
         columns.map(|column| row.value(column).as_f64()).sum()
@@ -101,42 +101,42 @@ pub struct CellComparison {
     /// The result of the comparison.
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// The two heaps that the runs before fall into, if they do.
+    /// The two modes of the runs before, if there are two.
     pub modes_before: Option<Modes>,
-    /// Those of the runs after.
+    /// The two modes of the runs after.
     pub modes_after: Option<Modes>,
-    /// Loads after that did not get all of their page.
+    /// Incomplete loads after.
     pub failed_after: usize,
 }
 
-/// Two stores.
+/// A comparison of two stores.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoreComparison {
-    /// What was compared.
+    /// Name of the compared value.
     pub measure: &'static str,
-    /// The [model](spdy_sim::model) of the loads before; nothing if they are of none.
+    /// The [model](spdy_sim::model) of the loads before; `None` if they have none.
     pub model_before: Option<u64>,
-    /// That of the loads after.
+    /// The model of the loads after.
     pub model_after: Option<u64>,
     /// Cells of both, in the order of the first.
     pub cells: Vec<CellComparison>,
-    /// Geometric mean of all ratios, with what it may be if other cells of the kind had been chosen. `None` without cells.
+    /// Geometric mean of all ratios, with an interval by resampling cells. `None` without cells.
     pub overall: Option<Estimate>,
-    /// Keys that only the first has.
+    /// Keys of the first store only.
     pub only_before: Vec<String>,
-    /// Keys that only the second has.
+    /// Keys of the second store only.
     pub only_after: Vec<String>,
-    /// Keys of both in which the measure is missing or nothing.
+    /// Keys of both without a value, or with the value 0.
     pub not_compared: Vec<String>,
 }
 
 impl StoreComparison {
-    /// Compares two stores; differences under `margin`, a part of what was before, do not matter. No more than the rows of
-    /// one cell of each are held at a time.
+    /// Compares two stores; differences under `margin`, a part of the value before, do not matter. At most the rows of one cell of
+    /// each store are in memory.
     ///
     /// # Errors
     ///
-    /// Whatever keeps a store from being read.
+    /// A store cannot be read.
     pub fn of(
         before: &mut Store,
         after: &mut Store,
@@ -184,7 +184,7 @@ impl StoreComparison {
         })
     }
 
-    /// How many cells differ so.
+    /// Number of cells with this difference.
     #[must_use]
     pub fn count(&self, difference: Difference) -> usize {
         let cells = self.cells.iter();
@@ -193,7 +193,7 @@ impl StoreComparison {
             .count()
     }
 
-    /// Cells of this verdict that take more than `budget` more, a part of what was before.
+    /// Cells with this verdict whose value increases by more than `budget`, a part of the value before.
     pub fn over(&self, budget: f64, verdict: Difference) -> impl Iterator<Item = &CellComparison> {
         self.cells.iter().filter(move |cell| {
             cell.comparison.difference == verdict && cell.comparison.ratio.value > 1.0 + budget
@@ -210,7 +210,7 @@ fn compare(
 ) -> Option<CellComparison> {
     let values =
         |rows: &[Row]| -> Option<Vec<f64>> { rows.iter().map(|row| measure.of(row)).collect() };
-    // What does not count is never averaged in.
+    // Invalid runs are never averaged.
     let counting = |rows: &[Row]| -> Vec<Row> {
         let rows = rows.iter().filter(|row| row.is_valid());
         rows.cloned().collect()
@@ -221,7 +221,7 @@ fn compare(
     }
     let (of_before, of_after) = (values(before)?, values(after)?);
     let chance = |row: &Row| (row.value("seed").clone(), row.value("run").clone());
-    // Imported loads have no seed, and pair with nothing.
+    // Imported loads have no seed, and are not paired.
     let seeded = |row: &Row| *row.value("seed") != Value::Null;
     let same = |(a, b): (&Row, &Row)| chance(a) == chance(b);
     let paired = before.len() == after.len()
@@ -248,7 +248,7 @@ fn compare(
     })
 }
 
-/// Whether nothing random happens on the network of a load, so that every run of it is the same.
+/// True if the network of a load has no randomness, so that all runs are equal.
 fn is_without_chance(row: &Row) -> bool {
     if row.is_real() {
         return false;

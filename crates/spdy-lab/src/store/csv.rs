@@ -1,4 +1,4 @@
-//! A store as CSV (RFC 4180, with line ends of one byte): a line of names, then a line a load.
+//! A store as CSV (RFC 4180, with line ends of one byte): a line of names, then a line for each load.
 
 use std::io::Write;
 
@@ -7,11 +7,11 @@ use crate::store::error::ExportError;
 use crate::store::open::Store;
 use crate::store::value::Value;
 
-/// Writes every row of `store` to `out`; gives their number.
+/// Writes every row of `store` to `out`. Returns the number of rows.
 ///
 /// # Errors
 ///
-/// What keeps the one from being read or the other from being written.
+/// The store cannot be read, or `out` cannot be written.
 pub fn write(store: &mut Store, out: &mut impl Write) -> Result<usize, ExportError> {
     writeln!(out, "{}", COLUMNS.map(|column| column.name).join(","))?;
     let (mut count, mut written) = (0, Ok(()));
@@ -27,7 +27,7 @@ pub fn write(store: &mut Store, out: &mut impl Write) -> Result<usize, ExportErr
     Ok(count)
 }
 
-/// A field, quoted where it must be.
+/// A field, quoted if necessary.
 fn field(value: &Value) -> String {
     let text = value.to_string();
     if text.contains(['"', ',', '\n', '\r']) {

@@ -1,61 +1,60 @@
-//! What a store requires of a database.
+//! The interface of a store to its database.
 //!
-//! Every statement of the store is written once, in the SQL that SQLite and PostgreSQL share, with parameters `$1`, `$2`,
-//! .. in their order. Behind this trait stands only what they do not share: how they are opened, what a transaction is
-//! called, how a table is marked as one of a store, and what a value looks like on the way.
+//! Every statement of the store is written once, in the SQL that SQLite and PostgreSQL share, with parameters `$1`, `$2`, .. in their
+//! order. This trait has only their differences: opening, transactions, the marker of a store, and conversion of values.
 
 use crate::store::value::Value;
 
-/// What stands where a store is looked for.
+/// The content of a database before it is used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum DatabaseState {
-    /// Nothing was ever made there.
+    /// Empty.
     Empty,
     /// A store of this version.
     Store(i64),
-    /// Something else: what was seen.
+    /// Something else, with a description.
     Foreign(String),
 }
 
-/// Why a database cannot do it.
+/// Why a database operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatabaseError {
     /// An error of SQLite.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// A PostgreSQL server, or the way to it.
+    /// An error of a PostgreSQL server, or of the connection to it.
     #[error("{0}")]
     Postgres(String),
 }
 
-/// A database that is open.
+/// An open database.
 pub(crate) trait Database {
-    /// What is there.
+    /// Its content.
     fn found(&mut self) -> Result<DatabaseState, DatabaseError>;
 
-    /// Makes the tables where nothing is, inside a transaction.
+    /// Creates the tables in an empty database, inside a transaction.
     fn create(&mut self) -> Result<(), DatabaseError>;
 
-    /// Makes other programs that would create tables here wait until the transaction is over.
+    /// Blocks other programs that would create tables here, until the transaction ends.
     fn lock_creation(&mut self) -> Result<(), DatabaseError>;
 
     /// Begins a transaction.
     fn begin(&mut self) -> Result<(), DatabaseError>;
 
-    /// Ends it for good.
+    /// Commits the transaction.
     fn commit(&mut self) -> Result<(), DatabaseError>;
 
-    /// Takes back all of it.
+    /// Rolls the transaction back.
     fn rollback(&mut self) -> Result<(), DatabaseError>;
 
-    /// Does one statement; gives how many rows it touched.
+    /// Executes one statement. Returns the number of affected rows.
     fn execute(&mut self, sql: &str, values: &[&Value]) -> Result<u64, DatabaseError>;
 
     /// The columns that the table `results` has, in their order; PostgreSQL has them in lower case.
     fn columns(&mut self) -> Result<Vec<String>, DatabaseError>;
 
-    /// Gives each row of a query to `take` as it comes; never are all held.
+    /// Passes each row of a query to `take` as it arrives; they are never all in memory.
     fn each(
         &mut self,
         sql: &str,
@@ -67,7 +66,7 @@ pub(crate) trait Database {
     fn rewrite_in_order(&mut self) -> Result<(), DatabaseError>;
 }
 
-/// Does `work` in one transaction: all of it, or nothing.
+/// Calls `work` in one transaction.
 pub(crate) fn in_transaction<T, E: From<DatabaseError>>(
     database: &mut dyn Database,
     work: impl FnOnce(&mut dyn Database) -> Result<T, E>,

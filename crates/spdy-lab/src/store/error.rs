@@ -1,4 +1,4 @@
-//! Why a store cannot be read or written.
+//! Errors of stores.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,32 +11,32 @@ use crate::store::schema::VERSION;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database cannot do it.
+    /// A database operation failed.
     #[error("{store}: {cause}")]
     Database {
         /// The store.
         store: Location,
-        /// Its error.
+        /// The cause.
         cause: DatabaseError,
     },
-    /// There is none.
+    /// The store does not exist.
     #[error("store {store} does not exist")]
     Missing {
         /// The store.
         store: Location,
     },
-    /// It is there before us, and is to be made.
+    /// It exists already.
     #[error("{store} already exists and is not overwritten")]
     Exists {
         /// The store.
         store: Location,
     },
-    /// Something else.
+    /// The database is not a store.
     #[error("{store} is not an experiment store: {what}")]
     Foreign {
         /// The store.
         store: Location,
-        /// What was seen.
+        /// Its content.
         what: String,
     },
     /// A store of another version of this program.
@@ -60,19 +60,19 @@ pub enum StoreError {
     Mismatch {
         /// The store.
         store: Location,
-        /// What is another one.
+        /// The differing property.
         of: String,
-        /// What the store has.
+        /// The value in the store.
         found: String,
-        /// What was requested.
+        /// The requested value.
         expected: String,
     },
-    /// A cell that was loaded twice came out as two things, which the same program never does.
+    /// A cell that was loaded twice has two results, which one program never has.
     #[error("{store} has other results of the {difference}; use stores of the same build")]
     Differs {
         /// The store.
         store: Location,
-        /// What differs.
+        /// The difference.
         difference: Box<RowDifference>,
     },
     /// A store where Lulic's database was expected.
@@ -81,17 +81,17 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// A table to import that is not as Lulic's.
+    /// A table to import that does not have Lulic's format.
     #[error("{path}, table results: {what}", path = .path.display())]
     Import {
         /// The file.
         path: PathBuf,
-        /// What was expected and what was found.
+        /// Expected and found content.
         what: String,
     },
 }
 
-/// Where two rows of the same load differ.
+/// The difference between two rows of the same load.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "cell {cell}: {column} is {found:?} of run {run} in the store, and {expected:?} in this run"
@@ -103,9 +103,9 @@ pub struct RowDifference {
     pub run: String,
     /// The first column that differs.
     pub column: &'static str,
-    /// What the store has.
+    /// The value in the store.
     pub found: String,
-    /// What was to be added.
+    /// The value to be added.
     pub expected: String,
 }
 
@@ -119,7 +119,7 @@ pub enum ExportError {
     /// The file cannot be written.
     #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
-    /// Parquet cannot hold it, or cannot be written.
+    /// Parquet cannot represent it, or cannot be written.
     #[cfg(feature = "parquet")]
     #[error("cannot write Parquet: {0}")]
     Parquet(#[from] parquet::errors::ParquetError),

@@ -1,7 +1,7 @@
-//! Imports Lulic's results as a store: the table `results` there has nine of our columns, and nothing else.
+//! Imports Lulic's results as a store: the table `results` there has only nine of our columns.
 //!
-//! `onContentLoad` and `onLoad` are milliseconds, `tow` seconds: so the medians have a resolution of 1 ms and of 10 ms.
-//! Values that Lulic did not record stay empty. The labels are not turned into a round trip and a rate here.
+//! `onContentLoad` and `onLoad` are milliseconds, `tow` is seconds: so the medians have a resolution of 1 ms and of 10 ms. Values
+//! that Lulic did not record stay empty. The labels are not converted to a round trip and a rate here.
 
 use std::path::Path;
 
@@ -21,18 +21,18 @@ use crate::store::schema;
 use crate::store::sqlite::Sqlite;
 use crate::store::value::Value;
 
-/// Most rows of a table to import: they are held until the last is read.
+/// Maximum rows of a table to import: they are in memory until the last is read.
 pub const MAX_ROWS: usize = 100_000;
 
-/// Makes a store at `into` of the table `results` in the SQLite file `from`, and gives the number of its rows.
+/// Creates a store at `into` from the table `results` in the SQLite file `from`. Returns the number of rows.
 ///
-/// A cell is what agrees in method, site, bandwidth and delay. Its runs are numbered from 1, in the order of Lulic's
-/// numbers, and of the ids where those are equal.
+/// A cell consists of rows with the same method, site, bandwidth and delay. Its runs are numbered from 1, in the order of Lulic's
+/// numbers, and of the ids if those are equal.
 ///
 /// # Errors
 ///
-/// A store instead of Lulic's database, no such table, columns that are missing, values that are no numbers, more than
-/// [`MAX_ROWS`]; a store that is there already.
+/// A store instead of Lulic's database, a missing table, missing columns, values that are not numbers, more than [`MAX_ROWS`], or an
+/// existing store.
 pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
     if !from.exists() {
         return Err(StoreError::Missing {
@@ -156,7 +156,7 @@ fn read(source: &Connection, path: &Path) -> Result<Vec<LulicRow>, StoreError> {
     Ok(all)
 }
 
-/// SHA-256 of what was read.
+/// SHA-256 of the read rows.
 fn hash(measured: &[LulicRow]) -> String {
     let mut digest = Sha256::new();
     for it in measured {
@@ -169,10 +169,10 @@ fn hash(measured: &[LulicRow]) -> String {
     hex(&digest.finalize())
 }
 
-/// Our rows, those of a cell together, cells in the order of their first row.
+/// Our rows by cell; cells are in the order of their first row.
 fn rows(measured: &[LulicRow], hash: &str) -> Vec<Row> {
     let mut cells: Vec<(String, Vec<&LulicRow>)> = Vec::new();
-    // Looked up only, never walked through.
+    // Lookups only, no iteration.
     let mut place = std::collections::HashMap::new();
     for it in measured {
         let mut key = String::new();

@@ -1,4 +1,4 @@
-//! Adding to a store: a cell in one transaction, all or none, and the same again only if it is the same.
+//! Adds cells to a store, each in one transaction. A cell that exists already must be equal.
 
 use spdy_sim::model;
 
@@ -10,20 +10,20 @@ use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 
-/// Most parameters of one statement: what SQLite takes (PostgreSQL takes twice as many).
+/// Maximum parameters of one statement: SQLite's limit (PostgreSQL's is twice as high).
 const MAX_PARAMETERS: usize = 32_766;
 
-/// What became of a cell that was to be added.
+/// The result of adding a cell.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AddOutcome {
-    /// It is there now.
+    /// It was added.
     Inserted,
-    /// It was there already, and the same.
+    /// It existed already, and is equal.
     AlreadyPresent,
 }
 
 impl Store {
-    /// Creates the tables with `contents` and `rows` in one transaction, unless there are some.
+    /// Creates the tables with `contents` and `rows` in one transaction, unless they exist.
     pub(super) fn create_if_blank(
         &mut self,
         contents: &Manifest,
@@ -35,7 +35,7 @@ impl Store {
             }
             in_transaction(database, |database| {
                 database.lock_creation()?;
-                // Two programs may have found it blank.
+                // Two programs may have found it empty.
                 if database.found()? == DatabaseState::Empty {
                     database.create()?;
                     describe(database, contents)?;
@@ -46,22 +46,21 @@ impl Store {
         })
     }
 
-    /// Adds the rows of one cell, all or none. Rows that are there already stay as they are, and must be the same if they are of
-    /// virtual time.
+    /// Adds the rows of one cell, all or none. Existing rows stay as they are, and must be equal if they are of virtual time.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Differs`], rows of another model than those that are there, or whatever keeps the database from it.
+    /// [`StoreError::Differs`], rows of another model than the existing ones, or an error of the database.
     pub fn add(&mut self, rows: &[Row]) -> Result<AddOutcome, StoreError> {
         let added = self.add_all(&[rows])?;
         Ok(added[0])
     }
 
-    /// Adds the rows of many cells in one transaction; returns what became of each.
+    /// Adds the rows of many cells in one transaction. Returns the result for each.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add) has them. If one cell differs, the others are there all the same.
+    /// Like [`add`](Self::add). If one cell differs, the others are added nevertheless.
     pub(crate) fn add_all(
         &mut self,
         cells: &[impl AsRef<[Row]>],
@@ -87,7 +86,7 @@ impl Store {
         Ok(added)
     }
 
-    /// Returns an error unless `rows` are of one model, which is that of the rows that are there.
+    /// Returns an error unless `rows` are of one model, which is that of existing rows.
     fn check_model<'a>(&mut self, rows: impl Iterator<Item = &'a Row>) -> Result<(), StoreError> {
         let mut there = self.model()?;
         for expected in rows.filter_map(|row| row.value("model").as_u64()) {
@@ -104,8 +103,8 @@ impl Store {
         Ok(())
     }
 
-    /// Returns an error unless the store has exactly these rows of their cell. Another program added them: they are of
-    /// the same cell of the same plan, so in virtual time they must be equal to the last digit.
+    /// Returns an error unless the store has exactly these rows of their cell. Another program added them for the same cell of the
+    /// same plan, so in virtual time they must be equal to the last digit.
     fn check_has(&mut self, rows: &[Row]) -> Result<(), StoreError> {
         let key = rows[0].value("cell").to_string();
         let there = self.rows_of(&key)?;
@@ -138,12 +137,12 @@ impl Store {
         Ok(())
     }
 
-    /// Finishes the store once all cells are there: stores the rows in order, so that their position does not depend on
-    /// when they were written. Returns whether all cells are there.
+    /// Finishes the store if it has all cells: stores the rows in order, so that their positions do not depend on when they were
+    /// written. Returns true if it has all cells.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// An error of the database.
     pub fn finish(&mut self) -> Result<bool, StoreError> {
         let query = "SELECT done, cells, (SELECT count(*) FROM results WHERE run = 1) FROM plan";
         let (mut done, mut whole) = (false, false);
@@ -152,7 +151,7 @@ impl Store {
             whole = values[1] == values[2];
         })?;
         if whole && !done {
-            // Killed between the two, the next one does both again.
+            // If the program is killed between the two, the next one repeats both.
             self.with(|database| {
                 database.rewrite_in_order()?;
                 database.execute("UPDATE plan SET done = 1 WHERE done = 0", &[])
@@ -162,7 +161,7 @@ impl Store {
     }
 }
 
-/// Writes down whose results these are.
+/// Stores the description of its results.
 fn describe(database: &mut dyn Database, contents: &Manifest) -> Result<(), DatabaseError> {
     let Manifest {
         name,
@@ -191,7 +190,7 @@ fn describe(database: &mut dyn Database, contents: &Manifest) -> Result<(), Data
     Ok(())
 }
 
-/// Inserts `rows` that are not there; gives how many.
+/// Inserts those of `rows` that do not exist. Returns their number.
 fn insert(database: &mut dyn Database, rows: &[Row]) -> Result<u64, DatabaseError> {
     let mut inserted = 0;
     let names = COLUMNS.map(|column| column.name).join(", ");

@@ -1,4 +1,4 @@
-//! Where a store is: a SQLite file, or a schema of a PostgreSQL database.
+//! The location of a store: a SQLite file, or a schema of a PostgreSQL database.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::store::postgres::url::PostgresUrl;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, Debug)]
 pub enum Location {
     /// A SQLite file.
@@ -16,8 +16,8 @@ pub enum Location {
 }
 
 impl Location {
-    /// What `text` names: a database if it is a URL of PostgreSQL, else a file. It is not checked here:
-    /// opening it fails if it is invalid or cannot be reached.
+    /// Parses `text`: a PostgreSQL URL is a database, any other text is a file. It is not checked here: opening fails if it is
+    /// invalid or cannot be reached.
     #[must_use]
     pub fn new(text: &OsStr) -> Self {
         match text.to_str().and_then(PostgresUrl::new) {
@@ -26,7 +26,7 @@ impl Location {
         }
     }
 
-    /// The file that it is, if it is one.
+    /// The path, if it is a file.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
@@ -42,7 +42,7 @@ impl From<OsString> for Location {
     }
 }
 
-/// As it was named, without secrets.
+/// As it was written, without secrets.
 impl Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Whose results a store holds: what must be the same for two loads to be of one experiment.
+//! The description of a store's results. It must be equal for loads of one experiment.
 
 use std::collections::BTreeSet;
 
@@ -7,29 +7,29 @@ use spdy_sim::model::{self, MODEL_VERSION};
 use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
 
-/// Whose results a store holds.
+/// The description of a store's results.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Manifest {
     /// Name of the experiment.
     pub name: String,
-    /// Hash of its plan; of imported results, of the file they came from.
+    /// Hash of its plan; for imported results, of the file.
     pub hash: String,
-    /// The version of the program that made them; empty if it was no version of this one.
+    /// The version of the program that created them; empty for another program.
     pub program: String,
-    /// The model ([`spdy_sim::model`]) of its loads; nothing if it has none yet, or none of this program.
+    /// The model ([`spdy_sim::model`]) of its loads; `None` without loads, or for another program.
     pub model: Option<u64>,
     /// Loads of each cell.
     pub runs: u64,
-    /// Cells when all are done.
+    /// Number of cells of the whole plan.
     pub cells: u64,
-    /// The plan in its canonical form; empty if it was none of this program.
+    /// The plan in its canonical form; empty for another program.
     pub plan: String,
     /// Name and fingerprint of each page, in the plan's order.
     pub pages: Vec<(String, String)>,
 }
 
 impl Manifest {
-    /// What `runner` loads with the version `program`.
+    /// The description of the loads of `runner` with the version `program`.
     #[must_use]
     pub fn of(runner: &Runner, program: &str) -> Self {
         let plan = runner.plan();
@@ -48,8 +48,7 @@ impl Manifest {
         }
     }
 
-    /// Keys of the cells of the plan that are not among `there`, in the plan's order; none if it is no plan that this program
-    /// can read.
+    /// Keys of the plan's cells that are not in `there`, in the plan's order; empty if this program cannot parse the plan.
     #[must_use]
     pub fn missing(&self, there: &BTreeSet<&str>) -> Vec<String> {
         let Ok(plan) = Plan::parse(&self.plan) else {
@@ -89,7 +88,7 @@ impl Manifest {
     }
 }
 
-/// As much of a hash as people compare.
+/// A short form of a hash for people.
 fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
 }

@@ -1,4 +1,4 @@
-//! Stores that hold parts of one experiment, brought together; so also a store carried from one kind of database to the other.
+//! Merges stores with parts of one experiment. It can also copy a store from one kind of database to the other.
 
 use crate::store::error::StoreError;
 use crate::store::insert::AddOutcome;
@@ -6,25 +6,25 @@ use crate::store::location::Location;
 use crate::store::open::Store;
 use crate::store::row::Row;
 
-/// Rows that are added in one transaction, at least, until the part is at its end: each costs the disk a round.
+/// Minimum rows that are added in one transaction, until the end of the part: each transaction needs a disk flush.
 const ROWS_AT_ONCE: usize = 2_000;
 
-/// What a part brought.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct MergeCounts {
-    /// Cells that were not there.
+    /// Number of new cells.
     pub new: usize,
-    /// Cells that were there, and the same.
+    /// Number of cells that existed already and are equal.
     pub before: usize,
 }
 
-/// Adds the cells of the store at `part` to the one at `into`, which is made if there is none. A cell is added whole, and
-/// `into` gets its last form with the last of them.
+/// Adds the cells of the store at `part` to the one at `into`, which is created if it does not exist. A cell is added as a whole, and
+/// `into` is finished with the last cell.
 ///
 /// # Errors
 ///
-/// A part of another plan, page, program or model; cells of both that are not the same; whatever keeps either from being read
-/// or written. What was added until then is there.
+/// A part of another plan, page, program or model; a cell that differs; an error of either database. Cells that were added before the
+/// error stay.
 pub fn merge(part: &Location, into: &Location) -> Result<MergeCounts, StoreError> {
     let mut part = Store::open(part)?;
     let mut into = Store::open_or_create(into, &part.contents()?)?;

@@ -1,13 +1,13 @@
-//! The store: a SQLite file, or a PostgreSQL database, that keeps every load of an experiment.
+//! The store: a SQLite file or a PostgreSQL database with every load of an experiment.
 //!
 //! ```text
-//! plan      one row      whose results these are: hash, name, program, the plan's text
-//! pages     one a page   its fingerprint
-//! results   one a load   Lulic's columns by their names in the paper, ours beside them (column.rs)
+//! plan      one row            the description of the results: hash, name, program, the plan's text
+//! pages     one for each page  its fingerprint
+//! results   one for each load  Lulic's columns by their names in the paper, and ours (column.rs)
 //! ```
 //!
-//! A cell is written in one transaction as soon as it is done, and a row's id is its place in the plan: whatever was
-//! killed and resumed, the same plan ends as the same rows. `docs/reference/result-stores.md` lists every column.
+//! A cell is written in one transaction as soon as it is done, and a row's id is its position in the plan: even after being killed
+//! and resumed, the same plan results in the same rows. `docs/reference/result-stores.md` lists every column.
 //!
 //! ```text
 //! open.rs     created or opened ─┐

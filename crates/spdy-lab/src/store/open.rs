@@ -1,5 +1,4 @@
-//! The store of one plan: made or taken up, and judged before anything of it is believed. How it is read is `query.rs`, how it is
-//! added to `insert.rs`.
+//! Opens or creates the store of one plan, and checks it before use. `query.rs` reads it, and `insert.rs` adds to it.
 
 use rusqlite::OpenFlags;
 
@@ -14,21 +13,21 @@ use crate::store::schema::{OLDEST, VERSION};
 use crate::store::sqlite::Sqlite;
 use crate::store::value::Value;
 
-/// A store that is open.
+/// An open store.
 pub struct Store {
     pub(super) location: Location,
     database: Box<dyn Database>,
-    /// Columns that came after it was made.
+    /// Columns that were added after it was created.
     pub(super) absent: Vec<&'static str>,
 }
 
 impl Store {
-    /// The store at `location` for `contents`: made if there is none, else taken up.
+    /// Opens the store at `location` for `contents`, or creates it.
     ///
     /// # Errors
     ///
-    /// Something else, another version or fewer columns (also what can be read), or a store of another plan, page, program or
-    /// model; whatever keeps the database from it.
+    /// Other content, another version, fewer columns (even if they could be read), or a store of another plan, page, program or
+    /// model; an error of the database.
     pub fn open_or_create(location: &Location, contents: &Manifest) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
         store.create_if_blank(contents, &[])?;
@@ -38,18 +37,18 @@ impl Store {
         Ok(store)
     }
 
-    /// The store at `location`, for reading.
+    /// Opens the store at `location` for reading.
     ///
     /// # Errors
     ///
-    /// Nothing there, something else, or a version or columns that cannot be read; whatever keeps the database from it.
+    /// No store, other content, or a version or columns that cannot be read; an error of the database.
     pub fn open(location: &Location) -> Result<Self, StoreError> {
         if location.file().is_some_and(|path| !path.exists()) {
             return Err(StoreError::Missing {
                 store: location.clone(),
             });
         }
-        // Not read-only: opening a store repairs what a killed program left half written.
+        // Not read-only: opening a store repairs it if a program was killed while it wrote.
         let mut store = Self::connect(location, OpenFlags::empty())?;
         store.check(OLDEST)?;
         Ok(store)
@@ -75,17 +74,17 @@ impl Store {
         })
     }
 
-    /// Where it is.
+    /// Its location.
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// A store of `contents` and `rows`, where none may be yet.
+    /// Creates a store of `contents` and `rows`, where none exists.
     ///
     /// # Errors
     ///
-    /// Anything that is there before; whatever keeps the database from it.
+    /// An existing database content; an error of the database.
     pub(crate) fn create(
         location: &Location,
         contents: &Manifest,
@@ -102,7 +101,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether it is a store of our version, or of one from `oldest` on.
+    /// Checks that it is a store of our version, or of one from `oldest` on.
     fn check(&mut self, oldest: i64) -> Result<(), StoreError> {
         let store = self.location.clone();
         match self.with(|database| database.found())? {
@@ -115,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Checks that each of its columns is one of ours, and notes which of ours it lacks.
+    /// Checks that each of its columns is one of ours, and stores which of ours it lacks.
     fn check_columns(&mut self) -> Result<(), StoreError> {
         let there = self.with(|database| database.columns())?;
         let is_there =
@@ -129,7 +128,7 @@ impl Store {
         let unknown = there.iter().find(|name| !is_defined(name));
         let what = match (needed, unknown) {
             (Some(needed), _) => format!("column {} is missing", needed.name),
-            // Rows that differ in it alone would look the same.
+            // Rows that differ only in that column would look equal.
             (_, Some(unknown)) => {
                 format!("unknown column {unknown}: use the build that created the store")
             }
@@ -142,7 +141,7 @@ impl Store {
         Err(StoreError::Columns { store, what })
     }
 
-    /// Finds fault with it if it lacks columns: it can be read, and has no place for what is to be written.
+    /// Returns an error if it lacks columns: it can be read, but not written.
     fn check_is_complete(&self) -> Result<(), StoreError> {
         if self.absent.is_empty() {
             return Ok(());
@@ -160,7 +159,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A store of another plan, page, program or model; whatever keeps the database from it.
+    /// A store of another plan, page, program or model; an error of the database.
     pub fn check_is_of(&mut self, expected: &Manifest) -> Result<(), StoreError> {
         match self.contents()?.difference_from(expected) {
             None => Ok(()),
@@ -173,7 +172,7 @@ impl Store {
         }
     }
 
-    /// That it is none, for what was seen.
+    /// The error that it is no store, with its content.
     pub(super) fn foreign(&self, what: String) -> StoreError {
         StoreError::Foreign {
             store: self.location.clone(),

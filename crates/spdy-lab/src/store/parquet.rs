@@ -1,4 +1,4 @@
-//! A store as Parquet: a column a column, for programs that read tables of millions of rows.
+//! A store as Parquet, with the same columns, for programs that read tables of millions of rows.
 //!
 //! ```text
 //! INT           INT64                 NULL is no value, as in the store
@@ -27,15 +27,14 @@ use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 
-/// Rows that are held until they are written together.
+/// Rows that are buffered and written together.
 pub const ROWS_PER_GROUP: usize = 8_192;
 
-/// Writes every row of `store` to `out`; gives their number.
+/// Writes every row of `store` to `out`. Returns the number of rows.
 ///
 /// # Errors
 ///
-/// What keeps the one from being read or the other from being written; half a millisecond in a column of whole ones, which
-/// only imported loads may have.
+/// The store cannot be read, or `out` cannot be written; a fraction in an integer column, which only imported loads may have.
 pub fn write(store: &mut Store, out: &mut (impl Write + Send)) -> Result<usize, ExportError> {
     let properties = properties(store.contents()?);
     let mut writer = SerializedFileWriter::new(out, schema()?, Arc::new(properties))?;
@@ -74,7 +73,7 @@ fn properties(contents: Manifest) -> WriterProperties {
         .build()
 }
 
-/// How Parquet keeps a column.
+/// The Parquet type of a column.
 fn physical(column: &Column) -> Physical {
     match column.declared {
         "REAL" | "FLOAT" => Physical::DOUBLE,
@@ -137,7 +136,7 @@ fn write_group<W: Write + Send>(
     Ok(())
 }
 
-/// Writes what is there of `values`, and where it is: level 1 is a value, level 0 is none.
+/// Writes the non-null values of `values` with their definition levels: level 1 is a value, level 0 is none.
 fn write_column<'a, T: DataType>(
     place: &mut SerializedColumnWriter<'_>,
     values: impl Iterator<Item = &'a Value>,
@@ -166,8 +165,8 @@ mod tests {
     use crate::store::column::position;
     use crate::store::location::Location;
 
-    /// A store in memory of as many rows, with something in every column of some and nothing in those of others; its
-    /// plan has a load more.
+    /// A store in memory with this number of rows, of which some have a value in every column and others in none. Its plan has one
+    /// more load.
     fn store(rows: usize) -> Store {
         let contents = Manifest {
             name: "made".to_owned(),

@@ -1,6 +1,6 @@
-//! Reading a store: the plan of its results, its cells, and their loads in the order of the plan.
+//! Reads a store: its plan, its cells, and their loads in the order of the plan.
 //!
-//! A store may be untrusted: a reader gets at most as many loads as its plan has, and then an error if there are more.
+//! A store may be untrusted: a reader receives at most as many loads as the plan has, and then an error if there are more.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// No plan or several, more pages than cells; whatever keeps the database from it.
+    /// No plan or several, or more pages than cells; an error of the database.
     pub fn contents(&mut self) -> Result<Manifest, StoreError> {
         let mut plans = Vec::new();
         let query = "SELECT name, hash, program, runs, cells, toml FROM plan LIMIT 2";
@@ -65,7 +65,7 @@ impl Store {
         Ok(contents)
     }
 
-    /// The model of its first load, and so of all: none of another is added.
+    /// The model of its first load, which is that of all loads.
     pub(super) fn model(&mut self) -> Result<Option<u64>, StoreError> {
         let column = COLUMNS[position("model")];
         let query = format!(
@@ -77,34 +77,34 @@ impl Store {
         Ok(model)
     }
 
-    /// Keys of the cells that it holds, in the order of the plan.
+    /// Keys of its cells, in the order of the plan.
     ///
     /// # Errors
     ///
-    /// More loads than its plan has; whatever keeps the database from it.
+    /// More loads than its plan has; an error of the database.
     pub fn keys(&mut self) -> Result<Vec<String>, StoreError> {
         let mut keys = Vec::new();
-        // A cell is one transaction, so its first run stands for all.
+        // A cell is one transaction, so its first run represents it.
         self.each_load("cell", "WHERE run = 1", &[], |values| {
             keys.push(values[0].to_string());
         })?;
         Ok(keys)
     }
 
-    /// Keys of the cells that it holds.
+    /// Keys of its cells.
     ///
     /// # Errors
     ///
-    /// More loads than its plan has; whatever keeps the database from it.
+    /// More loads than its plan has; an error of the database.
     pub fn finished(&mut self) -> Result<BTreeSet<String>, StoreError> {
         Ok(self.keys()?.into_iter().collect())
     }
 
-    /// Whether it holds that cell.
+    /// True if it has this cell.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// An error of the database.
     pub fn has(&mut self, key: &str) -> Result<bool, StoreError> {
         let query = "SELECT id FROM results \
                      WHERE plan = (SELECT hash FROM plan) AND cell = $1 AND run = 1 LIMIT 1";
@@ -113,11 +113,11 @@ impl Store {
         Ok(found)
     }
 
-    /// The rows of the cell of this key, in the order of its runs; none if it is not there.
+    /// The rows of the cell with this key, in the order of its runs; empty if it does not exist.
     ///
     /// # Errors
     ///
-    /// More loads than its plan has; whatever keeps the database from it.
+    /// More loads than its plan has; an error of the database.
     pub fn rows_of(&mut self, key: &str) -> Result<Vec<Row>, StoreError> {
         let its = "WHERE plan = (SELECT hash FROM plan) AND cell = $1";
         let mut rows = Vec::new();
@@ -127,12 +127,12 @@ impl Store {
         Ok(rows)
     }
 
-    /// All columns, as a query names them.
+    /// All columns in a query.
     fn names(&self) -> String {
         COLUMNS.map(|column| self.named(column)).join(", ")
     }
 
-    /// A column, as a query names it: what it is read as, if it is not there.
+    /// A column in a query: its default value if the store lacks it.
     pub(super) fn named(&self, column: Column) -> &'static str {
         match column.default_sql {
             Some(value) if self.absent.contains(&column.name) => value,
@@ -144,31 +144,31 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// More loads than its plan has; whatever keeps the database from it.
+    /// More loads than its plan has; an error of the database.
     pub fn rows(&mut self) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         self.each_row(|row| rows.push(row))?;
         Ok(rows)
     }
 
-    /// Gives every row to `take`, in the order of the plan.
+    /// Passes every row to `take`, in the order of the plan.
     ///
     /// # Errors
     ///
-    /// More loads than its plan has; whatever keeps the database from it.
+    /// More loads than its plan has; an error of the database.
     pub fn each_row(&mut self, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
         self.each_load(&self.names(), "", &[], |values| take(Row { values }))
     }
 
-    /// Gives the rows of every cell to `take`, in the order of the plan. No more than those of one cell are held at a time.
+    /// Passes the rows of every cell to `take`, in the order of the plan. At most the rows of one cell are in memory.
     ///
     /// # Errors
     ///
-    /// More loads than its plan has; whatever keeps the database from it.
+    /// More loads than its plan has; an error of the database.
     pub fn each_cell(&mut self, mut take: impl FnMut(&[Row])) -> Result<(), StoreError> {
         let mut cell = Vec::<Row>::new();
         self.each_row(|row| {
-            // The rows of a cell stand together.
+            // The rows of a cell are consecutive.
             let last = cell.last().map(|last| last.value("cell"));
             if last.is_some_and(|last| last != row.value("cell")) {
                 take(&cell);
@@ -182,8 +182,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives `columns` of the loads that are `which` to `take`, in the order of the plan; no more than the plan has, nor than
-    /// any may have.
+    /// Passes `columns` of the loads that match `which` to `take`, in the order of the plan; at most as many as the plan has, and as
+    /// any plan may have.
     fn each_load(
         &mut self,
         columns: &str,

@@ -1,4 +1,4 @@
-//! Rows of `results`, made of loads.
+//! Rows of `results`.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -8,30 +8,30 @@ use crate::experiment::runner::{CellLoads, Runner};
 use crate::store::column::{COLUMNS, Source, position};
 use crate::store::value::Value;
 
-/// One load as the store keeps it. As JSON it is an object of the columns, in their order.
+/// One load in the store. In JSON it is an object of the columns, in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub(crate) values: Vec<Value>,
 }
 
 impl Row {
-    /// The value in the column called `name`.
+    /// The value in the column `name`.
     ///
     /// # Panics
     ///
-    /// If no [column](COLUMNS) is called so.
+    /// If there is no such [column](COLUMNS).
     #[must_use]
     pub fn value(&self, name: &str) -> &Value {
         &self.values[position(name)]
     }
 
-    /// Whether it may be averaged with others: all in virtual time, and of those in real time whose link was as configured.
+    /// True if it may be averaged with others: every load in virtual time, and a load in real time whose link was as configured.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         *self.value("invalid") == Value::Null
     }
 
-    /// Whether it was loaded in real time, where the same seed does not give the same times.
+    /// True if it was loaded in real time, where the same seed has different times.
     #[must_use]
     pub fn is_real(&self) -> bool {
         self.value("clock").as_str() == Some(Clock::Real.name())
@@ -48,7 +48,7 @@ impl Serialize for Row {
     }
 }
 
-/// Who makes rows: a plan's hash is worth reckoning only once.
+/// Creates rows, with the plan's hash computed once.
 pub struct Rows<'a> {
     runner: &'a Runner,
     plan_hash: String,
@@ -56,7 +56,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows of what `runner` loads; `program` is the version that loads it.
+    /// Rows of the loads of `runner`; `program` is the version that loads it.
     #[must_use]
     pub fn new(runner: &'a Runner, program: &'a str) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The rows of one cell, a run each.
+    /// The rows of one cell, one for each run.
     #[must_use]
     pub fn of(&self, cell: &CellLoads<'_>) -> Vec<Row> {
         let fingerprint = self.runner.fingerprint(&cell.cell);

@@ -1,24 +1,24 @@
-//! The tables.
+//! The tables of a store.
 
 use crate::store::column::COLUMNS;
 
-/// The `application_id` of a store's SQLite file: `SPDY`. In PostgreSQL it is the lock under which tables are made.
+/// The `application_id` of a store's SQLite file: `SPDY`. In PostgreSQL it is the lock for the creation of tables.
 pub(crate) const APPLICATION: i64 = 0x5350_4459;
 
-/// The version that a store has. Any change of a table is another version, but for a column of `results` that has a default
-/// where it is absent ([`Column::where_absent`]): a store that lacks such columns is read, and never written to, whatever its version.
+/// The version of a new store. Any change of a table is another version, except for a column of `results` with a default for older
+/// stores ([`Column::default_sql`]): a store that lacks such columns is read, and never written, in any version.
 ///
-/// [`Column::where_absent`]: crate::store::column::Column
+/// [`Column::default_sql`]: crate::store::column::Column
 pub(crate) const VERSION: i64 = 2;
 
-/// The oldest that is read.
+/// The oldest readable version.
 pub(crate) const OLDEST: i64 = 1;
 
 /// Their names.
 pub(crate) const TABLES: [&str; 3] = ["plan", "pages", "results"];
 
-/// The statements that make them; `as_declared` gives the name of a type, of which there are `INTEGER PRIMARY KEY`, `INT`,
-/// `REAL`, `FLOAT`, `TEXT` and `TEXT PRIMARY KEY`.
+/// The statements that create them; `as_declared` maps the types `INTEGER PRIMARY KEY`, `INT`, `REAL`, `FLOAT`, `TEXT` and `TEXT
+/// PRIMARY KEY` to those of the database.
 pub(crate) fn tables(as_declared: fn(&'static str) -> &'static str) -> String {
     let table = |name: &str, columns: &[(&str, &'static str)], rules: &str| {
         let columns = columns.iter();

@@ -1,7 +1,7 @@
 //! A store in a file: SQLite.
 //!
-//! A file may come from anybody, and its schema is a program: a view that never ends may go by the name of a table, a
-//! column may be reckoned, a trigger may write. Nothing of that is run, and a file that has it is refused.
+//! A file may be hostile, and its schema is a program: a view without an end may have the name of a table, a column may be computed,
+//! a trigger may write. Nothing of that is run, and such a file is rejected.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::store::database::{Database, DatabaseError, DatabaseState};
 use crate::store::schema::{self, APPLICATION, TABLES};
 use crate::store::value::Value;
 
-/// How long to wait while another program reads or writes the file.
+/// Timeout while another program reads or writes the file.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A SQLite file that is open.
+/// An open SQLite file.
 pub(crate) struct Sqlite {
     pub(crate) connection: Connection,
 }
 
 impl Sqlite {
-    /// Opens `path`; `flags` may allow to create it.
+    /// Opens `path`; `flags` may allow its creation.
     pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
@@ -38,7 +38,7 @@ impl Sqlite {
         Ok(Self { connection })
     }
 
-    /// What keeps `tables`, as far as they are there, from being rows that lie in the file and nothing else.
+    /// Returns the reason why `tables`, as far as they exist, are not plain tables with stored rows.
     pub(crate) fn fault_of(&self, tables: &[&str]) -> rusqlite::Result<Option<String>> {
         let trigger = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
         let triggers: i64 = self.connection.query_row(trigger, [], |row| row.get(0))?;
@@ -46,7 +46,7 @@ impl Sqlite {
             return Ok(Some(format!("it has {triggers} triggers, expected none")));
         }
         for table in tables {
-            // As SQLite has understood the schema, not as that calls itself.
+            // As SQLite has parsed the schema, not by its text.
             let kind = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
             let kind = self.connection.query_row(kind, [table], |row| row.get(0));
             let kind: Option<String> = kind.optional()?;
@@ -66,7 +66,7 @@ impl Sqlite {
         Ok(None)
     }
 
-    /// One of the numbers in the file's head.
+    /// One of the numbers in the file's header.
     pub(crate) fn head(&self, pragma: &str) -> rusqlite::Result<i64> {
         self.connection
             .pragma_query_value(None, pragma, |row| row.get(0))
@@ -94,7 +94,7 @@ impl Sqlite {
     }
 }
 
-/// `$1` as `?1`: to SQLite the one is a name, which it looks for among all that came before, the other a number.
+/// Converts `$1` to `?1`: in SQLite the first is a name, which is searched among all earlier parameters, and the second a number.
 fn numbered(sql: &str) -> String {
     sql.replace('$', "?")
 }
@@ -122,7 +122,7 @@ impl Database for Sqlite {
     }
 
     fn lock_creation(&mut self) -> Result<(), DatabaseError> {
-        Ok(()) // `begin` has
+        Ok(()) // `begin` has already locked
     }
 
     fn begin(&mut self) -> Result<(), DatabaseError> {

@@ -1,4 +1,4 @@
-//! What a store comes to: the medians of each cell.
+//! Summaries of a store: the medians of each cell.
 
 use serde::Serialize;
 
@@ -9,16 +9,16 @@ use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 
-/// The loads of one cell, summed up.
+/// The summary of one cell's loads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellSummary {
     /// Its key.
     pub cell: String,
-    /// How many loads.
+    /// Number of loads.
     pub runs: usize,
-    /// How many of them did not get all of their page.
+    /// Number of incomplete loads.
     pub failed: usize,
-    /// How many of them are in no median, for their link in real time was not as configured.
+    /// Number of loads that are in no median, because their link in real time was not as configured.
     pub invalid: usize,
     /// Median of DOMContentLoaded, milliseconds.
     pub dom_content_loaded_ms: Option<f64>,
@@ -36,14 +36,14 @@ pub struct CellSummary {
 }
 
 impl CellSummary {
-    /// Its level of the factor called `name`.
+    /// Its level of the factor `name`.
     #[must_use]
     pub fn level(&self, name: &str) -> Option<&str> {
         let found = self.levels.iter().find(|(factor, _)| factor == name);
         found.map(|(_, level)| &level[..])
     }
 
-    /// Of all rows of one cell, at least one.
+    /// Summarises all rows of one cell, at least one.
     #[must_use]
     pub fn of(rows: &[Row]) -> Self {
         let cell = rows[0].value("cell").as_str().unwrap_or_default();
@@ -72,11 +72,11 @@ impl CellSummary {
     }
 }
 
-/// A summary of each cell of `store`, in the order of the plan. No more than the rows of one cell are held at a time.
+/// A summary of each cell of `store`, in the order of the plan. At most the rows of one cell are in memory.
 ///
 /// # Errors
 ///
-/// Whatever keeps the store from being read.
+/// The store cannot be read.
 pub fn of(store: &mut Store) -> Result<Vec<CellSummary>, StoreError> {
     let mut cells = Vec::new();
     store.each_cell(|rows| cells.push(CellSummary::of(rows)))?;

@@ -1,4 +1,4 @@
-//! A value of a store, as databases, JSON and CSV have it.
+//! A value of a store, in databases, JSON and CSV.
 
 use std::fmt::{self, Display};
 
@@ -9,9 +9,9 @@ use serde::{Serialize, Serializer};
 /// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// No value, or nothing was there.
+    /// No value.
     Null,
-    /// A whole number; truths are 1 and 0.
+    /// An integer; booleans are 1 and 0.
     Integer(i64),
     /// A number.
     Real(f64),
@@ -20,12 +20,12 @@ pub enum Value {
 }
 
 impl Value {
-    /// What `text` prints.
+    /// The printed form of `text`.
     pub(crate) fn text(text: impl Display) -> Self {
         Self::Text(text.to_string())
     }
 
-    /// The number that it is; of whole numbers too.
+    /// The number, also of an integer.
     #[must_use]
     pub const fn as_f64(&self) -> Option<f64> {
         match self {
@@ -35,7 +35,7 @@ impl Value {
         }
     }
 
-    /// The count that it is.
+    /// The value as a count.
     pub(crate) fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Integer(number) => u64::try_from(*number).ok(),
@@ -43,7 +43,7 @@ impl Value {
         }
     }
 
-    /// The text that it is.
+    /// The value as a text.
     #[must_use]
     pub const fn as_str(&self) -> Option<&str> {
         match self {
@@ -52,7 +52,7 @@ impl Value {
         }
     }
 
-    /// What a row of SQLite holds; bytes that are no text are shown as far as they are.
+    /// The value in a row of SQLite; bytes that are not UTF-8 are replaced.
     pub(crate) fn of_sql(value: ValueRef<'_>) -> Self {
         match value {
             ValueRef::Null => Self::Null,
@@ -66,7 +66,7 @@ impl Value {
 }
 
 impl From<u64> for Value {
-    /// Counts of a load are far below the 2^63 that SQLite holds.
+    /// Counts of a load are far below SQLite's limit of 2^63.
     fn from(number: u64) -> Self {
         Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
     }
@@ -106,7 +106,7 @@ impl Serialize for Value {
     }
 }
 
-/// As in CSV: nothing for nothing, numbers so that they read back, texts bare.
+/// As in CSV: empty for no value, numbers that parse to the same value, and texts without quotes.
 impl Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -259,7 +259,7 @@ fn the_page_of_the_paper_loads_faster_the_more_the_accelerator_has() {
     assert!(saving.warm.times.load_ms <= saving.cold.times.load_ms);
     assert_eq!(saving.direct.connections, 7.0);
     assert_eq!(saving.warm.times.connections, 1.0);
-    // The same to the nanosecond.
+    // Equal to the nanosecond.
     assert_eq!(audit(&case), first);
 }
 
@@ -280,8 +280,8 @@ fn an_audit_can_be_cancelled_and_requires_a_host_name() {
     );
 }
 
-/// A page of modules: an import map with a bare name, an inline module that imports in full, and modules that import
-/// relative to themselves, from their root and in full.
+/// A page of modules: an import map with a bare name, an inline module that imports by absolute URLs, and modules that import
+/// relative to themselves, from their root and by absolute URLs.
 fn page_of_modules(head: &str) -> Replica {
     let html = format!(
         "{head}<script type=importmap>{{\"imports\": {{\"lib\": \"https://esm.test/lib/index.js\"}}}}</script>\
@@ -340,7 +340,7 @@ fn module_imports_are_proxied_by_the_import_map() {
         ("https://other.test/deep.js", "proxied"),
         ("https://esm.test/full.js", "proxied"),
         ("https://esm.test/lib/preloaded.js", "proxied"),
-        // A script inserts it by a URL of its own making.
+        // A script inserts it by a URL that it builds.
         ("https://ads.test/inserted.js", "dynamic-url"),
     ] {
         assert_eq!(delivered[url], delivery, "{url}");

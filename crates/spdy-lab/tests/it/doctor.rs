@@ -1,4 +1,4 @@
-//! The doctor's figures, where they can be worked out by hand: links so fast that only round trips count.
+//! The doctor's results, where they can be calculated by hand: on links so fast that only round trips count.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use url::Url;
 
 /// Round-trip time of the link, ms.
 const RTT: f64 = 100.0;
-/// Everything but round trips: serialisation at 1 Gbit/s, evaluation of a few bytes.
+/// Everything except round trips: serialisation at 1 Gbit/s, evaluation of a few bytes.
 const SLACK: f64 = 2.0;
 
 const CSS: &str = "@font-face { font-family: x; src: url(/x.woff) }";
@@ -64,7 +64,7 @@ fn examine(case: &ExaminationCase) -> Examination {
         .unwrap()
 }
 
-/// The one finding whose remedy `is_it`.
+/// The one finding whose remedy satisfies `is_it`.
 fn find(examination: &Examination, is_it: impl Fn(&Remedy) -> bool) -> &RemedyResult {
     let found: Vec<_> = examination
         .findings
@@ -93,8 +93,8 @@ fn each_remedy_saves_the_round_trips_that_it_spares() {
         examination.failures
     );
     assert_eq!(examination.host, "www.test");
-    // Name, TCP, TLS and the document are four round trips. Then images of other hosts take four more, and the font
-    // two, behind its sheet.
+    // Name, TCP, TLS and the document are four round trips. Images of other hosts then take four more, and the font takes two, after
+    // its style sheet.
     let now = examination.now.load_ms / RTT;
     assert!((now - 8.0).abs() < SLACK / RTT, "{examination:#?}");
     let fold = |fold_hosts: &[&str]| {
@@ -104,7 +104,7 @@ fn each_remedy_saves_the_round_trips_that_it_spares() {
             move |remedy| matches!(remedy, Remedy::Fold { hosts, .. } if *hosts == fold_hosts),
         )
     };
-    // One host folded: the other one still takes as long. Both: the font is last, at six.
+    // With one host folded, the other takes as long as before. With both, the font is last, at six.
     saves_round_trips(fold(&["img.test"]), 0.0);
     saves_round_trips(fold(&["ads.test"]), 0.0);
     let all = find(
@@ -126,7 +126,7 @@ fn a_hint_at_what_a_sheet_names_saves_its_round_trip() {
         unreachable!()
     };
     assert_eq!(*urls, ["http://www.test/x.woff"]);
-    // What is pushed spares both.
+    // A push saves both.
     saves_round_trips(find(&examination, |remedy| *remedy == Remedy::Push), 2.0);
 }
 
@@ -345,7 +345,7 @@ fn differences_within_chance_are_not_reported() {
     assert!(!single.load.is_certain, "one seed: {single:?}");
     let few = of_loss(2);
     assert!(!few.load.is_certain, "two seeds: {few:?}");
-    // A page of five small files seldom meets a loss of 1 %: most runs are the same.
+    // A page of five small files seldom has a packet lost at 1 % loss: most runs are equal.
     let several = of_loss(9);
     assert_eq!(several.runs, 9);
     assert!(several.load.low_ms <= several.load.median_ms, "{several:?}");

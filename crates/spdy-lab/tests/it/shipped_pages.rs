@@ -1,4 +1,4 @@
-//! Pages that the lab ships, through the accelerator.
+//! Shipped pages of the lab through the accelerator.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn through(accelerator: Accelerator) -> Options {
     }
 }
 
-/// One load over a cable; whole, or the test ends.
+/// One load over `cable`; the test fails if it is incomplete.
 fn load(page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
     let network = RaceNetwork::parse("cable").unwrap();
     let config = network.config(options);
@@ -34,8 +34,8 @@ fn hosts(load: &Load) -> BTreeSet<String> {
     urls.map(|url| url.host_str().unwrap().to_owned()).collect()
 }
 
-/// The bytes are compared as they arrive: of what is not rewritten to those of the origin, of pages and sheets to what the
-/// rewriter makes of them. A load with one wrong byte has a failure.
+/// The bytes are compared as they arrive: unchanged content with that of the origin, and pages and style sheets with the rewriter's
+/// output. A load with one wrong byte has a failure.
 #[test]
 fn every_byte_of_the_shipped_pages_comes_through_by_every_protocol() {
     for name in ["mineki", "portal", "lulic-bing"] {

@@ -1,4 +1,4 @@
-//! The papers whose claims are run again.
+//! The papers whose claims are measured again.
 
 use crate::claims::claim::Claim;
 use crate::claims::papers::{belshe, cacm12, lulic, mineki, nsdi14, unm, whitepaper};

@@ -53,7 +53,7 @@ fn packet_size(
     })
 }
 
-/// SPDY with headers as they are, against SPDY with headers compressed.
+/// SPDY with uncompressed headers against SPDY with compressed headers.
 fn compression() -> Setting {
     let mut setting = plain("whitepaper-dsl");
     setting.base.protocol = RaceProtocol::SpdyPlain;
@@ -61,7 +61,7 @@ fn compression() -> Setting {
     setting
 }
 
-/// Milliseconds that the other way is faster, mean over pages.
+/// Milliseconds by which the other side is faster, mean over pages.
 fn milliseconds(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -75,7 +75,7 @@ fn milliseconds(
     })
 }
 
-/// What the heads of DATA frames add to a body in frames of 4 kB, percent: encoded and counted.
+/// Overhead of DATA frame heads for a body in frames of 4 kB, percent: encoded and counted.
 fn framing(_: &ClaimRunner<'_>, _: &PageSet, _: &Setting) -> Result<MeasuredResult, String> {
     const FRAME: usize = 4096;
     let data = spdy_frame::data::Data {
@@ -106,7 +106,7 @@ pub(crate) fn top_300() -> Setting {
     plain("belshe-2011")
 }
 
-/// Pages of which 5 to 20 % of the load time is saved, percent.
+/// Share of the pages that save 5 to 20 % of their load time, percent.
 fn share_of_most(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -156,7 +156,7 @@ const UPLINK_FACTORS: &[ClaimFactor] = &[
     },
 ];
 
-/// HTTPS against SPDY where only the page's own site speaks SPDY.
+/// HTTPS against SPDY, if only the page's own site speaks SPDY.
 fn first_party() -> Setting {
     let options = Options {
         tls: TlsVersion::Tls12,

@@ -1,4 +1,4 @@
-//! Thomas, Jurdak and Atkinson 2012, who report what Google measured in 2011: bytes and packets of the top 45 pages.
+//! Thomas, Jurdak and Atkinson 2012, with Google's measurements of 2011: bytes and packets of the top 45 pages.
 
 use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;

@@ -1,7 +1,6 @@
 //! Mineki, Uemura and Hasegawa 2013: an accelerator that puts a page of many hosts onto one SPDY session.
 //!
-//! What is put to the test is `spdy-proxy` as it ships, between the client and the seven hosts
-//! ([`accelerator`](spdy_sim::accelerator)).
+//! The released `spdy-proxy` is tested, between the client and the seven hosts ([`accelerator`](spdy_sim::accelerator)).
 
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ use crate::stats::Bootstrap;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 
-/// 42 images on so many hosts, a style sheet and a document, 320 kB.
+/// 42 images on this many hosts, a style sheet and a document, 320 kB.
 fn page_on(hosts: usize) -> Replica {
     Objects {
         hosts,
@@ -34,7 +33,7 @@ fn page_on(hosts: usize) -> Replica {
     .page()
 }
 
-/// Their page: 7 hosts.
+/// The page of the paper: 7 hosts.
 pub(crate) fn page() -> Replica {
     Replica {
         name: "mineki".to_owned(),
@@ -74,7 +73,7 @@ fn accelerated(accelerator: Accelerator) -> Setting {
     setting
 }
 
-/// What it saves at each rate, percent.
+/// The saving at each rate, percent.
 fn savings(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -92,7 +91,7 @@ fn saved_of(pair: &FigurePair) -> f64 {
     100.0 * (1.0 - pair.other.load_ms / pair.base.load_ms)
 }
 
-/// The mean over all rates; its interval is of the rates that were drawn.
+/// The mean over all rates, with an interval over the measured rates.
 fn saved(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -102,7 +101,7 @@ fn saved(
         .over_rows(|pairs| pairs.iter().map(saved_of).sum::<f64>() / pairs.len() as f64)
 }
 
-/// The least of all rates.
+/// The minimum over all rates.
 fn least_saved(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -113,7 +112,7 @@ fn least_saved(
     Ok(paired.exactly(least.ok_or("no load is complete")?))
 }
 
-/// Load over HTTP with the images on 1 to 7 hosts, to that on one.
+/// Load over HTTP with the images on 1 to 7 hosts, over that on one.
 fn sharded(
     bench: &ClaimRunner<'_>,
     _: &PageSet,
@@ -129,7 +128,7 @@ fn sharded(
     ratio_by_page(bench, &PAGES, setting)
 }
 
-/// HTTP on as many hosts as the page has, against all of it on one.
+/// HTTP on as many hosts as the page has, against one host.
 fn sharding() -> Setting {
     let mut setting = Setting::new(
         "mineki:1024kbit",
@@ -246,7 +245,7 @@ fn kilobytes(
     })
 }
 
-/// What an average page has, counted on the corpus; tolerances are a quarter.
+/// A property of an average page, counted on the corpus; tolerances are 25 %.
 const fn average(
     name: &'static str,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Wang et al., NSDI 2014: when SPDY helps and when it hurts, on pages made of objects of one size.
+//! Wang et al., NSDI 2014: when SPDY helps and when it hurts, on pages with objects of one size.
 
 use spdy_netem::profile::Era;
 use spdy_sim::network::dns::NameLookups;
@@ -65,7 +65,7 @@ fn priorities() -> Setting {
     setting
 }
 
-/// SPDY that pushes all against SPDY that pushes by dependency.
+/// SPDY that pushes all resources against SPDY that pushes by dependency.
 fn pushes() -> Setting {
     let mut setting = slow_far();
     setting.base.protocol = RaceProtocol::SpdyPlain;

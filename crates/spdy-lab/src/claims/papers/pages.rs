@@ -1,4 +1,4 @@
-//! Pages that claims describe by numbers: so many objects of so many bytes on so many hosts.
+//! Pages that claims describe by numbers: objects, bytes and hosts.
 
 use std::fmt::Write as _;
 
@@ -7,21 +7,21 @@ use url::Url;
 
 use crate::lulic::pages::{exchange, filled, noise};
 
-/// What a page consists of.
+/// Description of a page.
 pub(crate) struct Objects {
     pub(crate) count: usize,
     /// Bytes of each.
     pub(crate) bytes: usize,
-    /// Hosts that they are spread over; the first serves the document too.
+    /// Number of hosts that they are spread over; the first also serves the document.
     pub(crate) hosts: usize,
     /// Bytes of a style sheet on the first host; 0 for none.
     pub(crate) sheet: usize,
-    /// Least bytes of the document; it is longer if its references are.
+    /// Minimum bytes of the document; it is longer if its references are.
     pub(crate) document: usize,
 }
 
 impl Objects {
-    /// Images of these numbers on one host, nothing else.
+    /// This many images on one host, nothing else.
     pub(crate) const fn new(count: usize, bytes: usize) -> Self {
         Self {
             count,
@@ -32,7 +32,7 @@ impl Objects {
         }
     }
 
-    /// The page. Its document names everything.
+    /// The page. Its document names all resources.
     pub(crate) fn page(&self) -> Replica {
         let images = (0..self.count).map(|number| (number % self.hosts, self.bytes));
         Replica {
@@ -42,8 +42,8 @@ impl Objects {
     }
 }
 
-/// A page of `images`, each with the number of its host and its bytes, with a style sheet of `sheet` bytes on the first host if
-/// that is not 0, and a document of at least `document` bytes.
+/// A page with `images`, each with its host number and bytes; with a style sheet of `sheet` bytes on the first host if that is not 0;
+/// and with a document of at least `document` bytes.
 pub(crate) fn page_of(images: &[(usize, usize)], sheet: usize, document: usize) -> Replica {
     let host = |number: usize| format!("http://host{number}.page.test/");
     let url = |text: String| Url::parse(&text).unwrap_or_else(|reason| panic!("{text}: {reason}"));

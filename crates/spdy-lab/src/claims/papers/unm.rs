@@ -1,5 +1,5 @@
-//! The measurements of the University of New Mexico: a page of their own and one foreign image, SPDY against HTTPS; and
-//! amazon.com as it was.
+//! The measurements of the University of New Mexico: their own page with one foreign image, SPDY against HTTPS; and amazon.com of
+//! that time.
 
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
@@ -18,8 +18,8 @@ const PAGE: &str = "both in TLS; their page by its HTML, six images of its own a
 const LIVE: &str = "the live site, another browser for each protocol; here: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no \
                     loss, SPDY in TLS 1.2, TCP of 2013";
 
-/// Their page as its HTML stands in the appendix: logos and portraits, and the large picture of its "Load Test". The
-/// image of another host is Google's.
+/// Their page, by its HTML in the appendix: logos and portraits, and the large picture of its "Load Test". The foreign image is
+/// Google's.
 fn page() -> Vec<spdy_page::replica::Replica> {
     const OWN: [usize; 6] = [20_000, 40_000, 40_000, 40_000, 9_120_000, 20_000];
     const GOOGLES: usize = 14_000;
@@ -71,7 +71,7 @@ fn live() -> Setting {
     Setting::new("cable", (RaceProtocol::Http, RaceProtocol::Spdy), &options)
 }
 
-/// What SPDY saves with an empty cache, and at a second view.
+/// The saving with an empty cache, and at a second view.
 fn by_cache(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -86,7 +86,7 @@ fn by_cache(
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
 
-/// The second view, a moment after the first.
+/// The second view, directly after the first.
 const WARM: Cache = Cache::Warm {
     after: std::time::Duration::ZERO,
 };

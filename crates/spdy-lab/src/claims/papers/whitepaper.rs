@@ -31,7 +31,7 @@ pub(crate) fn options_2009() -> Options {
     }
 }
 
-/// HTTP against SPDY without TLS, each host a session of its own.
+/// HTTP against SPDY without TLS, with a session for each host.
 pub(crate) fn plain(network: &str) -> Setting {
     let protocols = (RaceProtocol::Http, RaceProtocol::SpdyPlain);
     Setting::new(network, protocols, &options_2009())
@@ -49,14 +49,14 @@ fn in_tls(network: &str) -> Setting {
     setting
 }
 
-/// Everything on one host that pushes all of it.
+/// Everything on one host, which pushes all of it.
 fn pushed(network: &str) -> Setting {
     let mut setting = one_host(network);
     setting.other.options.push = Push::All;
     setting
 }
 
-/// Everything on one host that hints at what the page's text does not name.
+/// Everything on one host, which sends hints for resources that the page's text does not name.
 fn hinted(network: &str) -> Setting {
     let mut setting = one_host(network);
     setting.other.options.hints = true;
@@ -74,7 +74,7 @@ pub(crate) fn saved(
     bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
-/// What is saved at losses of 0 to 2.5 %.
+/// The saving at losses of 0 to 2.5 %.
 fn by_loss(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -94,7 +94,7 @@ pub(crate) fn saved_at_losses(
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
 
-/// What is saved at round trips of 20 to 200 ms.
+/// The saving at round trips of 20 to 200 ms.
 fn by_round_trip(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -185,7 +185,7 @@ const fn advanced(
     }
 }
 
-/// A row of the table that is not run.
+/// A row of the table that is not measured.
 const fn prefetched(name: &'static str, what: &'static str, value: f64) -> Claim {
     Claim {
         paper: Paper::Whitepaper,

@@ -1,7 +1,7 @@
 //! A store on a server: PostgreSQL, for many machines at once.
 //!
-//! A store is what stands in one schema of one database, the first of the search path. The table `spdy_store` marks it
-//! as one of ours and has its version.
+//! A store is one schema of one database, the first of the search path. The table `spdy_store` marks it as a store and has its
+//! version.
 //!
 //! Transactions are of the default kind (READ COMMITTED). A client that adds a row which another transaction is adding
 //! waits for the end of that transaction. If that transaction commits, the row is there already. If its client dies,
@@ -21,8 +21,8 @@ use crate::store::postgres::url::{PostgresUrl, chain};
 use crate::store::schema::{self, APPLICATION};
 use crate::store::value::Value;
 
-/// How long to wait for another program that writes the same rows, and how long the server waits for one that has stopped in
-/// the middle of that before it takes its part back.
+/// Timeout for another program that writes the same rows, and time after which the server rolls back the transaction of a program
+/// that has stopped in the middle.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
@@ -32,7 +32,7 @@ pub(crate) struct Postgres {
 
 impl From<::postgres::Error> for DatabaseError {
     fn from(error: ::postgres::Error) -> Self {
-        // The server's own message has all the detail.
+        // The server's own message has the details.
         let message = error.as_db_error().map(|server_error| {
             let detail = server_error.detail().map(|detail| format!(" ({detail})"));
             format!("{}{}", server_error.message(), detail.unwrap_or_default())
@@ -47,7 +47,7 @@ impl Postgres {
         let target = url.target().map_err(DatabaseError::Postgres)?;
         let tls = Tls::new(&target).map_err(|error| DatabaseError::Postgres(chain(&error)))?;
         let mut client = target.config.connect(tls)?;
-        // Texts are UTF-8 whatever the database keeps them in. What the URL or the database sets stays.
+        // Texts are UTF-8 in any encoding of the database. Settings of the URL or the database stay.
         client.batch_execute(&format!(
             "SET client_encoding = 'UTF8';
              SELECT set_config(name, '{ms}', false) FROM pg_catalog.pg_settings
@@ -61,7 +61,7 @@ impl Postgres {
         Ok(self.client.batch_execute(sql)?)
     }
 
-    /// Whether the schema has a table of that name, or any.
+    /// True if the schema has the table `table`, or any table if `None`.
     fn has(&mut self, table: Option<&str>) -> Result<bool, DatabaseError> {
         let query = "SELECT count(*) FROM pg_catalog.pg_tables \
                      WHERE schemaname = current_schema() AND tablename = coalesce($1, tablename)";
@@ -70,7 +70,7 @@ impl Postgres {
     }
 }
 
-/// SQLite's types by PostgreSQL's names: its INT has four bytes and its REAL as well.
+/// Converts SQLite's types to PostgreSQL's, whose INT and REAL have four bytes.
 fn as_declared(declared: &'static str) -> &'static str {
     match declared {
         "INTEGER PRIMARY KEY" => "BIGINT PRIMARY KEY",
@@ -146,11 +146,11 @@ impl Database for Postgres {
     }
 
     fn rewrite_in_order(&mut self) -> Result<(), DatabaseError> {
-        Ok(()) // where a row lies is the server's business
+        Ok(()) // the server decides about the position of a row
     }
 }
 
-/// Why a value is not for a column.
+/// The error of a value that does not fit its column.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot store {value:?} in a column of {column_type}")]
 struct NotOfType {
@@ -159,7 +159,7 @@ struct NotOfType {
 }
 
 impl ToSql for Value {
-    /// As SQLite does, a whole number may stand in a column of numbers, and the other way round if nothing is lost.
+    /// As in SQLite, an integer may be stored in a column of reals, and vice versa if nothing is lost.
     fn to_sql(
         &self,
         column_type: &Type,
@@ -206,7 +206,7 @@ impl<'a> FromSql<'a> for Value {
     }
 
     fn accepts(of: &Type) -> bool {
-        // A number that stands in a query is of the smaller kind.
+        // A number in a query has the smaller type.
         *of == Type::INT4 || <Self as ToSql>::accepts(of)
     }
 }

@@ -1,4 +1,4 @@
-//! The way to a PostgreSQL server under TLS: ours, instead of a second library's.
+//! The connection to a PostgreSQL server with TLS by our own code, instead of a second library.
 
 use std::future::Future;
 use std::io;
@@ -14,12 +14,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::store::postgres::url::{Encryption, Target};
 
-/// Makes a handshake with each server that is tried.
+/// Makes a handshake with each server.
 #[derive(Clone)]
 pub(crate) struct Tls(ClientTls);
 
 impl Tls {
-    /// Trusts the certificates that `target` names.
+    /// Trusts the certificates of `target`.
     pub(crate) fn new(target: &Target) -> Result<Self, TlsSetupError> {
         let trust = Trust {
             roots: target.roots.clone().map_or(Roots::System, Roots::File),
@@ -27,7 +27,7 @@ impl Tls {
             ..Trust::default()
         };
         let options = TlsOptions {
-            key_log: KeyLogTarget::Disabled, // what is measured is elsewhere
+            key_log: KeyLogTarget::Disabled, // not for this connection, which is not part of a measurement
             ..TlsOptions::default()
         };
         Ok(Self(ClientTls::new(&trust, &options)?))
@@ -47,7 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> MakeTlsConnect<S> for T
     }
 }
 
-/// A handshake with one server, to be made.
+/// A pending handshake with one server.
 pub(crate) struct Handshake {
     tls: ClientTls,
     host: String,
@@ -66,7 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> TlsConnect<S> for Hands
     }
 }
 
-/// A connection under TLS.
+/// A connection with TLS.
 pub(crate) struct TlsConnection(BoxIo);
 
 impl TlsStream for TlsConnection {

@@ -1,12 +1,12 @@
-//! The URL of a PostgreSQL database, which may hold a password and shows none.
+//! The URL of a PostgreSQL database, whose password is never shown.
 //!
 //! ```text
 //! postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=roots.pem&...
 //! ```
 //!
-//! It reads as that of libpq, but for what stands before the host: that ends with the last `@` before the first `/` or `?`,
-//! so a password may have an `@`, and has `%2F` and `%3F` for those two. `sslmode` and `sslrootcert` are ours to obey; all
-//! other parameters go to the client.
+//! It is parsed as in libpq, except for the part before the host: that ends with the last `@` before the first `/` or `?`, so a
+//! password may contain an `@`, and has `%2F` and `%3F` for those two. `sslmode` and `sslrootcert` are handled here; all other
+//! parameters are passed to the client.
 
 use std::fmt::{self, Debug, Display};
 use std::path::PathBuf;
@@ -17,38 +17,38 @@ use postgres::config::{Host, SslMode};
 
 use crate::experiment::cell::unescaped;
 
-/// Timeout for connecting, for the acknowledgement of sent data, and of idleness before the first keepalive probe,
-/// unless `connect_timeout`, `tcp_user_timeout` and `keepalives_idle` set others.
+/// Timeout for connecting, for the acknowledgement of sent data, and of idleness before the first keepalive probe, unless
+/// `connect_timeout`, `tcp_user_timeout` and `keepalives_idle` set others.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of keepalive probes, and the interval between them.
 const PROBES: (u32, Duration) = (3, Duration::from_secs(10));
 
-/// Where a password stands that is not to be seen in a list of processes.
+/// The environment variable for a password that should not be in a list of processes.
 const PASSWORD_FROM: &str = "PGPASSWORD";
 
-/// What no name has but as `%40`, `%3F`, `%26` or `%3D`: where one of them stands bare, the end of a password may have been
-/// taken for a name, and names are shown.
+/// Characters that a name has only as `%40`, `%3F`, `%26` or `%3D`. If a name has one of them unescaped, it may be the end of a
+/// password, and names are shown.
 const RESERVED_CHARS: [char; 4] = ['@', '?', '&', '='];
 
 /// The URL of a database.
 #[derive(Clone)]
 pub struct PostgresUrl(String);
 
-/// Whether and how the way to a server is encrypted.
+/// Encryption of the connection to a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Encryption {
-    /// Not at all.
+    /// None.
     Disable,
     /// If the server supports it, without verification: libpq's default.
     #[default]
     Prefer,
-    /// Always, without verification; with roots of one's own, as [`VerifyFull`](Self::VerifyFull).
+    /// Always, without verification; with own roots, like [`VerifyFull`](Self::VerifyFull).
     Require,
-    /// Always, and the server must prove its name.
+    /// Always, with verification of the server's name.
     VerifyFull,
 }
 
-/// A URL that was read.
+/// A parsed URL.
 pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) encryption: Encryption,
@@ -57,7 +57,7 @@ pub(crate) struct Target {
 }
 
 impl PostgresUrl {
-    /// `text`, if it is a URL of PostgreSQL by its scheme.
+    /// Returns `text` as a URL if it has the scheme of PostgreSQL.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let schemes = ["postgres://", "postgresql://"];
         let ours = schemes.iter().any(|scheme| text.starts_with(scheme));
@@ -79,7 +79,7 @@ impl PostgresUrl {
         for (what, name) in [("user", user), ("host", hosts), ("database", path)] {
             check_reserved(what, name)?;
         }
-        // The client would take the first `@` as the end of the login, so escape those inside it.
+        // The client would take the first `@` as the end of the login, so those inside it are escaped.
         let escaped = |text: &str| text.replace('@', "%40");
         let login = login.map_or_else(String::new, |login| format!("{}@", escaped(login)));
         let (mut encryption, mut roots) = (Encryption::default(), None);
@@ -131,7 +131,7 @@ impl PostgresUrl {
         })
     }
 
-    /// Where to connect to, and how.
+    /// The parsed URL with the environment.
     pub(crate) fn target(&self) -> Result<Target, String> {
         let mut target = self.read()?;
         let config = &mut target.config;
@@ -164,7 +164,7 @@ impl PostgresUrl {
     }
 }
 
-/// Parameters of a URL that the client knows, beside those that are read here.
+/// Parameters that the client supports, besides those that are handled here.
 const PARAMETERS: [&str; 18] = [
     "user",
     "password",
@@ -186,7 +186,7 @@ const PARAMETERS: [&str; 18] = [
     "load_balance_hosts",
 ];
 
-/// Finds fault with `name`, which is to be shown as the URL's `what`, if it may be more than a name.
+/// Returns an error if `name`, which would be shown as the URL's `what`, may be more than a name.
 fn check_reserved(what: &str, name: &str) -> Result<(), String> {
     match name.contains(RESERVED_CHARS) {
         true => Err(format!(
@@ -207,7 +207,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Without the password and all other parameters; of what cannot be read, or in two ways, nothing is shown at all.
+/// Shows it without the password and all other parameters; an invalid or ambiguous URL is not shown at all.
 impl Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
@@ -224,7 +224,7 @@ impl Display for PostgresUrl {
                 Host::Tcp(name) => write!(f, "{comma}{name}")?,
                 Host::Unix(path) => write!(f, "{comma}{}", path.display())?,
             }
-            // One port is that of every host.
+            // A single port applies to every host.
             if let Some(port) = ports.get(at).or(ports.first()) {
                 write!(f, ":{port}")?;
             }
@@ -267,7 +267,7 @@ mod tests {
                 "postgres://a:hush@db.test/sweep?sslmode=maybe",
                 "postgres://...",
             ),
-            // An @ in the password, in any place.
+            // An @ in the password, at any position.
             (
                 "postgres://ann:hu@sh@db.test/sweep",
                 "postgres://ann@db.test:5432/sweep",

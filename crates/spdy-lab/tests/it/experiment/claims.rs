@@ -45,8 +45,8 @@ fn claims_that_need_a_corpus_fail_without_one() {
     }
 }
 
-/// Claims whose rows take longest to make again, two thirds of all that time: the page is large, or has 197 resources in 42
-/// cells. Each of these pages has a row that is made again.
+/// Claims whose rows take longest to compute, two thirds of the total time: the page is large, or has 197 resources in 42 cells. Each
+/// of these pages has another row that is computed here.
 const SLOW: [&str; 13] = [
     "flags-https",
     "flags-wins",
@@ -63,7 +63,7 @@ const SLOW: [&str; 13] = [
     "amazon-https-delay",
 ];
 
-/// Virtual time leaves nothing to the machine: the same build makes the same rows, figures, intervals and verdicts.
+/// Virtual time does not depend on the machine: the same build has the same rows, figures, intervals and verdicts.
 #[test]
 fn claims_without_a_corpus_reproduce_the_documented_rows() {
     let page = include_str!("../../../../../docs/measurements/claims.md");

@@ -1,4 +1,4 @@
-//! Which factors have an effect on which protocols: every row of the table in `docs/reference/experiment-file.md`, by loading.
+//! Effects of factors on protocols: every row of the table in `docs/reference/experiment-file.md`, by loading.
 
 use std::cell::LazyCell;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use spdy_sim::load::Load;
 use spdy_sim::load::{self, Page};
 use spdy_sim::options::RaceProtocol;
 
-/// Factors that have no effect on some loads, each with a level that is not what goes without saying.
+/// Factors without an effect on some loads, each with a level that is not the default.
 const CASES: [(&str, &str); 11] = [
     ("reorder", "yes"),
     ("tls", "1.2"),
@@ -26,7 +26,7 @@ const CASES: [(&str, &str); 11] = [
     ("prefetch", "no"),
 ];
 
-/// What other levels they meet.
+/// Other levels that are combined with them.
 const BASES: [&str; 3] = ["", "deploy = 'first-party'", "accelerator = 'cold'"];
 
 /// A page of seven hosts, two of them at one address.
@@ -54,7 +54,7 @@ fn conditions(protocol: RaceProtocol, factors: &str) -> Conditions {
     Conditions::of(&cell).expect("it was read")
 }
 
-/// One load under `conditions`, always by the same seed: over QUIC that alone changes a load.
+/// One load under `conditions`, always with the same seed: over QUIC another seed changes a load.
 fn load(protocol: RaceProtocol, conditions: &Conditions) -> Load {
     let (network, options) = (&conditions.network, &conditions.options);
     let config = network.config(options);
@@ -63,7 +63,7 @@ fn load(protocol: RaceProtocol, conditions: &Conditions) -> Load {
     load
 }
 
-/// Whether each level in [`TRIED`] gives another load than `ground` alone does, of those factors that `is_tried`.
+/// True if each level in [`TRIED`], of the factors that `is_tried` selects, has another load than `ground` alone.
 fn load_each(
     ground: &str,
     is_tried: impl Fn(Factor, RaceProtocol, &Conditions) -> bool,
@@ -110,7 +110,7 @@ fn an_effective_factor_changes_a_load() {
     for (what, differs) in all {
         assert!(differs, "{what}");
     }
-    // What acts by grace of another level.
+    // Factors whose effect depends on another level.
     for (ground, name, protocols) in [
         (
             "deploy = 'first-party'",
@@ -142,7 +142,7 @@ fn an_effective_factor_changes_a_load() {
     }
 }
 
-/// Its servers begin with as much, and mend what is lost by the same algorithm: of an era QUIC takes no more.
+/// Its servers have the same initial window, and recover losses by the same algorithm. QUIC takes nothing else of an era.
 #[test]
 fn over_quic_an_era_of_tcp_is_its_algorithm_and_its_window() {
     let [first, then, today] = ["2009", "2013", "today"].map(|era| {

@@ -1,4 +1,4 @@
-//! Factors of an experiment: each has the effect that it is for, and not only on the clock.
+//! Factors of an experiment: each has its intended effect, and not only on times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use spdy_sim::options::{Options, RaceProtocol};
 use spdy_sim::race::RaceNetwork;
 use url::Url;
 
-/// An experiment over `replica` by `protocol`: the load of each cell.
+/// Runs an experiment over `replica` by `protocol`: the load of each cell.
 fn run(replica: &Replica, protocol: RaceProtocol, factors: &str) -> Vec<Load> {
     let text = format!(
         "name = 'factors'\npages = ['page']\nprotocols = ['{protocol}']\n[factors]\nnetwork = 'cable'\n{factors}\n"
@@ -42,7 +42,7 @@ fn load(replica: &Replica, protocol: RaceProtocol, options: &Options) -> Load {
     load
 }
 
-/// How many connections each host has.
+/// Number of connections of each host.
 fn connections(load: &Load) -> BTreeMap<String, usize> {
     let mut by_host = BTreeMap::<_, BTreeSet<_>>::new();
     for row in &load.waterfall {
@@ -61,7 +61,7 @@ fn own(path: &str, kind: Kind, media: &str, body: impl Into<Bytes>) -> Exchange 
     Exchange::synthetic(url, kind, media, body)
 }
 
-/// A page of `html` and what it names.
+/// A page of `html` and its resources.
 fn page(html: &str, named: Vec<Exchange>) -> Replica {
     let document = Exchange {
         initiator: Initiator::Navigation,
@@ -79,7 +79,7 @@ fn page(html: &str, named: Vec<Exchange>) -> Replica {
     }
 }
 
-/// Why a plan with `factors` is none.
+/// The error of a plan with `factors`.
 fn plan_error(factors: &str) -> String {
     let text = format!("name = 'a'\npages = ['page']\n[factors]\nnetwork = 'cable'\n{factors}\n");
     Plan::parse(&text).expect_err(factors).to_string()
@@ -111,7 +111,7 @@ fn with_first_party_deployment_other_hosts_use_http1() {
             };
             assert_eq!(count, expected, "{protocol} to {host}");
         }
-        // What is spoken there has no compressed heads.
+        // The protocol there does not compress headers.
         assert!(some.request_header_bytes_wire < some.request_header_bytes);
         let levels = run(&portal, protocol, "deploy = ['all', 'first-party']");
         assert!(levels[0].connections < levels[1].connections, "{protocol}");
@@ -159,7 +159,7 @@ fn each_spdy_version_loads_the_page_with_its_own_dictionary() {
         assert_eq!(load.connections, 7, "{}", load.protocol);
         assert!(load.request_header_bytes_wire * 2 < load.request_header_bytes);
     }
-    // 3.1 is 3 with windows for sessions, and writes the same header blocks.
+    // SPDY/3.1 is SPDY/3 with session windows, and encodes the same header blocks.
     assert_eq!(
         latest.request_header_bytes_wire,
         third.request_header_bytes_wire
@@ -173,7 +173,7 @@ fn each_spdy_version_loads_the_page_with_its_own_dictionary() {
     assert_eq!(second.protocol, "spdy2");
 }
 
-/// The client grants a stream 1 MiB, and so no more than that in a round trip, where there are windows.
+/// The client's window for a stream is 1 MiB, so a stream gets no more than that in a round trip if there are windows.
 #[test]
 fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
     let image = own("0.png", Kind::Image, "image/png", vec![0; 12_000_000]);
@@ -242,12 +242,12 @@ fn hints_save_the_round_trip_of_a_font_in_a_style_sheet() {
     let html =
         "<html><head><link rel=stylesheet href=/s.css></head><body><img src=/i.png></body></html>";
     let page = page(html, named);
-    // Over HTTP/1.1 the round trip goes into another connection.
+    // Over HTTP/1.1 the round trip is saved on another connection.
     let multiplexed = RaceProtocol::ALL.into_iter();
     for protocol in multiplexed.filter(|it| it.wire_protocol().is_multiplexed()) {
         let loads = run(&page, protocol, "hints = ['no', 'yes']");
         let saved = loads[0].load_ms - loads[1].load_ms;
-        // 28 ms there and back. What the text names is requested when it is read, as before.
+        // 28 ms round trip. Resources that the text names are requested when it is read, as before.
         assert!((25.0..40.0).contains(&saved), "{protocol}: {saved} ms");
         assert_eq!(loads[0].requests, loads[1].requests, "{protocol}");
     }
@@ -289,16 +289,16 @@ fn shards_multiply_http1_connections_and_sessions() {
     for protocol in [RaceProtocol::Spdy, RaceProtocol::H2, RaceProtocol::H3] {
         assert_eq!(counts(&run(&flags, protocol, pooled)), [1], "{protocol}");
     }
-    // And of one site.
+    // They are of one site.
     let deployed = "shard = 4\ndeploy = 'first-party'";
     assert_eq!(counts(&run(&flags, RaceProtocol::Spdy, deployed)), [4]);
-    // What is pushed is what lies on the page's own host.
+    // Pushed resources are those on the page's own host.
     let pushed = run(&flags, RaceProtocol::Spdy, "push = true\nshard = [1, 4]");
     let [all, quarter] = [&pushed[0], &pushed[1]].map(|load| 197 - load.requests);
     assert!(quarter > 0 && quarter <= all, "{quarter} of {all} pushes");
 }
 
-/// An address and `localhost` have no names below them that the list of public suffixes knows for one site.
+/// An address and `localhost` have no subdomains that are one site by the public suffix list.
 #[test]
 fn the_shards_of_a_page_at_an_address_are_its_own_too() {
     for authority in ["127.0.0.1", "[::1]", "localhost", "www.page.test"] {
@@ -336,7 +336,7 @@ fn a_page_that_is_folded_is_not_sharded() {
     assert_eq!(folded[0].connections, 1);
 }
 
-/// `exchange` with these header fields in its answer.
+/// `exchange` with these header fields in its response.
 fn with_response_fields(fields: &str, exchange: Exchange) -> Exchange {
     let mut head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n".to_vec();
     head.extend_from_slice(fields.as_bytes());
@@ -453,7 +453,7 @@ fn small_frames_add_overhead_and_large_ones_delay_urgent_data() {
     );
     let imported = own("b.css", Kind::Stylesheet, "text/css", "p { color: red }");
     let script = own("s.js", Kind::Script, "text/javascript", " ");
-    // The script waits for a sheet that is requested when the image is on its way.
+    // The script waits for a style sheet that is requested while the image is in transit.
     let html = "<html><body><img src=/i.png><link rel=stylesheet href=/a.css><script src=/s.js></script></body></html>";
     let page = page(html, vec![image, sheet, imported, script]);
     for (protocol, head) in [
@@ -469,7 +469,7 @@ fn small_frames_add_overhead_and_large_ones_delay_urgent_data() {
         let [small, usual, large] = &loads[..] else {
             panic!("three levels");
         };
-        // A million bytes are 3,907 frames, or 62: the rest of the difference is packets for them.
+        // A million bytes are 3,907 frames, or 62: the rest of the difference is packet headers.
         let heads = head * (1_000_000.0 / 256.0 - 1_000_000.0 / 16_384.0);
         let more = small.bytes_down as f64 - usual.bytes_down as f64;
         assert!(
@@ -497,7 +497,7 @@ fn pushes_stop_at_the_budget_unless_push_is_all() {
     for protocol in [RaceProtocol::Spdy, RaceProtocol::Spdy3, RaceProtocol::Spdy2] {
         assert_eq!(requests(&flags, protocol), [197, 197 - 32, 1], "{protocol}");
     }
-    // Its client takes none.
+    // Its client accepts none.
     assert_eq!(requests(&flags, RaceProtocol::H2), [197; 3]);
 
     // Over the budget of bytes, of a kind that is not pushed by the graph, and of another host.

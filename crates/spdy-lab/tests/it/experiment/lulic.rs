@@ -1,4 +1,4 @@
-//! Compared with Lulic 2013: round trips as textbooks count them, and the measured load times.
+//! Comparison with Lulic 2013: round trips as in textbooks, and the measured load times.
 
 use spdy_lab::lulic::pages;
 use spdy_lab::lulic::{self, LulicCell, LulicComparison, LulicError, Parameters};
@@ -43,8 +43,8 @@ fn loads(
     loads
 }
 
-/// How DOMContentLoaded and load of the flags page grow with the true round trip, counted in round trips: at labels of
-/// 50 to 250 ms and 10,240 kbit/s, as Lulic's own slopes are.
+/// Slopes of DOMContentLoaded and load of the flags page over the true round trip, in round trips: at labels of 50 to 250 ms and
+/// 10,240 kbit/s, like Lulic's own slopes.
 fn round_trips(replica: Replica, protocol: RaceProtocol, options: Options) -> (f64, f64) {
     let mut cells = cells_of(protocol);
     cells.retain(|cell| cell.bandwidth_kbps == 10_240 && (50..=250).contains(&cell.delay_label_ms));
@@ -87,7 +87,7 @@ fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
 #[test]
 fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
     let trips = |protocol, options| round_trips(builtin::flags(), protocol, options).1.round();
-    // A full TLS 1.2 handshake for each of the five further connections is one round trip more.
+    // A full TLS 1.2 handshake for each of the five further connections is one more round trip.
     let no_resumption = Options {
         tls_resumption: false,
         ..Options::lulic()
@@ -100,13 +100,13 @@ fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
         ..Options::lulic()
     };
     assert_eq!(trips(RaceProtocol::Https, tls13), 38.0);
-    // A DNS lookup over the network adds one, whatever the protocol.
+    // A DNS lookup over the network adds one, for every protocol.
     let with_lookup = Options {
         name_lookups: NameLookups::RoundTrip,
         ..Options::lulic()
     };
     assert_eq!(trips(RaceProtocol::Http, with_lookup), 37.0);
-    // 196 images in rounds of 46 at once, or of 100.
+    // 196 images in rounds of 46, or of 100.
     let hundred = Options {
         max_concurrent_streams: 100,
         ..Options::lulic()
@@ -115,7 +115,7 @@ fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
     assert_eq!(trips(RaceProtocol::Spdy, hundred), 8.0);
 }
 
-/// Mean errors of load with `set`, by method, against `bars`; and over all of Lulic's cells against `bar`.
+/// Checks mean errors of load with `set`, by method, against `bars`; and over all of Lulic's cells against `bar`.
 fn holds(name: &str, set: &Parameters, bars: [f64; 3], bar: f64) {
     let methods = [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy];
     let errors = methods.map(|protocol| {
@@ -153,7 +153,7 @@ fn load_times_match_lulics_better_with_three_fitted_numbers() {
     holds("fitted", &Parameters::FITTED, [8.0, 8.0, 8.0], 8.0);
 }
 
-/// By what it is made of; what it does over HTTPS and SPDY is not fitted, and is in `docs/measurements/lulic.md`.
+/// Only over HTTP; their times over HTTPS and SPDY are not fitted, and are in `docs/measurements/lulic.md`.
 #[test]
 fn stand_in_pages_have_lulics_http_bytes_and_round_trips() {
     for (name, dom_content_loaded, load, kilobytes) in [

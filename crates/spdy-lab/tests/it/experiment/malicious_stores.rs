@@ -1,4 +1,4 @@
-//! Malicious stores: schemas that are programs, and more of everything than their plan allows.
+//! Malicious stores: schemas that are programs, and larger contents than their plan allows.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::open::Store;
 
-/// Three cells of two loads, of two pages.
+/// Three cells of two loads, with two pages.
 fn contents() -> Manifest {
     Manifest {
         name: "made".to_owned(),
@@ -29,7 +29,7 @@ fn contents() -> Manifest {
 const LOADS: &str = "INSERT INTO results (id, plan, cell, run) VALUES
                        (1, 'h', 'x', 1), (2, 'h', 'x', 2), (3, 'h', 'y', 1), (4, 'h', 'y', 2), (5, 'h', 'z', 1), (6, 'h', 'z', 2)";
 
-/// Makes a whole store at `path`, and then does `sql` to it.
+/// Creates a complete store at `path`, and then executes `sql` in it.
 fn made(path: &Path, sql: &str) -> Location {
     let location = Location::File(path.to_owned());
     Store::open_or_create(&location, &contents()).expect("the folder can be written to");
@@ -41,7 +41,7 @@ fn made(path: &Path, sql: &str) -> Location {
     location
 }
 
-/// `table` as a view of the same columns that never ends.
+/// A view with the columns of `table` that never ends.
 fn endless(table: &str) -> String {
     format!(
         "ALTER TABLE {table} RENAME TO original;
@@ -62,7 +62,7 @@ fn a_store_with_views_or_triggers_as_tables_is_refused() {
         (endless("plan"), "its plan is a view"),
         (endless("pages"), "its pages is a view"),
         (endless("results"), "its results is a view"),
-        (disguised, "malformed database schema"), // SQLite sees that itself
+        (disguised, "malformed database schema"), // SQLite itself detects that
         (
             "DROP TABLE pages; CREATE VIRTUAL TABLE pages USING fts5(id, name, fingerprint)"
                 .to_owned(),
@@ -125,7 +125,7 @@ fn extra_schema_objects_are_ignored() {
     assert!(store.finish().expect("it can be laid out again"));
 }
 
-/// The fault of a store that has more of something than it may.
+/// The error of a store that has too much of something.
 fn foreign<T>(read: Result<T, StoreError>) -> String {
     match read {
         Err(StoreError::Foreign { what, .. }) => what,
@@ -150,7 +150,7 @@ fn a_store_with_extra_rows_is_refused() {
     assert!(message.contains("more than 6 loads"), "{message}");
     assert_eq!(given, 6);
 
-    // Reads of less: all rows of one cell, and first runs alone.
+    // Partial reads: all rows of one cell, and first runs alone.
     let mut store = open("cell.db", "UPDATE plan SET cells = 1, runs = 1");
     assert!(foreign(store.rows_of("x")).contains("more than 1 loads"));
     assert!(foreign(store.keys()).contains("more than 1 loads"));
@@ -175,7 +175,7 @@ fn a_store_never_exceeds_the_maximum_number_of_loads() {
     );
     let location = made(&folder.path().join("a.db"), &sql);
     let mut store = Store::open(&location).expect("a store");
-    // With the three first runs of the first six, just as many as there may be.
+    // With the three first runs of the first six, exactly the maximum.
     let keys = store.keys().expect("keys").len() as u64;
     assert_eq!(keys, MAX_LOADS);
     let connection = Connection::open(folder.path().join("a.db")).expect("a store");

@@ -39,7 +39,7 @@ pub(super) const fn ratio(
     }
 }
 
-/// A claim of how many round trips the flags take, within one.
+/// A claim on the number of round trips of the flags page, with a tolerance of one.
 pub(super) const fn trips(
     (name, what): (&'static str, &'static str),
     value: f64,
@@ -66,7 +66,7 @@ pub(super) const fn trips(
     }
 }
 
-/// A claim of how many of the 42 cells SPDY wins.
+/// A claim on the number of the 42 cells that SPDY wins.
 pub(super) const fn wins_claim(
     (name, what): (&'static str, &'static str),
     cells: u32,
@@ -93,7 +93,7 @@ pub(super) const fn wins_claim(
     }
 }
 
-/// A claim of where the ratio goes.
+/// A claim on the direction of the ratio.
 pub(super) const fn trend(
     (name, what): (&'static str, &'static str),
     values: &'static [f64],

@@ -1,4 +1,4 @@
-//! Lulic's cells, and what is measured over them.
+//! Lulic's cells, and the measurements over them.
 
 use std::ops::RangeInclusive;
 
@@ -28,7 +28,7 @@ pub(super) fn grid(
     cells(bench, pages, setting, geometric_mean)
 }
 
-/// Cells in which the other way is the faster, percent.
+/// Cells in which the other side is faster, percent.
 pub(super) fn wins(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -57,7 +57,7 @@ fn cells(
     bench.load_pairs(pages, &cells)?.over_rows(statistic)
 }
 
-/// The ratio in the cells that `is_low` picks, and in those that `is_high` does.
+/// The ratio in the cells that `is_low` selects, and in those that `is_high` selects.
 fn two_ends(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -81,7 +81,7 @@ fn two_ends(
     paired.of_groups(groups, geometric_mean)
 }
 
-/// The ratio up to 512 kbit/s, and from 5,120 up.
+/// The ratio up to 512 kbit/s, and from 5,120 kbit/s.
 pub(super) fn by_bandwidth(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -98,7 +98,7 @@ pub(super) fn by_bandwidth(
     two_ends(bench, pages, setting, low, high)
 }
 
-/// The ratio up to a delay of 50 ms, and from 250 up.
+/// The ratio up to a delay of 50 ms, and from 250 ms.
 pub(super) fn by_delay(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,
@@ -164,7 +164,7 @@ pub(super) fn trips_of_other(
     round_trips(bench, pages, setting, |pair| &pair.other)
 }
 
-/// Load over HTTP at the widest pipe to that at a fifth of it, at the longest delay.
+/// Load over HTTP at the highest bandwidth over that at a fifth of it, at the longest delay.
 pub(super) fn knee(
     bench: &ClaimRunner<'_>,
     pages: &PageSet,

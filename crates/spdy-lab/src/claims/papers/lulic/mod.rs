@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! claims.rs       the claims, one by one
-//! claim_kinds.rs  what claims of one kind have in common
-//! setting.rs      the laboratory: pages, the two setups that are compared, and what else may explain a difference
-//! grid.rs         the cells, 7 bandwidths by 6 delays, and what is measured over them
+//! claim_kinds.rs  constructors for kinds of claims
+//! setting.rs      the laboratory: pages, the two setups that are compared, and factors that may explain a difference
+//! grid.rs         the cells, 7 bandwidths by 6 delays, and the measurements over them
 //! ```
 
 mod claim_kinds;

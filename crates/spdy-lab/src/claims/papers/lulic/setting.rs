@@ -1,4 +1,4 @@
-//! Lulic's laboratory: the pages, the two ways that are compared, and other factors that may explain a difference.
+//! Lulic's laboratory: the pages, the two setups that are compared, and factors that may explain a difference.
 
 use spdy_page::replica::Replica;
 use spdy_sim::options::{Options, RaceProtocol};
@@ -44,7 +44,7 @@ pub(super) fn against_https() -> Setting {
     setting(RaceProtocol::Https)
 }
 
-/// SPDY against `base`; cells take its network from the grid.
+/// SPDY against `base`; cells have their networks from the grid.
 fn setting(base: RaceProtocol) -> Setting {
     let protocols = (base, RaceProtocol::Spdy);
     Setting::new("lulic:1024kbit:50ms", protocols, &Options::lulic())
