@@ -1,26 +1,25 @@
 //! A network without I/O: links, and a packet-level model of TCP.
 //!
-//! Everything here is a machine that is told the time and answers with what happens next; nothing
-//! reads a clock, opens a socket or rolls unseeded dice. The same configuration, seed and calls give
-//! the same nanoseconds on any machine: times are integers, and so is every number that feeds one.
+//! Every type here is a machine: a call passes the time and an event, and returns the next action. Nothing reads a clock, opens a
+//! socket or uses unseeded randomness. The same configuration, seed and calls give the same nanoseconds on any machine: times are
+//! integers, and so is every number that affects one.
 //!
 //! ```text
 //!   application            application
 //!       | write/read           ^
 //!   +---v----+            +----+---+
-//!   |  Tcp   |            |  Tcp   |      tcp/       one endpoint, as Linux would behave
+//!   |  Tcp   |            |  Tcp   |      tcp/       one endpoint, modelled on Linux
 //!   +---+----+            +----^---+
 //!       | Segment              |          segment    real payload, counted headers
 //!   +---v----------------------+---+
-//!   | Path: queue > rate > loss >  |      path       which pipes a packet passes
+//!   | Path: queue > rate > loss >  |      path       the pipes of a packet
 //!   |       delay (+ jitter)       |      pipe       queue and rate of one link
 //!   +------------------------------+
 //! ```
 //!
-//! A driver owns both ends and the path, and an ordered list of what is due: it offers each segment
-//! that [`Tcp::poll_transmit`] gives to [`Path::offer`], hands it to the other end at the instant of
-//! the verdict, and wakes an end at its [`Tcp::poll_timeout`]. Names for whole networks are in
-//! [`profile`].
+//! A driver owns both ends and the path, and an ordered list of timers. It offers each segment that [`Tcp::poll_transmit`] returns to
+//! [`Path::offer`], passes it to the other end at the instant of the outcome, and calls an end at its [`Tcp::poll_timeout`]. Names of
+//! whole networks are in [`profile`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod loss;

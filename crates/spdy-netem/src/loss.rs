@@ -1,10 +1,10 @@
-//! Loss by chance, after the bottleneck: packets one by one, or in bursts.
+//! Random loss after the bottleneck: of single packets, or in bursts.
 
 use std::fmt;
 
 use crate::rng::RandomStream;
 
-/// A probability in whole parts of 10^9, so that a comparison with chance is exact.
+/// A probability in whole parts of 10^9, so that a comparison with a random number is exact.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Probability(u32);
 
@@ -30,7 +30,7 @@ impl Probability {
         self.0
     }
 
-    /// Draws once: whether it happens.
+    /// Draws once: true with this probability.
     fn sample(self, chance: &mut RandomStream) -> bool {
         chance.below(u64::from(Self::ONE.0)) < u64::from(self.0)
     }
@@ -51,31 +51,31 @@ impl fmt::Display for Probability {
     }
 }
 
-/// Which packets chance takes.
+/// The model of random loss.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LossModel {
     /// None.
     #[default]
     None,
-    /// Each packet by itself.
+    /// Independent losses.
     Bernoulli(Probability),
-    /// Losses that come together: a link that is now good and now loses everything (Gilbert's case).
+    /// Bursts of losses: the link alternates between a state without loss and one that loses everything (Gilbert's case).
     Bursts {
         /// Share of all packets, in the long run.
         average: Probability,
         /// Packets lost in a row, on average.
         mean_burst_packets: u32,
     },
-    /// Gilbert-Elliott: a link that is now in a good state and now in a bad one.
+    /// Gilbert-Elliott: a link with a good and a bad state.
     GilbertElliott(GilbertElliott),
 }
 
-/// The two states of a link, and how it moves between them.
+/// The two states of a link, and the transitions between them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct GilbertElliott {
-    /// Good to bad, rolled before each packet in the good state.
+    /// Probability of the transition from good to bad, drawn before each packet in the good state.
     pub worsens: Probability,
-    /// Bad to good, rolled before each packet in the bad state.
+    /// Probability of the transition from bad to good, drawn before each packet in the bad state.
     pub recovers: Probability,
     /// Loss of a packet in the good state.
     pub loss_good: Probability,
@@ -112,8 +112,8 @@ impl LossModel {
 
     /// Losses in bursts of `mean_burst_packets` on average, `average` of all packets in the long run.
     ///
-    /// `None` if it cannot be: `average` 100 %, a burst of no packets, or bursts so short that the
-    /// good state would have to be left more often than always.
+    /// `None` if it is impossible: `average` is 100 %, a burst has no packets, or bursts are so short that the probability of leaving
+    /// the good state would exceed 1.
     #[must_use]
     pub fn bursts(average: Probability, mean_burst_packets: u32) -> Option<Self> {
         GilbertElliott::bursts(average, mean_burst_packets)?;
@@ -126,7 +126,7 @@ impl LossModel {
         })
     }
 
-    /// What is rolled for each packet.
+    /// The random process for each packet.
     fn process(self) -> LossProcess {
         match self {
             Self::None => LossProcess::None,

@@ -1,5 +1,4 @@
-//! A path between a client's side and the servers' side: which pipes a packet passes, and what
-//! befalls it on the way.
+//! A path between a client's side and the servers' side: the pipes that a packet passes, and the effects on it.
 //!
 //! ```text
 //! two pipes            client -> [up]   -> loss -> delay -> server
@@ -9,14 +8,12 @@
 //! two passes           client <- delay/2 <- loss <- [pipe] <- delay/2 <- [pipe] <- server
 //! ```
 //!
-//! The second is the machine of Lulic 2013: a dummynet rule that matches every packet on a gateway
-//! matches it on the way in and again on the way out, and there is one pipe for both directions. The
-//! true round trip is so four times the delay that was configured, and what one direction may carry
-//! is at most half the bandwidth.
+//! The second is the laboratory of Lulic 2013: a dummynet rule that matches every packet on a gateway matches it when it enters and
+//! again when it leaves, and both directions share one pipe. So the true round trip is four times the configured delay, and the
+//! capacity of one direction is at most half the bandwidth.
 //!
-//! A packet that must pass a pipe again meets the packets that came in between, so its fate cannot be
-//! told at once: [`Path::offer`] answers `PathOutcome::Again`, and the caller gives the [`Transit`] back
-//! when its time has come.
+//! A packet that must pass a pipe again competes with packets that arrived in between, so its outcome is not known at once:
+//! [`Path::offer`] returns [`PathOutcome::NextPass`], and the caller passes the [`Transit`] back at its time.
 
 use std::time::Duration;
 
@@ -48,18 +45,18 @@ impl Direction {
     }
 }
 
-/// What happened to a packet that was offered to the path.
+/// The outcome of a packet that was offered to the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[must_use]
 pub enum PathOutcome {
-    /// It arrives then.
+    /// It arrives at this time.
     Arrives(Instant),
-    /// It is on its way to a pipe it must pass again: call [`Path::offer_again`] at
-    /// [`Transit::at`], in order with all other calls. Never said by a path of two pipes.
+    /// It is in transit to a pipe that it must pass again: call [`Path::offer_again`] at [`Transit::at`], in order with all other
+    /// calls. A path of two pipes never returns it.
     NextPass(Transit),
     /// The queue was full.
     QueueFull,
-    /// Chance took it.
+    /// It was lost at random.
     Lost,
 }
 
@@ -79,14 +76,14 @@ impl Transit {
         self.at
     }
 
-    /// Where it is going.
+    /// Its direction.
     #[must_use]
     pub const fn way(&self) -> Direction {
         self.way
     }
 }
 
-/// How the pipes are laid.
+/// Topology of the pipes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Topology {
     /// One pipe up and one down; a packet passes one of them, once.
@@ -94,13 +91,13 @@ pub enum Topology {
     TwoPipes,
     /// One pipe that every packet of both directions passes `passes` times.
     Shared {
-        /// At least 1.
+        /// Number of passes, at least 1.
         passes: u32,
     },
 }
 
 impl Topology {
-    /// How often a packet passes a pipe on its way.
+    /// Number of pipe passes of a packet.
     #[must_use]
     pub const fn passes(self) -> u32 {
         match self {
@@ -117,24 +114,23 @@ pub struct PathConfig {
     pub up_bps: u64,
     /// Rate to the client, bits per second, at least 1; equal to `up_bps` if the pipe is shared.
     pub down_bps: u64,
-    /// Propagation there and back, without serialisation and queues. Each direction takes half,
-    /// the odd nanosecond goes up; each pass of a shared pipe takes its equal part.
+    /// Round-trip propagation delay, without serialisation and queues. Each direction has half of it, uplink the odd nanosecond; each
+    /// pass of a shared pipe has an equal part.
     pub rtt: Duration,
     /// Delay added to each packet, evenly distributed from zero to this.
     pub jitter: Duration,
-    /// Whether jitter may let a packet overtake another of its direction. If not, it arrives no
-    /// earlier than the one before.
+    /// Whether jitter may let a packet overtake another of its direction. If not, it arrives no earlier than its predecessor.
     pub reorder: bool,
-    /// Which packets from the client are lost, after the bottleneck.
+    /// Loss of packets from the client, after the bottleneck.
     pub loss_up: LossModel,
-    /// Which packets to the client are lost, after the bottleneck.
+    /// Loss of packets to the client, after the bottleneck.
     pub loss_down: LossModel,
-    /// What each pipe's queue holds.
+    /// Size of each pipe's queue.
     pub queue: QueueLimit,
-    /// How the pipes are laid.
+    /// Topology of the pipes.
     pub topology: Topology,
-    /// Timer that works the pipes, as a kernel's does: packets leave them at its ticks, counted from the origin of
-    /// the clock. Zero: as soon as they are sent.
+    /// Timer that serves the pipes, as in a kernel: packets leave them at its ticks, counted from the origin of the clock. Zero: as
+    /// soon as they are sent.
     pub tick: Duration,
 }
 
@@ -156,7 +152,7 @@ impl PathConfig {
         }
     }
 
-    /// Whether chance decides anything here: loss or jitter. Without, every run is like the first.
+    /// True with loss or jitter. Without them all runs are equal.
     #[must_use]
     pub fn is_random(&self) -> bool {
         let lossless = [self.loss_up, self.loss_down] == [LossModel::None; 2];
@@ -164,7 +160,7 @@ impl PathConfig {
     }
 }
 
-/// What befalls packets of one direction behind the pipes.
+/// Loss and delay of one direction, behind the pipes.
 #[derive(Clone, Debug)]
 struct Impairments {
     loss: Loss,
@@ -174,10 +170,10 @@ struct Impairments {
     last_arrival: Instant,
 }
 
-/// The path itself, with its queues and its seeded chance.
+/// The path itself, with its queues and its seeded randomness.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// Up and down, or the shared one alone.
+    /// Up and down, or only the shared one.
     pipes: Vec<Pipe>,
     up: Impairments,
     down: Impairments,
@@ -249,7 +245,7 @@ impl Path {
         self.pass(transit)
     }
 
-    /// Whether a packet offered at `now` would stand behind another in its first pipe.
+    /// True if a packet offered at `now` would wait behind another in its first pipe.
     #[must_use]
     pub fn is_busy(&self, now: Instant, way: Direction) -> bool {
         self.pipes[self.pipe_of(way)].is_busy(now)
@@ -343,7 +339,7 @@ mod tests {
             panic!("one pass");
         };
         assert_eq!(first.at(), Instant::from_millis(1 + 10));
-        // A packet of the other direction is in the pipe when the first comes back to it.
+        // A packet of the other direction is in the pipe when the first returns to it.
         let other = path.offer(Instant::from_millis(11), Direction::Down, 125);
         assert!(matches!(other, PathOutcome::NextPass(_)));
         assert_eq!(

@@ -1,20 +1,20 @@
-//! One pipe: queue, then rate. What every packet through a bottleneck meets first.
+//! One pipe: a queue, followed by a rate limit. It is the first part of a bottleneck.
 //!
 //! ```text
 //! offer -> | room in the queue? | -> | serialiser | -> departure
 //!             no: dropped
 //! ```
 //!
-//! Loss, delay and jitter come after it and belong to a direction, not to a pipe: a shared pipe
-//! serves two directions. The path puts them together.
+//! Loss, delay and jitter follow it and belong to a direction, not to a pipe: a shared pipe serves two directions. The path combines
+//! them.
 //!
-//! A pipe may be worked by a timer, as dummynet's is: whatever happens to a packet happens at one of its ticks.
+//! A timer may serve a pipe, as in dummynet: every event of a packet then happens at one of its ticks.
 //!
 //! ```text
 //! ticks            |         |         |         |
-//! comes to an idle pipe  x                             counts as there since the tick before
-//! its last bit         [-----------]                   so long as its bits take
-//! leaves                               x               at the tick after
+//! enters an idle pipe    x                             counts as arrived at the previous tick
+//! its last bit         [-----------]                   duration of its bits
+//! leaves                               x               at the next tick
 //! ```
 
 use std::time::Duration;
@@ -29,12 +29,12 @@ use crate::rate::{Bitrate, Serialiser};
 pub struct Pipe {
     queue: DropTail,
     wire: Serialiser,
-    /// Nanoseconds of the timer; 0 for none.
+    /// Period of the timer, nanoseconds; 0 without a timer.
     tick_ns: u64,
 }
 
 impl Pipe {
-    /// An idle pipe, worked by a timer of this `tick`, or by none if that is zero.
+    /// Creates an idle pipe with a timer of this `tick`, or without one if that is zero.
     #[must_use]
     pub fn new(rate: Bitrate, queue: QueueLimit, tick: Duration) -> Self {
         Self {
@@ -44,8 +44,7 @@ impl Pipe {
         }
     }
 
-    /// When a packet of `len_bytes` offered at `now` has left; `None` if the queue was full.
-    /// Calls come in order of `now`.
+    /// Departure time of a packet of `len_bytes` offered at `now`; `None` if the queue was full. Calls are in order of `now`.
     pub fn offer(&mut self, now: Instant, len_bytes: usize) -> Option<Instant> {
         if !self.queue.has_room(now, len_bytes) {
             return None;
@@ -62,7 +61,7 @@ impl Pipe {
         Some(leaves)
     }
 
-    /// Whether a packet offered at `now` would stand behind another.
+    /// True if a packet offered at `now` would wait behind another.
     #[must_use]
     pub const fn is_busy(&self, now: Instant) -> bool {
         self.wire.is_busy(now)
@@ -89,9 +88,9 @@ mod tests {
     fn a_timer_lets_packets_go_at_its_ticks_alone() {
         let alone = [(100, 40), (19_900, 40), (50_000, 1_500)];
         assert_eq!(departures(0, &alone), [140, 19_940, 51_500]);
-        // Also one that comes with the tick waits for the next: its bits take some time.
+        // A packet that arrives at a tick waits for the next, because its bits take time.
         assert_eq!(departures(10, &alone), [10_000, 20_000, 60_000]);
-        // Longer than a tick: so many as its bits take, from the tick before it came.
+        // Longer than a tick: as many ticks as its bits take, from the tick before its arrival.
         assert_eq!(departures(10, &[(9_000, 10_001)]), [20_000]);
     }
 

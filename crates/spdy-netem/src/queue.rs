@@ -5,17 +5,17 @@ use std::fmt;
 
 use spdy_clock::Instant;
 
-/// What a queue holds before it drops the newcomer.
+/// Capacity of a queue, past which it drops a new packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum QueueLimit {
-    /// So many packets, whatever their length.
+    /// This many packets of any length.
     Packets(u32),
-    /// So many bytes of whole packets, headers included.
+    /// This many bytes of whole packets, including headers.
     Bytes(u64),
 }
 
 impl QueueLimit {
-    /// Linux netem's own default; far from any bound for most page loads.
+    /// Linux netem's default; far from the limit for most page loads.
     pub const DEFAULT: Self = Self::Packets(1_000);
 }
 
@@ -25,7 +25,7 @@ impl Default for QueueLimit {
     }
 }
 
-/// Prints as the profiles spell it: `50p`, `64kb`, `1500b`.
+/// Prints in the syntax of profiles: `50p`, `64kb`, `1500b`.
 impl fmt::Display for QueueLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -38,8 +38,7 @@ impl fmt::Display for QueueLimit {
     }
 }
 
-/// The packets that were accepted and have not wholly left, the one on the wire among them (as
-/// dummynet counts its slots).
+/// The accepted packets that have not completely left, including the one in transmission (as dummynet counts its slots).
 #[derive(Clone, Debug)]
 pub struct DropTail {
     limit: QueueLimit,
@@ -71,13 +70,13 @@ impl DropTail {
         }
     }
 
-    /// Takes in a packet that will have left at `leaves`, no earlier than the one before.
+    /// Adds a packet that leaves at `leaves`, no earlier than its predecessor.
     pub fn push(&mut self, leaves: Instant, len_bytes: usize) {
         self.waiting.push_back((leaves, len_bytes));
         self.waiting_bytes += len_bytes as u64;
     }
 
-    /// Packets inside as of the last [`has_room`](Self::has_room) or [`push`](Self::push).
+    /// Packets in the queue after the last [`has_room`](Self::has_room) or [`push`](Self::push).
     #[must_use]
     pub fn len_packets(&self) -> usize {
         self.waiting.len()

@@ -1,4 +1,4 @@
-//! How long bits take: a rate, and a serialiser that works through packets one by one.
+//! Transmission times: a rate, and a serialiser that sends packets one by one.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 pub struct Bitrate(u64);
 
 impl Bitrate {
-    /// `bps` bits per second, `None` for zero: a link that never sends is a mistake.
+    /// `bps` bits per second; `None` for zero, because a link that never sends is a mistake.
     #[must_use]
     pub const fn from_bps(bps: u64) -> Option<Self> {
         if bps == 0 { None } else { Some(Self(bps)) }
@@ -24,7 +24,7 @@ impl Bitrate {
     }
 }
 
-/// Prints as the profiles spell it: `2mbit`, `384kbit`, `1500bit`.
+/// Prints in the syntax of profiles: `2mbit`, `384kbit`, `1500bit`.
 impl fmt::Display for Bitrate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -36,18 +36,16 @@ impl fmt::Display for Bitrate {
     }
 }
 
-/// Puts packets on the wire one after the other: each leaves `bits / rate` after the later of its
-/// arrival and the departure before it.
+/// Sends packets one after the other: each leaves `bits / rate` after the later of its arrival and its predecessor's departure.
 ///
-/// The fraction of a nanosecond that a division leaves is carried to the next packet, so a busy
-/// link neither gains nor loses a bit over any length of time. A departure is told as the first
-/// whole nanosecond at which the last bit is out.
+/// The fraction of a nanosecond of a division is carried to the next packet, so a busy link neither gains nor loses a bit over any
+/// time. A departure is the first whole nanosecond at which the last bit has left.
 #[derive(Clone, Debug)]
 pub struct Serialiser {
     rate: Bitrate,
-    /// When the last bit of the last packet is out, rounded down.
+    /// Departure of the last bit of the last packet, rounded down.
     busy_until_ns: u64,
-    /// What rounding down left, in 1/rate of a nanosecond.
+    /// Remainder of the rounding, in 1/rate of a nanosecond.
     fraction: u64,
 }
 
@@ -62,17 +60,17 @@ impl Serialiser {
         }
     }
 
-    /// Whether a packet that came at `now` would have to wait for another.
+    /// True if a packet that arrives at `now` would wait for another.
     #[must_use]
     pub const fn is_busy(&self, now: Instant) -> bool {
-        // The last nanosecond may be begun and not ended.
+        // The last nanosecond may have begun and not ended.
         let out_ns = self
             .busy_until_ns
             .saturating_add((self.fraction > 0) as u64);
         out_ns > now.as_nanos()
     }
 
-    /// When a packet of `len_bytes` that is offered at `now` has left. Calls come in order of `now`.
+    /// Departure time of a packet of `len_bytes` that is offered at `now`. Calls are in order of `now`.
     pub fn depart(&mut self, now: Instant, len_bytes: usize) -> Instant {
         if now.as_nanos() > self.busy_until_ns {
             (self.busy_until_ns, self.fraction) = (now.as_nanos(), 0);

@@ -1,12 +1,12 @@
-//! Seeded chance: one independent stream of numbers for each use.
+//! Seeded randomness: an independent stream of random numbers for each use.
 //!
-//! A run has one seed, and every place that rolls dice draws from a stream of its own, named by a
-//! [`Purpose`]. More packets on one link, or jitter switched on, so never shift what another draws.
+//! A run has one seed, and each use of randomness has its own stream, named by a [`Purpose`]. So more packets on one link, or enabled
+//! jitter, never change the random numbers of another use.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
-/// What a stream of numbers is for. The discriminant is part of the seed: never renumber.
+/// The use of a stream. The discriminant is part of the seed: never renumber.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -20,7 +20,7 @@ pub enum Purpose {
     JitterDown = 4,
 }
 
-/// One stream of numbers, decided by a seed and a purpose alone.
+/// A stream of random numbers, which depends only on a seed and a purpose.
 #[derive(Clone, Debug)]
 pub struct RandomStream(ChaCha8Rng);
 
@@ -37,8 +37,8 @@ impl RandomStream {
 
     /// A number in `0..bound`; 0 if `bound` is 0.
     ///
-    /// Always draws once, so that the stream stays in step whatever the answer. The bias of the
-    /// multiplication is below `bound` / 2^64.
+    /// Always draws once, so that the stream position does not depend on the result. The bias of the multiplication is below `bound`
+    /// / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         let drawn = u128::from(self.0.next_u64());
         // The high half of a product of two 64-bit numbers fits 64 bits.

@@ -1,4 +1,4 @@
-//! A TCP segment as the model sends it: real payload, counted headers.
+//! A TCP segment of the model: real payload, counted headers.
 //!
 //! ```text
 //!  IPv4 head   TCP head   options                                          payload
@@ -8,18 +8,18 @@
 //! +----------+----------+------------------------------------------------+---------+
 //! ```
 //!
-//! Sequence numbers count from 0 at the SYN of each side and are 64 bits wide, so the model never
-//! wraps; who writes a capture adds a start and cuts to 32.
+//! Sequence numbers count from 0 at the SYN of each side and are 64 bits wide, so the model never wraps. A writer of a capture adds
+//! an initial number and truncates to 32 bits.
 
 use bytes::Bytes;
 
 /// Largest IPv4 packet of the model's links, bytes.
 pub const MTU_BYTES: usize = 1_500;
-/// Heads of IPv4 and TCP without options, bytes.
+/// Length of the IPv4 and TCP headers without options, bytes.
 pub const HEADERS_LEN_BYTES: usize = 40;
 /// The timestamp option with its two bytes of padding.
 pub const TIMESTAMPS_LEN_BYTES: usize = 12;
-/// Most SACK blocks beside nothing else.
+/// Maximum SACK blocks without other options.
 pub const MAX_SACK_BLOCKS: usize = 4;
 /// Payload of a full segment without options.
 pub const MSS_BYTES: usize = MTU_BYTES - HEADERS_LEN_BYTES;
@@ -29,13 +29,13 @@ pub const MSS_BYTES: usize = MTU_BYTES - HEADERS_LEN_BYTES;
 pub struct Flags {
     /// Opens: occupies one sequence number.
     pub syn: bool,
-    /// `ack` means something; on every segment but the first SYN and some RSTs.
+    /// `ack` is valid; on every segment but the first SYN and some RSTs.
     pub ack: bool,
-    /// The sender's write ended here.
+    /// A write of the sender ended here.
     pub psh: bool,
-    /// The sender is done: occupies one sequence number after the payload.
+    /// The sender has ended its data: occupies one sequence number after the payload.
     pub fin: bool,
-    /// The connection is gone.
+    /// The connection is reset.
     pub rst: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct SackBlock {
     pub end: u64,
 }
 
-/// Up to [`MAX_SACK_BLOCKS`] blocks, the freshest first; a duplicate's (RFC 2883) before all.
+/// Up to [`MAX_SACK_BLOCKS`] blocks, the newest first; a block for a duplicate (RFC 2883) precedes all.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SackBlocks {
     blocks: [SackBlock; MAX_SACK_BLOCKS],
@@ -56,7 +56,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// Adds a block behind the others, if there is room for `most`.
+    /// Appends a block, if there are fewer than `most`.
     pub fn push(&mut self, block: SackBlock, most: usize) {
         let at = usize::from(self.len);
         if at < most.min(MAX_SACK_BLOCKS) {
@@ -71,7 +71,7 @@ impl SackBlocks {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// Whether there is none.
+    /// True without blocks.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -85,21 +85,21 @@ impl SackBlocks {
     }
 }
 
-/// The timestamp option (RFC 7323), in milliseconds of the run: the clock that Linux shows a peer.
+/// The timestamp option (RFC 7323), in milliseconds of the run, as Linux sends it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timestamps {
     /// When this segment was sent.
     pub value_ms: u64,
-    /// What the other side's last in-order segment said; 0 on the first SYN.
+    /// The value of the other side's last in-order segment; 0 on the first SYN.
     pub echo_ms: u64,
 }
 
-/// What a SYN offers.
+/// The options of a SYN.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SynOptions {
-    /// Largest payload that the sender of this takes, without options.
+    /// Maximum payload that its sender accepts, without options.
     pub mss_bytes: usize,
-    /// Whether it understands selective acknowledgements.
+    /// Whether its sender supports selective acknowledgements.
     pub sack: bool,
     /// Shift of its later windows.
     pub window_scale: Option<u8>,
@@ -114,13 +114,13 @@ pub struct Segment {
     pub ack: u64,
     /// Flags.
     pub flags: Flags,
-    /// Bytes that the sender of this will take beyond `ack`; already scaled.
+    /// Bytes that its sender accepts beyond `ack`; already scaled.
     pub window_bytes: u64,
-    /// What it has beyond `ack`.
+    /// Received ranges beyond `ack`.
     pub sack: SackBlocks,
-    /// The clock option, if both sides agreed on it (or this is a SYN that offers it).
+    /// The timestamp option, if both sides agreed on it (or if this is a SYN that offers it).
     pub timestamps: Option<Timestamps>,
-    /// On a SYN alone.
+    /// On a SYN only.
     pub syn_options: Option<SynOptions>,
     /// Payload.
     pub payload: Bytes,
@@ -144,7 +144,7 @@ impl Segment {
     pub fn options_len_bytes(&self) -> usize {
         let timestamps = self.timestamps.map_or(0, |_| TIMESTAMPS_LEN_BYTES);
         let syn = self.syn_options.map_or(0, |options| {
-            // SACK-permitted hides in the padding of the timestamps, else it has its own.
+            // SACK-permitted fits into the padding of the timestamps, else it has its own.
             let sack = if options.sack && self.timestamps.is_none() {
                 4
             } else {
@@ -161,9 +161,9 @@ impl Segment {
         HEADERS_LEN_BYTES + self.options_len_bytes() + self.payload.len()
     }
 
-    /// The RST with which a host answers `segment` when nothing listens on that port.
+    /// The RST with which a host responds to `segment` if the port has no listener.
     ///
-    /// `None` if it is a RST itself: those are never answered.
+    /// `None` if it is an RST itself: there is no response to those.
     #[must_use]
     pub fn reset_for(segment: &Self) -> Option<Self> {
         if segment.flags.rst {

@@ -67,7 +67,7 @@ impl ClaimRunner<'_> {
     ///
     /// # Errors
     ///
-    /// Like [`pairs`](Self::pairs) and [`PairedLoads::measured`].
+    /// Like [`load_pairs`](Self::load_pairs) and [`PairedLoads::measured`].
     pub(crate) fn one(
         &self,
         subjects: &PageSet,
@@ -142,8 +142,8 @@ impl ClaimRunner<'_> {
 /// Ratio of load times for each page, over a network without randomness: each figure and each difference is exact.
 ///
 /// # Errors
+///
 /// A load is incomplete.
-/// A load did not come whole.
 pub(crate) fn ratio_by_page(
     bench: &ClaimRunner<'_>,
     pages: &[(&str, Pages)],

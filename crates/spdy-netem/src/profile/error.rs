@@ -1,10 +1,10 @@
-//! Why a network was not understood, with what would have been.
+//! Errors of a network's text, with the valid values.
 
-/// What was wrong with the text of a network.
+/// The error of a network's text.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// No word at all.
+    /// The text is empty.
     #[error(
         "no network: give a name ({}) or settings such as down=2mbit,up=384kbit,rtt=100ms",
         .names.join(", ")
@@ -18,7 +18,7 @@ pub enum ProfileError {
     UnknownName {
         /// The name.
         found: String,
-        /// The name that looks most like it.
+        /// The most similar name.
         nearest: Option<String>,
         /// All names.
         names: Vec<&'static str>,
@@ -28,7 +28,7 @@ pub enum ProfileError {
     UnknownKey {
         /// The name.
         found: String,
-        /// The name that looks most like it.
+        /// The most similar name.
         nearest: Option<String>,
         /// All settings.
         keys: &'static [&'static str],
@@ -49,13 +49,13 @@ pub enum ProfileError {
         /// The part.
         found: String,
     },
-    /// A setting came twice.
+    /// A setting occurs twice.
     #[error("network setting {key} is given twice")]
     Twice {
         /// The setting.
         key: &'static str,
     },
-    /// A setting that a network by hand needs is missing.
+    /// A required setting of a network without a name is missing.
     #[error(
         "network setting {key} is missing: a network needs rates and rtt, such as down=2mbit,up=384kbit,rtt=100ms"
     )]
@@ -63,10 +63,10 @@ pub enum ProfileError {
         /// The setting.
         key: &'static str,
     },
-    /// Settings that cannot be together.
+    /// Settings that exclude each other.
     #[error("{what}")]
     Conflict {
-        /// Which, and why.
+        /// The settings, and the reason.
         what: String,
     },
 }

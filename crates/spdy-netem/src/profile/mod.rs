@@ -1,4 +1,4 @@
-//! Networks and TCP eras by name, each with its source; or by hand.
+//! Networks and TCP eras by name, each with its source; or by settings.
 //!
 //! ```text
 //! spec    = base [ "," setting ]*  |  setting [ "," setting ]*
@@ -12,9 +12,9 @@
 //!           tcp=2009 | 2013 | today                 iw=10: initial window, segments
 //! ```
 //!
-//! A name alone is a whole network; settings after it change it; by hand, rates and `rtt` must be
-//! given. A probability is a percentage with its sign, or a fraction of at most 0.1 without: `loss=1`
-//! could be all packets or one in a hundred, so it is refused rather than guessed.
+//! A name alone is a whole network, and settings after it change it. Without a name, rates and `rtt` are required. A probability is a
+//! percentage with its sign, or a fraction of at most 0.1 without: `loss=1` could be all packets or one in a hundred, so it is
+//! rejected rather than guessed.
 
 mod error;
 mod named;

@@ -1,4 +1,4 @@
-//! The networks that have names, and where each comes from.
+//! The named networks with their sources.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::value::{Era, rate_bps, time};
 use crate::path::{PathConfig, Topology};
 use crate::queue::QueueLimit;
 
-/// dummynet's own queue, packets.
+/// dummynet's default queue, packets.
 const DUMMYNET_SLOTS: QueueLimit = QueueLimit::Packets(50);
 /// Passes of Lulic's packets through the pipe.
 const LULIC_PASSES: u32 = 2;
@@ -125,7 +125,7 @@ const NAMES: [&str; FIXED.len() + 1] = {
     names
 };
 
-/// All names, in the order to show them; in capitals what is to be filled in.
+/// All names, in the order of display; parameters are in capitals.
 #[must_use]
 pub const fn names() -> &'static [&'static str] {
     &NAMES

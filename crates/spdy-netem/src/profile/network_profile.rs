@@ -7,9 +7,9 @@ use crate::tcp::TcpConfig;
 /// A network: the path, and the TCP of both its ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// The name it was called by, if settings did not change it.
+    /// Its name, if no setting changed it.
     pub name: Option<String>,
-    /// Where its numbers come from.
+    /// The source of its numbers.
     pub source: &'static str,
     /// The path.
     pub path: PathConfig,

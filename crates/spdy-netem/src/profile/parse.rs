@@ -1,4 +1,4 @@
-//! Reading a network from text.
+//! Parses a network.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -88,7 +88,7 @@ impl<'a> Settings<'a> {
 impl FromStr for Profile {
     type Err = ProfileError;
 
-    /// Reads a name, settings, or a name with settings after it; see the [module](crate::profile).
+    /// Parses a name, settings, or a name followed by settings; see the [module](crate::profile).
     fn from_str(text: &str) -> Result<Self, ProfileError> {
         let mut parts = text.split(',').map(str::trim).peekable();
         let first = parts.peek().copied().unwrap_or_default();

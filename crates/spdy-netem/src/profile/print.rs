@@ -1,4 +1,4 @@
-//! Printing a network back as it is best written.
+//! Prints a network in its canonical form.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::path::Topology;
 use crate::queue::QueueLimit;
 use crate::rate::Bitrate;
 
-/// The canonical form: the name if it is an unchanged one, else every setting that is not the
-/// default, rates and round trip always. Reading it back gives the same network.
+/// The canonical form: the name if no setting changed it, else every setting that is not the default, and always rates and round
+/// trip. Parsing it gives the same network.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
@@ -82,8 +82,8 @@ fn push_loss(parts: &mut Vec<String>, key: &str, loss: Probability) {
 
 /// Average loss, and the mean length of bursts if it comes in them.
 ///
-/// Gilbert and Elliott's four numbers have no text: a network with them is made in code, and prints
-/// the loss of its good state.
+/// The four parameters of Gilbert and Elliott have no text: a network with them is created in code, and prints the loss of its good
+/// state.
 fn describe(model: LossModel) -> (Probability, Option<u32>) {
     match model {
         LossModel::None => (Probability::ZERO, None),

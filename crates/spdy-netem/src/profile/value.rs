@@ -1,4 +1,4 @@
-//! The values of settings: numbers with units, read and printed without rounding.
+//! The values of settings: numbers with units, parsed and printed without rounding.
 
 use std::fmt;
 use std::time::Duration;
@@ -51,12 +51,12 @@ pub(super) const EXPECTED_LOSS: &str =
     "a percentage with its sign, such as 1% or 0.5%, or a fraction of at most 0.1, such as 0.01";
 pub(super) const EXPECTED_QUEUE: &str = "a number of packets or bytes above 0, such as 50p or 64kb";
 
-/// Longest time that a setting may be.
+/// Maximum time of a setting.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// Largest fraction that is taken without a percent sign, in parts of 10^9.
+/// Maximum fraction without a percent sign, in parts of 10^9.
 const LARGEST_BARE_FRACTION_PPB: u64 = 100_000_000;
 
-/// A decimal number times `unit`, if the result is whole and fits.
+/// A decimal number times `unit`, if the result is an integer and fits.
 fn decimal(text: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -83,7 +83,7 @@ fn decimal(text: &str, unit: u64) -> Option<u64> {
         .checked_add(fraction)
 }
 
-/// A decimal number with one of `units`, which are tried in order.
+/// A decimal number with one of `units`, which are tested in order.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = units
         .iter()
@@ -113,7 +113,7 @@ pub(super) fn time(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(nanos)).filter(|time| *time <= LONGEST)
 }
 
-/// The time of a timer.
+/// The period of a timer.
 pub(super) fn tick(text: &str) -> Option<Duration> {
     time(text).filter(|tick| *tick <= Duration::from_secs(1))
 }
@@ -142,7 +142,7 @@ pub(super) fn count(text: &str, range: std::ops::RangeInclusive<u32>) -> Option<
     range.contains(&number).then_some(number)
 }
 
-/// A time in the largest unit that leaves it whole.
+/// A time in the largest unit in which it is an integer.
 pub(super) fn print_time(time: Duration) -> String {
     match time.as_nanos() {
         nanos if nanos % 1_000_000 == 0 => format!("{}ms", nanos / 1_000_000),

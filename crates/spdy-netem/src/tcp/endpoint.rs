@@ -1,4 +1,4 @@
-//! The endpoint: its states, its doors, and the order in which things go.
+//! The endpoint: its states, its public methods, and the order of segments.
 
 use std::io;
 use std::time::Duration;
@@ -21,12 +21,10 @@ use crate::segment::{
 
 /// One endpoint of a TCP connection: no socket, no clock, no task.
 ///
-/// A driver says what happened ([`handle_segment`](Self::handle_segment),
-/// [`handle_timeout`](Self::handle_timeout), or a verb such as [`write`](Self::write)), drains
-/// [`poll_transmit`](Self::poll_transmit) until it says `None`, and comes back no later than
-/// [`poll_timeout`](Self::poll_timeout). As in a kernel, what a segment causes should be drained
-/// before the application hears of it: an acknowledgement that is due at once does not wait for an
-/// answer to ride on.
+/// A driver reports events ([`handle_segment`](Self::handle_segment), [`handle_timeout`](Self::handle_timeout), or a method such as
+/// [`write`](Self::write)), calls [`poll_transmit`](Self::poll_transmit) until it returns `None`, and calls again no later than
+/// [`poll_timeout`](Self::poll_timeout). As in a kernel, segments that an event causes should be sent before the application is
+/// notified: an urgent acknowledgement does not wait for a response.
 #[derive(Clone, Debug)]
 pub struct Tcp {
     config: TcpConfig,
@@ -34,9 +32,9 @@ pub struct Tcp {
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
-    /// `close` came before the handshake was over.
+    /// `close` was called before the end of the handshake.
     closes_early: bool,
-    /// A RST with this sequence number should go.
+    /// An RST with this sequence number must be sent.
     reset_due: Option<u64>,
     error: Option<io::ErrorKind>,
 }
@@ -48,7 +46,7 @@ impl Tcp {
         Self::new(config, State::SynSent, Handshake::opener(&config))
     }
 
-    /// Passive open: give it the SYN by [`handle_segment`](Self::handle_segment).
+    /// Passive open: pass the SYN to [`handle_segment`](Self::handle_segment).
     #[must_use]
     pub fn listen(config: TcpConfig, _now: Instant) -> Self {
         Self::new(config, State::Listen, Handshake::listener(&config))
@@ -67,9 +65,9 @@ impl Tcp {
         }
     }
 
-    // --- what happened ---
+    // --- events ---
 
-    /// Takes a segment that arrived at `now`.
+    /// Handles a segment that arrived at `now`.
     pub fn handle_segment(&mut self, now: Instant, segment: Segment) {
         self.sender.stats.segments_received += 1;
         match self.state {
@@ -81,8 +79,8 @@ impl Tcp {
         }
     }
 
-    /// Answers every segment to a closed endpoint with a RST (RFC 9293 §3.10.7.1). If a single RST were lost, the peer
-    /// would repeat its last segment for a quarter of an hour.
+    /// Responds to every segment for a closed endpoint with an RST (RFC 9293 §3.10.7.1). If there were only one and it were lost, the
+    /// peer would repeat its last segment for a quarter of an hour.
     fn handle_stray(&mut self, segment: &Segment) {
         if segment.flags.ack && !segment.flags.rst {
             self.reset_due = Some(segment.ack);
@@ -109,7 +107,7 @@ impl Tcp {
             return;
         }
         if !acks_ours || !segment.flags.syn {
-            return; // both sides opening at once is not modelled
+            return; // a simultaneous open is not modelled
         }
         self.receiver.take_syn(segment);
         self.handshake.note_peer(segment);
@@ -122,7 +120,7 @@ impl Tcp {
         if segment.flags.rst {
             self.end(Some(io::ErrorKind::ConnectionReset));
         } else if segment.flags.syn {
-            self.handshake.is_due = true; // its SYN again: our answer was lost, or is late
+            self.handshake.is_due = true; // its SYN again: our response was lost, or is late
         } else if segment.flags.ack && segment.ack == 1 {
             self.establish(now, &segment);
             if segment.seq_len() > 0 || segment.seq > 1 {
@@ -131,10 +129,10 @@ impl Tcp {
         }
     }
 
-    /// The handshake is over; `segment` is what ended it.
+    /// Ends the handshake, which `segment` completed.
     fn establish(&mut self, now: Instant, segment: &Segment) {
         let peer = self.handshake.peer.unwrap_or(SynOptions {
-            mss_bytes: 536, // RFC 9293 §3.7.1: of who does not say
+            mss_bytes: 536, // RFC 9293 §3.7.1: the default of a peer without the option
             sack: false,
             window_scale: None,
         });
@@ -200,7 +198,7 @@ impl Tcp {
             .take(now, segment, self.sender.rtt.rto(), srtt);
         if self.receiver.fin_reached && !had_fin {
             self.state = self.state.after_peer_fin();
-            // Nothing of ours will carry the acknowledgement once we are done too.
+            // Once we have also sent FIN, no segment of ours will carry the acknowledgement.
             self.receiver.delayed.is_urgent |= self.state != State::CloseWait;
         }
         if self.state == State::Closed {
@@ -208,7 +206,7 @@ impl Tcp {
         }
     }
 
-    /// The hour of [`poll_timeout`](Self::poll_timeout) has come; harmless before it.
+    /// Handles the timer of [`poll_timeout`](Self::poll_timeout); does nothing before it.
     pub fn handle_timeout(&mut self, now: Instant) {
         match self.handshake.handle_timeout(now, self.config.max_rto) {
             SynTimeout::GaveUp => self.end(Some(io::ErrorKind::TimedOut)),
@@ -223,9 +221,9 @@ impl Tcp {
         }
     }
 
-    // --- what is to be done ---
+    // --- actions ---
 
-    /// The next segment to send at `now`; `None` when there is nothing more.
+    /// The next segment to send at `now`; `None` if there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         let segment = self.next_segment(now)?;
         self.sender.stats.segments_sent += 1;
@@ -259,7 +257,7 @@ impl Tcp {
             fin: false,
         };
         if std::mem::take(&mut self.sender.is_window_probe_due) {
-            // One before the acknowledged sequence number: never acceptable, so always answered.
+            // One before the acknowledged sequence number: never acceptable, so there is always a response.
             return Some(self.build_segment(now, nothing(self.sender.una - 1)));
         }
         if self.receiver.delayed.is_urgent {
@@ -287,7 +285,7 @@ impl Tcp {
         }
         let answers = self.state == State::SynReceived;
         let peer = self.handshake.peer;
-        // An answer agrees only to what was offered.
+        // A SYN-ACK has only options that the SYN offered.
         let clock = self.config.timestamps && (!answers || self.handshake.peer_has_clock);
         let sack = self.config.sack && peer.is_none_or(|peer| peer.sack);
         let scale = peer.is_none_or(|peer| peer.window_scale.is_some());
@@ -314,7 +312,7 @@ impl Tcp {
         }
     }
 
-    /// Adds to the sender's part what the receiver has to say.
+    /// Completes the sender's segment with the receiver's fields.
     fn build_segment(&mut self, now: Instant, outgoing: OutgoingSegment) -> Segment {
         let OutgoingSegment {
             seq,
@@ -352,7 +350,7 @@ impl Tcp {
         }
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// When [`handle_timeout`](Self::handle_timeout) must be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let sender = self.sender.timer.map(|(_, at)| at);
@@ -365,15 +363,15 @@ impl Tcp {
 
     // --- the application ---
 
-    /// Whether the handshake is over; stays `true` to the end.
+    /// True after the handshake; stays `true` to the end.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.state.is_synchronised() || (self.state == State::Closed && self.sender.nxt > 0)
     }
 
-    /// Bytes that [`write`](Self::write) would take now; 0 before the handshake is over, after
-    /// [`close`](Self::close), and, once a write was cut short, until a third of the send buffer is
-    /// free again. The buffer follows twice the congestion window, within the limits of the config.
+    /// Bytes that [`write`](Self::write) would accept now. 0 before the end of the handshake, after [`close`](Self::close), and, once
+    /// a write was cut short, until a third of the send buffer is free again. The buffer follows twice the congestion window, within
+    /// the limits of the config.
     #[must_use]
     pub fn send_capacity(&self) -> usize {
         match self.state {
@@ -382,7 +380,7 @@ impl Tcp {
         }
     }
 
-    /// Takes as much of `bytes` as fits; how much that was.
+    /// Writes as much of `bytes` as fits. Returns the number of bytes.
     pub fn write(&mut self, now: Instant, bytes: &[u8]) -> usize {
         match self.state {
             State::Established | State::CloseWait => self.sender.write(now, bytes),
@@ -390,8 +388,8 @@ impl Tcp {
         }
     }
 
-    /// Moves up to `max` received bytes, in order; the window opens again. One segment's payload at
-    /// a time, without a copy: call it until it is empty to have all.
+    /// Removes up to `max` received bytes, in order; the window opens again. Returns one segment's payload at a time, without a copy:
+    /// call it until it is empty to read everything.
     pub fn read(&mut self, now: Instant, max: usize) -> Bytes {
         let bytes = self.receiver.read(now, max);
         if !self.state.is_synchronised() {
@@ -400,7 +398,7 @@ impl Tcp {
         bytes
     }
 
-    /// Bytes that [`read`](Self::read) can move.
+    /// Bytes that [`read`](Self::read) can return.
     #[must_use]
     pub fn readable_bytes(&self) -> usize {
         self.receiver.ready_bytes()
@@ -412,7 +410,7 @@ impl Tcp {
         self.receiver.fin_reached && self.receiver.ready_bytes() == 0
     }
 
-    /// FIN after what was written. Reading goes on.
+    /// Sends FIN after the written data. Reading continues.
     pub fn close(&mut self, _now: Instant) {
         match self.state {
             State::Listen | State::SynSent => self.end(None),
@@ -425,7 +423,7 @@ impl Tcp {
         }
     }
 
-    /// RST: gone at once, and the peer is told.
+    /// Sends RST: the connection ends at once.
     pub fn abort(&mut self, _now: Instant) {
         if self.state.is_synchronised() && self.state != State::TimeWait {
             self.reset_due = Some(self.sender.nxt);
@@ -435,16 +433,15 @@ impl Tcp {
         self.end(None);
     }
 
-    /// Both sides done (or reset): nothing more will be sent unasked.
+    /// Both sides have ended (or reset): nothing more is sent without a segment from the peer.
     ///
-    /// One who closed first still answers a FIN that comes again, so keep handing it segments while
-    /// the other side lives.
+    /// The side that closed first still responds to a repeated FIN, so keep passing it segments while the other side is open.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed | State::TimeWait)
     }
 
-    /// The peer reset or refused it, or repetitions of SYN or data ran out.
+    /// The peer reset or refused the connection, or repetitions of SYN or data ran out.
     #[must_use]
     pub fn error(&self) -> Option<io::ErrorKind> {
         self.error
@@ -459,15 +456,15 @@ impl Tcp {
         self.receiver.stop();
     }
 
-    // --- what can be seen ---
+    // --- observable state ---
 
-    /// Where the connection stands.
+    /// State of the connection.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// What it counted.
+    /// Its counters.
     #[must_use]
     pub fn stats(&self) -> TcpStats {
         self.sender.stats
@@ -506,7 +503,7 @@ impl Tcp {
     }
 }
 
-/// SACK blocks that fit beside a payload: the option takes 4 bytes and 8 a block, and all options 40.
+/// SACK blocks that fit beside a payload: the option has 4 bytes and 8 for each block, and all options together at most 40.
 fn sack_room(payload_len: usize, clock: bool) -> usize {
     let clock = if clock { TIMESTAMPS_LEN_BYTES } else { 0 };
     let in_packet = (MTU_BYTES - HEADERS_LEN_BYTES - clock).saturating_sub(payload_len);

@@ -1,4 +1,4 @@
-//! Opening: SYN, SYN-ACK, and their timers.
+//! The handshake: SYN, SYN-ACK, and their timers.
 //!
 //! ```text
 //!  opener                         listener
@@ -7,8 +7,8 @@
 //!  Established  ACK ->            Established
 //! ```
 //!
-//! A SYN goes again after 1 s (3 s in 2009), a SYN-ACK too, each timer on its own: on a path whose
-//! round trip is longer, both fire although nothing was lost.
+//! A SYN is repeated after 1 s (3 s in 2009), and so is a SYN-ACK, each by its own timer: on a path with a longer round trip both
+//! fire although no segment was lost.
 
 use std::time::Duration;
 
@@ -18,28 +18,28 @@ use super::config::TcpConfig;
 use super::recovery::ack::clock_ms;
 use crate::segment::{Segment, SynOptions};
 
-/// Timeout for data when the SYN was repeated and nothing could be timed (RFC 6298 §5.7).
+/// Timeout for data if the SYN was repeated and there is no round-trip sample (RFC 6298 §5.7).
 pub(super) const FALLBACK_RTO: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
 pub(super) struct Handshake {
-    /// A SYN or SYN-ACK should go.
+    /// A SYN or SYN-ACK must be sent.
     pub(super) is_due: bool,
     pub(super) timer: Option<Instant>,
     timeout: Duration,
     /// Repetitions by the timer.
     repeats: u32,
-    /// Repetitions at equal distances, and in all, before giving up.
+    /// Maximum repetitions at equal intervals, and in all.
     linear: u32,
     limit: u32,
     first_sent: Option<Instant>,
     first_repeat_ms: Option<u64>,
-    /// What the peer offered.
+    /// Options of the peer.
     pub(super) peer: Option<SynOptions>,
     pub(super) peer_has_clock: bool,
 }
 
-/// What the timer came to.
+/// The result of a timeout.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum SynTimeout {
     Pending,
@@ -48,13 +48,13 @@ pub(super) enum SynTimeout {
 }
 
 impl Handshake {
-    /// Of the side that opens: its SYN is due.
+    /// State of the opener: its SYN must be sent.
     pub(super) fn opener(config: &TcpConfig) -> Self {
         let limit = config.syn_retries + config.syn_linear_retries;
         Self::new(config, true, config.syn_linear_retries, limit)
     }
 
-    /// Of the side that waits for a SYN.
+    /// State of the listener, which waits for a SYN.
     pub(super) fn listener(config: &TcpConfig) -> Self {
         Self::new(config, false, 0, config.syn_ack_retries)
     }
@@ -79,7 +79,7 @@ impl Handshake {
         self.peer_has_clock = segment.timestamps.is_some();
     }
 
-    /// A SYN or SYN-ACK goes; `true` if it went before.
+    /// Records that a SYN or SYN-ACK is sent; `true` if it is a repetition.
     pub(super) fn on_sent(&mut self, now: Instant) -> bool {
         self.is_due = false;
         let again = self.first_sent.is_some();
@@ -87,7 +87,7 @@ impl Handshake {
             self.first_repeat_ms.get_or_insert(clock_ms(now));
         }
         self.first_sent.get_or_insert(now);
-        // A repeated SYN of the peer is answered at once and does not move our timer.
+        // The response to a repeated SYN is sent at once and does not move the timer.
         self.timer.get_or_insert(now + self.timeout);
         again
     }
@@ -107,7 +107,7 @@ impl Handshake {
         SynTimeout::Resend
     }
 
-    /// The answer came and echoes `echo_ms`: the round trip, if it can be told.
+    /// The response arrived with the echo `echo_ms`: the round trip, if it is unambiguous.
     pub(super) fn round_trip(&self, now: Instant, echo_ms: Option<u64>) -> Option<Duration> {
         match (self.first_repeat_ms, self.first_sent, echo_ms) {
             (None, Some(sent), _) => Some(now - sent),
@@ -118,8 +118,8 @@ impl Handshake {
         }
     }
 
-    /// True if data must start with a window of one segment: the SYN was repeated more than once, and not
-    /// unnecessarily (RFC 5681 §3.1, softened as in Linux).
+    /// True if data must start with a window of one segment: the SYN was repeated more than once, and not unnecessarily (RFC 5681
+    /// §3.1, less strictly as in Linux).
     pub(super) fn was_hard(&self, echo_ms: Option<u64>) -> bool {
         let was_unnecessary = match (self.first_repeat_ms, echo_ms) {
             (Some(repeat), Some(echo)) => echo < repeat,

@@ -1,9 +1,9 @@
-//! One endpoint of a TCP connection, sans-IO, as Linux would behave.
+//! One endpoint of a TCP connection without I/O, modelled on Linux.
 //!
 //! ```text
 //!           write, close                          read
 //!                |                                  ^
-//!  endpoint      v                                  |        states, the public methods, what goes next
+//!  endpoint      v                                  |        states, public methods, order of segments
 //!  ---------------------------------------------------------
 //!  send/                                        receive/
 //!    sender, send_buffer, scoreboard              receiver
@@ -17,17 +17,16 @@
 //!                v  poll_transmit    handle_segment |
 //! ```
 //!
-//! The *sender* half knows what was sent and when it may send more; the *receiver* half knows what
-//! came and when it must say so; the endpoint opens and closes them. Both halves are what Linux does
-//! by default, told by RFC where there is one; [`TcpConfig`] says which of it each era had.
+//! The *sender* half has the sent data and decides when more may be sent. The *receiver* half has the received data and decides about
+//! acknowledgements. The endpoint opens and closes them. Both halves do what Linux does by default, described by RFC where there is
+//! one; [`TcpConfig`] has the features of each era.
 //!
-//! Left out, since no link here shows a difference or the seeds' networks had none: ECN, path MTU
-//! discovery, TCP Fast Open, pacing, segmentation offload, autocorking, Nagle's algorithm (always
-//! off), compressed SACKs, keep-alive, and the minute of TIME_WAIT (an endpoint there answers, but
-//! holds no timer).
+//! Not modelled, because they make no difference on these links or did not exist on the networks of the experiments: ECN, path MTU
+//! discovery, TCP Fast Open, pacing, segmentation offload, autocorking, Nagle's algorithm (always off), compressed SACKs, keep-alive,
+//! and the minute of TIME_WAIT (an endpoint there responds, but has no timer).
 //!
-//! The methods of `Sender` stand in ten files, in the order of Linux's `tcp_input.c`: each file is one of its
-//! mechanisms, and all of them work on the same state.
+//! The methods of `Sender` are in ten files, in the order of Linux's `tcp_input.c`: each file is one of its mechanisms, and all of
+//! them work on the same state.
 
 mod config;
 mod congestion;

@@ -1,34 +1,34 @@
 //! The states of a connection (RFC 9293 §3.3.2).
 
-/// Where a connection stands.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum State {
     /// Waits for a SYN.
     Listen,
     /// Sent a SYN.
     SynSent,
-    /// Answered a SYN.
+    /// Responded to a SYN.
     SynReceived,
-    /// Open both ways.
+    /// Open in both directions.
     Established,
     /// Sent FIN.
     FinWait1,
     /// Its FIN is acknowledged; the peer still sends.
     FinWait2,
-    /// Both sent FIN at once; ours is not acknowledged.
+    /// Both sent FIN at the same time; ours is not acknowledged.
     Closing,
     /// The peer sent FIN; we still send.
     CloseWait,
-    /// And now so did we.
+    /// The peer sent FIN, and so did we.
     LastAck,
-    /// Both done; answers a repeated FIN.
+    /// Both have ended; responds to a repeated FIN.
     TimeWait,
-    /// Gone.
+    /// Ended.
     Closed,
 }
 
 impl State {
-    /// After our FIN was queued.
+    /// The state after our FIN is queued.
     pub(super) fn after_close(self) -> Self {
         match self {
             Self::Established => Self::FinWait1,
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// After our FIN was acknowledged.
+    /// The state after our FIN is acknowledged.
     pub(super) fn after_fin_acked(self) -> Self {
         match self {
             Self::FinWait1 => Self::FinWait2,
@@ -47,7 +47,7 @@ impl State {
         }
     }
 
-    /// After the peer's FIN came.
+    /// The state after the peer's FIN arrives.
     pub(super) fn after_peer_fin(self) -> Self {
         match self {
             Self::Established => Self::CloseWait,
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// Whether the handshake is over and the connection is not.
+    /// True from the end of the handshake to the end of the connection.
     #[must_use]
     pub fn is_synchronised(self) -> bool {
         !matches!(

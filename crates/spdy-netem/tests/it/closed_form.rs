@@ -1,4 +1,4 @@
-//! A download over an idle, loss-free link takes what arithmetic says it must.
+//! A download over an idle, loss-free link takes the calculated time.
 
 use spdy_netem::path::{PathConfig, Topology};
 use spdy_netem::queue::QueueLimit;
@@ -16,8 +16,8 @@ fn cell(up_bps: u64, down_bps: u64, rtt_ms: u64, request: u64, answer: u64) -> C
     }
 }
 
-/// A link slower than its first round trip makes needless tail loss probes, as in Linux; they stand
-/// behind the data in the queue and so cost nothing here.
+/// A link slower than its first round trip causes unnecessary tail loss probes, as in Linux. They are behind the data in the queue
+/// and so cost nothing here.
 fn simulate_ns(cell: &Cell) -> u64 {
     let rtt = std::time::Duration::from_nanos(cell.rtt_ns);
     let mut world = World::today(&PathConfig::new(cell.up_bps, cell.down_bps, rtt));
@@ -29,8 +29,8 @@ fn simulate_ns(cell: &Cell) -> u64 {
         .as_nanos()
 }
 
-/// 2 Mbps, 100 ms, 1,000 bytes. SYN and SYN-ACK 0.24 ms each, ACK 0.208, request of 152 bytes 0.608,
-/// its ACK 0.208 and the answer of 1,052 bytes 4.208; four times 50 ms.
+/// 2 Mbps, 100 ms, 1,000 bytes. SYN and SYN-ACK 0.24 ms each, ACK 0.208, request of 152 bytes 0.608, its ACK 0.208 and the response
+/// of 1,052 bytes 4.208; four times 50 ms.
 #[test]
 fn a_small_download_is_exact_by_hand() {
     let expected_ns = 4 * 50_000_000 + 2 * 240_000 + 208_000 + 608_000 + 208_000 + 4_208_000;
@@ -53,7 +53,7 @@ fn downloads_of_one_round_are_exact_to_the_nanosecond() {
                 let cell = cell(up, down, rtt_ms, 200, answer);
                 assert!(cell.is_one_round());
                 let (actual, expected) = (simulate_ns(&cell), cell.done_ns());
-                // Pencil rounds each packet's time down; the model carries the fraction.
+                // The calculation rounds each packet's time down; the model carries the fraction.
                 assert!(
                     actual >= expected && actual - expected <= 20,
                     "{cell:?}: {actual} ns, expected {expected}"
@@ -63,9 +63,9 @@ fn downloads_of_one_round_are_exact_to_the_nanosecond() {
     }
 }
 
-/// The 150 cells on which the prototype of this model was compared with Linux. Arithmetic leaves one
-/// thing out: once the quick acknowledgements are spent, a round's lone last segment is acknowledged
-/// 40 ms late, and what that acknowledgement releases is late too.
+/// The 150 cells on which the prototype of this model was compared with Linux. The calculation omits one effect: after the quick
+/// acknowledgements, a single last segment of a round is acknowledged 40 ms late, and so are the segments that this acknowledgement
+/// releases.
 #[test]
 fn a_grid_of_150_cells_is_within_one_percent_on_average() {
     const LATE_NS: u64 = 41_000_000;
@@ -94,8 +94,8 @@ fn a_grid_of_150_cells_is_within_one_percent_on_average() {
     assert!(mean < 0.002, "mean error {:.3} %", mean * 100.0);
 }
 
-/// Lulic's pipe: label 50 ms, 1,024 kbit. A packet is serialised twice each way, so an exchange of
-/// one segment takes four round trips of labels and four serialisations of each packet pair.
+/// Lulic's pipe: label 50 ms, 1,024 kbit. A packet is serialised twice in each direction, so an exchange of one segment takes four
+/// times the label for each round trip, and four serialisations of each pair of packets.
 #[test]
 fn an_exchange_through_lulics_pipe_takes_four_labels_a_round_trip() {
     let path = PathConfig {
@@ -107,7 +107,7 @@ fn an_exchange_through_lulics_pipe_takes_four_labels_a_round_trip() {
     let mut apps = Download::new(100, 500);
     world.run(&mut apps, at_ms(60_000));
     let wire_ns = |bytes: u64| bytes * 8 * 1_000_000_000 / 1_024_000;
-    // SYN, SYN-ACK; ACK and request back to back, then again; then ACK and answer in the same way.
+    // SYN, SYN-ACK; ACK and request back to back, then again; then ACK and response in the same way.
     let packets = 2 * wire_ns(60) + 2 * wire_ns(60);
     let request = wire_ns(52) + 2 * wire_ns(152);
     let answer = wire_ns(52) + 2 * wire_ns(552);

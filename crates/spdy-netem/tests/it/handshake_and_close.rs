@@ -1,4 +1,4 @@
-//! How a connection opens and how it ends, when what says so is lost, late or refused.
+//! Opening and closing of a connection when segments are lost, late or refused.
 
 use std::io::ErrorKind;
 
@@ -43,7 +43,7 @@ fn a_syn_of_2013_doubles_from_one_second_and_one_of_2009_from_three() {
 fn a_lost_syn_ack_is_repeated_by_the_listeners_own_timer() {
     let takes = |way, number, _: &Segment| way == Direction::Down && number == 0;
     let (world, apps) = download(&path(100), TcpConfig::y2013(), 1_000, takes);
-    // The opener's second SYN and the listener's timer come at 1 s and 1.05 s.
+    // The opener's second SYN and the listener's timer are at 1 s and 1.05 s.
     let answers = times_ms(
         world
             .sent(Direction::Down)
@@ -54,12 +54,12 @@ fn a_lost_syn_ack_is_repeated_by_the_listeners_own_timer() {
     assert!(apps.done_at.expect("done") < at_ms(1_310));
 }
 
-/// Lulic's cells of 1 s and 2 s: nothing is lost, and still both timers fire.
+/// Lulic's cells of 1 s and 2 s: no segment is lost, and still both timers fire.
 #[test]
 fn a_round_trip_above_1_s_fires_both_syn_timers() {
     let (world, apps) = download(&path(1_500), TcpConfig::y2013(), 14_480, |_, _, _| false);
     assert_eq!(world.client.stats().syn_retransmits, 1);
-    // One repetition by its timer, one for the SYN that came twice.
+    // One repetition by its timer, and one for the repeated SYN.
     assert_eq!(world.server.stats().syn_retransmits, 2);
     assert_eq!(world.server.stats().retransmits, 0);
     let done = apps.done_at.expect("done");
@@ -151,8 +151,8 @@ fn a_reset_ends_the_other_side_with_an_error() {
     assert_eq!(world.server.write(now, b"more"), 0);
 }
 
-/// The client gives up while the answer is in flight, and its RST is lost. Data that arrives later finds a closed
-/// endpoint and is answered by another RST, as systems do. Otherwise the server would retransmit fifteen times.
+/// The client gives up while the response is in flight, and its RST is lost. Data that arrives later gets another RST from the closed
+/// endpoint, as in real systems. Otherwise the server would retransmit fifteen times.
 #[test]
 fn data_to_a_closed_endpoint_is_reset_every_time() {
     let [mut client, mut server] = {

@@ -1,4 +1,4 @@
-//! What holds on any network, under any seed.
+//! Properties on any network, with any seed.
 
 use std::time::Duration;
 
@@ -56,8 +56,8 @@ prop_compose! {
             loss_detection: if rack { LossDetection::Rack } else { LossDetection::DupAck },
             initial_window_segments: iw,
             window_scale: scale.then_some(7),
-            // Patient enough for 8 % loss each way, and for bursts that go by packets: with nothing
-            // but repetitions under way, one can last for a dozen of them.
+            // Enough retries for 8 % loss in each direction, and for bursts that count packets: with only repetitions in flight, a
+            // burst can last for a dozen of them.
             syn_retries: 60, syn_ack_retries: 60, data_retries: 60,
             ..base
         }
@@ -74,7 +74,7 @@ fn run(path: &PathConfig, seed: u64, tcp: TcpConfig, answer: usize) -> (World, D
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Every byte arrives once and in order, and both sides come to their end.
+    /// Every byte arrives once and in order, and both sides end.
     #[test]
     fn every_byte_arrives_once_and_in_order_and_the_connection_ends(
         path in any_path(), tcp in any_tcp(), seed in any::<u64>(), answer in 1usize..150_000,
@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!((world.client.error(), world.server.error()), (None, None));
     }
 
-    /// No packet is larger than the link takes, and the link carries no more than its rate.
+    /// No packet exceeds the link's MTU, and the link carries at most its rate.
     #[test]
     fn no_packet_is_too_large_and_the_link_carries_no_more_than_its_rate(
         path in any_path(), tcp in any_tcp(), seed in any::<u64>(), answer in 1usize..100_000,
@@ -108,7 +108,7 @@ proptest! {
         }
     }
 
-    /// The same seed gives the same packets at the same nanoseconds.
+    /// The same seed has the same packets at the same nanoseconds.
     #[test]
     fn the_same_seed_repeats_to_the_nanosecond(
         path in any_path(), tcp in any_tcp(), seed in any::<u64>(),
@@ -128,8 +128,7 @@ fn another_seed_is_another_run_where_chance_plays() {
     assert_ne!(hash(&path, 1), hash(&path, 2), "2 % loss");
 }
 
-/// The numbers of one lossy run, so that a change in what the model does is seen, and so that every
-/// machine is held to the same nanosecond.
+/// The numbers of one lossy run: a change of the model is detected, and every machine must have the same nanoseconds.
 #[test]
 fn one_lossy_run_is_the_same_on_every_machine() {
     let mut path = PathConfig::new(1_000_000, 5_000_000, Duration::from_millis(28));

@@ -1,4 +1,4 @@
-//! What finds that a segment was lost, and when exactly it acts: the timer, or what the other side acknowledges.
+//! Detection of a lost segment, and its exact time: by the timer, or by acknowledgements.
 
 use std::io::ErrorKind;
 
@@ -29,8 +29,8 @@ fn the_timer_backs_off_by_two_and_gives_up_after_its_retries() {
     assert_eq!(world.server.error(), Some(ErrorKind::TimedOut));
 }
 
-/// The bug of the first prototype: with round trips timed only from segments never sent again, a link
-/// slower than the first timeout repeats everything for ever.
+/// Regression: with round trips measured only on segments that were never retransmitted, a link slower than the first timeout repeats
+/// everything for ever.
 #[test]
 fn a_link_of_100_kbps_makes_no_storm_of_timeouts() {
     let slow = PathConfig::new(100_000, 100_000, 100 * MS);
@@ -51,7 +51,7 @@ fn a_link_of_100_kbps_makes_no_storm_of_timeouts() {
     }
 }
 
-/// The first segment takes longer than the timeout that the handshake suggested: nothing was lost.
+/// The first segment takes longer than the timeout by the handshake: nothing was lost.
 #[test]
 fn a_needless_timeout_is_undone_by_timestamps() {
     let slow = PathConfig::new(40_000, 40_000, 20 * MS);
@@ -78,8 +78,7 @@ fn a_needless_timeout_is_undone_by_timestamps() {
     );
 }
 
-/// The other bug of the first prototype: a timeout must not forget how much was out, or a window of
-/// one never counts as used and never grows.
+/// Regression: a timeout must not forget the number of segments in flight, or a window of one never counts as used and never grows.
 #[test]
 fn the_window_grows_again_after_a_timeout() {
     let no_probe = TcpConfig {
@@ -113,7 +112,7 @@ fn rack_repairs_one_loss_in_one_round_trip_and_takes_three_tenths() {
         9,
         "of the 13 it had grown to"
     );
-    // Found with the third segment above it, repaired half a round trip later.
+    // Detected with the third segment above it, repaired half a round trip later.
     let done = apps.done_at.expect("done");
     assert!((at_ms(300)..at_ms(320)).contains(&done), "{done}");
 }
@@ -128,8 +127,7 @@ fn reno_takes_a_half() {
     assert_eq!(world.server.window_segments(), 6, "of 13");
 }
 
-/// Two segments above the hole are too few for duplicate acknowledgements; RACK waits a quarter of
-/// the round trip and then knows.
+/// Two segments above the gap are too few for duplicate acknowledgements; RACK waits a quarter of the round trip.
 #[test]
 fn racks_timer_repairs_a_loss_with_two_segments_above_it() {
     let answer = 4 * 1_448;
@@ -140,7 +138,7 @@ fn racks_timer_repairs_a_loss_with_two_segments_above_it() {
         (1, 0, 0),
         "{stats:?}"
     );
-    // Sent at 1.5 round trips, missed at 2.5, known lost at 2.75, there at 3.25.
+    // Sent at 1.5 round trips, missed at 2.5, marked as lost at 2.75, delivered at 3.25.
     let done = apps.done_at.expect("done");
     assert!((at_ms(325)..at_ms(335)).contains(&done), "{done}");
 }
@@ -174,12 +172,12 @@ fn a_probe_repairs_a_lost_tail_before_the_timer() {
     };
     let (world, apps) = download(&path(100), none, answer, drop_data(4..=4, 1));
     assert_eq!(world.server.stats().timeouts, 1);
-    // A single segment is out, so the probe has waited for a delayed acknowledgement, and the two
-    // timers are near each other.
+    // A single segment is in flight, so the probe has waited for a delayed acknowledgement, and the two timers expire at nearly the
+    // same time.
     assert!(apps.done_at.expect("done") >= with_probe);
 }
 
-/// What only a probe saw was a loss all the same: with the next new data the window gives way.
+/// A loss that only a probe detected is a loss all the same: the window shrinks with the next new data.
 #[test]
 fn a_loss_that_a_probe_repaired_costs_as_much_as_another() {
     let tcp = TcpConfig {
@@ -223,7 +221,7 @@ fn a_probe_for_a_whole_lost_flight_comes_after_two_round_trips() {
     assert_eq!(world.server.stats().loss_probes, 1);
 }
 
-/// In recovery the sender must neither stop nor burst: about 0.7 segments go for each that arrives.
+/// In recovery the sender must neither stop nor burst: it sends about 0.7 segments for each delivered one.
 #[test]
 fn proportional_rate_reduction_sends_in_step_with_what_is_delivered() {
     let (world, _) = download(
@@ -277,8 +275,8 @@ fn reordering_is_no_loss_once_it_was_seen() {
     assert!(today.retransmits < 10, "of 691 segments: {today:?}");
 }
 
-/// The timer goes off while the first segment is still on its way. The head's copy was sent after everything else, and the
-/// acknowledgement of its original, taken for the copy's, would tell that everything else is lost.
+/// The timer expires while the first segment is still in transit. Its retransmission was sent after all other segments. If the
+/// acknowledgement of the original counted for the retransmission, all other segments would be marked as lost.
 #[test]
 fn after_a_needless_timeout_nothing_is_sent_again_but_the_head() {
     let slow = PathConfig::new(25_000, 25_000, 20 * MS);

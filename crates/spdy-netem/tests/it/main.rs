@@ -1,4 +1,4 @@
-//! Links and TCP in virtual time, against arithmetic and RFCs.
+//! Links and TCP in virtual time, compared with calculations and RFCs.
 
 mod closed_form;
 mod handshake_and_close;

@@ -1,4 +1,4 @@
-//! Networks as text: what is understood, what is refused, and how it prints.
+//! Networks as text: valid and invalid texts, and printing.
 
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ fn what_is_wrong_is_answered_with_what_is_right() {
 }
 
 proptest! {
-    /// What prints reads back as itself.
+    /// A printed network parses to itself.
     #[test]
     fn printing_and_reading_agree(
         down in 1u64..3_000_000_000, up in 1u64..3_000_000_000, rtt_ns in 0u64..10_000_000_000,
@@ -157,7 +157,7 @@ proptest! {
         prop_assert_eq!(back.tcp(), profile.tcp());
     }
 
-    /// No text makes the reader fall over.
+    /// No text makes the parser panic.
     #[test]
     fn any_text_is_read_or_refused(text in "[a-z0-9=,.%:]{0,40}") {
         let _ = text.parse::<Profile>();

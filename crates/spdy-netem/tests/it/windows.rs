@@ -1,4 +1,4 @@
-//! How much is under way: what the receiver acknowledges and has room for, and what the sender makes of that.
+//! Windows: acknowledgements and the receive window, and the sender's reaction.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -76,7 +76,7 @@ fn a_closed_window_is_probed_ever_more_rarely_and_opens_again() {
     assert_eq!(world.server.stats().retransmits, 0, "nothing was lost");
 }
 
-/// A receiver that has gone: the sender probed it for as long as virtual time went on.
+/// Regression: the receiver is gone, and the sender probed it for ever.
 #[test]
 fn unanswered_window_probes_stop_at_the_retry_limit() {
     let tcp = TcpConfig {
@@ -168,7 +168,7 @@ fn after_idleness_the_window_is_the_initial_one_again() {
 
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
-    /// Eight segments, each when the last is acknowledged, a hundred times.
+    /// Eight segments, each after the acknowledgement of the last, a hundred times.
     struct Trickle(u32);
     impl Apps for Trickle {
         fn client(&mut self, now: Instant, tcp: &mut Tcp) {

@@ -1,5 +1,5 @@
-//! The congestion control that was configured, behind one set of verbs: CUBIC (`cubic.rs`), or Reno (RFC 5681), which halves the
-//! window on a loss and adds a segment a round trip.
+//! The configured congestion control, with common methods: CUBIC (`cubic.rs`), or Reno (RFC 5681), which halves the window on a loss
+//! and adds a segment per round trip.
 
 use spdy_clock::Instant;
 
@@ -27,7 +27,7 @@ impl Congestion {
         }
     }
 
-    /// A round-trip sample; `true` if slow start should end at the present window.
+    /// A round-trip sample; `true` if slow start should end at the current window.
     pub(crate) fn on_sample(
         &mut self,
         now: Instant,
@@ -57,14 +57,14 @@ impl Congestion {
         }
     }
 
-    /// Sending resumes with nothing in flight.
+    /// Sending resumes with no segment in flight.
     pub(crate) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
         if let Self::Cubic(cubic) = self {
             cubic.on_resume(now, last_sent);
         }
     }
 
-    /// Acknowledged segments that one more segment costs in congestion avoidance.
+    /// Acknowledged segments for which the window grows by one segment in congestion avoidance.
     pub(crate) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
         match self {
             Self::Cubic(cubic) => cubic.count(now, cwnd, acked),

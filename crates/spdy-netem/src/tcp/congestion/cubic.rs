@@ -10,9 +10,8 @@
 //!   +---------------------------------------- t
 //! ```
 //!
-//! The clock has milliseconds inside and 1/1024 s in the cubic; the factor 0.4 is 410/1024. Where
-//! Reno would be faster (short round trips), CUBIC follows an estimate of Reno's window. The cube
-//! root is exact in integers; Linux's own differs from it by at most 0.2 %.
+//! The clock has milliseconds, and the cubic 1/1024 s; the factor 0.4 is 410/1024. If Reno would be faster (short round trips), CUBIC
+//! follows an estimate of Reno's window. The cube root is exact in integers; Linux's own differs from it by at most 0.2 %.
 
 use spdy_clock::Instant;
 
@@ -24,13 +23,13 @@ const BETA: u64 = 717;
 const FACTOR: u64 = 410;
 /// Reno's growth that matches CUBIC's decrease, times 8: 8 (1 + beta) / (3 (1 - beta)).
 const RENO_SCALE: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
-/// How long a target is kept for an unchanged window, ms.
+/// Time for which a target is reused for an unchanged window, ms.
 const KEEP_TARGET_MS: u64 = 31;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cubic {
     hystart: Option<HyStart>,
-    /// Acknowledged segments that one more segment costs.
+    /// Acknowledged segments for which the window grows by one.
     count: u32,
     last_max: u32,
     last_cwnd: u32,
@@ -41,7 +40,7 @@ pub(crate) struct Cubic {
     delay_min_us: Option<u64>,
     epoch_start_ms: Option<u64>,
     acked: u32,
-    /// What Reno's window would be.
+    /// Reno's window.
     reno_cwnd: u32,
 }
 
@@ -53,7 +52,7 @@ impl Cubic {
         }
     }
 
-    /// First data may go: the first round of slow start begins.
+    /// Data may be sent: the first round of slow start begins.
     pub(crate) fn start(&mut self, now: Instant, nxt: u64) {
         if let Some(hystart) = &mut self.hystart {
             hystart.reset(now.as_micros(), nxt);
@@ -69,7 +68,7 @@ impl Cubic {
         in_slow_start: bool,
         round: (u64, u64),
     ) -> bool {
-        // Right after a recovery the samples hold its delays.
+        // Directly after a recovery the samples contain its delays.
         if self
             .epoch_start_ms
             .is_some_and(|start| millis(now) < start + 1_000)
@@ -92,7 +91,7 @@ impl Cubic {
     /// The threshold after a loss at window `cwnd`.
     pub(crate) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
         self.epoch_start_ms = None;
-        // Fast convergence: a window that no longer reaches its last maximum makes room.
+        // Fast convergence: a window below its last maximum leaves capacity to others.
         self.last_max = match cwnd {
             cwnd if cwnd < self.last_max => scale(cwnd, 1024 + BETA, 2048),
             cwnd => cwnd,
@@ -100,7 +99,7 @@ impl Cubic {
         scale(cwnd, BETA, 1024).max(2)
     }
 
-    /// A timeout: what was learned is worth nothing.
+    /// A timeout: resets all estimates.
     pub(crate) fn on_timeout(&mut self, now: Instant, nxt: u64) {
         let hystart = self.hystart.take();
         *self = Self {
@@ -110,14 +109,14 @@ impl Cubic {
         self.start(now, nxt);
     }
 
-    /// Sending resumes with nothing in flight: idle time is no time of the cubic.
+    /// Sending resumes with no segment in flight: idle time does not count for the cubic.
     pub(crate) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
         if let Some(start) = &mut self.epoch_start_ms {
             *start = (*start + (millis(now) - millis(last_sent))).min(millis(now));
         }
     }
 
-    /// Acknowledged segments that one more segment costs, after `acked` more at `now`.
+    /// Acknowledged segments for which the window grows by one, after `acked` more at `now`.
     pub(crate) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
         let now_ms = millis(now);
         self.acked = self.acked.saturating_add(acked);
@@ -125,7 +124,7 @@ impl Cubic {
         if same_window && now_ms - self.last_ms <= KEEP_TARGET_MS {
             return self.count;
         }
-        // The cubic moves at most once a millisecond; Reno's estimate with every acknowledgement.
+        // The cubic is updated at most once per millisecond, and Reno's estimate with every acknowledgement.
         if self.epoch_start_ms.is_none() || now_ms != self.last_ms {
             self.follow_cubic(now_ms, cwnd, acked);
         }
@@ -165,7 +164,7 @@ impl Cubic {
             _ => cwnd.saturating_mul(100),
         };
         if self.last_max == 0 {
-            // No loss yet, so no cubic to climb: 5 % a round trip at least.
+            // No loss yet, so there is no cubic: at least 5 % per round trip.
             self.count = self.count.min(20);
         }
     }
@@ -192,7 +191,7 @@ fn scale(value: u32, times: u64, of: u64) -> u32 {
 
 /// The largest number whose cube is at most `of`.
 fn cube_root(of: u64) -> u32 {
-    // Bit by bit from above; a cube root of 64 bits has 22.
+    // Bit by bit from the highest; a cube root of 64 bits has 22.
     (0..22).rev().fold(0u32, |root, bit| {
         let next = root | (1 << bit);
         if u64::from(next)

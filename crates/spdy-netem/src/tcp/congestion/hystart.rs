@@ -1,17 +1,16 @@
-//! HyStart: leaving slow start before the queue overflows (Ha and Rhee, 2011), as in Linux.
+//! HyStart: ends slow start before the queue overflows (Ha and Rhee, 2011), as in Linux.
 //!
-//! Two signs end slow start, once the window has 16 segments. A *train*: acknowledgements that
-//! follow each other within 2 ms have been coming for half the least round trip, so the window fills
-//! the pipe. A *delay*: eight samples of this round are all above the least by an eighth of it
-//! (4 to 16 ms), so a queue stands.
+//! Two signals end slow start, once the window has 16 segments. A *train*: acknowledgements within 2 ms of each other have arrived
+//! for half the minimum round trip, so the window fills the pipe. A *delay*: eight samples of this round all exceed the minimum by an
+//! eighth of it (4 to 16 ms), so there is a queue.
 
-/// Segments below which nothing is detected.
+/// Minimum window for detection, segments.
 const LEAST_WINDOW: u32 = 16;
-/// Samples of a round before its delay is judged.
+/// Samples of a round before its delay is evaluated.
 const SAMPLES: u32 = 8;
-/// Largest gap within a train, microseconds.
+/// Maximum gap within a train, microseconds.
 const TRAIN_GAP_US: u64 = 2_000;
-/// Allowance for acknowledgements that were held together, microseconds.
+/// Allowance for acknowledgements that were held and sent together, microseconds.
 const ACK_DELAY_US: u64 = 1_000;
 
 #[derive(Clone, Debug, Default)]
@@ -34,13 +33,13 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// Starts over, as on a connection's first round or after a timeout.
+    /// Starts again, as on a connection's first round or after a timeout.
     pub(crate) fn reset(&mut self, now_us: u64, nxt: u64) {
         self.found = false;
         self.start_round(now_us, nxt);
     }
 
-    /// Takes an acknowledgement in slow start; `true` if slow start should end here.
+    /// Handles an acknowledgement in slow start; `true` if slow start should end here.
     pub(crate) fn on_ack(
         &mut self,
         now_us: u64,

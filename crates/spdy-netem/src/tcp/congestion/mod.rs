@@ -1,4 +1,4 @@
-//! How large the congestion window is: CUBIC or Reno, and the end of slow start.
+//! Size of the congestion window: CUBIC or Reno, and the end of slow start.
 
 pub(crate) mod algorithm;
 pub(crate) mod cubic;

@@ -1,8 +1,7 @@
-//! The congestion window: how many segments may be in flight, and whether that was the limit.
+//! The congestion window: the number of segments that may be in flight, and whether it was the limit.
 //!
-//! A window that was not used says nothing about the network, so it must not grow (RFC 7661). What
-//! counts as used is Linux's rule: the window was full at some time in this round trip or, in slow
-//! start, more than half full.
+//! An unused window is no evidence about the network, so it must not grow (RFC 7661). Linux's rule for a used window: it was full at
+//! some time in this round trip or, in slow start, more than half full.
 
 use std::time::Duration;
 
@@ -17,11 +16,11 @@ pub(crate) struct Cwnd {
     pub(crate) threshold: u32,
     /// Acknowledged segments since the window last grew by one.
     pub(crate) count: u32,
-    /// Whether the window was full in this round, and else the most that was out.
+    /// Whether the window was full in this round; else the maximum in flight counts.
     was_limited: bool,
     most_out: u32,
     round_end: u64,
-    /// Most that was out since the window was last full.
+    /// Maximum in flight since the window was last full.
     used: u32,
     /// When the window was last full or changed.
     stamp: Instant,
@@ -41,7 +40,7 @@ impl Cwnd {
         }
     }
 
-    /// Data may flow from now on.
+    /// Data may be sent from now on.
     pub(crate) fn start(&mut self, now: Instant) {
         self.stamp = now;
     }
@@ -50,7 +49,7 @@ impl Cwnd {
         self.segments < self.threshold
     }
 
-    /// The threshold to remember before something is reduced: at least three quarters of the window.
+    /// The threshold to store before a reduction: at least three quarters of the window.
     pub(crate) fn current_threshold(&self) -> u32 {
         self.threshold
             .max((self.segments >> 1) + (self.segments >> 2))
@@ -60,13 +59,13 @@ impl Cwnd {
         self.stamp = now;
     }
 
-    /// Whether growing is earned.
+    /// True if the window may grow.
     pub(crate) fn is_limiting(&self) -> bool {
         self.was_limited
             || (self.in_slow_start() && self.segments < self.most_out.saturating_mul(2))
     }
 
-    /// Grows by what slow start allows; what remains of `acked` is congestion avoidance's.
+    /// Grows by slow start; returns the rest of `acked` for congestion avoidance.
     pub(crate) fn slow_start(&mut self, acked: u32) -> u32 {
         let grown = self.segments.saturating_add(acked).min(self.threshold);
         let used = grown - self.segments;
@@ -77,7 +76,7 @@ impl Cwnd {
     /// Grows by one segment for each `every` acknowledged.
     pub(crate) fn avoid(&mut self, every: u32, acked: u32) {
         let every = every.max(1);
-        // Credit that was saved under a larger price is worth one segment now.
+        // Credit from a higher `every` is worth one segment now.
         if self.count >= every {
             self.count = 0;
             self.segments += 1;
@@ -89,10 +88,9 @@ impl Cwnd {
         }
     }
 
-    /// Notes how a burst of sending ended: `out` segments are unacknowledged, and the window was
-    /// full or not.
+    /// Records the end of a burst: `out` segments are unacknowledged, and the window was full or not.
     pub(crate) fn note_use(&mut self, una: u64, nxt: u64, out: u32, is_full: bool) {
-        // Not reset on a timeout: then nothing would count as used, and a window of one stay one.
+        // Not reset on a timeout: otherwise the window would never count as used, and would stay at one segment.
         let higher = !self.was_limited && out > self.most_out;
         if una >= self.round_end || is_full || higher {
             self.was_limited = is_full;
@@ -101,8 +99,8 @@ impl Cwnd {
         }
     }
 
-    /// After [`note_use`](Self::note_use): a window that stayed unused for a timeout is cut half the
-    /// way to what was used (RFC 2861); `true` if it was.
+    /// Called after [`note_use`](Self::note_use): reduces a window that was unused for a timeout half the way to its used size (RFC
+    /// 2861); `true` if reduced.
     pub(crate) fn validate(
         &mut self,
         now: Instant,

@@ -1,9 +1,8 @@
-//! The receive window: what is announced, and how it grows.
+//! The receive window: its announced size, and its growth.
 //!
-//! Two things bound what is announced. The *buffer*, which doubles with what the application reads in
-//! a round trip (dynamic right-sizing), so that the window is never what limits a sender that does
-//! well. And a *threshold* that starts at the initial window and rises by two segments for each one
-//! that comes, so that a young connection promises little.
+//! Two values limit the announced window. The *buffer* doubles with the bytes that the application reads in a round trip (dynamic
+//! right-sizing), so that the window does not limit a sender. The *threshold* begins at the initial window and rises by two segments
+//! for each received one, so that a new connection announces little.
 
 use std::time::Duration;
 
@@ -12,9 +11,9 @@ use spdy_clock::Instant;
 use crate::segment::MSS_BYTES;
 use crate::tcp::config::TcpConfig;
 
-/// Segments shorter than this do not raise the threshold, bytes.
+/// Shorter segments do not raise the threshold, bytes.
 const LEAST_BYTES: u64 = 128;
-/// What the application is taken to have read in the round trip before the first.
+/// Assumed bytes that the application read in the round trip before the first.
 const FIRST_ROUND_BYTES: u64 = 10 * MSS_BYTES as u64;
 
 #[derive(Clone, Debug)]
@@ -22,9 +21,9 @@ pub(crate) struct Autotune {
     buffer_bytes: u64,
     max_buffer_bytes: u64,
     threshold_bytes: u64,
-    /// Round trip as the receiver sees it, microseconds times 8.
+    /// Round trip by the receiver's samples, microseconds times 8.
     rtt_x8_us: u64,
-    /// Read in all; and when and where the present round began, and what the last one read.
+    /// Bytes read in all; start of the current round in time and in bytes; bytes read in the last round.
     read_bytes: u64,
     round_start: Instant,
     round_start_bytes: u64,
@@ -60,7 +59,7 @@ impl Autotune {
         };
     }
 
-    /// A segment of `len_bytes` came while `held_bytes` wait to be read; `true` if the window grew.
+    /// Handles a segment of `len_bytes` while `held_bytes` are unread; `true` if the window grew.
     pub(crate) fn on_data(&mut self, len_bytes: u64, held_bytes: u64) -> bool {
         let free = self.buffer_bytes.saturating_sub(held_bytes);
         let room = free.saturating_sub(self.threshold_bytes);
@@ -81,7 +80,7 @@ impl Autotune {
         let read = self.read_bytes - self.round_start_bytes;
         if read > self.last_round_bytes {
             let mut target_bytes = 2 * read + 16 * MSS_BYTES as u64;
-            // The rate may grow by as much again before the next measurement.
+            // The rate may grow by the same amount before the next measurement.
             target_bytes +=
                 2 * (target_bytes * (read - self.last_round_bytes) / self.last_round_bytes.max(1));
             self.buffer_bytes = self
@@ -93,8 +92,8 @@ impl Autotune {
         self.round_start_bytes = self.read_bytes;
     }
 
-    /// The window to announce, before rounding: zero when less than a segment `full_bytes`, or a
-    /// sixteenth of the buffer, is free.
+    /// The window to announce, before rounding: zero if less than a segment `full_bytes`, or less than a sixteenth of the buffer, is
+    /// free.
     pub(crate) fn window_bytes(&self, held_bytes: u64, full_bytes: u64) -> u64 {
         let free = self.buffer_bytes.saturating_sub(held_bytes);
         let tight = free < self.buffer_bytes / 2;

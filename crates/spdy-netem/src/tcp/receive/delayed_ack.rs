@@ -1,8 +1,8 @@
-//! When an acknowledgement goes: at once, or after waiting for company (RFC 1122 §4.2.3.2).
+//! Delayed acknowledgements (RFC 1122 §4.2.3.2): when one is sent at once, and when it waits.
 //!
-//! Linux acknowledges the first segments at once (*quick*), so that the peer's slow start is not
-//! held up; then every second full segment at once, and a lone one after 40 ms. An endpoint that
-//! answers what it receives (*interactive*) always waits, for the answer to carry the word.
+//! Linux acknowledges the first segments at once (*quick*), so that the peer's slow start is not delayed. It then acknowledges every
+//! second full segment at once, and a single one after 40 ms. An endpoint that responds to received data (*interactive*) always
+//! waits, so that the response carries the acknowledgement.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use spdy_clock::Instant;
 
 use crate::tcp::config::TcpConfig;
 
-/// Segment size that is assumed before one has come, bytes.
+/// Assumed segment size before the first segment, bytes.
 const DEFAULT_MSS_BYTES: u64 = 536;
 
 #[derive(Clone, Debug)]
@@ -19,22 +19,22 @@ pub(crate) struct DelayedAck {
     least: Duration,
     most: Duration,
     quick_limit: u32,
-    /// Acknowledgements that still go at once.
+    /// Number of acknowledgements that are still sent at once.
     quick: u32,
-    /// The peer's request and our answer take turns.
+    /// Requests of the peer and our responses alternate.
     interactive: bool,
-    /// The present delay; zero before the first segment.
+    /// The current delay; zero before the first segment.
     delay: Duration,
     last_received: Instant,
-    /// What a full segment of the peer seems to be.
+    /// Estimated size of the peer's full segments.
     full_bytes: u64,
     /// Length of the last segment that was not full.
     last_small_bytes: u64,
-    /// Received data is not acknowledged yet.
+    /// Received data is unacknowledged.
     pub(crate) is_due: bool,
-    /// It must not wait.
+    /// The acknowledgement must be sent at once.
     pub(crate) is_urgent: bool,
-    /// A write of the peer seems to have ended, once or twice.
+    /// A write of the peer has probably ended, once or twice.
     pushed: u8,
     pub(crate) timer: Option<Instant>,
 }
@@ -64,12 +64,12 @@ impl DelayedAck {
         self.last_received = now;
     }
 
-    /// What a full segment of the peer seems to be, bytes.
+    /// Estimated size of the peer's full segments, bytes.
     pub(crate) fn full_bytes(&self) -> u64 {
         self.full_bytes
     }
 
-    /// Payload came; `rto` bounds a delay, `window_bytes` is what we last announced.
+    /// Handles received payload; `rto` limits a delay, `window_bytes` is the last announced window.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -90,7 +90,7 @@ impl DelayedAck {
             } else if gap < self.delay {
                 self.delay = (self.delay / 2 + gap).min(rto);
             } else if gap > rto {
-                // The peer was idle and starts slowly again.
+                // The peer was idle and is in slow start again.
                 self.be_quick(window_bytes);
             }
         }
@@ -106,7 +106,7 @@ impl DelayedAck {
             return;
         }
         if len_bytes >= DEFAULT_MSS_BYTES {
-            // Two of a kind in a row: the peer's segments are smaller than we thought.
+            // Two of the same length in a row: the peer's segments are smaller than estimated.
             if std::mem::replace(&mut self.last_small_bytes, len_bytes) == len_bytes {
                 self.full_bytes = len_bytes;
                 return;
@@ -115,7 +115,7 @@ impl DelayedAck {
         self.pushed = (self.pushed + 1).min(2);
     }
 
-    /// Acknowledges the next segments at once, as many as half a window has.
+    /// Acknowledges the next segments at once, as many as fit half a window.
     fn be_quick(&mut self, window_bytes: u64) {
         let half = window_bytes / (2 * self.full_bytes);
         let half = u32::try_from(half).unwrap_or(u32::MAX).max(2);
@@ -131,27 +131,27 @@ impl DelayedAck {
         self.is_urgent = true;
     }
 
-    /// The window was raised: the peer should hear of it. An odd number stays, an even one grows, so
-    /// that acknowledgements stay quick as long as the window rises; Linux does it so.
+    /// The window grew, and the peer must learn it. An odd number stays, an even one grows, so that acknowledgements stay quick as
+    /// long as the window grows; Linux does the same.
     pub(crate) fn on_window_grown(&mut self) {
         self.quick |= 1;
     }
 
-    /// The peer's FIN came: an answer of ours may carry its acknowledgement.
+    /// Handles the peer's FIN: a response of ours may carry its acknowledgement.
     pub(crate) fn on_fin(&mut self) {
         self.is_due = true;
         self.interactive = true;
     }
 
-    /// Our data goes at `now`.
+    /// Records that our data is sent at `now`.
     pub(crate) fn on_data_sent(&mut self, now: Instant) {
         if now - self.last_received < self.delay {
             self.interactive = true;
         }
     }
 
-    /// Decides about what is due after a segment was taken in. `unacked_bytes` came since the last
-    /// acknowledgement; `window_is_open` says that the window need not wait for the reader.
+    /// Decides about the acknowledgement after a segment was handled. `unacked_bytes` were received since the last acknowledgement;
+    /// `window_is_open` means that the window does not wait for the reader.
     pub(crate) fn decide(
         &mut self,
         now: Instant,
@@ -185,15 +185,14 @@ impl DelayedAck {
         }
         delay = delay.min(self.most);
         match self.timer {
-            // It is about to expire: what it waits for would come too late.
+            // The timer is about to expire: a response would come too late.
             Some(at) if at <= now + delay / 4 => self.is_urgent = true,
             Some(at) => self.timer = Some(at.min(now + delay)),
             None => self.timer = Some(now + delay),
         }
     }
 
-    /// The application read data, and `unread_bytes` remain. Marks the acknowledgement as urgent if it is time to
-    /// send it.
+    /// Handles a read of the application that leaves `unread_bytes`. Marks the acknowledgement as urgent if it is time to send it.
     pub(crate) fn on_read(&mut self, unacked_bytes: u64, unread_bytes: usize) {
         let ended = self.pushed == 2 || (self.pushed == 1 && !self.interactive);
         if self.is_due && (unacked_bytes > self.full_bytes || (ended && unread_bytes == 0)) {
@@ -201,7 +200,7 @@ impl DelayedAck {
         }
     }
 
-    /// The delay is over.
+    /// Handles the end of the delay.
     pub(crate) fn on_timeout(&mut self, now: Instant, rto: Duration) -> bool {
         if self.timer.take_if(|at| *at <= now).is_none() || !self.is_due {
             return false;
@@ -216,7 +215,7 @@ impl DelayedAck {
         true
     }
 
-    /// An acknowledgement went, by itself or with data.
+    /// Records that an acknowledgement was sent, alone or with data.
     pub(crate) fn on_sent(&mut self) {
         if self.is_due && self.quick > 0 {
             self.quick -= 1;

@@ -1,4 +1,4 @@
-//! The receiving half: what came, and when it must be acknowledged.
+//! The receiving half: received data, and its acknowledgement.
 
 pub(crate) mod autotune;
 pub(crate) mod delayed_ack;

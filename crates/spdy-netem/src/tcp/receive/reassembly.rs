@@ -1,4 +1,4 @@
-//! Putting bytes back in order, and telling which of them have come (RFC 2018, RFC 2883).
+//! Reassembles received bytes in order, and records received ranges (RFC 2018, RFC 2883).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,10 +11,10 @@ pub(crate) struct Reassembly {
     /// In order, not yet read.
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
-    /// Beyond a hole, by first byte; no two overlap.
+    /// Data after a gap, by first byte; pieces do not overlap.
     early: BTreeMap<u64, Bytes>,
     early_bytes: usize,
-    /// What is early, as ranges, the freshest first; at most [`MAX_SACK_BLOCKS`] are remembered.
+    /// Ranges of data after gaps, the newest first; at most [`MAX_SACK_BLOCKS`].
     ranges: Vec<SackBlock>,
     /// A duplicate that the next acknowledgement reports.
     duplicate: Option<SackBlock>,
@@ -25,7 +25,7 @@ impl Reassembly {
         self.ready_bytes
     }
 
-    /// Bytes held, in order or not.
+    /// Stored bytes, in order or not.
     pub(crate) fn held_bytes(&self) -> usize {
         self.ready_bytes + self.early_bytes
     }
@@ -38,7 +38,7 @@ impl Reassembly {
         self.duplicate = Some(SackBlock { start, end });
     }
 
-    /// Takes bytes that start at `next` exactly, and what they join up with; the new `next`.
+    /// Adds bytes that start exactly at `next`, and stored bytes that follow them. Returns the new `next`.
     pub(crate) fn push_in_order(&mut self, next: u64, bytes: Bytes) -> u64 {
         let mut next = next + bytes.len() as u64;
         self.push_ready(bytes);
@@ -67,14 +67,14 @@ impl Reassembly {
         }
     }
 
-    /// Takes bytes that start beyond what is expected.
+    /// Adds bytes that start after a gap.
     pub(crate) fn push_early(&mut self, start: u64, bytes: Bytes) {
         let end = start + bytes.len() as u64;
         self.note_range(SackBlock { start, end });
         self.insert_early(start, bytes);
     }
 
-    /// Keeps of `bytes` what is not there yet.
+    /// Stores the part of `bytes` that is not stored yet.
     fn insert_early(&mut self, mut start: u64, mut bytes: Bytes) {
         if let Some((&before, there)) = self.early.range(..=start).next_back() {
             let covered = (before + there.len() as u64).saturating_sub(start);
@@ -103,7 +103,7 @@ impl Reassembly {
         }
     }
 
-    /// Moves the range that `block` belongs to to the front, grown by it.
+    /// Moves the range that contains `block` to the front, extended by it.
     fn note_range(&mut self, mut block: SackBlock) {
         self.ranges.retain(|range| {
             let touches = range.start <= block.end && block.start <= range.end;
@@ -131,7 +131,7 @@ impl Reassembly {
         blocks
     }
 
-    /// Moves up to `max` bytes out: one piece as it came, never joined.
+    /// Removes up to `max` bytes: one piece as received, never joined.
     pub(crate) fn read(&mut self, max: usize) -> Bytes {
         let Some(first) = self.ready.front_mut() else {
             return Bytes::new();

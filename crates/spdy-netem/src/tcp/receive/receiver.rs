@@ -1,4 +1,4 @@
-//! The receiving half: what came, what is acknowledged, and what window is announced.
+//! The receiving half: received data, acknowledgements, and the announced window.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::segment::{SackBlocks, Segment};
 use crate::tcp::config::TcpConfig;
 use crate::tcp::recovery::ack::clock_ms;
 
-/// Largest window without a scale, bytes.
+/// Maximum window without a scale, bytes.
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
-    /// Next sequence number expected.
+    /// Next expected sequence number.
     pub(crate) next: u64,
-    /// The same as of the last acknowledgement that went.
+    /// Next expected sequence number in the last sent acknowledgement.
     pub(crate) acked: u64,
-    /// End of the window that was announced; it never moves back.
+    /// End of the announced window; it never moves back.
     edge: u64,
     scale: Option<u8>,
     reassembly: Reassembly,
     pub(crate) delayed: DelayedAck,
     autotune: Autotune,
-    /// The peer's clock, to echo; and the last echo of ours that timed a round trip.
+    /// The peer's timestamp, for the echo; and our last echoed timestamp that gave a round trip.
     pub(crate) peer_clock_ms: u64,
     last_echo_ms: u64,
-    /// Where the peer's FIN stands, once it is known, and whether it was reached.
+    /// Sequence number of the peer's FIN, once received, and whether everything before it was received.
     fin_at: Option<u64>,
     pub(crate) fin_reached: bool,
 }
@@ -52,7 +52,7 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN came: 1 is next.
+    /// Handles the peer's SYN: 1 is next.
     pub(crate) fn take_syn(&mut self, segment: &Segment) {
         self.next = segment.seq_end();
         self.acked = self.next;
@@ -60,7 +60,7 @@ impl Receiver {
         self.peer_clock_ms = segment.timestamps.map_or(0, |times| times.value_ms);
     }
 
-    /// The handshake is over; `scale` was agreed.
+    /// Ends the handshake; `scale` was negotiated.
     pub(crate) fn start(&mut self, now: Instant, scale: Option<u8>) {
         self.scale = scale;
         self.delayed.start(now);
@@ -71,12 +71,12 @@ impl Receiver {
         self.reassembly.ready_bytes()
     }
 
-    /// Whether anything of `segment` lies in what we take (RFC 9293 §3.10.7.4).
+    /// True if any part of `segment` is in the window (RFC 9293 §3.10.7.4).
     pub(crate) fn accepts(&self, segment: &Segment) -> bool {
         segment.seq_end() >= self.acked && segment.seq <= self.edge.max(self.next)
     }
 
-    /// Notes the peer's clock (RFC 7323 §4.3): of what begins no later than we acknowledged.
+    /// Stores the peer's timestamp (RFC 7323 §4.3) of a segment that begins no later than the last acknowledgement.
     pub(crate) fn note_clock(&mut self, segment: &Segment) {
         if let Some(times) = segment.timestamps.filter(|_| segment.seq <= self.acked) {
             self.peer_clock_ms = self.peer_clock_ms.max(times.value_ms);
@@ -121,7 +121,7 @@ impl Receiver {
             return;
         }
         if end > self.edge {
-            // Outside the window: the acknowledgement tells the peer where it ends.
+            // Outside the window: the acknowledgement contains the end of the window.
             self.delayed.on_unexpected_segment(full_window);
             return;
         }
@@ -146,7 +146,7 @@ impl Receiver {
             .on_data(now, end - self.next, flags.psh, rto, full_window);
         self.next = self.reassembly.push_in_order(self.next, bytes);
         if had_holes && !self.reassembly.has_holes() {
-            self.delayed.is_urgent = true; // RFC 5681 §4.2: the hole is filled
+            self.delayed.is_urgent = true; // RFC 5681 §4.2: the gap is filled
         }
         let held = self.reassembly.held_bytes() as u64;
         if self.autotune.on_data(len, held) {
@@ -154,7 +154,7 @@ impl Receiver {
         }
     }
 
-    /// The peer echoes our clock with data: a round trip, once for each echo.
+    /// Measures the round trip by the peer's echo of our timestamp with data, once for each echo.
     fn time_round_trip(&mut self, now: Instant, segment: &Segment) {
         let Some(times) = segment.timestamps else {
             return;
@@ -176,7 +176,7 @@ impl Receiver {
         self.autotune.on_read(now, bytes.len() as u64);
         self.delayed
             .on_read(self.next - self.acked, self.reassembly.ready_bytes());
-        // The window has opened to twice its announced rest: the peer may be waiting for that.
+        // The window has at least doubled its announced rest: the peer may be waiting for that.
         let (remaining, offered) = (self.remaining_window(), self.offered_edge() - self.next);
         if offered > 0 && offered >= 2 * remaining {
             self.delayed.is_due = true;
@@ -190,7 +190,7 @@ impl Receiver {
         self.edge.saturating_sub(self.next)
     }
 
-    /// Where the window would end if it were announced now.
+    /// The end of the window if it were announced now.
     fn offered_edge(&self) -> u64 {
         let held = self.reassembly.held_bytes() as u64;
         let window = self.autotune.window_bytes(held, self.delayed.full_bytes());
@@ -208,7 +208,7 @@ impl Receiver {
         window
     }
 
-    /// The window for a segment that goes now.
+    /// The window for a segment that is sent now.
     pub(crate) fn announce_window(&mut self) -> u64 {
         self.edge = self.offered_edge();
         let window = self.edge - self.next;
@@ -219,25 +219,25 @@ impl Receiver {
         }
     }
 
-    /// The selective acknowledgements for a segment that goes now.
+    /// The selective acknowledgements for a segment that is sent now.
     pub(crate) fn take_sack_blocks(&mut self, most: usize) -> SackBlocks {
         self.reassembly.take_blocks(most)
     }
 
-    /// An acknowledgement goes.
+    /// Records that an acknowledgement is sent.
     pub(crate) fn on_ack_sent(&mut self) {
         self.acked = self.next;
         self.delayed.on_sent();
     }
 
-    /// The connection is gone: nothing is acknowledged any more, but what came in order can be read.
+    /// Stops after the end of the connection: nothing more is acknowledged, but data in order can still be read.
     pub(crate) fn stop(&mut self) {
         self.delayed.is_due = false;
         self.delayed.is_urgent = false;
         self.delayed.timer = None;
     }
 
-    /// Answers an unacceptable segment with the current acknowledgement.
+    /// Responds to an unacceptable segment with the current acknowledgement.
     pub(crate) fn refuse(&mut self, segment: &Segment) {
         if !segment.payload.is_empty() && segment.seq < self.next {
             let end = segment.seq + segment.payload.len() as u64;

@@ -1,7 +1,7 @@
-//! What an acknowledgement changes: the order of Linux's `tcp_ack`.
+//! Handles acknowledgements in the order of Linux's `tcp_ack`.
 //!
-//! First the peer's window and `una`; then what was delivered, selectively and for good; the round
-//! trip; a probe's verdict; loss and recovery; the timer; and the window last.
+//! First the peer's window and `una`; then selective and cumulative acknowledgements; the round trip; the evaluation of a probe; loss
+//! and recovery; the timer; and finally the window.
 
 use std::time::Duration;
 
@@ -22,22 +22,22 @@ pub(crate) struct AckSummary {
     pub(crate) sacked: u32,
     /// Segments delivered for the first time, in all.
     pub(crate) delivered: u32,
-    /// It contained nothing new: no data, no window, nothing acknowledged.
+    /// It has nothing new: no data, no window, no acknowledgement.
     pub(crate) is_duplicate: bool,
-    /// It carried a duplicate SACK.
+    /// It has a duplicate SACK.
     pub(crate) duplicate_block: bool,
-    /// And that was the probe's.
+    /// The duplicate SACK is of the probe.
     pub(crate) probe_duplicated: bool,
-    /// Something never sent again was delivered from before the recovery.
+    /// A segment from before the recovery that was never retransmitted was delivered.
     pub(crate) original_delivered: bool,
-    /// Segments that it made us count as lost.
+    /// Segments that it marks as lost.
     pub(crate) lost: u32,
     pub(crate) echo_ms: Option<u64>,
     /// The timer should be restarted.
     pub(crate) sets_timer: bool,
-    /// First and last sending time of what was newly and selectively acknowledged.
+    /// First and last sending time of newly and selectively acknowledged segments.
     sacked_times: Option<(Instant, Instant)>,
-    /// The same of what was acknowledged for good, and whether some of it was sent again.
+    /// The same of cumulatively acknowledged segments, and whether some were retransmitted.
     acked_times: Option<(Instant, Instant)>,
     resent_acked: bool,
 }
@@ -106,7 +106,7 @@ impl Sender {
         self.grow_buffer();
     }
 
-    /// RFC 9293 §3.10.7.4: a segment that is newer, or that widens the window, updates it.
+    /// RFC 9293 §3.10.7.4: a newer segment, or one with a larger window, updates it.
     fn update_window(&mut self, segment: &Segment) -> bool {
         let wider = segment.window_bytes > self.window_bytes || segment.window_bytes == 0;
         let is_newer = segment.ack > self.una
@@ -147,7 +147,7 @@ impl Sender {
         }
         summary.sets_timer = acked > 0;
         if !self.sack && acked > 0 {
-            // The segments for which the duplicates were counted are acknowledged now.
+            // The segments of the duplicate acknowledgements are acknowledged now.
             self.duplicates = self.duplicates.saturating_sub(acked - 1);
             self.duplicates = self.duplicates.min(self.board.len().saturating_sub(1));
         }
@@ -157,10 +157,9 @@ impl Sender {
         summary.delivered += summary.sacked;
     }
 
-    /// Samples the round trip: of the first acknowledged segment, if none of them was retransmitted; else of the
-    /// first selectively acknowledged one; else by the peer's echo of our timestamp, which a retransmission does not
-    /// make ambiguous. Without the last one, a link slower than the first timeout would repeat every segment for
-    /// ever.
+    /// Samples the round trip: of the first acknowledged segment, if none of them was retransmitted; else of the first selectively
+    /// acknowledged one; else by the peer's echo of our timestamp, which is unambiguous after a retransmission. Without the last one,
+    /// a link slower than the first timeout would repeat every segment for ever.
     fn take_round_trip(&mut self, now: Instant, summary: &AckSummary) {
         let acked = summary.acked_times.filter(|_| !summary.resent_acked);
         let echoed = || {
@@ -180,8 +179,8 @@ impl Sender {
         }
     }
 
-    /// True if the first segment was retransmitted after the segments that are now selectively acknowledged: then the
-    /// timer runs for its copy. Otherwise a stream of such acknowledgements would postpone the timer for ever.
+    /// True if the first segment was retransmitted after the selectively acknowledged segments were sent: then the timer is for the
+    /// retransmission. Otherwise a stream of such acknowledgements would postpone the timer for ever.
     fn head_is_younger(&self, summary: &AckSummary) -> bool {
         let head = self.board.head();
         summary
@@ -197,7 +196,7 @@ impl Sender {
             .on_sample(now, sample_us, self.cwnd.segments, slow_start, round)
     }
 
-    /// Whether segments may be found lost by time of sending.
+    /// True if losses are detected by sending time.
     pub(crate) fn uses_rack(&self) -> bool {
         self.sack && self.config.loss_detection == LossDetection::Rack
     }
@@ -228,13 +227,13 @@ impl Sender {
     }
 }
 
-/// Whether `sent` was sent again for nothing: the acknowledgement echoes a time before that, so it is the original's.
-/// Taken for the copy's, it would make RACK think everything lost that was sent with the original.
+/// True if `sent` was retransmitted unnecessarily: the echo is older than the retransmission, so the acknowledgement is for the
+/// original. If it counted for the retransmission, RACK would mark everything as lost that was sent with the original.
 fn is_originals(sent: &SentSegment, echo_ms: Option<u64>) -> bool {
     sent.ever_resent && echo_ms.is_some_and(|echo| echo < clock_ms(sent.sent_at))
 }
 
-/// The clock that segments show the peer: milliseconds, never zero.
+/// The clock in timestamps: milliseconds, never zero.
 pub(crate) fn clock_ms(now: Instant) -> u64 {
     now.as_nanos() / 1_000_000 + 1
 }

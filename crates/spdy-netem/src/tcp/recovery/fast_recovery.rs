@@ -1,4 +1,4 @@
-//! Finding losses and repairing them: what Linux's `tcp_fastretrans_alert` decides.
+//! Loss detection and repair: the decisions of Linux's `tcp_fastretrans_alert`.
 
 use spdy_clock::Instant;
 
@@ -7,7 +7,7 @@ use super::recovery_state::{Phase, Reduction};
 use crate::tcp::send::sender::Sender;
 
 impl Sender {
-    /// Detects losses by an acknowledgement that is not plain progress.
+    /// Detects losses by an acknowledgement that is not ordinary progress.
     pub(crate) fn evaluate_losses(
         &mut self,
         now: Instant,
@@ -67,7 +67,7 @@ impl Sender {
         self.mark_first_hole(true);
     }
 
-    /// Without SACK a duplicate acknowledgement stands for one segment that arrived.
+    /// Without SACK a duplicate acknowledgement represents one delivered segment.
     fn count_duplicate(&mut self, summary: &AckSummary) {
         if !self.sack && summary.is_duplicate {
             self.add_duplicate();
@@ -81,15 +81,15 @@ impl Sender {
     fn detect_losses(&mut self, now: Instant, summary: &mut AckSummary) {
         if self.uses_rack() {
             if self.rack_detect(now) {
-                summary.sets_timer = false; // the reordering timer stands
+                summary.sets_timer = false; // the reordering timer stays
             }
         } else if self.sack {
             self.mark_below_duplicates();
         }
     }
 
-    /// RFC 6675: lost if as many segments above it as the threshold were delivered. A segment that
-    /// was sent again is not judged twice: its second loss is the timer's.
+    /// RFC 6675: a segment is lost if as many segments above it as the threshold were delivered. A retransmitted segment is not
+    /// evaluated again: only the timer detects its second loss.
     fn mark_below_duplicates(&mut self) {
         let (mut above, mut lost) = (0, Vec::new());
         for (from_end, sent) in self.board.iter().rev().enumerate() {
@@ -104,7 +104,7 @@ impl Sender {
         }
     }
 
-    /// Without RACK: on entry, and when an acknowledgement stops at a hole, the hole is lost.
+    /// Without RACK: marks the first gap as lost when recovery begins, and when an acknowledgement stops at it.
     fn mark_first_hole(&mut self, may_mark: bool) {
         let head_waits = self
             .board
@@ -115,7 +115,7 @@ impl Sender {
         }
     }
 
-    /// Begins a recovery: the window will shrink to the threshold.
+    /// Begins a recovery: the window shrinks to the threshold.
     pub(crate) fn enter_recovery(&mut self, now: Instant) {
         self.stats.recoveries += 1;
         self.undo.threshold = None;
@@ -128,7 +128,7 @@ impl Sender {
         self.cwnd.touch(now);
     }
 
-    /// Sets the threshold and opens the account of the reduction.
+    /// Sets the threshold and starts counting for the reduction.
     pub(crate) fn begin_reduction(&mut self) {
         self.high = self.nxt;
         self.probe = None;
@@ -150,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// Lets the window give way in recovery, for `delivered` segments that left the network.
+    /// Reduces the window in recovery, for `delivered` segments that left the network.
     pub(crate) fn reduce_window(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
         if delivered == 0 {
             return;
@@ -162,8 +162,8 @@ impl Sender {
         }
     }
 
-    /// RFC 6937: while more is in flight than the threshold, send in proportion to what is
-    /// delivered; below it, rebuild as slow start would, but only while nothing more is lost.
+    /// RFC 6937: while more segments are in flight than the threshold, send in proportion to delivered ones. Below it, grow as in
+    /// slow start, but only without further losses.
     fn reduce_in_proportion(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
         let Reduction { prior_cwnd, .. } = self.reduction;
         self.reduction.delivered += delivered;
@@ -191,7 +191,7 @@ impl Sender {
         self.cwnd.segments = in_flight + more;
     }
 
-    /// Before PRR: one segment less for every two acknowledgements, and no burst.
+    /// Before PRR: one segment less for every two acknowledgements, without a burst.
     fn halve_rate(&mut self, delivered: u32) {
         let steps = self.cwnd.count + delivered;
         self.cwnd.count = steps & 1;

@@ -1,4 +1,4 @@
-//! Acknowledgements, and what the sender concludes from them and from their absence: losses, timeouts, undone reductions.
+//! Acknowledgements, and the sender's conclusions from them and from their absence: losses, timeouts, undone reductions.
 
 pub(crate) mod ack;
 pub(crate) mod fast_recovery;

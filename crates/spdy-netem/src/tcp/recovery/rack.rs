@@ -1,5 +1,4 @@
-//! RACK (RFC 8985): a segment is lost if one that was sent later was delivered, and a reordering
-//! window has passed since.
+//! RACK (RFC 8985): a segment is lost if a later one was delivered, and a reordering window has passed since.
 //!
 //! ```text
 //!        sent:  A     B     C     D
@@ -7,8 +6,8 @@
 //!   delivered:    A     x     C            B was sent before C: lost at C + reordering window
 //! ```
 //!
-//! The window is zero while no reordering was ever seen and recovery runs or is due (three segments
-//! delivered above), and else a quarter of the least round trip, more for each spurious repair.
+//! The window is zero if reordering was never observed and a recovery runs or is due (three segments delivered above). Else it is a
+//! quarter of the minimum round trip, and more after each spurious retransmission.
 
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ impl Sender {
         Duration::from_micros(window)
     }
 
-    /// Marks what is lost by now; arms the reordering timer for what may be soon. `true` if armed.
+    /// Marks lost segments; arms the reordering timer for segments that may be lost soon. `true` if armed.
     pub(crate) fn rack_detect(&mut self, now: Instant) -> bool {
         if !std::mem::take(&mut self.rack.advanced) {
             return false;
@@ -40,7 +39,7 @@ impl Sender {
         wait.is_some()
     }
 
-    /// The reordering timer: marks what has waited long enough.
+    /// Handles the reordering timer: marks segments that have waited long enough.
     pub(crate) fn on_reorder_timeout(&mut self, now: Instant) {
         self.stats.reorder_timeouts += 1;
         let before = self.board.in_flight();

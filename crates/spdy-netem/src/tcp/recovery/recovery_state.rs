@@ -1,4 +1,4 @@
-//! What the sender keeps of losses: the phase, RACK, the probe that is out, and what may be taken back.
+//! The sender's state of losses: the phase, RACK, the pending probe, and data to undo a reduction.
 //!
 //! The types only. `fast_recovery.rs`, `rack.rs`, `tlp.rs` and `undo.rs` have the methods of the [`Sender`](crate::tcp::send::sender::Sender) that use them.
 
@@ -8,19 +8,19 @@ use spdy_clock::Instant;
 
 use crate::tcp::send::scoreboard::SentSegment;
 
-/// Round trips (recoveries) that a widened window lasts.
+/// Recoveries (round trips) after which a widened window shrinks.
 const WIDE_RECOVERIES: u8 = 16;
 
-/// What the sender believes of the network.
+/// The sender's estimate of the network.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
-    /// Nothing is wrong.
+    /// No loss.
     Open,
-    /// Something was delivered out of order.
+    /// Segments were delivered out of order.
     Disorder,
     /// A loss is being repaired; the window shrinks to the threshold.
     Recovery,
-    /// The timer expired; everything starts from a window of one.
+    /// The timer expired; sending restarts with a window of one.
     Loss,
 }
 
@@ -33,19 +33,19 @@ impl Phase {
 /// State of RACK: the newest delivery, and the reordering window.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// The delivered segment that was sent last: when, and where it ended.
+    /// The last sent of all delivered segments: its sending time and end.
     pub(crate) newest: Option<(Instant, u64)>,
     /// Its round trip.
     rtt: Duration,
-    /// Whether `newest` moved in this acknowledgement.
+    /// Whether this acknowledgement changed `newest`.
     pub(crate) advanced: bool,
-    /// Whether something was ever delivered out of the order of sending.
+    /// Whether segments were ever delivered out of order.
     pub(crate) reordering_seen: bool,
-    /// Quarters of the least round trip in the reordering window.
+    /// Reordering window in quarters of the minimum round trip.
     pub(crate) steps: u8,
     /// Recoveries until `steps` is one again.
     persist: u8,
-    /// No second step before this is acknowledged.
+    /// The reordering window does not grow again before this is acknowledged.
     step_end: u64,
 }
 
@@ -62,8 +62,8 @@ impl Rack {
         }
     }
 
-    /// A segment was delivered for the first time. A retransmission that comes back sooner than any
-    /// round trip is the original's acknowledgement, and says nothing.
+    /// Handles the first delivery of a segment. An acknowledgement that arrives sooner than any round trip after a retransmission is
+    /// that of the original, and is ignored.
     pub(crate) fn on_delivered(
         &mut self,
         now: Instant,
@@ -82,7 +82,7 @@ impl Rack {
         }
     }
 
-    /// A duplicate SACK: the window was too small. At most one step a round trip.
+    /// Handles a duplicate SACK: the window was too small. It grows at most once per round trip.
     pub(crate) fn on_duplicate(&mut self, una: u64, nxt: u64) {
         if una >= self.step_end {
             self.steps = self.steps.saturating_add(1);
@@ -91,7 +91,7 @@ impl Rack {
         }
     }
 
-    /// A recovery ended: in time the window narrows again.
+    /// Handles the end of a recovery: after several the window shrinks again.
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
@@ -99,7 +99,7 @@ impl Rack {
         }
     }
 
-    /// Time until `sent` counts as lost, under a reordering window.
+    /// Time until `sent` counts as lost, with a reordering window.
     pub(crate) fn time_until_lost(
         &self,
         now: Instant,
@@ -110,34 +110,33 @@ impl Rack {
     }
 }
 
-/// A probe that was sent and not yet judged.
+/// A probe without a result yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct PendingProbe {
     /// Next sequence number when it was sent.
     pub(crate) end: u64,
-    /// It repeated a segment.
+    /// It retransmitted a segment.
     pub(crate) was_repeat: bool,
 }
 
-/// Proportional rate reduction's account of one recovery (RFC 6937).
+/// Proportional rate reduction's counters of one recovery (RFC 6937).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reduction {
-    /// The window before.
+    /// The window before the reduction.
     pub(crate) prior_cwnd: u32,
     pub(crate) delivered: u32,
     pub(crate) sent: u32,
 }
 
-/// What is needed to take back a reduction.
+/// Data to undo a reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Undo {
-    /// `una` when the reduction began; none if there is nothing to take back.
+    /// `una` at the start of the reduction; `None` if there is nothing to undo.
     pub(crate) marker: Option<u64>,
     /// Threshold before the reduction.
     pub(crate) threshold: Option<u32>,
-    /// Retransmissions since then that no duplicate SACK has proved needless; none if nothing was
-    /// sent again yet.
+    /// Retransmissions since then that no duplicate SACK has proved unnecessary; `None` if nothing was retransmitted yet.
     pub(crate) unproved: Option<u32>,
-    /// Peer's echo of this or later may be of a retransmission.
+    /// An echo of this time or later may be of a retransmission.
     pub(crate) first_resend_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! The retransmission timer (RFC 6298), and F-RTO's question whether it was right (RFC 5682).
+//! The retransmission timer (RFC 6298), and F-RTO's test for spurious timeouts (RFC 5682).
 
 use spdy_clock::Instant;
 
@@ -8,8 +8,8 @@ use crate::tcp::config::LossDetection;
 use crate::tcp::send::sender::{Sender, TimerKind};
 
 impl Sender {
-    /// The timer expired: everything that could have come back by now counts as lost, and the
-    /// window is one segment. [`has_given_up`](Self::has_given_up) says when to stop.
+    /// Handles an expired timer: all segments that could have been acknowledged by now count as lost, and the window is one segment.
+    /// [`has_given_up`](Self::has_given_up) is true when to stop.
     pub(crate) fn on_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             return;
@@ -21,7 +21,7 @@ impl Sender {
         self.set_timer(TimerKind::Retransmit, now + self.rtt.rto());
     }
 
-    /// More timeouts in a row than the limit, or as many window probes and no answer.
+    /// True after more consecutive timeouts than the limit, or as many window probes without a response.
     pub(crate) fn has_given_up(&self) -> bool {
         self.timeouts_in_row > self.config.data_retries || self.gave_up_probing
     }
@@ -49,7 +49,7 @@ impl Sender {
         self.congestion.on_timeout(now, self.nxt);
     }
 
-    /// With RACK, what was sent less than a round trip ago may still arrive.
+    /// With RACK, segments that were sent less than a round trip ago may still arrive.
     fn mark_timed_out(&mut self, now: Instant) {
         let rack = self.config.loss_detection == LossDetection::Rack && self.sack;
         for index in 0..self.board.len() as usize {
@@ -84,7 +84,7 @@ impl Sender {
             } else if summary.una_advanced && !recovered {
                 self.high = self.nxt;
                 if self.has_unsent() && self.window_admits_next() {
-                    self.hold_lost = true; // new data first; the answer decides
+                    self.hold_lost = true; // new data first; the next acknowledgement decides
                     return;
                 }
                 self.frto = false;

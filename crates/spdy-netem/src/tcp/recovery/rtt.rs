@@ -1,8 +1,7 @@
-//! The smoothed round trip and the retransmission timeout (RFC 6298), as Linux keeps them.
+//! The smoothed round trip and the retransmission timeout (RFC 6298), as in Linux.
 //!
-//! Two differences from the RFC, both Linux's: the variance term never falls below `min_rto` (so the
-//! timeout is the round trip plus at least 200 ms), and a mean deviation that falls does so once a
-//! round trip, a quarter of the way, while one that rises counts at once.
+//! Two differences from the RFC are Linux's. The variance term is at least `min_rto`, so the timeout is the round trip plus at least
+//! 200 ms. A falling mean deviation decreases once per round trip, by a quarter of the difference; a rising one counts at once.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ pub(crate) struct RttEstimator {
     srtt_x8_us: u64,
     /// Mean deviation, times 4.
     deviation_x4_us: u64,
-    /// Largest deviation of the present round trip, times 4.
+    /// Largest deviation of the current round trip, times 4.
     deviation_peak_x4_us: u64,
     /// The variance term of the timeout.
     variance_us: u64,
@@ -41,7 +40,7 @@ impl RttEstimator {
         }
     }
 
-    /// The present timeout, back-off included.
+    /// The current timeout, including back-off.
     pub(crate) fn rto(&self) -> Duration {
         self.rto
     }
@@ -61,20 +60,20 @@ impl RttEstimator {
         self.rto = (self.rto * 2).min(self.max_rto);
     }
 
-    /// Takes `rto` in place of the first one: the SYN was repeated and never timed (RFC 6298 §5.7).
+    /// Uses `rto` instead of the first one: the SYN was repeated and there is no sample (RFC 6298 §5.7).
     pub(crate) fn start_over(&mut self, rto: Duration) {
         if self.srtt_x8_us == 0 {
             self.rto = rto;
         }
     }
 
-    /// Notes a round trip that no retransmission blurs, for the minimum alone.
+    /// Records an unambiguous round trip, for the minimum only.
     pub(crate) fn note_min(&mut self, sample_us: u64) {
         let sample_us = sample_us.max(1);
         self.min_us = Some(self.min_us.map_or(sample_us, |least| least.min(sample_us)));
     }
 
-    /// Takes a sample; `una` and `nxt` tell where the round trip ends. Ends any back-off.
+    /// Adds a sample; `una` and `nxt` determine the end of the round trip. Ends any back-off.
     pub(crate) fn sample(&mut self, sample_us: u64, una: u64, nxt: u64) {
         let sample_us = sample_us.max(1);
         if self.srtt_x8_us == 0 {
@@ -97,7 +96,7 @@ impl RttEstimator {
         if sample_us >= mean {
             self.deviation_x4_us = self.deviation_x4_us + (sample_us - mean) - quarter;
         } else {
-            // A round trip that shrinks must not blow the timeout up: its deviation counts an eighth.
+            // A shrinking round trip must not increase the timeout: its deviation counts an eighth.
             let off = mean - sample_us;
             match off.checked_sub(quarter) {
                 Some(more) => self.deviation_x4_us += more >> 3,

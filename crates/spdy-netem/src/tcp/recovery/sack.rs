@@ -1,4 +1,4 @@
-//! Reading selective acknowledgements (RFC 2018), duplicate ones (RFC 2883) among them.
+//! Evaluates selective acknowledgements (RFC 2018), including duplicate ones (RFC 2883).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::ack::AckSummary;
 use crate::segment::{SackBlock, Segment};
 use crate::tcp::send::sender::Sender;
 
-/// Most that reordering widens the threshold to, segments.
+/// Maximum threshold after reordering, segments.
 const MAX_REORDERING: u32 = 300;
 
 impl Sender {
@@ -53,7 +53,7 @@ impl Sender {
         }
     }
 
-    /// An original arrived at `low`, below what had been delivered before: the network reorders.
+    /// An original arrived at `low`, below segments that were delivered before: the network reorders.
     pub(crate) fn note_reordering(&mut self, low: u64) {
         let Some(depth) = self
             .highest_sacked
@@ -75,8 +75,7 @@ impl Sender {
     }
 }
 
-/// The first block, if it tells of a duplicate: it lies before the acknowledgement, or within the
-/// second.
+/// The first block, if it reports a duplicate: it is before the acknowledgement, or within the second block.
 fn duplicate_block(blocks: &[SackBlock], ack: u64) -> Option<SackBlock> {
     let first = *blocks.first()?;
     let within = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;

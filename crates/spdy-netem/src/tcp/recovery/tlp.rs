@@ -1,8 +1,8 @@
-//! Tail loss probe (RFC 8985 §7): when acknowledgements stop, one more segment makes the receiver
-//! speak, long before the retransmission timer.
+//! Tail loss probe (RFC 8985 §7): when acknowledgements stop, one more segment makes the receiver respond, long before the
+//! retransmission timer.
 //!
-//! The probe is new data if there is some, else the last segment again. It fires after two round
-//! trips, plus the receiver's possible delay if a single segment is out.
+//! The probe is new data if there is some, else the last segment again. It is sent after two round trips, plus the receiver's
+//! possible delay if a single segment is in flight.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use spdy_clock::Instant;
 use super::recovery_state::{PendingProbe, Phase};
 use crate::tcp::send::sender::{Sender, TimerKind};
 
-/// Two ticks of Linux's clock: no timer is shorter.
+/// Two ticks of Linux's clock, the minimum of a timer.
 const LEAST: Duration = Duration::from_millis(2);
 
-/// What an acknowledgement shows about a probe.
+/// Evidence of an acknowledgement about a probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeEvidence {
     /// It reported the probe as a duplicate.
     pub(crate) duplicate: bool,
-    /// It said nothing new at all: a bare duplicate acknowledgement.
+    /// It has nothing new: a plain duplicate acknowledgement.
     pub(crate) is_bare_duplicate: bool,
 }
 
 impl Sender {
-    /// Arms the probe timer in place of the retransmission timer, if a probe may be sent. `fresh` measures the
-    /// timeout from now, otherwise from when the first segment was sent.
+    /// Arms the probe timer instead of the retransmission timer, if a probe may be sent. `fresh` measures the timeout from now,
+    /// otherwise from when the first segment was sent.
     pub(crate) fn schedule_probe(&mut self, now: Instant, fresh: bool) -> bool {
         let may = self.config.tlp && self.sack && !self.board.is_empty();
         if !may || self.phase != Phase::Open || self.board.sacked() > 0 {

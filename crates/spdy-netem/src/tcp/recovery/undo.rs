@@ -1,8 +1,7 @@
-//! Taking back a reduction that was not needed.
+//! Undoes an unnecessary reduction.
 //!
-//! Two proofs that nothing was lost: an acknowledgement that echoes a time before the first
-//! retransmission (Eifel, RFC 3522), so the original arrived; or duplicate SACKs for all that was
-//! sent again (RFC 3708). The window is then what it was.
+//! There are two proofs that no segment was lost. An acknowledgement echoes a time before the first retransmission (Eifel, RFC 3522),
+//! so the original arrived; or there are duplicate SACKs for all retransmissions (RFC 3708). The window is then restored.
 
 use spdy_clock::Instant;
 
@@ -10,19 +9,19 @@ use super::recovery_state::Phase;
 use crate::tcp::send::sender::Sender;
 
 impl Sender {
-    /// A reduction begins: from here on it may be taken back.
+    /// Records the start of a reduction, which may be undone later.
     pub(crate) fn begin_undo(&mut self) {
         self.undo.marker = Some(self.una);
         self.undo.unproved = Some(self.board.resent()).filter(|resent| *resent > 0);
     }
 
-    /// A segment was sent again.
+    /// Records a retransmission.
     pub(crate) fn note_resend(&mut self, clock_ms: u64) {
         self.undo.unproved = Some(self.undo.unproved.unwrap_or(0) + 1);
         self.undo.first_resend_ms.get_or_insert(clock_ms);
     }
 
-    /// A duplicate SACK for `start` came.
+    /// Handles a duplicate SACK for `start`.
     pub(crate) fn note_duplicate(&mut self, start: u64) {
         if self.undo.marker.is_some_and(|marker| start >= marker)
             && let Some(unproved) = &mut self.undo.unproved
@@ -31,7 +30,7 @@ impl Sender {
         }
     }
 
-    /// Whether what was just acknowledged is an original, by its echo.
+    /// True if an original was acknowledged, by its echo.
     pub(crate) fn is_original(&self, echo_ms: Option<u64>) -> bool {
         match (self.undo.first_resend_ms, echo_ms) {
             (Some(first), Some(echo)) => echo < first,
@@ -73,8 +72,8 @@ impl Sender {
         }
     }
 
-    /// All of a recovery is acknowledged: take it back if it was needless, and be open. `false` if
-    /// the recovery must be held a little longer.
+    /// Handles the complete acknowledgement of a recovery: undoes it if it was unnecessary, and returns to Open. `false` if the
+    /// recovery must continue a little longer.
     pub(crate) fn try_undo_recovery(&mut self, now: Instant, echo_ms: Option<u64>) -> bool {
         if self.may_undo(echo_ms) {
             self.undo_reduction(now, false);
@@ -82,7 +81,7 @@ impl Sender {
             self.rack.on_recovered();
         }
         if !self.sack && self.una == self.high && self.board.resent() > 0 {
-            // RFC 6582: duplicates of what was sent again must not start another recovery.
+            // RFC 6582: duplicates of retransmissions must not start another recovery.
             return false;
         }
         self.phase = Phase::Open;
@@ -90,8 +89,8 @@ impl Sender {
         true
     }
 
-    /// Part of a recovery is acknowledged, and by an original: `true` if lost marks must wait,
-    /// because retransmissions are still out.
+    /// Handles the partial acknowledgement of a recovery by an original: `true` if lost marks must wait, because retransmissions are
+    /// still in flight.
     pub(crate) fn try_undo_partial(
         &mut self,
         now: Instant,
@@ -111,7 +110,7 @@ impl Sender {
         false
     }
 
-    /// Duplicate SACKs proved every retransmission needless.
+    /// True if duplicate SACKs proved every retransmission unnecessary, and the reduction was undone.
     pub(crate) fn try_undo_by_duplicates(&mut self, now: Instant) -> bool {
         let proved = self.undo.marker.is_some() && self.undo.unproved == Some(0);
         if self.config.undo && proved {
@@ -120,7 +119,7 @@ impl Sender {
         self.config.undo && proved
     }
 
-    /// A timeout was needless: `by_frto` has its own proof.
+    /// Undoes an unnecessary timeout; `by_frto` is a proof by itself.
     pub(crate) fn try_undo_timeout(
         &mut self,
         now: Instant,

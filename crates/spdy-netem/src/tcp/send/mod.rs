@@ -1,4 +1,4 @@
-//! The sending half: what was written, what is out, the window, and what goes next.
+//! The sending half: written data, data in flight, the window, and the next segment.
 
 pub(crate) mod persist;
 pub(crate) mod scoreboard;

@@ -1,21 +1,20 @@
-//! Asking into a closed window (RFC 9293 §3.8.6.1): the word that it opened may be lost.
+//! Zero-window probes (RFC 9293 §3.8.6.1): the announcement of an open window may be lost.
 //!
-//! With nothing in flight and data that the window does not admit, a probe goes after a timeout,
-//! then after twice as long, and so on. It carries an old sequence number and no data, so that the
-//! receiver can only answer: as many in a row without an answer as data would be repeated, and the
-//! receiver is gone.
+//! If no segment is in flight and the window is too small for the waiting data, a probe is sent after a timeout, then after twice as
+//! long, and so on. It has an old sequence number and no data, so the receiver can only acknowledge. After as many probes without a
+//! response as data would be repeated, the connection is given up.
 
 use spdy_clock::Instant;
 
 use super::sender::{Sender, TimerKind};
 
 impl Sender {
-    /// Whether only the peer's window keeps the next segment back, with nothing in flight.
+    /// True if only the peer's window prevents the next segment, with none in flight.
     fn is_window_blocked(&self) -> bool {
         self.board.is_empty() && self.has_unsent() && !self.window_admits_next()
     }
 
-    /// Arms the probe's timer when sending ended for want of a window; disarms it when there is one.
+    /// Arms the probe timer if sending ended because of the window; disarms it if the window is open.
     pub(crate) fn check_persist(&mut self, now: Instant) {
         let armed = matches!(self.timer, Some((TimerKind::Persist, _)));
         match (self.is_window_blocked(), armed) {

@@ -1,19 +1,19 @@
-//! What was sent and is not yet acknowledged, segment by segment (RFC 6675).
+//! Sent and unacknowledged segments (RFC 6675).
 //!
 //! ```text
 //!  una                                                   nxt
 //!   |  lost  | lost, sent again | sacked |  in flight ... |
 //! ```
 //!
-//! In flight = all - sacked - lost + sent again. The counts are kept beside the queue so that the
-//! common acknowledgement, which finds nothing wrong, costs nothing for what is in flight.
+//! In flight = all - sacked - lost + sent again. The counts are stored beside the queue, so a common acknowledgement without losses
+//! costs nothing for segments in flight.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use spdy_clock::Instant;
 
-/// One segment that was sent.
+/// A sent segment.
 #[derive(Clone, Debug)]
 pub(crate) struct SentSegment {
     pub(crate) seq: u64,
@@ -26,9 +26,9 @@ pub(crate) struct SentSegment {
     pub(crate) sent_at: Instant,
     pub(crate) sacked: bool,
     pub(crate) lost: bool,
-    /// Sent again, and that copy is not known to be lost.
+    /// Retransmitted, and the retransmission is not marked as lost.
     pub(crate) resent: bool,
-    /// Sent again ever: its acknowledgement times nothing.
+    /// Ever retransmitted: its acknowledgement gives no round trip.
     pub(crate) ever_resent: bool,
 }
 
@@ -86,7 +86,7 @@ impl Scoreboard {
         self.queue.push_back(sent);
     }
 
-    /// Takes the first segment if all of it lies before `ack`.
+    /// Removes the first segment if all of it is before `ack`.
     pub(crate) fn pop_acked(&mut self, ack: u64) -> Option<SentSegment> {
         let sent = self.queue.pop_front_if(|sent| sent.end <= ack)?;
         self.sacked -= u32::from(sent.sacked);
@@ -95,14 +95,14 @@ impl Scoreboard {
         Some(sent)
     }
 
-    /// Indices of the segments that lie wholly within `start..end`.
+    /// Indices of the segments that are completely within `start..end`.
     pub(crate) fn within(&self, start: u64, end: u64) -> std::ops::Range<usize> {
         let first = self.queue.partition_point(|sent| sent.seq < start);
         let last = self.queue.partition_point(|sent| sent.end <= end);
         first..last.max(first)
     }
 
-    /// Marks a segment delivered; it is neither lost nor on its way any more.
+    /// Marks a segment as delivered; it is neither lost nor in flight any more.
     pub(crate) fn mark_sacked(&mut self, index: usize) {
         let sent = &mut self.queue[index];
         assert!(!sent.sacked, "sacked twice: {sent:?}");
@@ -112,7 +112,7 @@ impl Scoreboard {
         self.resent -= u32::from(std::mem::take(&mut sent.resent));
     }
 
-    /// Marks a segment lost, or its second copy; `true` if that is news.
+    /// Marks a segment or its retransmission as lost; `true` if it was not marked before.
     pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let sent = &mut self.queue[index];
         if sent.sacked {
@@ -125,7 +125,7 @@ impl Scoreboard {
         copy || first
     }
 
-    /// Takes back every mark of loss.
+    /// Removes all marks of loss.
     pub(crate) fn unmark_lost(&mut self) {
         for sent in &mut self.queue {
             sent.lost = false;
@@ -133,7 +133,7 @@ impl Scoreboard {
         self.lost = 0;
     }
 
-    /// The first lost segment that waits to be sent again.
+    /// The first lost segment that waits for its retransmission.
     pub(crate) fn next_lost(&self) -> Option<usize> {
         if self.lost <= self.resent {
             return None;
@@ -141,8 +141,8 @@ impl Scoreboard {
         self.queue.iter().position(|sent| sent.lost && !sent.resent)
     }
 
-    /// Notes that a segment is sent again at `now`. `counted` says that the copy is in flight
-    /// beside the loss; a probe replaces what it repeats.
+    /// Records a retransmission at `now`. `counted` means that it is in flight in addition to the loss; a probe replaces the segment
+    /// that it repeats.
     pub(crate) fn resend(&mut self, index: usize, now: Instant, counted: bool) -> &SentSegment {
         let sent = &mut self.queue[index];
         sent.sent_at = now;

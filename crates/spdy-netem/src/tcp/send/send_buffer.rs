@@ -1,14 +1,13 @@
-//! Bytes that were written and never sent, cut into segments as they were written.
+//! Bytes that were written and not yet sent, in segments as they were written.
 //!
-//! A write fills the last segment before it opens another, as Linux fills the last buffer of its
-//! write queue; with Nagle's algorithm off, a segment that is not full goes as it is when its turn
-//! comes.
+//! A write fills the last segment before it starts another, as Linux fills the last buffer of its write queue. Nagle's algorithm is
+//! off, so a segment that is not full is sent as it is.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// One segment's payload in the making.
+/// The payload of one unsent segment.
 #[derive(Clone, Debug)]
 struct Piece {
     bytes: BytesMut,

@@ -1,4 +1,4 @@
-//! The sending half: what was written, what is out, and the timer that watches it.
+//! The sending half: written data, data in flight, and its timer.
 //!
 //! ```text
 //!             three segments delivered above,            acknowledged up to where
@@ -13,8 +13,8 @@
 //!   +------+
 //! ```
 //!
-//! One timer serves four ends, as in Linux: at any time it is a retransmission timer, a tail loss
-//! probe, RACK's reordering timer, or the probe of a closed window.
+//! One timer has four uses, as in Linux: at any time it is a retransmission timer, a tail loss probe, RACK's reordering timer, or the
+//! probe of a zero window.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ use crate::tcp::recovery::recovery_state::{PendingProbe, Phase, Rack, Reduction,
 use crate::tcp::recovery::rtt::RttEstimator;
 use crate::tcp::stats::TcpStats;
 
-/// Duplicate acknowledgements, or segments delivered above, that mean a loss.
+/// Number of duplicate acknowledgements, or of segments delivered above, that indicate a loss.
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 
-/// What the timer is at present.
+/// The current use of the timer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TimerKind {
     Retransmit,
@@ -41,7 +41,7 @@ pub(crate) enum TimerKind {
     Persist,
 }
 
-/// Where the FIN is.
+/// State of the FIN.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fin {
     NotYet,
@@ -54,22 +54,22 @@ pub(crate) enum Fin {
 pub(crate) struct Sender {
     pub(crate) config: TcpConfig,
     pub(crate) stats: TcpStats,
-    /// Payload of a full segment, with the options that every segment has taken off.
+    /// Payload of a full segment, without the options of every segment.
     pub(crate) mss_bytes: usize,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
 
     pub(crate) una: u64,
     pub(crate) nxt: u64,
-    /// The peer's window beyond `una`, and the sequence number that it came with.
+    /// The peer's window beyond `una`, and the sequence number of its segment.
     pub(crate) window_bytes: u64,
     pub(crate) window_seq: u64,
     pub(crate) buffer: SendBuffer,
     pub(crate) board: Scoreboard,
     pub(crate) fin: Fin,
-    /// What buffer and board may hold together.
+    /// Maximum bytes of buffer and scoreboard together.
     buffer_limit_bytes: usize,
-    /// A write was cut short; no more until a third of the buffer is free.
+    /// A write was cut short; no further one until a third of the buffer is free.
     pub(crate) is_full: bool,
 
     pub(crate) cwnd: Cwnd,
@@ -80,7 +80,7 @@ pub(crate) struct Sender {
     pub(crate) high: u64,
     /// One past the highest byte that was selectively acknowledged.
     pub(crate) highest_sacked: u64,
-    /// Segments delivered above that mean a loss; more once reordering was seen.
+    /// Number of segments delivered above that indicate a loss; larger after reordering.
     pub(crate) reordering: u32,
     /// Duplicate acknowledgements in place of selective ones, if SACK is off.
     pub(crate) duplicates: u32,
@@ -91,19 +91,19 @@ pub(crate) struct Sender {
     pub(crate) is_probe_due: bool,
     pub(crate) is_window_probe_due: bool,
     pub(crate) persist_backoff: u32,
-    /// Window probes since anything was acknowledged, be it for nothing new.
+    /// Window probes since the last acknowledgement, even one without new data.
     pub(crate) probes_unanswered: u32,
-    /// There were too many of those.
+    /// The limit of window probes was exceeded.
     pub(crate) gave_up_probing: bool,
-    /// F-RTO runs: the first acknowledgement after a timeout lets new data go first.
+    /// F-RTO is active: after the first acknowledgement following a timeout, new data is sent first.
     pub(crate) frto: bool,
     /// Lost segments wait for the next acknowledgement.
     pub(crate) hold_lost: bool,
-    /// Timeouts since anything was acknowledged.
+    /// Timeouts since the last acknowledgement.
     pub(crate) timeouts_in_row: u32,
     pub(crate) timer: Option<(TimerKind, Instant)>,
     pub(crate) last_sent: Instant,
-    /// New data went since the last burst ended.
+    /// New data was sent since the end of the last burst.
     pub(crate) burst_sent: bool,
 }
 
@@ -150,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is over: data may flow from sequence number 1.
+    /// Ends the handshake: data may be sent from sequence number 1.
     pub(crate) fn start(&mut self, now: Instant, mss_bytes: usize) {
         (self.una, self.nxt) = (1, 1);
         self.mss_bytes = mss_bytes;
@@ -160,7 +160,7 @@ impl Sender {
         self.grow_buffer();
     }
 
-    // --- what the application gives ---
+    // --- data of the application ---
 
     fn held_bytes(&self) -> usize {
         self.buffer.len_bytes() + usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX)
@@ -181,8 +181,8 @@ impl Sender {
         }
     }
 
-    /// As Linux: a writer that filled the buffer is woken when a third of it is free, and under a
-    /// limit on unsent bytes when they are below half of it.
+    /// As in Linux: a writer that filled the buffer is woken when a third of it is free, and with a limit on unsent bytes when they
+    /// are below half of it.
     fn has_room_again(&self) -> bool {
         let low = self
             .config
@@ -228,13 +228,13 @@ impl Sender {
         }
     }
 
-    // --- what may go ---
+    // --- segments that may be sent ---
 
     pub(crate) fn has_unsent(&self) -> bool {
         !self.buffer.is_empty() || self.fin == Fin::Queued
     }
 
-    /// Sequence numbers that the next new segment takes, if there is one.
+    /// Sequence numbers of the next new segment, if there is one.
     pub(crate) fn next_seq_len(&self) -> Option<u64> {
         match self.buffer.next_len(self.mss_bytes) {
             Some(len) => Some(len as u64),
@@ -243,13 +243,13 @@ impl Sender {
         }
     }
 
-    /// Whether the peer's window takes the whole next segment: parts are not sent.
+    /// True if the whole next segment is in the peer's window: parts are not sent.
     pub(crate) fn window_admits_next(&self) -> bool {
         let end = self.una + self.window_bytes;
         self.next_seq_len().is_some_and(|len| self.nxt + len <= end)
     }
 
-    /// Segments delivered above the first hole, by whatever sign.
+    /// Number of segments delivered above the first gap, with or without SACK.
     pub(crate) fn sacked(&self) -> u32 {
         if self.sack {
             self.board.sacked()
@@ -281,7 +281,7 @@ impl Sender {
             self.timer = None;
             return;
         }
-        // The time that a probe or the reordering timer has waited counts.
+        // The elapsed time of a probe or reordering timer counts.
         let delay = match self.timer {
             Some((TimerKind::Reorder | TimerKind::LossProbe, _)) => {
                 self.remaining_rto(now).max(Duration::from_millis(1))
@@ -291,7 +291,7 @@ impl Sender {
         self.set_timer(TimerKind::Retransmit, now + delay);
     }
 
-    /// The timer's hour has come.
+    /// Handles the timer.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let Some((kind, _)) = self.timer.take_if(|(_, at)| *at <= now) else {
             return;

@@ -1,4 +1,4 @@
-//! What the sender sends next: a probe, what was lost, or what is new.
+//! Selects the next segment to send: a probe, a lost segment, or a new one.
 
 use bytes::Bytes;
 use spdy_clock::Instant;
@@ -43,7 +43,7 @@ impl Sender {
             return Some(self.send_new(now, true));
         }
         if std::mem::take(&mut self.hold_lost) && self.nxt <= self.high {
-            // F-RTO needs new data, and there is none.
+            // F-RTO needs new data, but there is none.
             self.frto = false;
             if let Some(index) = self.next_resend() {
                 return Some(self.resend(now, index));
@@ -69,7 +69,7 @@ impl Sender {
         let was_empty = self.board.is_empty();
         let (payload, push) = self.buffer.take(self.mss_bytes).unwrap_or_default();
         let data_end = self.nxt + payload.len() as u64;
-        // The FIN rides on the last data if the peer's window takes it too.
+        // The FIN is sent with the last data if the peer's window includes it.
         let fin = self.fin == Fin::Queued
             && self.buffer.is_empty()
             && (payload.is_empty() || data_end < self.una + self.window_bytes);
@@ -124,7 +124,7 @@ impl Sender {
         outgoing
     }
 
-    /// A tail loss probe: new data beyond the window's limit, or the last segment once more.
+    /// Sends a tail loss probe: new data beyond the window's limit, or the last segment again.
     fn send_probe(&mut self, now: Instant) -> Option<OutgoingSegment> {
         if self.window_admits_next() {
             let outgoing = self.send_new(now, false);
@@ -145,7 +145,7 @@ impl Sender {
         Some(outgoing)
     }
 
-    /// A burst is over: notes whether the window was its limit.
+    /// Ends a burst: records whether the window was its limit.
     fn end_burst(&mut self, now: Instant) {
         let is_full = self.in_flight() >= self.cwnd.segments;
         let sent = std::mem::take(&mut self.burst_sent);

@@ -1,4 +1,4 @@
-//! What a download over an idle, loss-free link must take, by pencil: no code of the model is used.
+//! The time of a download over an idle, loss-free link, calculated without code of the model.
 //!
 //! ```text
 //!  opener       SYN                ACK, request                          round 1       round 2
@@ -6,14 +6,13 @@
 //!                    \_________/                    \__________________/
 //! ```
 //!
-//! The answer's segments leave in rounds: 10 segments, then 20, 40 and so on, since every segment that
-//! is acknowledged lets two go. A round begins when the acknowledgement of the last round's first
-//! segment is back: its serialisation, the round trip, and the acknowledgement's own. A round that is
-//! still being serialised when the next begins fills the link, and from then on only the rate
-//! counts. Propagation is half the round trip each way; every packet is counted with its heads: 60
-//! bytes with SYN, else 52 and payload.
+//! The response's segments are sent in rounds: 10 segments, then 20, 40 and so on, because every acknowledged segment releases two. A
+//! round begins when the acknowledgement of the last round's first segment arrives: after its serialisation, the round trip, and the
+//! acknowledgement's own serialisation. A round that is still being serialised when the next begins fills the link, and from then on
+//! only the rate counts. Propagation is half the round trip in each direction. Every packet is counted with its headers: 60 bytes
+//! with SYN, else 52 and payload.
 
-/// One cell: rates in bits per second, round trip in nanoseconds, request and answer in bytes.
+/// One cell: rates in bits per second, round trip in nanoseconds, request and response in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) up_bps: u64,
@@ -42,7 +41,7 @@ impl Cell {
         opening + up + self.rtt_ns / 2
     }
 
-    /// When the last byte of the answer has arrived.
+    /// When the last byte of the response has arrived.
     pub(crate) fn done_ns(&self) -> u64 {
         let segments = self.answer.div_ceil(FULL);
         let last = HEADS + self.answer - (segments - 1) * FULL;
@@ -63,7 +62,7 @@ impl Cell {
         round_starts + (left - 1) * full_ns + wire_ns(last, self.down_bps) + self.rtt_ns / 2
     }
 
-    /// Whether the answer fits the first round, where no acknowledgement matters.
+    /// True if the response fits the first round, in which no acknowledgement matters.
     pub(crate) fn is_one_round(&self) -> bool {
         self.answer <= FIRST_ROUND * FULL
     }

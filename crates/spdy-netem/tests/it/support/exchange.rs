@@ -1,4 +1,4 @@
-//! One connection at 10 Mbit/s: a download of which a test drops packets, or nothing but what TCP does by itself.
+//! One connection at 10 Mbit/s: a download whose packets a test may drop.
 
 use spdy_clock::Instant;
 use spdy_netem::path::{Direction, PathConfig};
@@ -17,7 +17,7 @@ pub(crate) fn world(path: &PathConfig, tcp: TcpConfig) -> World {
     World::new(path, 0, tcp, tcp)
 }
 
-/// A download of `answer` bytes with `takes` dropping packets; it must end well.
+/// A download of `answer` bytes with `takes` dropping packets; it must complete.
 pub(crate) fn download(
     path: &PathConfig,
     tcp: TcpConfig,
@@ -28,7 +28,7 @@ pub(crate) fn download(
     world.takes = Box::new(takes);
     let mut apps = Download::new(100, answer);
     world.run(&mut apps, at_ms(3_600_000));
-    // The last acknowledgements are still on their way.
+    // The last acknowledgements are still in transit.
     let end = world.now + 2_000 * MS;
     world.run_out(&mut apps, end);
     assert_eq!(apps.wrong, None);
@@ -53,7 +53,7 @@ pub(crate) fn drop_data(
     }
 }
 
-/// What the server sends with data in it.
+/// Packets of the server with data.
 pub(crate) fn data(world: &World) -> impl Iterator<Item = &TracedPacket> {
     world
         .sent(Direction::Down)
@@ -77,7 +77,7 @@ impl Apps for Silent {
     }
 }
 
-/// The server writes `answer` bytes at once; the client reads only from `reads_from` on.
+/// The server writes `answer` bytes at once; the client begins to read at `reads_from`.
 pub(crate) struct SlowReader {
     answer: usize,
     written: usize,
@@ -120,7 +120,7 @@ impl Apps for SlowReader {
     }
 }
 
-/// Two answers of 100 kB, the second 5 s after the first.
+/// Two responses of 100 kB, the second 5 s after the first.
 pub(crate) struct Twice {
     pub(crate) written: usize,
     pub(crate) read: usize,

@@ -1,4 +1,4 @@
-//! Two endpoints, a path and an event loop: enough to watch one connection in virtual time.
+//! Two endpoints, a path and an event loop, which run one connection in virtual time.
 #![allow(
     dead_code,
     reason = "the benchmark includes this file and uses a part of it"
@@ -23,12 +23,12 @@ pub(crate) fn at_ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-/// What the applications at both ends do whenever something may have changed for one of them.
+/// The applications at both ends, which are called whenever something may have changed for one of them.
 pub(crate) trait Apps {
     fn client(&mut self, now: Instant, tcp: &mut Tcp);
     fn server(&mut self, now: Instant, tcp: &mut Tcp);
     fn is_done(&self) -> bool;
-    /// When the applications want to act by themselves.
+    /// Time at which the applications must be called without another event.
     fn next_wake(&self) -> Option<Instant> {
         None
     }
@@ -40,7 +40,7 @@ pub(crate) struct TracedPacket {
     pub(crate) at: Instant,
     pub(crate) way: Direction,
     pub(crate) segment: Segment,
-    /// When it arrives, if it does. Of the last pass.
+    /// When it arrives, if it does, after the last pass.
     pub(crate) arrives: Option<Instant>,
 }
 
@@ -49,7 +49,7 @@ enum Event {
     Again(Transit, Segment, usize),
 }
 
-/// Whether a test takes the packet with this number in its direction.
+/// True if the test drops the packet with this number in its direction.
 type DropFilter = dyn FnMut(Direction, usize, &Segment) -> bool;
 
 pub(crate) struct World {
@@ -58,7 +58,7 @@ pub(crate) struct World {
     pub(crate) server: Tcp,
     pub(crate) path: Path,
     pub(crate) trace: Vec<TracedPacket>,
-    /// Packets that a test takes: asked with the number of the packet in its direction, from 0.
+    /// Packets that the test drops, by their number in their direction, from 0.
     pub(crate) takes: Box<DropFilter>,
     counts: [usize; 2],
     queue: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -85,14 +85,14 @@ impl World {
         Self::new(path, 0, TcpConfig::today(), TcpConfig::today())
     }
 
-    /// Runs until the applications are done, nothing is left to happen, or `end`.
+    /// Runs until the applications are done, no event is left, or `end`.
     pub(crate) fn run(&mut self, apps: &mut impl Apps, end: Instant) {
         self.pump(apps, Direction::Up);
         self.pump(apps, Direction::Down);
         while !apps.is_done() && self.step(apps, end) {}
     }
 
-    /// Runs on after the applications are done, until nothing is left to happen or `end`.
+    /// Continues after the applications are done, until no event is left or `end`.
     pub(crate) fn run_out(&mut self, apps: &mut impl Apps, end: Instant) {
         while self.step(apps, end) {}
     }
@@ -140,7 +140,7 @@ impl World {
         true
     }
 
-    /// Sends what the sender towards `way` has; then its application's turn; then again.
+    /// Sends all segments towards `way`, then calls the application there, and repeats this.
     fn pump(&mut self, apps: &mut impl Apps, way: Direction) {
         self.drain(way);
         match way {
@@ -200,7 +200,7 @@ impl World {
         self.trace.iter().filter(move |seen| seen.way == way)
     }
 
-    /// A number that differs if any packet, time or byte does.
+    /// A hash of all packets, times and bytes.
     pub(crate) fn trace_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for seen in &self.trace {
@@ -226,12 +226,12 @@ impl World {
     }
 }
 
-/// A byte of a stream that shows its place.
+/// A byte of a stream that depends on its offset.
 pub(crate) fn pattern(offset: usize) -> u8 {
     (offset % 251) as u8
 }
 
-/// A request of `request` bytes and an answer of `answer` bytes; both sides close when they are done.
+/// A request of `request` bytes and a response of `answer` bytes; both sides close when they are done.
 #[derive(Debug)]
 pub(crate) struct Download {
     pub(crate) request: usize,
@@ -240,9 +240,9 @@ pub(crate) struct Download {
     pub(crate) request_received: usize,
     pub(crate) answered: usize,
     pub(crate) received: usize,
-    /// When the last byte of the answer was read.
+    /// When the last byte of the response was read.
     pub(crate) done_at: Option<Instant>,
-    /// The first byte that was not what it should be.
+    /// The first wrong byte.
     pub(crate) wrong: Option<usize>,
     pub(crate) closes: bool,
     pub(crate) both_closed: bool,
