@@ -1,12 +1,12 @@
-//! Makes the replicas that are part of the program: `replicas/flags.warc.gz` and `replicas/portal.warc.gz`.
+//! Creates the replicas that are part of the program: `replicas/flags.warc.gz` and `replicas/portal.warc.gz`.
 //!
 //! ```text
 //! npm pack famfamfam-flags@1.0.0 && tar xzf famfamfam-flags-1.0.0.tgz
 //! cargo run -p spdy-page --example make_builtins -- package/dist/png crates/spdy-page/replicas
 //! ```
 //!
-//! The same flags give the same files, byte for byte. The flags are put in public domain by their author; all
-//! else is made here, from a fixed seed.
+//! The same flags give the same files, byte for byte. The author of the flags put them in the public domain; everything else is
+//! generated here from a fixed seed.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,7 +21,7 @@ use url::Url;
 /// Flags on the page: with the document, the 197 resources of the page that Lulic measured in 2013.
 const FLAGS: usize = 196;
 
-/// Flags left out: three that others drew under terms of their own, and territories until [`FLAGS`] are left.
+/// Omitted flags: three that others drew under their own terms, and territories until [`FLAGS`] remain.
 const OMITTED_FLAGS: [&str; 47] = [
     "gg", "je", "mm", "ai", "an", "as", "aw", "ax", "bm", "bv", "cc", "ck", "cs", "cx", "eh", "fk",
     "fo", "gf", "gi", "gl", "gp", "gs", "gu", "hk", "hm", "io", "ky", "mo", "mp", "mq", "ms", "nc",
@@ -36,7 +36,7 @@ const PORTAL_IMAGES: usize = 42;
 
 const FLAGS_HOST: &str = "www.world-flags.test";
 
-/// The document and the sheet are on the first.
+/// The document and the style sheet are on the first.
 const PORTAL_HOSTS: [&str; 7] = [
     "www.portal.test",
     "img.portal.test",
@@ -165,12 +165,12 @@ fn make_portal() -> Replica {
     finish("portal", source, exchanges)
 }
 
-/// Six images a host, dealt out in turn.
+/// Six images for each host, assigned in turn.
 fn host_of_image(number: usize) -> usize {
     number % PORTAL_HOSTS.len()
 }
 
-/// Puts a replica together, with the initiators that its texts give.
+/// Builds a replica, with initiators by its texts.
 fn finish(name: &str, source: &str, exchanges: Vec<Exchange>) -> Replica {
     let recorded = "2013-06-04T10:00:00Z"
         .parse()
@@ -249,7 +249,7 @@ fn image(page: &Url, url: Url, body: Vec<u8>, address: u8) -> Exchange {
     )
 }
 
-/// An exchange with the heads that a browser and a server of 2013 would have sent.
+/// An exchange with the heads of a browser and a server of 2013.
 #[expect(
     clippy::too_many_arguments,
     reason = "one row of a table, called from three places above"
@@ -371,7 +371,7 @@ fn sentence(chance: &mut Chance, words: usize) -> String {
 fn png(size: usize, chance: &mut Chance) -> Vec<u8> {
     const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
     const CHUNK: usize = 12;
-    // The bytes of the file beside its rows: signature, IHDR, IDAT, IEND, zlib's header and checksum.
+    // Bytes of the file without its rows: signature, IHDR, IDAT, IEND, zlib's header and checksum.
     let fixed = SIGNATURE.len() + CHUNK * 3 + 13 + 6;
     let comment = b"Comment\0";
     let room = size.saturating_sub(fixed + CHUNK + comment.len());
@@ -445,7 +445,7 @@ fn zlib_stored(raw: &[u8]) -> Vec<u8> {
     out
 }
 
-/// SplitMix64: chance that is the same everywhere.
+/// SplitMix64: the same pseudo-random numbers on every machine.
 struct Chance(u64);
 
 impl Chance {

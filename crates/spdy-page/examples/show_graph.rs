@@ -1,4 +1,4 @@
-//! Prints the tree of a replica: when each resource is requested, and what waits for it.
+//! Prints the tree of a replica: triggers of requests, and the resources that they block.
 //!
 //! ```text
 //! cargo run -p spdy-page --example show_graph -- portal

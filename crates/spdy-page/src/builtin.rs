@@ -1,7 +1,7 @@
 //! The replicas that are part of the program, with their licences.
 //!
-//! They are made by `examples/make_builtins.rs`, which also defines their content; the files are
-//! ordinary replicas, and their `source` field names the licence.
+//! `examples/make_builtins.rs` creates them and defines their content. The files are ordinary replicas, and their `source` field has
+//! the licence.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::coding;
 use crate::limits::Limits;
 use crate::replica::{Replica, archive, warc_record};
 
-/// The shipped names, as [`open`](crate::open::open) knows them.
+/// The shipped names, for [`open`](crate::open::open).
 pub const NAMES: [&str; 2] = ["flags", "portal"];
 
 /// The file of the shipped replica `name`.

@@ -1,4 +1,4 @@
-//! Finds what makes a replica fail when it is served or loaded. No finding is an error of the file itself.
+//! Finds properties that make a replica fail when it is served or loaded. No finding is an error of the file itself.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -10,25 +10,25 @@ use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::partial_content::{ContentRange, Parts};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Severity {
-    /// Worth knowing.
+    /// Information.
     Note,
-    /// A load will differ from what was recorded.
+    /// A load will differ from the recording.
     Warning,
-    /// The replica cannot be loaded as it is.
+    /// The replica cannot be loaded.
     Error,
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// The exchange it is about, by index; `None` if about the whole.
+    /// The index of the exchange; `None` for the whole replica.
     pub exchange: Option<usize>,
-    /// What it is, one sentence without a full stop.
+    /// The finding, one sentence without a full stop.
     pub what: String,
 }
 
@@ -159,7 +159,7 @@ fn count_guesses(replica: &Replica) -> usize {
         .count()
 }
 
-/// Finds representations of which a replica has parts (206) and not the whole.
+/// Finds representations of which a replica has only parts (206).
 fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     let gets = replica.exchanges.iter().enumerate();
     let gets = gets.filter(|(_, exchange)| exchange.method == http::Method::GET);
@@ -202,7 +202,7 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     }
 }
 
-/// What distinguishes two recorded requests: method, URL, and the range of the response.
+/// The identity of a recorded request: method, URL, and the range of the response.
 type RequestKey<'a> = (&'a http::Method, &'a str, Option<ContentRange>);
 
 fn check_exchange<'a>(

@@ -1,7 +1,7 @@
-//! Content codings: gzip, deflate and br, undone to look into a body, done to put one back.
+//! Content codings: gzip, deflate and br, to decode a body and to encode it again.
 //!
-//! The scanner needs the time at which a byte of the *text* is decoded, but what arrives are bytes of the
-//! *transfer*. Decoding therefore takes [`DECODE_STEP_BYTES`] bytes at a time and records how much text each step gave:
+//! The scanner needs the time at which a byte of the *text* is decoded, but bytes of the *transfer* arrive. Decoding therefore takes
+//! [`DECODE_STEP_BYTES`] bytes at a time and records the length of text after each step:
 //!
 //! ```text
 //! transferred  |--64--|--64--|--64--|            marks: (64, 0) (128, 410) (192, 977)
@@ -12,10 +12,10 @@ use std::io::{self, BufRead, Read, Write};
 
 use flate2::Compression;
 
-/// Transferred bytes that the decoder is given at a time: the grain of [`DecodedBody::transferred_at`].
+/// Transferred bytes in one step of the decoder: the resolution of [`DecodedBody::transferred_at`].
 pub const DECODE_STEP_BYTES: usize = 64;
 
-/// Why a body could not be decoded.
+/// Why a body cannot be decoded.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CodingError {
     /// A coding that is neither gzip, deflate nor br.
@@ -24,27 +24,27 @@ pub enum CodingError {
     /// The bytes are not valid in this coding.
     #[error("cannot decode body as {coding}: {cause}")]
     Corrupt {
-        /// The coding that was tried.
+        /// The coding.
         coding: String,
-        /// What the decoder found.
+        /// The error of the decoder.
         cause: String,
     },
-    /// The text is longer than the caller allows.
+    /// The text exceeds the limit.
     #[error("decoded body exceeds the limit of {limit} bytes")]
     TooLong {
-        /// Bytes the caller allowed.
+        /// The limit, bytes.
         limit: usize,
     },
 }
 
-/// A body without its content coding, and where in the transfer each part of it was decoded.
+/// A body without its content coding, with the positions in the transfer at which its parts were decoded.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DecodedBody {
     /// The text.
     pub text: Vec<u8>,
     /// Length of the body as transferred.
     transferred: u64,
-    /// (transferred so far, text so far), both rising; empty if they are the same.
+    /// (transferred so far, text so far), both rising; empty if the body has no coding.
     marks: Vec<(u64, u64)>,
 }
 
@@ -61,12 +61,11 @@ impl DecodedBody {
     }
 }
 
-/// Undoes `codings` (in the order in which they were applied); at most `limit` bytes of text.
+/// Decodes `codings` (in the order in which they were applied); at most `limit` bytes of text.
 ///
 /// # Errors
 ///
-/// [`CodingError`] if a coding is unknown, the bytes are not of it (a stream cut short included), or the
-/// text passes `limit`.
+/// [`CodingError`] if a coding is unknown, the bytes are invalid or truncated, or the text exceeds `limit`.
 pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<DecodedBody, CodingError> {
     let transferred = body.len() as u64;
     let mut decoded: Option<DecodedBody> = None;
@@ -188,7 +187,7 @@ fn drain<R: Read>(
     })
 }
 
-/// A reader that returns a slice in small steps, and counts the bytes.
+/// A reader that returns a slice in small steps and counts the bytes.
 struct StepReader<'a> {
     rest: &'a [u8],
     consumed: usize,
@@ -214,10 +213,10 @@ impl BufRead for StepReader<'_> {
     }
 }
 
-/// Applies `coding` to `text`, aiming at `target` transferred bytes if there is a target.
+/// Applies `coding` to `text`; the result has `target` transferred bytes if possible.
 ///
-/// The effort whose result is the longest that is not beyond the target is taken, and gzip is then filled up to the
-/// byte with an empty extra field; if even the best effort is beyond, that.
+/// Uses the compression level with the longest result up to the target. An empty extra field pads gzip to the exact length. If every
+/// result exceeds the target, it uses the shortest.
 ///
 /// # Errors
 ///
@@ -230,7 +229,7 @@ pub fn encode(text: &[u8], coding: &str, target: Option<usize>) -> Result<Vec<u8
         ("br", None) => &[5],
         _ => return Err(CodingError::Unknown(coding.to_owned())),
     };
-    // Brotli's last efforts are slow: not worth it for a body that no era would have coded so.
+    // Brotli's highest levels are slow, and bodies of this size were never coded with them.
     let efforts = if coding == "br" && text.len() > 512 << 10 {
         &[5]
     } else {
@@ -286,16 +285,16 @@ fn encode_at(text: &[u8], coding: &str, effort: u32) -> Vec<u8> {
     done.unwrap_or_else(|error| panic!("{coding} at {effort} into memory: {error}"))
 }
 
-/// The smallest window of brotli's that reaches back to the beginning of so many bytes (RFC 7932 §9.1: of its size 16 are
-/// not to be had), or the largest there is. At the last effort it takes eight bytes of memory for each of its own.
+/// Brotli's smallest window that covers so many bytes (RFC 7932 §9.1: the size excludes 16 bytes), or the largest. At the highest
+/// level brotli needs eight times its window as memory.
 fn window_bits(len: usize) -> i32 {
     (10..22).find(|bits| len <= (1 << bits) - 16).unwrap_or(22)
 }
 
-/// Grows a gzip member to `target` bytes with an extra field (RFC 1952 §2.3.1.1), if one of that size can be had.
+/// Pads a gzip member to `target` bytes with an extra field (RFC 1952 §2.3.1.1), if possible.
 fn pad_gzip(mut member: Vec<u8>, target: usize) -> Vec<u8> {
     const HEAD: usize = 10;
-    /// FEXTRA in the flags of the member's head.
+    /// FEXTRA in the flags of the member's header.
     const EXTRA: u8 = 4;
     let missing = target.saturating_sub(member.len());
     // Two bytes of length, then a subfield of two letters and two bytes of length.
@@ -317,11 +316,11 @@ fn pad_gzip(mut member: Vec<u8>, target: usize) -> Vec<u8> {
     member
 }
 
-/// Inflates a file of gzip members, at most `limit` bytes.
+/// Decompresses a file of gzip members, at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// [`CodingError`] as [`decode`].
+/// [`CodingError`], like [`decode`].
 pub fn gunzip(file: &[u8], limit: usize) -> Result<Vec<u8>, CodingError> {
     let mut text = Vec::new();
     let mut decoder = flate2::bufread::MultiGzDecoder::new(file).take(limit as u64 + 1);
@@ -338,7 +337,7 @@ pub fn gunzip(file: &[u8], limit: usize) -> Result<Vec<u8>, CodingError> {
     }
 }
 
-/// Appends `bytes` to `out` as one gzip member that is the same for the same bytes.
+/// Appends `bytes` to `out` as one gzip member, which depends only on `bytes`.
 pub fn gzip_member(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&encode_at(bytes, "gzip", 9));
 }
@@ -375,7 +374,7 @@ mod tests {
         let decoded = decode(&outer, &codings(&["gzip", "br"]), text.len()).unwrap();
         assert_eq!(decoded.text, text);
         let transferred = decoded.transferred_at(text.len());
-        // All but the bytes that a gzip member has after its text.
+        // All bytes but those that a gzip member has after its text.
         assert!(
             transferred <= outer.len() as u64
                 && transferred + DECODE_STEP_BYTES as u64 >= outer.len() as u64,
@@ -389,7 +388,7 @@ mod tests {
         let windows = [0, 1_008, 1_009, 65_520, 65_521, 4_194_288, usize::MAX].map(window_bits);
         assert_eq!(windows, [10, 10, 11, 16, 17, 22, 22]);
         for len in [0, 1_008, 1_009, 65_520, 65_521] {
-            // Its end is its beginning once more, as far back as there is.
+            // Its end repeats its beginning, at the maximum distance.
             let mut text: Vec<u8> = text().into_iter().cycle().take(len).collect();
             let begin = text[..len.min(500)].to_vec();
             let end = len - begin.len();

@@ -2,7 +2,7 @@
 
 use crate::coding::CodingError;
 
-/// Why there is no replica.
+/// Why a replica cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -14,7 +14,7 @@ pub enum OpenError {
         /// Names of the shipped replicas.
         shipped: &'static [&'static str],
     },
-    /// The file is there and cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {path:?}: {cause}")]
     Read {
         /// The file.
@@ -22,24 +22,24 @@ pub enum OpenError {
         /// The error of the operating system.
         cause: std::io::Error,
     },
-    /// A device, a socket or a FIFO: it may have no end, or never begin.
+    /// A device, a socket or a FIFO: it may have no end or no beginning.
     #[error("{path:?} is neither a file nor a folder")]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: String,
     },
-    /// A bound of [`Limits`](crate::limits::Limits) was passed.
+    /// A limit of [`Limits`](crate::limits::Limits) was exceeded.
     #[error("limit of {limit} {what} exceeded")]
     Limit {
-        /// What there is too much of.
+        /// The limited quantity.
         what: &'static str,
-        /// How much is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// The outer gzip does not inflate.
+    /// The outer gzip cannot be decompressed.
     #[error("cannot decompress the file: {0}")]
     Gzip(#[source] CodingError),
-    /// None of the forms that we read.
+    /// No supported format.
     #[error(
         "unknown format (starts with {seen:?}), expected a WARC, a HAR, a NetLog or a speedreport, each also gzipped"
     )]
@@ -47,34 +47,34 @@ pub enum OpenError {
         /// The first bytes, as text.
         seen: String,
     },
-    /// A fault in a WARC's records.
+    /// An error in a WARC's records.
     #[error("WARC record {record}: {what}")]
     Warc {
         /// Number of the record, from 1.
         record: usize,
-        /// What was expected and what was found.
+        /// Expected and found content.
         what: String,
     },
-    /// A fault in a replica of ours.
+    /// An error in a replica's own format.
     #[error("replica, record {record}: {what}")]
     Replica {
         /// Number of the record, from 1.
         record: usize,
-        /// What was expected and what was found.
+        /// Expected and found content.
         what: String,
     },
-    /// JSON that is not what its form promises.
+    /// Invalid JSON for its format.
     #[error("{form}: {what}")]
     Json {
         /// `HAR`, `speedreport` or `NetLog`.
         form: &'static str,
-        /// What was expected and what was found.
+        /// Expected and found content.
         what: String,
     },
     /// The recording has no page load.
     #[error("no page load in the recording: {reason}")]
     NoPageLoad {
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// The recording does not have the requested page.

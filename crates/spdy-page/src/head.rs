@@ -1,14 +1,13 @@
-//! Literal heads: reading what was recorded, and writing what a recording lacks.
+//! Literal heads: parses recorded ones, and creates missing ones.
 //!
 //! ```text
 //! HTTP/1.1 200 OK␍␊          line      (or GET /x HTTP/1.1)
-//! Content-Type: text/css␍␊   fields    in their order, duplicates and case kept
-//! ␍␊                         end       a bare ␊ ends a line too
+//! Content-Type: text/css␍␊   fields    in their order, with duplicates and case
+//! ␍␊                         end       a bare ␊ also ends a line
 //! ```
 //!
-//! Reading is lenient, since recordings are what they are (lines without a colon occur in
-//! real archives): nothing is refused but a head without a first line. Heads are never rewritten here;
-//! only an importer that had to change a body calls [`with_field`].
+//! Parsing is lenient, because archives contain invalid heads (such as lines without a colon): only a head without a first line is
+//! rejected. Heads are never rewritten here; only an importer that had to change a body calls [`with_field`].
 
 use bytes::{Bytes, BytesMut};
 use url::{Position, Url};
@@ -21,7 +20,7 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Reads `bytes`, a head with or without its blank line; `None` if there is no first line.
+    /// Parses `bytes`, a head with or without its blank line; `None` if there is no first line.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (line, fields) = split_line(bytes);
         (!line.is_empty()).then_some(Self { line, fields })
@@ -45,7 +44,7 @@ impl<'a> Head<'a> {
         (100..=999).contains(&code).then_some(code)
     }
 
-    /// Names and values in their order. Names keep their case; values lose the white space around them.
+    /// Names and values in their order. Names keep their case; values are trimmed.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let mut rest = self.fields;
         std::iter::from_fn(move || {
@@ -65,27 +64,27 @@ impl<'a> Head<'a> {
         })
     }
 
-    /// Every value of `name` (any case), in order.
+    /// Every value of `name` (case-insensitive), in order.
     pub fn values(&self, name: &'a str) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.fields()
             .filter(move |(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
     }
 
-    /// The first value of `name` (any case) that is text.
+    /// The first value of `name` (case-insensitive) that is text.
     pub fn value(&self, name: &'a str) -> Option<&'a str> {
         self.values(name)
             .find_map(|value| std::str::from_utf8(value).ok())
     }
 
-    /// The content codings in the order in which they were applied, in lower case; `identity` left out.
+    /// The content codings in the order in which they were applied, in lower case, without `identity`.
     pub fn content_codings(&self) -> Vec<String> {
         list(self.values("content-encoding"))
             .filter(|coding| coding != "identity")
             .collect()
     }
 
-    /// Whether the last transfer coding is `chunked`.
+    /// True if the last transfer coding is `chunked`.
     pub fn is_chunked(&self) -> bool {
         list(self.values("transfer-encoding"))
             .last()
@@ -106,7 +105,7 @@ fn list<'a>(values: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = Stri
         .filter(|member| !member.is_empty())
 }
 
-/// The first line of `bytes` without its end, and what follows it.
+/// The first line of `bytes` without its end, and the rest.
 fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let Some(end) = bytes.iter().position(|&byte| byte == b'\n') else {
         return (bytes, &[]);
@@ -115,7 +114,7 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), &bytes[end + 1..])
 }
 
-/// Length of the head at the start of `bytes`, its blank line included; `None` if none ends.
+/// Length of the head at the start of `bytes`, including its blank line; `None` without a blank line.
 pub fn head_len(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(end) = bytes[at..].iter().position(|&byte| byte == b'\n') {
@@ -128,7 +127,7 @@ pub fn head_len(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a response to `method` with `status` carries a body at all (RFC 9112 §6.3).
+/// True if a response to `method` with `status` can have a body (RFC 9112 §6.3).
 pub fn has_body(method: &http::Method, status: u16) -> bool {
     *method != http::Method::HEAD && !matches!(status, 100..=199 | 204 | 304)
 }
@@ -161,7 +160,7 @@ fn push_clean(head: &mut BytesMut, text: &str) {
     }));
 }
 
-/// `head` with every field `name` gone and, if there is a `value`, one such field where the first stood (or last).
+/// `head` without any field `name`; with a `value`, one such field at the position of the first (or at the end).
 pub fn with_field(head: &[u8], name: &str, value: Option<&str>) -> Bytes {
     let mut out = BytesMut::with_capacity(head.len() + 32);
     let mut value = value;
@@ -197,7 +196,7 @@ pub fn with_field(head: &[u8], name: &str, value: Option<&str>) -> Bytes {
     out.freeze()
 }
 
-/// Host, with the port where it is not the scheme's own: the value of a Host field.
+/// Host, with the port if it is not the scheme's default: the value of a Host field.
 pub fn authority(url: &Url) -> String {
     url[Position::BeforeHost..Position::AfterPort].to_owned()
 }

@@ -1,21 +1,21 @@
-//! A recorded page: what was exchanged, what needs what, and the file that keeps it.
+//! A recorded page: its exchanges, their dependencies, and its file.
 //!
 //! ```text
 //!  a file, a folder or a shipped name            messages of a live browser
-//!        │ open.rs (recognises the form)                 │
+//!        │ open.rs (detects the format)                  │
 //!        ▼                                               ▼
-//!  import/   warc.rs  har/  netlog/ ◄──────────── devtools.rs    bytes -> Replica, and notes on what was lost
+//!  import/   warc.rs  har/  netlog/ ◄──────────── devtools.rs    bytes -> Replica, and notes on losses
 //!            mahimahi.rs (a folder)  speedreport.rs
 //!        │
 //!        ▼
 //!  replica/  model.rs          the recorded exchanges of a page
 //!            archive.rs        the file that stores them (warc_record.rs)
-//!            freshness.rs      as if it had been recorded another day, for caches
+//!            freshness.rs      shifted dates, for caches
 //!        │
-//!        ├──────► graph/       which resource leads to the discovery of which, for a page load
+//!        ├──────► graph/       dependencies of discovery between resources, for a page load
 //!        │         page_graph.rs ◄ from_replica.rs ◄ builder.rs (html.rs, css.rs), inference.rs
-//!        ├──────► check.rs     what makes a replica fail when it is served or loaded
-//!        ├──────► summary.rs   its figures, for `replica show`
+//!        ├──────► check.rs     properties that make a replica fail when it is served or loaded
+//!        ├──────► summary.rs   its numbers, for `replica show`
 //!        └──────► import/har/export.rs   the same as a HAR, for other tools
 //! ```
 //!

@@ -1,11 +1,11 @@
-//! What a file may make us hold. Every reader takes [`Limits`]; exceeding one is an error that names it.
+//! Limits for untrusted files. Every reader takes [`Limits`]; exceeding one is an error that names it.
 
 /// Limits for reading an untrusted file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Bytes of the file as it lies on disk.
+    /// Bytes of the file on disk.
     pub file_bytes: usize,
-    /// Bytes of the file once it is inflated.
+    /// Bytes of the decompressed file.
     pub inflated_bytes: usize,
     /// Records of a WARC, entries of a HAR.
     pub records: usize,
@@ -13,7 +13,7 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Bytes of one body, real or filler.
     pub body_bytes: usize,
-    /// Bytes of all filler together: a HAR of a kilobyte can claim any amount.
+    /// Bytes of all filler together: a HAR of a kilobyte can state any amount.
     pub filler_bytes: usize,
 }
 
@@ -30,5 +30,5 @@ impl Default for Limits {
     }
 }
 
-/// Bytes that a body may decode to when its text is scanned or checked; what is beyond is not looked at.
+/// Maximum decoded bytes of a body whose text is scanned or checked; later bytes are ignored.
 pub const DECODED_BODY_BYTES: usize = 64 << 20;

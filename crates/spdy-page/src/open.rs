@@ -1,15 +1,15 @@
-//! Opens a replica by shipped name, or from a file of any supported form.
+//! Opens a replica by shipped name, or from a file of any supported format.
 //!
-//! The first bytes of a file decide its form, not its name:
+//! The first bytes of a file decide its format, not its name:
 //!
-//! | first bytes | is |
+//! | first bytes | format |
 //! | --- | --- |
-//! | `1f 8b` | gzip: inflated, then looked at again |
-//! | `WARC/` | a replica of ours if its first record has the field `replica`, else any WARC |
+//! | `1f 8b` | gzip: decompressed, then detected again |
+//! | `WARC/` | a replica if its first record has the field `replica`, else any WARC |
 //! | `{"constants"` | a NetLog of Chromium |
 //! | `{` | other JSON: a HAR if it has `log`, a speedreport if it has `assets` |
 //!
-//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] and [`file()`] touch the disk.
+//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] and [`file()`] read the disk.
 
 use std::fs::File;
 use std::io::Read;
@@ -31,16 +31,16 @@ pub use crate::import::result::{ImportOptions, OpenedReplica};
 ///
 /// # Errors
 ///
-/// [`OpenError`] if there is no such name or file, or the file holds no page load.
+/// [`OpenError`] if there is no such name or file, or the file has no page load.
 pub fn open(name_or_path: &str) -> Result<OpenedReplica, OpenError> {
     open_with(name_or_path, &ImportOptions::default())
 }
 
-/// As [`open`], with a page to pick and other limits.
+/// Like [`open`], with a page number and other limits.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// Like [`open`].
 pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedReplica, OpenError> {
     if let Some(bytes) = builtin::bytes(name_or_path) {
         return read(Bytes::from_static(bytes), name_or_path, options);
@@ -67,12 +67,12 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedRe
     )
 }
 
-/// The bytes of the file at `path`, or at the end of that link, for [`read`].
+/// Reads the file at `path`, or the target of that link, for [`read`].
 ///
 /// # Errors
 ///
 /// [`OpenError::NotAFile`] if it is a folder, a device, a socket or a FIFO: none is waited for. [`OpenError::Limit`] if it has more
-/// than [`Limits::file_bytes`], also if it grows while it is read. [`OpenError::Read`].
+/// than [`Limits::file_bytes`], even if it grows during reading. [`OpenError::Read`].
 pub fn file(path: &Path, limits: &Limits) -> Result<Bytes, OpenError> {
     let read_fault = |cause| OpenError::Read {
         path: path.display().to_string(),
@@ -94,7 +94,7 @@ fn whole_file(
     })
 }
 
-/// The bytes of a file; `None` if it has more than `most`, also if it grows while it is read.
+/// The bytes of a file; `None` if it has more than `most`, even if it grows during reading.
 fn read_file(
     path: &Path,
     most: usize,
@@ -157,11 +157,11 @@ fn files_in(folder: &Path, limits: &Limits) -> Result<Vec<(String, Bytes)>, Open
     Ok(files)
 }
 
-/// The replica in a folder of these files, each with its name: a recording of mahimahi.
+/// Opens a replica in a folder of these files, each with its name: a recording of mahimahi.
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Like [`read`].
 pub fn read_folder(
     files: Vec<(String, Bytes)>,
     hint: &str,
@@ -170,11 +170,11 @@ pub fn read_folder(
     mahimahi::import(files, stem(hint.trim_end_matches('/')), options)
 }
 
-/// The replica in the bytes of a file; `hint` (a path or a name) names it where the file does not.
+/// Opens a replica in the bytes of a file; `hint` (a path or a name) names it if the file does not.
 ///
 /// # Errors
 ///
-/// [`OpenError`], as [`open`], but for the disk's.
+/// [`OpenError`], like [`open`], but none of the disk.
 pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedReplica, OpenError> {
     let limits = &options.limits;
     if file.len() > limits.file_bytes {
@@ -209,13 +209,13 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedRe
     Err(OpenError::Unrecognised { seen })
 }
 
-/// Whether `text` begins as Chromium begins its logs: they may be cut off, and are not looked through.
+/// True if `text` begins like Chromium's logs: they may be cut off, so they are not parsed here.
 fn is_netlog(text: &[u8]) -> bool {
     let first = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
     first.is_some_and(|first| first.starts_with(b"\"constants\""))
 }
 
-/// Which of the JSON forms it is, by the fields at the top.
+/// Parses JSON by the format that its top-level fields show.
 fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<OpenedReplica, OpenError> {
     #[derive(serde::Deserialize)]
     struct Top {
@@ -254,7 +254,7 @@ fn inflate(file: &[u8], limits: &Limits) -> Result<Bytes, OpenError> {
     }
 }
 
-/// The name of a file without its folders and the endings that we know.
+/// The name of a file without its folders and known endings.
 fn stem(hint: &str) -> &str {
     let mut stem = hint.rsplit(['/', '\\']).next().unwrap_or(hint);
     for ending in [".gz", ".warc", ".har", ".json"] {

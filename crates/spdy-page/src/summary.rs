@@ -1,4 +1,4 @@
-//! The figures of a replica that `replica show` prints first.
+//! The numbers that `replica show` prints first.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -14,13 +14,13 @@ use crate::replica::{Kind, Replica};
 pub struct Summary {
     /// The replica's name.
     pub name: String,
-    /// Where it came from and under which licence.
+    /// Its origin and licence.
     pub source: String,
     /// The URL of the page's own document.
     pub url: String,
     /// When it was recorded, if the recording has it.
     pub recorded: Option<Timestamp>,
-    /// Exchanges in all.
+    /// Number of exchanges.
     pub exchanges: usize,
     /// Bytes of bodies as transferred.
     pub body_bytes: u64,
@@ -32,18 +32,18 @@ pub struct Summary {
     pub hosts: Vec<HostSummary>,
     /// Kinds that occur, in the order of [`Kind::ALL`]: exchanges and body bytes of each.
     pub kinds: Vec<(Kind, usize, u64)>,
-    /// Start of the load to DOMContentLoaded, as recorded.
+    /// From the start of the load to DOMContentLoaded, as recorded.
     pub dom_content_loaded: Option<Duration>,
-    /// Start of the load to the load event, as recorded.
+    /// From the start of the load to the load event, as recorded.
     pub load: Option<Duration>,
 }
 
 /// One host of a replica.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HostSummary {
-    /// Name, with the port where it is not the scheme's own.
+    /// Name, with the port if it is not the scheme's default.
     pub host: String,
-    /// Addresses that answered, in the order of their first exchange.
+    /// Addresses that responded, in the order of their first exchange.
     pub addresses: Vec<IpAddr>,
     /// Exchanges with it.
     pub exchanges: usize,
@@ -56,7 +56,7 @@ impl Summary {
     ///
     /// # Panics
     ///
-    /// If [`Replica::start`] is no index of an exchange.
+    /// If [`Replica::start`] is not the index of an exchange.
     pub fn of(replica: &Replica) -> Self {
         let mut summary = Self {
             name: replica.name.clone(),

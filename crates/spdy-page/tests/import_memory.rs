@@ -1,6 +1,6 @@
-//! What a small recording may make its reader hold: a stated multiple of the file, however much it repeats.
+//! Memory of importing a small recording: a stated multiple of the file, for any repetition in it.
 //!
-//! A test program of its own, because it counts with a global allocator.
+//! A separate test program, because it counts with a global allocator.
 
 use bytes::Bytes;
 use spdy_page::limits::Limits;
@@ -9,7 +9,7 @@ use spdy_page::open::{ImportOptions, OpenError, OpenedReplica, read};
 /// Bytes of each file.
 const LEN: usize = 4 << 20;
 
-/// Reads `text`, and the most bytes of heap that were held for it at once, besides the text itself.
+/// Reads `text`, and returns the maximum heap bytes in use for it, without the text itself.
 fn held(text: String) -> (Result<OpenedReplica, OpenError>, usize) {
     let (text, mut outcome) = (Bytes::from(text), None);
     let held = allocation_counter::measure(|| {
@@ -51,7 +51,7 @@ fn too_many_entries_pages_or_assets_are_refused_before_they_are_held() {
     }
 }
 
-/// A broken file is as cheap to refuse as a whole one, and text that is no UTF-8 costs its replacement.
+/// A truncated file costs as little as a whole one, and text that is not UTF-8 costs its replacement.
 #[test]
 fn entries_that_never_end_are_refused_before_they_are_held() {
     let text = har_of_entry(&repeated("{}"));

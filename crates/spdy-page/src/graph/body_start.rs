@@ -1,14 +1,14 @@
-//! Where a document's head ends.
+//! The end of a document's head.
 //!
-//! Before the first paint, a browser requests what the paint needs first. That phase ends when its parser meets the body: the
-//! `body` tag, or the first element that no head can have.
+//! Before the first paint, a browser requests resources that the paint needs first. That phase ends when its parser reaches the body:
+//! the `body` tag, or the first element that a head cannot contain.
 
 use crate::graph::builder::text_of;
 use crate::graph::html;
 use crate::replica::{Exchange, Kind};
 
-/// Bytes of the body of `exchange`, as transferred, up to behind the first tag of the document's body; `None` if it is no real document, or
-/// has none.
+/// Transferred bytes of the body of `exchange` up to the end of the first tag of the document's body; `None` if the document is not
+/// real or has no body.
 #[must_use]
 pub fn body_start(exchange: &Exchange) -> Option<u64> {
     if exchange.kind != Kind::Document {

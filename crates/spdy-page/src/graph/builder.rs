@@ -1,4 +1,4 @@
-//! Builds the graph: places exchanges under those that name them, and follows the text of what is placed.
+//! Builds the graph: places exchanges under those that name them, and scans the texts of placed ones.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::head::Head;
 use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::{Exchange, Kind, without_fragment};
 
-/// Why an exchange is requested, by indices of exchanges.
+/// The cause of a request, by indices of exchanges.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cause {
     Start,
@@ -20,7 +20,7 @@ pub(crate) enum Cause {
         parent: usize,
         at_byte: u64,
     },
-    /// In the text of `parent`, at an unknown byte: in the end spread evenly over the text.
+    /// In the text of `parent`, at an unknown offset: such causes are finally spread evenly over the text.
     Somewhere {
         parent: usize,
     },
@@ -29,13 +29,13 @@ pub(crate) enum Cause {
     },
 }
 
-/// What is decided about one exchange.
+/// The position of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placement {
     pub(crate) cause: Cause,
     pub(crate) delay: Duration,
     pub(crate) role: Role,
-    /// The load event waits for it, as far as its role goes.
+    /// Whether the load event may wait for it.
     pub(crate) in_page: bool,
     /// DOMContentLoaded of the page's own document waits for it.
     pub(crate) before_dom_content_loaded: bool,
@@ -45,26 +45,26 @@ pub(crate) struct Placement {
 pub(crate) struct DecodedText {
     pub(crate) exchange: usize,
     pub(crate) text: String,
-    /// Where in the transfer a byte of the text is; its own text has moved to `text`.
+    /// The positions of its text in the transfer; the text itself has moved to `text`.
     pub(crate) decoded: DecodedBody,
 }
 
-/// A graph in the making.
+/// A graph during its construction.
 pub(crate) struct GraphBuilder<'a> {
     pub(crate) exchanges: &'a [Exchange],
     pub(crate) start: usize,
     pub(crate) placed: Vec<Option<Placement>>,
     /// Exchanges in the order of their placement.
     pub(crate) order: Vec<usize>,
-    /// Exchanges by URL without fragment, in recorded order. Looked up only, never walked through.
+    /// Exchanges by URL without fragment, in recorded order. For lookups only, never for iteration.
     by_url: HashMap<&'a str, VecDeque<usize>>,
-    /// Where each redirect leads.
+    /// The target of each redirect.
     pub(crate) location: Vec<Option<String>>,
-    /// Redirects whose target has its place under them.
+    /// Redirects with a placed target.
     leads_on: Vec<bool>,
-    /// Placed scripts and sheets by the recorded time of their end.
+    /// Placed scripts and style sheets by the recorded times of their ends.
     pub(crate) ends: BTreeSet<(Duration, usize)>,
-    /// Texts of placed documents and scripts, for what only code in them names.
+    /// Texts of placed documents and scripts, for references in code.
     pub(crate) texts: Vec<DecodedText>,
     /// The last script that the page's own text names.
     pub(crate) last_script: Option<usize>,
@@ -92,7 +92,7 @@ impl<'a> GraphBuilder<'a> {
         }
     }
 
-    /// Places the document and the redirects that led to it, and what they name.
+    /// Places the document, the redirects that led to it, and their references.
     pub(crate) fn place_start(&mut self) {
         let start = self.start;
         let mut leads_to = HashMap::<&str, usize>::new();
@@ -129,7 +129,7 @@ impl<'a> GraphBuilder<'a> {
         self.scan_placed();
     }
 
-    /// The first exchange of `url` that has no place yet.
+    /// The first exchange of `url` that is not placed yet.
     pub(crate) fn unplaced(&mut self, url: &str) -> Option<usize> {
         let candidates = self.by_url.get_mut(without_fragment(url))?;
         while let Some(&first) = candidates.front() {
@@ -141,7 +141,7 @@ impl<'a> GraphBuilder<'a> {
         None
     }
 
-    /// Gives `index` its place. The caller has placed the parent before.
+    /// Places `index`. The caller has placed the parent before.
     pub(crate) fn place(&mut self, index: usize, placed: Placement) {
         debug_assert!(
             self.placed[index].is_none(),
@@ -158,7 +158,7 @@ impl<'a> GraphBuilder<'a> {
         }
     }
 
-    /// Looks into what was placed, and places what that names, until nothing new is named.
+    /// Scans placed texts, and places their references, until there are no new ones.
     pub(crate) fn scan_placed(&mut self) {
         while let Some(index) = self.to_scan.pop_front() {
             if let Some(location) = self.location[index].take() {
@@ -346,7 +346,7 @@ impl<'a> GraphBuilder<'a> {
             (Some(started), Some(load)) => started <= load,
             _ => true,
         };
-        // The tag of a script is where the first of its redirects was named.
+        // The tag of a script is the reference to its first redirect.
         let mut named = index;
         while let Cause::Done { parent } = causes[named]
             && self.leads_on[parent]
@@ -381,7 +381,7 @@ impl<'a> GraphBuilder<'a> {
             blocks_parser_at,
             blocks_scripts: placed.role == Role::Stylesheet { blocking: true },
             before_dom_content_loaded: placed.before_dom_content_loaded,
-            // What DOMContentLoaded waits for, load waits for; for what a script fetches as data, it does not.
+            // The load event waits for everything that DOMContentLoaded waits for, but not for data that a script fetches.
             before_load: placed.before_dom_content_loaded
                 || placed.in_page && started_in_time && exchange.kind != Kind::Fetch,
             compute,
@@ -413,7 +413,7 @@ fn spread(places: &[Placement], order: &[usize], exchanges: &[Exchange]) -> Vec<
     causes
 }
 
-/// The URLs that a real document frames.
+/// The URLs of frames in a real document.
 pub(crate) fn frames_in(exchange: &Exchange) -> Vec<String> {
     let text = Some(exchange)
         .filter(|exchange| exchange.kind == Kind::Document)
@@ -431,7 +431,7 @@ pub(crate) fn frames_in(exchange: &Exchange) -> Vec<String> {
         .collect()
 }
 
-/// The text of a body that is real and decodes.
+/// The decoded text of a real body.
 pub(crate) fn text_of(exchange: &Exchange) -> Option<DecodedBody> {
     if !exchange.body_is_real || exchange.body.is_empty() {
         return None;
@@ -442,7 +442,7 @@ pub(crate) fn text_of(exchange: &Exchange) -> Option<DecodedBody> {
     coding::decode(&exchange.body, &codings, DECODED_BODY_BYTES).ok()
 }
 
-/// Where a redirect leads, without fragment.
+/// The target of a redirect, without fragment.
 pub(crate) fn location(exchange: &Exchange) -> Option<String> {
     let head = Head::parse(&exchange.response_head)?;
     if !matches!(head.status(), Some(301 | 302 | 303 | 307 | 308)) {

@@ -1,15 +1,15 @@
-//! What a style sheet names, and where.
+//! References of a style sheet, with their offsets.
 
 use spdy_markup::css_urls::{UrlUse, urls};
 
 /// A URL in a style sheet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct CssReference {
-    /// As written, escapes undone; relative to the sheet.
+    /// As written, without escapes; relative to the style sheet.
     pub(crate) url: String,
-    /// Offset in the text just behind it.
+    /// Offset in the text directly behind it.
     pub(crate) at: usize,
-    /// Named by `@import`: a sheet that this one waits for.
+    /// A reference by `@import`: a style sheet that this one waits for.
     pub(crate) is_import: bool,
 }
 

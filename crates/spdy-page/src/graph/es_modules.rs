@@ -1,7 +1,7 @@
-//! ES modules: what a script imports, and where an import map leads it (HTML §8.1.6).
+//! ES modules: imports of a script, and their targets by an import map (HTML §8.1.6).
 //!
-//! Scripts are searched, not parsed: a quoted text behind `from`, `import` or `import(` is a specifier. A specifier in
-//! a comment is found too; the caller compares the result with what was recorded.
+//! Scripts are searched, not parsed: a quoted text after `from`, `import` or `import(` is a specifier. A specifier in a comment is
+//! found too; the caller compares the result with the recording.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::graph::html;
 
-/// The longest specifier that is looked for, bytes.
+/// Maximum length of a specifier, bytes.
 const LONGEST_SPECIFIER: usize = 2048;
 
 /// The modules and import maps of an HTML document.
@@ -25,7 +25,7 @@ pub struct DocumentModules {
 }
 
 impl DocumentModules {
-    /// Of the document `text`.
+    /// Scans the document `text`.
     #[must_use]
     pub fn of_html(text: &[u8]) -> Self {
         let scan = html::scan(text);
@@ -36,7 +36,7 @@ impl DocumentModules {
         }
     }
 
-    /// The base of the document's URLs, which is at `url`.
+    /// The base URL of the document at `url`.
     #[must_use]
     pub fn base_url(&self, url: &Url) -> Url {
         let base = self.base.as_deref().and_then(|base| url.join(base).ok());
@@ -44,7 +44,7 @@ impl DocumentModules {
     }
 }
 
-/// What `script` imports, statically or by a fixed text, each once in the order of the text.
+/// The imports of `script`, static or by a literal, each once in the order of the text.
 #[must_use]
 pub fn specifiers(script: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
@@ -65,7 +65,7 @@ pub fn specifiers(script: &str) -> Vec<&str> {
     found
 }
 
-/// Whether what follows `before` is imported.
+/// True if the text after `before` is imported.
 fn is_imported(before: &str) -> bool {
     let before = without_comment(before);
     let called = before.strip_suffix('(').map(without_comment);
@@ -94,19 +94,19 @@ fn without_comment(text: &str) -> &str {
     text
 }
 
-/// Import maps, put together as browsers do: of two addresses for one key the first holds.
+/// Import maps, merged as in browsers: of two addresses for one key the first is used.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ImportMap {
     imports: Addresses,
-    /// By the prefix of the URLs that import.
+    /// By the URL prefix of importing modules.
     scopes: BTreeMap<String, Addresses>,
 }
 
-/// By specifier, or the prefix of one; `None` forbids it.
+/// By specifier or its prefix; `None` forbids it.
 type Addresses = BTreeMap<String, Option<Url>>;
 
 impl ImportMap {
-    /// Of the maps `texts` in a document whose base is `base`. A text that is not a map is ignored.
+    /// Merges the maps `texts` in a document with the base `base`. A text that is not a map is ignored.
     #[must_use]
     pub fn of(texts: &[String], base: &Url) -> Self {
         let mut all = Self::default();
@@ -130,7 +130,7 @@ impl ImportMap {
         all
     }
 
-    /// Where `specifier` leads a module at `from`; `None` if that is an error.
+    /// Resolves `specifier` in a module at `from`; `None` if that is an error.
     #[must_use]
     pub fn resolve(&self, specifier: &str, from: &Url) -> Option<Url> {
         let url = url_like(specifier, from);
@@ -138,7 +138,7 @@ impl ImportMap {
         let is_of = |prefix: &str| {
             prefix == from.as_str() || prefix.ends_with('/') && from.as_str().starts_with(prefix)
         };
-        // The longest prefix comes last in the order of texts that begin with each other.
+        // The longest of nested prefixes is the last in alphabetical order.
         let scopes = self.scopes.iter().rev().filter(|(prefix, _)| is_of(prefix));
         let all = scopes
             .map(|(_, addresses)| addresses)
@@ -152,7 +152,7 @@ impl ImportMap {
     }
 }
 
-/// What `addresses` have for `specifier`: an address, or that there is none.
+/// The entry of `addresses` for `specifier`, which may forbid it.
 fn look_up(addresses: &Addresses, specifier: &str) -> Option<Option<Url>> {
     for (key, address) in addresses.iter().rev() {
         if key == specifier {
@@ -177,7 +177,7 @@ fn add(addresses: &mut Addresses, imports: Option<&Value>, base: &Url) {
     }
 }
 
-/// What `text` means if it is a URL, or a path that begins as one (HTML, *resolve a URL-like module specifier*).
+/// `text` as a URL, or as a path that begins like one (HTML, *resolve a URL-like module specifier*).
 fn url_like(text: &str, base: &Url) -> Option<Url> {
     let is_path = ["/", "./", "../"]
         .iter()

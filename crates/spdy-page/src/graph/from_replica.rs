@@ -1,18 +1,18 @@
-//! The graph of a replica: texts first, then what was recorded.
+//! The graph of a replica: by texts first, then by recorded data.
 
 use crate::graph::builder::GraphBuilder;
 use crate::graph::{PageGraph, inference};
 use crate::replica::{Exchange, Replica};
 
 impl PageGraph {
-    /// From real bodies where there are any, else from what was recorded.
+    /// Builds the graph by real bodies where they exist, else by recorded data.
     ///
     /// Every exchange becomes one node; the only one with [`Trigger::Start`](crate::graph::Trigger::Start) is the page's document, or the
     /// first of the redirects that led to it.
     ///
     /// # Panics
     ///
-    /// If [`Replica::start`] is no index of an exchange.
+    /// If [`Replica::start`] is not the index of an exchange.
     pub fn of(replica: &Replica) -> Self {
         let mut plan = GraphBuilder::new(&replica.exchanges, replica.start);
         plan.place_start();
@@ -21,7 +21,7 @@ impl PageGraph {
     }
 }
 
-/// What the texts of exchange `start` name, directly or not: indices in the order of their discovery, `start` first.
+/// Direct and indirect references of exchange `start`: indices in the order of their discovery, `start` first.
 pub(crate) fn references_of(exchanges: &[Exchange], start: usize) -> Vec<usize> {
     let mut plan = GraphBuilder::new(exchanges, start);
     plan.place_start();

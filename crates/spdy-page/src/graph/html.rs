@@ -1,4 +1,4 @@
-//! Finds the references of an HTML text, with their offsets: what a preload scanner would request as the bytes arrive.
+//! Finds the references of an HTML text, with their offsets, as a preload scanner requests them when the bytes arrive.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use spdy_markup::{entities, srcset};
 
 use crate::graph::css;
 
-/// How the document uses what it names.
+/// The use of a reference in the document.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
-    /// A style sheet; one for another medium blocks nothing.
+    /// A style sheet; one for another medium does not block.
     Stylesheet {
         blocking: bool,
     },
@@ -20,16 +20,16 @@ pub(crate) enum Role {
     Frame,
     /// An image, font, media file, object, manifest or preload.
     Embedded,
-    /// An icon or a prefetch: requested, but load does not wait.
+    /// An icon or a prefetch: requested, but the load event does not wait for it.
     Aside,
 }
 
 /// When a script runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ScriptMode {
-    /// At once: the parser waits.
+    /// Immediately; the parser waits.
     Sync,
-    /// When it is there.
+    /// As soon as it has arrived.
     Async,
     /// After parsing, before DOMContentLoaded (`defer` and modules).
     Defer,
@@ -40,36 +40,36 @@ pub(crate) enum ScriptMode {
 pub(crate) struct Reference {
     /// As written, entities decoded; relative to the base.
     pub(crate) url: String,
-    /// Offset in the text just behind the tag (or the URL, in a style element).
+    /// Offset in the text directly behind the tag (or the URL, in a style element).
     pub(crate) at: usize,
     pub(crate) role: Role,
 }
 
-/// A document that was looked through.
+/// The references of a scanned document.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Scan {
     /// `href` of the first `base`.
     pub(crate) base: Option<String>,
     pub(crate) references: Vec<Reference>,
-    /// Offset of the last script that DOMContentLoaded waits for, inline ones included.
+    /// Offset of the last script that DOMContentLoaded waits for, including inline ones.
     pub(crate) last_script: Option<usize>,
     /// Texts of import maps.
     pub(crate) import_maps: Vec<String>,
-    /// Texts of modules that stand in the document.
+    /// Texts of inline modules.
     pub(crate) inline_modules: Vec<String>,
-    /// Offset just behind the first tag that no head can have, `body` itself above all.
+    /// Offset directly behind the first tag that a head cannot contain, usually `body`.
     pub(crate) body: Option<usize>,
 }
 
-/// Elements after which the parser is still in the head.
+/// Elements that a head may contain.
 const HEAD_ELEMENTS: [&str; 13] = [
     "html", "head", "title", "base", "basefont", "bgsound", "link", "meta", "noframes", "noscript",
     "script", "style", "template",
 ];
 
-/// Looks through `text`, of any encoding that has ASCII in its place.
+/// Scans `text`, in any encoding that is compatible with ASCII.
 ///
-/// A browser that runs scripts does not request what is in comments or in `noscript`.
+/// A browser with scripts ignores comments and `noscript`.
 pub(crate) fn scan(text: &[u8]) -> Scan {
     let mut scan = Scan::default();
     let mut dark_until = 0;
@@ -100,7 +100,7 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
         .append_element_content_handler(look)
         .with_strict(false);
     let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
-    // A text that cannot be read to its end was still read as far as it went.
+    // A text with an error was scanned up to the error.
     if rewriter.write(text).is_ok() {
         let _ = rewriter.end();
     } else {
@@ -109,12 +109,12 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
     scan
 }
 
-/// The sheet of a `style` element that starts at `from`.
+/// Scans the style sheet of a `style` element that starts at `from`.
 fn scan_style(sheet: &[u8], from: usize, scan: &mut Scan) {
     let found = css::scan(&String::from_utf8_lossy(sheet)).into_iter();
     scan.references.extend(found.map(|found| Reference {
         url: found.url,
-        // What is no UTF-8 has grown in the conversion.
+        // Invalid UTF-8 has become longer by the conversion.
         at: from + found.at.min(sheet.len()),
         role: if found.is_import {
             Role::Stylesheet { blocking: true }
@@ -124,7 +124,7 @@ fn scan_style(sheet: &[u8], from: usize, scan: &mut Scan) {
     }));
 }
 
-/// Keeps the text of an import map or of an inline module, which `text` begins with.
+/// Stores the text of an import map or of an inline module at the beginning of `text`.
 fn scan_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
     let kind = element.get_attribute("type").unwrap_or_default();
     let texts = match &kind.trim().to_ascii_lowercase()[..] {
@@ -222,7 +222,7 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
     }
 }
 
-/// Where the raw text that starts at `from` ends: at `mark` in any case, or with the text.
+/// The end of the raw text that starts at `from`: at `mark` in any case, or at the end of the text.
 fn end_of(text: &[u8], from: usize, mark: &[u8]) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     rest.windows(mark.len())
@@ -230,7 +230,7 @@ fn end_of(text: &[u8], from: usize, mark: &[u8]) -> usize {
         .map_or(text.len(), |at| from + at)
 }
 
-/// What a browser reads in an attribute; as it is written where that takes a name of the many we do not know.
+/// Decodes character references in an attribute; names that are not in our table stay as written.
 fn decode_entities(value: &str) -> String {
     entities::decode(value).map_or_else(|| value.to_owned(), Cow::into_owned)
 }

@@ -5,11 +5,11 @@
 //! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`);
 //! 2. its Referer, if that is a style sheet or a script;
 //! 3. a real script, or the script in a real document, that mentions its path;
-//! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that was there;
-//!    after that, the last script (for images and fonts also the last sheet) that had ended;
+//! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that had arrived;
+//!    after that, the last script (for images and fonts also the last style sheet) that had ended;
 //!    an image requested long after any such end waited for a connection, and is discovered with the document;
-//! 5. with no times finer than a second: evenly over the document; if that is real and does not
-//!    name it, the last script that it names.
+//! 5. without times of a resolution below a second: evenly over the document; if that is real and does not
+//!    name it, the last script of the document.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use crate::graph::html::{Role, ScriptMode};
 use crate::head::{self, Head};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
 
-/// A request that starts this soon after the end of a script or sheet was caused by it, whatever its kind.
+/// A request that starts this soon after the end of a script or style sheet was caused by it, for every kind.
 const NEAR: Duration = Duration::from_millis(100);
 
-/// What starts this soon after the end of a document was in its last bytes.
+/// A request that starts this soon after the end of a document was in its last bytes.
 const SLACK: Duration = Duration::from_millis(10);
 
-/// The shortest path that is worth looking for in scripts.
+/// Minimum length of a path for a search in scripts.
 const NEEDLE_LEN: usize = 6;
 
-/// What beginning a search counts for, in bytes read.
+/// Cost of starting a search, in bytes.
 const SEARCH_START: usize = 64;
 
-/// Bytes of scripts that all searches together may read; after that nothing is found.
+/// Limit on the bytes that all searches together may read; after that nothing is found.
 const SEARCH_BYTES: usize = 256 << 20;
 
-/// Gives every exchange that has no place yet one under those that have.
+/// Places every exchange that is not placed yet.
 pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     let exchanges = &replica.exchanges;
     let mut guess = Inference {
@@ -57,7 +57,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         if plan.placed[first].is_some() {
             continue;
         }
-        // Those that it hangs on come first; a circle is cut where it closes.
+        // Its ancestors come first; a cycle is cut where it closes.
         let mut stack = vec![first];
         on_stack[first] = true;
         while let Some(parent) = stack.last().and_then(|&top| guess.recorded_parent(top))
@@ -94,7 +94,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     }
 }
 
-/// Whether recorded starts are missing, or whole seconds, which are too coarse for a page load.
+/// True if recorded starts are missing or whole seconds, which are too coarse for a page load.
 fn clock_is_coarse(replica: &Replica) -> bool {
     let mut starts = replica
         .exchanges
@@ -107,13 +107,13 @@ fn clock_is_coarse(replica: &Replica) -> bool {
 struct Inference<'a> {
     replica: &'a Replica,
     has_times: bool,
-    /// The first exchange of a URL. Looked up only, never walked through.
+    /// The first exchange of a URL. For lookups only, never for iteration.
     by_url: HashMap<&'a str, usize>,
     search_bytes_left: usize,
 }
 
 impl Inference<'_> {
-    /// The exchange that `index` would hang on, if the recording names one.
+    /// The recorded parent of `index`, if there is one.
     fn recorded_parent(&self, index: usize) -> Option<usize> {
         let exchange = &self.replica.exchanges[index];
         let wish = match exchange.initiator {
@@ -156,8 +156,8 @@ impl Inference<'_> {
         self.placement(plan, index, cause, delay)
     }
 
-    /// The time between the end of `parent` and the request of `index`, within reason; less what it took to evaluate
-    /// `parent`, if that was recorded, since the graph has it there.
+    /// The time between the end of `parent` and the request of `index`, within limits; minus the recorded time to evaluate `parent`,
+    /// which the graph has there.
     fn gap(&self, index: usize, parent: usize) -> Duration {
         let [child, parent] = [index, parent].map(|index| &self.replica.exchanges[index]);
         match (child.started, parent.finished()) {
@@ -229,7 +229,7 @@ impl Inference<'_> {
         }
     }
 
-    /// The first text that has the path of `index` in it.
+    /// The first text that contains the path of `index`.
     fn find_mention(&mut self, plan: &GraphBuilder<'_>, index: usize) -> Option<Cause> {
         let needle = head::target(&self.replica.exchanges[index].url);
         if needle.len() < NEEDLE_LEN {
@@ -272,7 +272,7 @@ impl Inference<'_> {
             (Some(end), Some(limit)) => end <= limit,
             _ => true,
         };
-        // A script that the parser met and that ended in time is taken for a synchronous one, as most were.
+        // A script that the parser found and that ended in time counts as synchronous, as most were.
         let role = match exchange.kind {
             Kind::Script if by_parser && in_time => Role::Script(ScriptMode::Sync),
             Kind::Script => Role::Script(ScriptMode::Async),

@@ -1,4 +1,4 @@
-//! The dependencies between resources: which one leads to the discovery of which.
+//! The dependencies between resources: which resource leads to the discovery of which.
 
 pub mod body_start;
 pub(crate) mod builder;

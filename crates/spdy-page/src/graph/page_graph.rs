@@ -1,8 +1,7 @@
 //! The dependencies between the resources of a page: the plan that a page load follows.
 //!
-//! If a recorded body is the real one, its text shows which resources it names, and at which byte (`html.rs`, `css.rs`).
-//! The parents of all other resources are inferred from the recording (`inference.rs`). Both build one tree of the
-//! exchanges:
+//! If a recorded body is real, its text has the references with their offsets (`html.rs`, `css.rs`). The parents of all other
+//! resources are inferred from the recording (`inference.rs`). Both build one tree of the exchanges:
 //!
 //! ```text
 //! Start ─► redirect ─Done─► document ─Bytes 412─► a.css ─Done─► font.woff
@@ -10,11 +9,10 @@
 //!                              └ ─Bytes 900─► x.png
 //! ```
 //!
-//! **Rules of time.** A resource that a parser finds is requested without delay. A resource that a script or a recorded
-//! initiator requested is delayed by the recorded time between the end of its parent and its own start, at most
-//! [`MAX_DELAY`]: a longer wait was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or
-//! [`STYLESHEET_COST_PER_KB`] for each transferred kilobyte (a laptop of 2013), unless the recording states how long it
-//! took. Other kinds take no time.
+//! **Rules of time.** A resource that a parser finds is requested without delay. A resource that a script or a recorded initiator
+//! requested is delayed by the recorded time between the end of its parent and its own start, at most [`MAX_DELAY`]: a longer delay
+//! was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or [`STYLESHEET_COST_PER_KB`] for each transferred
+//! kilobyte (a laptop of 2013), unless the recording has the time. Other kinds take no time.
 
 use std::time::Duration;
 
@@ -87,7 +85,7 @@ impl Node {
 /// The resources of a page, with the trigger of each.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PageGraph {
-    /// One for each exchange of the replica, in the order in which a browser would find them: a parent is always before its children.
+    /// One for each exchange of the replica, in the order of discovery: a parent always precedes its children.
     pub nodes: Vec<Node>,
 }
 
@@ -99,8 +97,8 @@ impl PageGraph {
             .position(|node| node.exchange == replica.start)
     }
 
-    /// Nodes that the document's response headers may hint at (`Link: <...>; rel=preload`, SPDY's `rel=subresource`), because
-    /// otherwise a browser learns of them late.
+    /// Nodes that the document's response headers may have hints for (`Link: <...>; rel=preload`, SPDY's `rel=subresource`), because
+    /// otherwise a browser discovers them late.
     ///
     /// The load event waits for them, and their parent is not the document. So the target of a redirect is one, even if the
     /// document names the URL that redirects to it. Only GETs with status 200, of kinds that a hint can request: style sheets,

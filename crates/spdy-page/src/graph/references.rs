@@ -1,12 +1,12 @@
-//! URLs that a text names, without a recording: for a server that pushes or hints at resources.
+//! URLs in a text without a recording: for a server that pushes or hints at resources.
 
 use url::Url;
 
 use crate::graph::css;
 use crate::graph::html::{self, Role};
 
-/// URLs that a browser would request on reading the HTML document `text`, which is at `url`: in the order of the text,
-/// resolved, without fragments. Frames and what the load does not wait for are left out.
+/// URLs that a browser would request for the HTML document `text` at `url`: in the order of the text, resolved, without fragments.
+/// Frames are omitted, and resources that the load event does not wait for.
 #[must_use]
 pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     let scan = html::scan(text);
@@ -22,7 +22,7 @@ pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     )
 }
 
-/// URLs that the style sheet `text`, which is at `url`, names, in the same form.
+/// URLs in the style sheet `text` at `url`, in the same form.
 #[must_use]
 pub fn in_css(text: &[u8], url: &Url) -> Vec<Url> {
     let found = css::scan(&String::from_utf8_lossy(text));

@@ -20,7 +20,7 @@ use crate::replica::filler::filler;
 use crate::replica::observation::Observation;
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
-/// One exchange as it was recorded, header lists instead of heads.
+/// One exchange as recorded, with header lists instead of heads.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedExchange {
     pub(crate) url: Url,
@@ -40,12 +40,12 @@ pub(crate) struct RecordedExchange {
     /// The body without its content coding, if it was recorded.
     pub(crate) text: Option<Vec<u8>>,
     pub(crate) content_type: String,
-    /// The recorder's word for the kind.
+    /// The recorder's name of the kind.
     pub(crate) hint: Option<String>,
     pub(crate) initiator_url: Option<String>,
 }
 
-/// The page as it was recorded.
+/// The page as recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedPage {
     pub(crate) name: String,
@@ -72,7 +72,7 @@ pub(crate) fn assemble(
             reason: "no exchange remains after import".to_owned(),
         });
     }
-    // Recorders list entries by their end, or by connection; the page load model needs them by their start.
+    // Recorders list entries by their ends, or by connections; the page load model needs them by their starts.
     if recorded.iter().all(|recorded| recorded.started.is_some()) {
         recorded.sort_by_key(|recorded| recorded.started);
     }
@@ -177,7 +177,7 @@ fn exchange(
     })
 }
 
-/// No longer than a replica's file keeps: clocks of recorders jump by millennia.
+/// Limits a time to the maximum in a replica's file: clocks of recorders may jump by millennia.
 fn within_a_file(time: Option<Duration>) -> Option<Duration> {
     time.map(|time| time.min(LONGEST))
 }
@@ -224,7 +224,7 @@ fn response_head(recorded: &RecordedExchange) -> Bytes {
     )
 }
 
-/// The fields that HTTP/1.1 has: no pseudo-fields, no names that are not names; joined values apart again.
+/// The fields for HTTP/1.1: without pseudo-fields and invalid names; joined values are split again.
 fn plain(fields: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
     fields
         .iter()
@@ -260,8 +260,7 @@ fn kind(recorded: &RecordedExchange) -> Kind {
         && !accept.contains("html")
         && Kind::from_content_type(content_type) == Some(Kind::Document)
     {
-        // A browser that requests a document accepts HTML. This is a script's own request, or an error page in place
-        // of a script.
+        // A browser that requests a document accepts HTML. This is a script's own request, or an error page instead of a script.
         Some(if recorded.url.path().ends_with(".js") {
             "script"
         } else {
@@ -273,8 +272,7 @@ fn kind(recorded: &RecordedExchange) -> Kind {
     Kind::of(Some(content_type), &recorded.url, hint)
 }
 
-/// The body as it was on the wire, recorded or filler, and the head, with its length corrected where filler cannot
-/// match it.
+/// The body as on the wire, recorded or filler, and the head. The head's length is corrected where filler cannot match it.
 fn body(
     recorded: &RecordedExchange,
     kind: Kind,
@@ -330,7 +328,7 @@ fn body(
     Ok((response_head, body, false))
 }
 
-/// `text` under `codings`, aiming at `target` bytes; `None` if we do not know one of them.
+/// `text` with `codings`, with `target` bytes if possible; `None` if a coding is not supported.
 fn coded(text: &[u8], codings: &[String], target: Option<usize>) -> Option<Bytes> {
     let mut body = text.to_vec();
     for (index, coding) in codings.iter().enumerate() {
@@ -384,7 +382,7 @@ pub(crate) fn document(exchanges: &[Exchange], url: Option<&str>) -> Option<usiz
         .or_else(|| position(&is_document))
 }
 
-/// The URL that most requests with a Referer name there, if no exchange is of it.
+/// The URL in most Referers, if it has no exchange.
 fn missing_page(exchanges: &[Exchange]) -> Option<String> {
     let mut counts = HashMap::<String, usize>::new();
     let mut most = (0, String::new());

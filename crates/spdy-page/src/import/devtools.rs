@@ -1,15 +1,15 @@
-//! Reads the messages of a browser's DevTools protocol for one page load: the initiator, times and outcome of each request.
+//! Parses the messages of a browser's DevTools protocol for one page load: the initiator, times and outcome of each request.
 //!
 //! ```text
 //! Network.requestWillBeSent ─► responseReceived ─► loadingFinished | loadingFailed     by requestId
-//!     │  initiator, priority      timing              the last byte    why not
-//!     └─ once more, with the answer that redirected, for each redirect
+//!     │  initiator, priority      timing              the last byte    the reason
+//!     └─ again for each redirect, with the response that redirected
 //! Page.domContentEventFired, loadEventFired          of the page's own frame
-//! Tracing.dataCollected                              how long scripts and sheets took
+//! Tracing.dataCollected                              evaluation times of scripts and style sheets
 //! ```
 //!
-//! Bytes are not taken from here: the protocol gives bodies decoded. `netlog/` has them. Times are seconds
-//! of the clock that the NetLog states in milliseconds.
+//! Bodies are not read here, because the protocol has them decoded; `netlog/` reads them. Times are seconds of the clock that the
+//! NetLog has in milliseconds.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::limits::Limits;
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     most: usize,
-    /// In the order in which they were made; a redirect that is followed is another.
+    /// In the order in which they were made; a followed redirect is another request.
     pub(crate) requests: Vec<ObservedRequest>,
     /// The last request of an id.
     last_of: BTreeMap<String, usize>,
@@ -37,12 +37,12 @@ pub struct Observations {
     pub(crate) omitted: usize,
 }
 
-/// One request.
+/// An observed request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObservedRequest {
     pub(crate) url: String,
     pub(crate) method: String,
-    /// The browser's word for what it is: `Stylesheet`, `XHR`.
+    /// The browser's name of its kind: `Stylesheet`, `XHR`.
     pub(crate) kind: String,
     pub(crate) priority: String,
     pub(crate) initiator: RequestInitiator,
@@ -55,7 +55,7 @@ pub(crate) struct ObservedRequest {
     pub(crate) error: Option<String>,
     /// The address of the server.
     pub(crate) address: Option<IpAddr>,
-    /// It was answered before it reached the network stack, and the NetLog does not contain it.
+    /// It was served before it reached the network stack, so the NetLog does not contain it.
     pub(crate) is_inside: bool,
 }
 
@@ -64,13 +64,13 @@ pub(crate) struct ObservedRequest {
 pub(crate) enum RequestInitiator {
     #[default]
     Unknown,
-    /// Named in the text at this URL, or requested by the script there.
+    /// A reference in the text at this URL, or a request of the script there.
     Text(String),
     /// A redirect.
     Redirect,
 }
 
-/// Moments of a request: milliseconds after `request_time`, -1 for those that did not come.
+/// Times of a request: milliseconds after `request_time`, -1 if missing.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Timing {
@@ -143,7 +143,7 @@ struct CallFrame {
 }
 
 impl InitiatorFields {
-    /// The text that named it: what the parser read, or the script on top of the stack that has a URL.
+    /// The URL of the text with the reference: what the parser read, or the topmost script on the stack that has a URL.
     fn text(self) -> Option<String> {
         let mut stack = self.stack;
         while let Some(Stack {
@@ -179,7 +179,7 @@ struct ResponseFields {
 }
 
 impl ResponseFields {
-    /// It stands in brackets if it is one of IPv6.
+    /// An IPv6 address has brackets.
     fn address(&self) -> Option<IpAddr> {
         self.remote_ip_address.trim_matches(['[', ']']).parse().ok()
     }
@@ -238,7 +238,7 @@ struct TraceData {
 }
 
 impl Observations {
-    /// Empty; stores no more requests than `limits` has records.
+    /// Creates an empty one, which stores at most as many requests as `limits` has records.
     pub fn new(limits: &Limits) -> Self {
         Self {
             most: limits.records,
@@ -246,9 +246,9 @@ impl Observations {
         }
     }
 
-    /// Takes a message of the browser; `is_page` if it is of the page's own frame, and not of a frame or worker in it.
+    /// Handles a message of the browser; `is_page` if it is of the page's own frame, and not of a frame or worker in it.
     ///
-    /// Messages of other kinds, and what is no message, change nothing.
+    /// Other messages, and invalid ones, are ignored.
     pub fn take(&mut self, message: &str, is_page: bool) {
         let Ok(MethodOnly { method }) = serde_json::from_str(message) else {
             return;
@@ -257,7 +257,7 @@ impl Observations {
             "Network.requestWillBeSent" => self.sent(parse(message)),
             "Network.responseReceived" => self.received(parse(message)),
             "Network.requestServedFromCache" => {
-                // The memory's: the disk's belongs to the network stack.
+                // From the memory cache: the disk cache belongs to the network stack.
                 if let Some(seen) = self.of(parse(message)) {
                     seen.is_inside = true;
                 }
@@ -276,19 +276,19 @@ impl Observations {
         }
     }
 
-    /// Whether the page's load event came.
+    /// True after the page's load event.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         self.load.is_some()
     }
 
-    /// Requests that were made so far.
+    /// Number of requests so far.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// Requests that have not ended yet.
+    /// Number of requests in progress.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()

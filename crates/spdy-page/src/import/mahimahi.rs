@@ -1,4 +1,4 @@
-//! A folder of mahimahi's `mm-webrecord` as a replica: a file for each exchange, named by chance.
+//! Imports a folder of mahimahi's `mm-webrecord` as a replica: a file for each exchange, with a random name.
 //!
 //! ```text
 //! RequestResponse   1 ip  2 port  3 scheme (1 http, 2 https)  4 request  5 response      protobuf
@@ -6,9 +6,9 @@
 //! HTTPHeader        1 key  2 value                                 tag = number << 3 | wire type
 //! ```
 //!
-//! Read as it is written and straight into heads: a message of two bytes may stand for a header, and a list of them would
-//! be forty times as long as its file. The recording knows neither order nor times nor which page it was; the
-//! document that most requests name as their Referer is taken for that.
+//! Messages are parsed directly into heads: a message of two bytes may represent a header, so a list of them would need forty times
+//! the memory of its file. The recording has neither an order nor times nor the URL of the page; the document in most Referers is
+//! used as the page.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ use crate::limits::Limits;
 use crate::replica::observation::Observation;
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
-/// Redirects that are followed back from the page.
+/// Maximum number of redirects before the page.
 const REDIRECTS: usize = 8;
 
 /// Imports the page in `files`, each with its name.
@@ -97,7 +97,7 @@ pub(crate) fn import(
     Ok(OpenedReplica { replica, notes })
 }
 
-/// The document that most requests name as their Referer.
+/// The document in most Referers.
 fn most_referenced(exchanges: &[Exchange]) -> Option<String> {
     let mut named = HashMap::<&str, usize>::new();
     for exchange in exchanges {
@@ -110,12 +110,12 @@ fn most_referenced(exchanges: &[Exchange]) -> Option<String> {
         .iter()
         .filter(|exchange| exchange.kind == Kind::Document);
     let counted = documents.filter_map(|exchange| Some((*named.get(exchange.key())?, exchange)));
-    // Of several the first, in the order of URLs.
+    // If several are as frequent, the first in the order of URLs.
     let most = counted.rev().max_by_key(|(count, _)| *count);
     most.map(|(_, exchange)| exchange.key().to_owned())
 }
 
-/// The order of the exchanges: the page, the redirects that led to it, what its texts name, and the rest.
+/// The order of the exchanges: the page, the redirects that led to it, references of its texts, and the rest.
 fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
     let mut order = vec![page];
     let mut target = exchanges[page].key().to_owned();
@@ -140,7 +140,7 @@ fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
     order
 }
 
-/// The exchange in a file; the inner error is why it is skipped.
+/// The exchange in a file; the inner error is the reason for skipping it.
 fn exchange(
     file: &Bytes,
     notes: &mut ImportNotes,
@@ -239,7 +239,7 @@ fn url(
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
-/// A message as literal head and body; `None` if it is none.
+/// A message as literal head and body; `None` if it is invalid.
 fn message(bytes: &Bytes, limits: &Limits) -> Result<Option<(Bytes, Bytes)>, OpenError> {
     let (mut line, mut headers, mut body) = (Bytes::new(), BytesMut::new(), Bytes::new());
     let mut fields = ProtobufFields(bytes.clone());
@@ -284,11 +284,11 @@ fn header_of(bytes: &Bytes) -> Option<(Bytes, Bytes)> {
             _ => {}
         }
     }
-    // A line that is empty, or has no name, would end the head or be none of it.
+    // A line that is empty or has no name would end the head or be invalid.
     (!key.is_empty()).then_some((key, value))
 }
 
-/// Bytes that cannot end a line.
+/// Appends bytes without line ends.
 fn push_clean(head: &mut BytesMut, text: &[u8]) {
     head.extend(text.iter().map(|&byte| match byte {
         b'\r' | b'\n' | 0 => b' ',
@@ -296,17 +296,17 @@ fn push_clean(head: &mut BytesMut, text: &[u8]) {
     }));
 }
 
-/// What a field of a message holds.
+/// The value of a message's field.
 enum Value {
     Number(u64),
     Bytes(Bytes),
 }
 
-/// The fields of a message in their order; what is no field ends them.
+/// The fields of a message in their order; invalid bytes end them.
 struct ProtobufFields(Bytes);
 
 impl ProtobufFields {
-    /// The next field; `Some(None)` if there are bytes that are none.
+    /// The next field; `Some(None)` for invalid bytes.
     fn next(&mut self) -> Option<Option<(u64, Value)>> {
         (!self.0.is_empty()).then(|| self.field())
     }
@@ -330,7 +330,7 @@ impl ProtobufFields {
         (len <= self.0.len()).then(|| self.0.split_to(len))
     }
 
-    /// Seven bits a byte, the lowest first, at most ten bytes.
+    /// Seven bits for each byte, the lowest first, at most ten bytes.
     fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for place in 0..10 {

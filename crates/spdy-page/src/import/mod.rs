@@ -1,4 +1,4 @@
-//! Readers of foreign recordings, and the HAR export. Each returns a [`Replica`](crate::replica::Replica) and notes on what was lost.
+//! Importers of other recordings, and the HAR export. Each returns a [`Replica`](crate::replica::Replica) and notes on losses.
 
 pub(crate) mod assemble;
 pub mod devtools;

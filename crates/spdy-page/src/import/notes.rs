@@ -1,4 +1,4 @@
-//! What an import left out, changed or made up, so that a replica is not taken for more than it is.
+//! Notes on everything that an import omitted, changed or made up.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 /// The report of one import.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ImportNotes {
-    /// What the file was, in words: `HAR 1.2 by WebInspector`.
+    /// The format of the file, in words: `HAR 1.2 by WebInspector`.
     pub format: String,
-    /// Exchanges that came through.
+    /// Number of imported exchanges.
     pub exchanges: usize,
     /// Bodies whose bytes were in the file.
     pub real_bodies: usize,
-    /// Bodies of the recorded size that we made up.
+    /// Synthetic bodies of the recorded size.
     pub filler_bodies: usize,
-    /// Exchanges left out: how many for which reason.
+    /// Skipped exchanges, counted by reason.
     pub skipped: BTreeMap<String, usize>,
-    /// What else a person should know, one sentence each.
+    /// Other remarks for a person, one sentence each.
     pub remarks: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ impl ImportNotes {
         }
     }
 
-    /// Counts what `exchanges` came to.
+    /// Counts `exchanges` and their bodies.
     pub(crate) fn count(&mut self, exchanges: &[crate::replica::Exchange]) {
         self.exchanges = exchanges.len();
         self.real_bodies = exchanges
@@ -49,7 +49,7 @@ impl ImportNotes {
         self.filler_bodies = self.exchanges - self.real_bodies;
     }
 
-    /// The reasons for skipping, each with its count, on one line; empty if nothing was.
+    /// The reasons for skipping, each with its count, on one line; empty if there are none.
     pub fn skipped_line(&self) -> String {
         let reasons: Vec<_> = self
             .skipped

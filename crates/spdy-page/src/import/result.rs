@@ -1,4 +1,4 @@
-//! The options of an import, and what it returns.
+//! The options of an import, and its result.
 
 use crate::import::notes::ImportNotes;
 use crate::limits::Limits;
@@ -7,23 +7,23 @@ use crate::replica::{Replica, archive};
 /// Options of an import.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ImportOptions {
-    /// Which page of a recording of several, from 1; `None` for the first that has a document.
+    /// The page of a recording with several, from 1; `None` for the first that has a document.
     pub page: Option<usize>,
-    /// Bounds of what the file may make us hold.
+    /// Limits for the file.
     pub limits: Limits,
 }
 
-/// A replica, and what its import left out.
+/// A replica with the notes of its import.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OpenedReplica {
     /// The page.
     pub replica: Replica,
-    /// What was skipped, changed or made up.
+    /// Skipped, changed or synthetic parts.
     pub notes: ImportNotes,
 }
 
 impl OpenedReplica {
-    /// `replica` as it is.
+    /// Wraps `replica` without notes.
     #[must_use]
     pub fn whole(replica: Replica) -> Self {
         let mut notes = ImportNotes::new(archive::FORMAT);

@@ -1,4 +1,4 @@
-//! speedreport (PhantomJS, 2013) as a replica: `{"url", "assets": [{"request", "response"}]}`, no bodies.
+//! Imports a speedreport (PhantomJS, 2013) as a replica: `{"url", "assets": [{"request", "response"}]}`, without bodies.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ struct Report {
         reason = "assets are large, and a growing Vec of them would use three times the memory"
     )]
     assets: Vec<Box<Asset>>,
-    /// Milliseconds since 1970: when the page was requested, and when it was loaded.
+    /// Milliseconds since 1970: start of the request, and end of the load.
     #[serde(default)]
     request_time: Number,
     #[serde(default)]
     response_time: Number,
 }
 
-/// How many assets a report has. Reading it holds nothing of the text.
+/// Number of assets of a report. Counting them stores nothing of the text.
 #[derive(Debug, Deserialize)]
 struct Shape {
     assets: Count,
@@ -83,7 +83,7 @@ pub(crate) fn import(
     name: &str,
     options: &ImportOptions,
 ) -> Result<OpenedReplica, OpenError> {
-    // Counted before any is parsed: each takes far more memory than the two characters that it may have.
+    // Counted before any is parsed: each needs far more memory than its minimum of two characters.
     let shape: Shape = first_value(text)?;
     if shape.assets.0 > options.limits.records {
         return Err(OpenError::Limit {

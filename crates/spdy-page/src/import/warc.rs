@@ -2,15 +2,15 @@
 //!
 //! | found | done |
 //! | --- | --- |
-//! | head has `chunked`, body is not | the body is taken as it is |
-//! | head names a content coding, body is text | coded again, aiming at the recorded length |
-//! | body longer than its Content-Length | cut (some writers count the record's own end in) |
-//! | body shorter than its Content-Length | Content-Length adapted |
+//! | head has `chunked`, body is not | the body is used unchanged |
+//! | head has a content coding, body is text | coded again, with the recorded length if possible |
+//! | body longer than its Content-Length | cut (some writers include the record's own end) |
+//! | body shorter than its Content-Length | Content-Length corrected |
 //! | `revisit` | the body of the same URL, if it is in the file |
 //! | no request | one as short as HTTP/1.1 allows |
-//! | several documents | one page each, cut where a document begins that none frames |
+//! | several documents | one page each, beginning at a document that no other frames |
 //!
-//! The dates of a crawl are those of the crawler, not of a browser: no times are taken from it.
+//! The dates of a crawl are those of the crawler, not of a browser, so they are not used as times.
 
 use std::collections::{HashMap, HashSet};
 
@@ -162,7 +162,7 @@ fn exchanges(
     Ok((exchanges, dates))
 }
 
-/// Requests, found by the record they go with or else by their URL.
+/// Requests by their records, or else by their URLs.
 struct Requests<'a> {
     by_response: HashMap<&'a str, &'a WarcRecord>,
     by_id: HashMap<&'a str, &'a WarcRecord>,
@@ -208,7 +208,7 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// The exchange of a response; the inner error is why it is left out.
+/// The exchange of a response; the inner error is the reason for skipping it.
 fn exchange(
     record: &WarcRecord,
     original: &WarcRecord,
@@ -228,7 +228,7 @@ fn exchange(
     let Some((response_head, wire)) = split(&original.block, limits)? else {
         return Ok(Err("without a complete head"));
     };
-    // A revisit has a head of its own, unless its writer saw no use in one.
+    // A revisit has its own head, unless its writer omitted it.
     let own_head = split(&record.block, limits)?.map(|(head, _)| head);
     let response_head = own_head
         .filter(|head| Head::parse(head).is_some_and(|head| head.status().is_some()))
@@ -236,7 +236,7 @@ fn exchange(
     let Some(status) = Head::parse(&response_head).and_then(|head| head.status()) else {
         return Ok(Err("without a status"));
     };
-    // Some writers leave the blank line out.
+    // Some writers omit the blank line.
     let request = requests
         .take(record)
         .map(|request| archive::complete(&request.block))
@@ -299,7 +299,7 @@ fn split(block: &Bytes, limits: &Limits) -> Result<Option<(Bytes, Bytes)>, OpenE
     }
 }
 
-/// The body as it crossed the wire but for its chunks, and the head, adapted where it was not true of any body.
+/// The body as on the wire but without chunks, and the head, corrected where it does not describe the body.
 pub(crate) fn body(
     method: &http::Method,
     status: u16,
@@ -329,13 +329,13 @@ pub(crate) fn body(
         notes.remark("some Content-Length fields were not numbers and were removed");
         response_head = head::with_field(&response_head, "Content-Length", None);
     }
-    // With chunks, Content-Length means nothing (RFC 9112 §6.3).
+    // With chunks, Content-Length is ignored (RFC 9112 §6.3).
     let announced = announced
         .filter(|_| !chunked)
         .and_then(|length| usize::try_from(length).ok());
     if let Some(length) = announced.filter(|&length| length < body.len()) {
         let cut = body.slice(..length);
-        // A coded body that only fits uncut was decoded by its recorder, and is seen to below.
+        // A coded body that only matches uncut was decoded by its recorder, which is handled below.
         if codings.is_empty() || coding::decode(&cut, &codings, DECODED_BODY_BYTES).is_ok() {
             notes.remark("some bodies were longer than their Content-Length and were truncated");
             body = cut;
@@ -364,7 +364,7 @@ pub(crate) fn body(
     (response_head, body)
 }
 
-/// The documents that are pages: answered well, and in no other's frame.
+/// The documents that are pages: successful, and not framed by another.
 fn pages(exchanges: &[Exchange]) -> Vec<usize> {
     let framed: HashSet<String> = exchanges.iter().flat_map(frames_in).collect();
     let is_page = |exchange: &Exchange| {
@@ -389,8 +389,8 @@ fn pages(exchanges: &[Exchange]) -> Vec<usize> {
     pages
 }
 
-/// The exchanges of a page, its document first: those after it in the file (and, for the first page, before it), the
-/// redirects that led to it, and other exchanges of the file that its texts name.
+/// The exchanges of a page, its document first: those after it in the file (and, for the first page, before it), the redirects that
+/// led to it, and other exchanges of the file that its texts name.
 fn choose(
     exchanges: &[Exchange],
     pages: &[usize],

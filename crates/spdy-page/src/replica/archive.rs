@@ -1,4 +1,4 @@
-//! A replica as a file: a WARC 1.1 archive with one `metadata` record an exchange.
+//! The file of a replica: a WARC 1.1 archive with one `metadata` record for each exchange.
 //!
 //! ```text
 //! warcinfo   replica: spdy-replica/1, page: {JSON, one line}
@@ -8,10 +8,9 @@
 //! request    …                       exchange 1
 //! ```
 //!
-//! Any WARC tool can read it, and the same replica is always the same bytes: record ids are
-//! derived from the record's content, dates come from the recording. A body whose head has
-//! `chunked` is written as one chunk, since a WARC holds what was on the wire, and read back
-//! without. `docs/reference/replica-format.md` lists every field.
+//! Any WARC tool can read it, and the same replica is always the same bytes: record ids are derived from the record's content, and
+//! dates come from the recording. A body whose head has `chunked` is written as one chunk, because a WARC has the bytes of the wire,
+//! and parsed without it. `docs/reference/replica-format.md` lists every field.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -79,7 +78,7 @@ struct ExchangeFields {
     observed: ObservedFields,
 }
 
-/// The observations of a live browser; the body of the request stands in its own record.
+/// The observations of a live browser; the body of the request is in its own record.
 #[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
 struct ObservedFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,7 +147,7 @@ enum InitiatorFields {
     Unknown,
 }
 
-/// Whether `records` are a replica of ours, of whatever version.
+/// True if `records` are a replica of any version.
 pub(crate) fn is_replica(records: &[WarcRecord]) -> bool {
     records
         .first()
@@ -167,10 +166,9 @@ fn info<'a>(record: &'a WarcRecord, name: &str) -> Option<&'a str> {
 
 // ---- writing
 
-/// The file of `replica`: a `.warc.gz` if `gzip`, else a `.warc`.
+/// Encodes `replica`: as `.warc.gz` if `gzip`, else as `.warc`.
 ///
-/// Durations are stored to the nanosecond (up to 584 years, which is also the limit of imports); everything else is
-/// stored as it is.
+/// Durations are stored with nanoseconds (up to 584 years, which is also the limit of imports); everything else is stored unchanged.
 pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
     let mut writer = Writer::new(gzip);
     let page = PageFields {
@@ -307,7 +305,7 @@ fn push_exchange(
     }
 }
 
-/// Whether the body of such a response stands in chunks in the file.
+/// True if the body of such a response is chunked in the file.
 fn unwraps(method: &http::Method, head: &Head<'_>) -> bool {
     head.is_chunked()
         && head
@@ -315,7 +313,7 @@ fn unwraps(method: &http::Method, head: &Head<'_>) -> bool {
             .is_some_and(|status| head::has_body(method, status))
 }
 
-/// `head` up to and with its blank line, which is added if it is missing.
+/// `head` including its blank line, which is added if it is missing.
 pub(crate) fn complete(head: &Bytes) -> Bytes {
     match head::head_len(head) {
         Some(len) => head.slice(..len),
@@ -324,7 +322,7 @@ pub(crate) fn complete(head: &Bytes) -> Bytes {
     }
 }
 
-/// The longest time that a file keeps.
+/// The maximum time in a file.
 pub(crate) const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -336,7 +334,7 @@ fn date(recorded: Option<Timestamp>, offset: Option<Duration>) -> String {
         .and_then(|offset| SignedDuration::try_from(offset).ok())
         .unwrap_or_default();
     let recorded = recorded.unwrap_or(Timestamp::UNIX_EPOCH);
-    // Beyond the calendar there is no date; the offset stands in the metadata anyway.
+    // Beyond the calendar there is no date; the offset is in the metadata in any case.
     recorded.checked_add(offset).unwrap_or(recorded).to_string()
 }
 
@@ -345,7 +343,7 @@ fn json<T: Serialize>(fields: &T) -> String {
         .unwrap_or_else(|error| panic!("the fields are valid JSON: {error}"))
 }
 
-/// An id from what the record is: FNV-1a of 128 bits in the clothes of a UUID of version 8 (RFC 9562 §5.8).
+/// An id by the content of the record: FNV-1a of 128 bits in the form of a UUID of version 8 (RFC 9562 §5.8).
 fn record_id(parts: &[&[u8]]) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -368,7 +366,7 @@ fn record_id(parts: &[&[u8]]) -> String {
 
 // ---- reading
 
-/// The replica in `records`.
+/// Decodes the replica in `records`.
 pub(crate) fn decode(records: &[WarcRecord], limits: &Limits) -> Result<Replica, OpenError> {
     let fault = |record: usize, what: String| OpenError::Replica {
         record: record + 1,
@@ -530,7 +528,7 @@ fn decode_exchange(
     })
 }
 
-/// A block as head and what follows it.
+/// Divides a block into the head and the rest.
 fn split(block: &Bytes, limits: &Limits) -> Result<(Bytes, Bytes), String> {
     let len = head::head_len(block).ok_or("literal head has no blank line")?;
     if len > limits.head_bytes {

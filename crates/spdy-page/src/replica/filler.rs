@@ -1,8 +1,7 @@
-//! Bodies that stand in for those a recording left out: of the recorded size, of the kind, the same each time.
+//! Filler bodies for those that a recording lacks: of the recorded size and kind, and deterministic.
 //!
-//! Filler is harmless where it is shown: text kinds are words in a comment of their language, images are noise,
-//! and a body whose head names a content coding is a valid stream of that coding, of the exact size, since both
-//! gzip and brotli can carry bytes uncompressed:
+//! Filler is harmless when displayed: text kinds are words in a comment of their language, images are noise. A body whose head has a
+//! content coding is a valid stream of that coding, of the exact size, because both gzip and brotli can contain uncompressed bytes:
 //!
 //! ```text
 //! gzip     head 10 | (1+2+2, up to 65535 bytes)* | sum and length 8
@@ -14,9 +13,9 @@ use bytes::Bytes;
 
 use crate::replica::Kind;
 
-/// A body of exactly `size` bytes for a resource of `kind` under `codings`; `seed` (of the URL) makes it differ from others.
+/// A body of exactly `size` bytes for a resource of `kind` with `codings`; `seed` (of the URL) makes it differ from others.
 ///
-/// Sizes that a coding cannot have (a gzip of 7 bytes) are noise.
+/// Sizes that are impossible in a coding (a gzip of 7 bytes) are noise.
 pub(crate) fn filler(kind: Kind, codings: &[String], size: usize, seed: &str) -> Bytes {
     let mut chance = SplitMix::new(seed);
     let coded = match codings {
@@ -113,7 +112,7 @@ fn gzip(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
             text
         }
         None => {
-            // The empty text, and a file name to fill up with.
+            // The empty text, with a file name as padding.
             let name = room.checked_sub(2)?;
             if name > 0 {
                 out[3] = FNAME;
@@ -145,7 +144,7 @@ fn zlib(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Bytes of text, and the stored blocks that hold them, that together take `room`; `None` if none can.
+/// Bytes of text, and their stored blocks, that together have `room` bytes; `None` if that is impossible.
 fn stored_len(room: usize) -> Option<(usize, usize)> {
     const BLOCK: usize = 0xffff;
     let blocks = room.div_ceil(BLOCK + 5).max(1);

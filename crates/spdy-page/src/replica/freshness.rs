@@ -1,8 +1,8 @@
-//! Moves the dates of a replica, so that caches see its responses as fresh as when it was recorded.
+//! Shifts the dates of a replica, so that caches see its responses as fresh as when it was recorded.
 //!
-//! To a cache a page of years ago is stale, whatever its heads allow: its age is reckoned from `Date` (RFC 9111 §4.2.3). So a
-//! player before caches moves the dates of all answers alike, and what was fresh is fresh again. Many pages state no
-//! freshness lifetime: a lifetime can be set for them.
+//! For a cache a page of years ago is stale, independent of its heads: its age is computed from `Date` (RFC 9111 §4.2.3). So a server
+//! shifts the dates of all responses equally, and responses that were fresh are fresh again. Many pages state no freshness lifetime:
+//! a lifetime can be set for them.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,12 +11,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::head::{Head, with_field};
 use crate::replica::Replica;
 
-/// Fields that are a date and nothing else.
+/// Fields that contain only a date.
 const DATES: [&[u8]; 3] = [b"date", b"expires", b"last-modified"];
-/// The year 10000, from 1970: no date of HTTP is as late (RFC 9110 §5.6.7).
+/// The year 10000, from 1970: an HTTP date cannot be as late (RFC 9110 §5.6.7).
 const NO_DATE: Duration = Duration::from_secs(253_402_300_800);
 
-/// When `replica` was recorded: by its own word, else by the `Date` of its document.
+/// When `replica` was recorded: by its own field, else by the `Date` of its document.
 #[must_use]
 pub fn recorded(replica: &Replica) -> Option<SystemTime> {
     let answered = || {
@@ -26,9 +26,8 @@ pub fn recorded(replica: &Replica) -> Option<SystemTime> {
     replica.recorded.map(SystemTime::from).or_else(answered)
 }
 
-/// Moves `Date`, `Expires` and `Last-Modified` of every response by the time between the recording and `wall_now`.
-/// Invalid dates, and dates that would be out of range, stay. Returns `false` and changes nothing if the [recording
-/// time](recorded) is unknown.
+/// Shifts `Date`, `Expires` and `Last-Modified` of every response by the time between the recording and `wall_now`. Invalid dates,
+/// and dates that would be out of range, stay. Returns `false` and changes nothing if the [recording time](recorded) is unknown.
 pub fn shift_dates(replica: &mut Replica, wall_now: SystemTime) -> bool {
     let Some(recorded) = recorded(replica) else {
         return false;
@@ -58,7 +57,7 @@ pub fn set_default_lifetime(replica: &mut Replica, seconds: u32) {
     }
 }
 
-/// `head` with every date in it moved, and all other bytes unchanged.
+/// `head` with every date shifted, and all other bytes unchanged.
 fn with_dates(head: &[u8], shift: impl Fn(SystemTime) -> Option<SystemTime>) -> Bytes {
     let mut out = BytesMut::with_capacity(head.len());
     for line in head.split_inclusive(|&byte| byte == b'\n') {

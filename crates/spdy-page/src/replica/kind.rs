@@ -1,8 +1,7 @@
 //! The kind of a resource, from its response, its URL and the recorder's hint.
 //!
-//! In this order: the response's Content-Type, unless that is not specific (`text/plain`, octets,
-//! none); the ending of the URL's path; the recorder's hint. A recorder's hint for what was
-//! requested outranks a Content-Type of HTML, because error pages are HTML.
+//! In this order: the response's Content-Type, unless it is not specific (`text/plain`, octets, none); the ending of the URL's path;
+//! the recorder's hint. A recorder's hint about the request outranks a Content-Type of HTML, because error pages are HTML.
 
 use url::Url;
 
@@ -21,7 +20,7 @@ impl Kind {
         Self::Other,
     ];
 
-    /// The kind as archives and reports spell it.
+    /// The name of the kind in archives and reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Document => "document",
@@ -35,12 +34,12 @@ impl Kind {
         }
     }
 
-    /// From the Content-Type of the response, the URL, and the recorder's word for it (`xhr`, `image`, …).
+    /// Decides by the Content-Type of the response, the URL, and the recorder's hint (`xhr`, `image`, …).
     pub fn of(content_type: Option<&str>, url: &Url, hint: Option<&str>) -> Self {
         let hint = hint.and_then(Self::from_hint);
         let typed = content_type.and_then(Self::from_content_type);
         match (typed, hint) {
-            // An error page in HTML that came for an image is an image's request all the same.
+            // An HTML error page for an image still belongs to a request for an image.
             (Some(Self::Document), Some(hint)) if hint != Self::Other => hint,
             (Some(Self::Other), Some(Self::Fetch)) => Self::Fetch,
             (Some(Self::Other) | None, _) => Self::from_path(url.path())
@@ -51,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// From a Content-Type; `None` if it does not decide the kind.
+    /// By a Content-Type; `None` if it does not decide the kind.
     pub fn from_content_type(value: &str) -> Option<Self> {
         let essence = value
             .split([';', ','])

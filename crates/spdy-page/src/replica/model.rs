@@ -1,8 +1,7 @@
-//! What was exchanged: a page, and every request and response that its load took.
+//! The exchanges of a page: every request and response of its load.
 //!
-//! A replica has what a load put on the wire and nothing that a player would have to
-//! invent: literal heads, bodies as they were transferred (with content coding), the
-//! address of each host, and the time of each request. URLs are never rewritten.
+//! A replica has only data that a load put on the wire: literal heads, bodies as transferred (with content coding), the address of
+//! each host, and the time of each request. URLs are never rewritten.
 //!
 //! ```text
 //! Replica ── exchanges[start] ── the page's own document
@@ -14,7 +13,7 @@
 //!              initiator      what caused the request
 //! ```
 //!
-//! `archive.rs` defines the file that stores it, `graph/` which exchange needs which.
+//! `archive.rs` defines its file, and `graph/` the dependencies between exchanges.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -28,7 +27,7 @@ use url::Url;
 use crate::head;
 use crate::replica::observation::{Failure, Observation};
 
-/// What a resource is to the page: it decides priority and what it blocks.
+/// The kind of a resource: it decides its priority and what it blocks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -44,22 +43,22 @@ pub enum Kind {
     Image,
     /// Audio or video.
     Media,
-    /// What a script requested as data (XMLHttpRequest, fetch, beacons).
+    /// Data that a script requested (XMLHttpRequest, fetch, beacons).
     Fetch,
     /// None of these, or unknown.
     Other,
 }
 
-/// What caused a request.
+/// The cause of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Initiator {
     /// The page itself.
     Navigation,
-    /// Named in the text of another exchange.
+    /// A reference in the text of another exchange.
     Resource {
         /// Index of that exchange in [`Replica::exchanges`].
         index: usize,
-        /// Offset in its body as transferred at which the name was complete, if recorded.
+        /// Offset in its body as transferred at which the reference was complete, if recorded.
         at_byte: Option<u64>,
     },
     /// A redirect from another exchange.
@@ -67,47 +66,47 @@ pub enum Initiator {
         /// Index of the redirecting exchange in [`Replica::exchanges`].
         index: usize,
     },
-    /// Not recorded. `graph/` finds out, or guesses.
+    /// Not recorded. `graph/` infers it.
     Unknown,
 }
 
-/// One request and its response, bytes as they were.
+/// One request and its response, with their literal bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exchange {
     /// The requested URL, with scheme and host; never rewritten.
     pub url: Url,
     /// The method of the request.
     pub method: http::Method,
-    /// The address that answered, if recorded.
+    /// The address that responded, if recorded.
     pub address: Option<IpAddr>,
-    /// Literal head, request line to blank line, both included.
+    /// Literal head, from request line to blank line, both included.
     pub request_head: Bytes,
-    /// Literal head, status line to blank line, both included.
+    /// Literal head, from status line to blank line, both included.
     pub response_head: Bytes,
     /// Body without transfer coding, with content coding.
     pub body: Bytes,
     /// False if `body` is filler of the recorded size and kind.
     pub body_is_real: bool,
-    /// What it is to the page.
+    /// Its kind.
     pub kind: Kind,
-    /// What caused the request.
+    /// The cause of the request.
     pub initiator: Initiator,
     /// From the start of the page load until the page requested it, as recorded.
     pub started: Option<Duration>,
-    /// From there to the request sent (waiting for a connection, name, connect, TLS), as recorded.
+    /// From there until the request was sent (waiting for a connection, name, connect, TLS), as recorded.
     pub queued: Option<Duration>,
-    /// From the request sent to the first byte of the response, as recorded.
+    /// From sending the request to the first byte of the response, as recorded.
     pub wait: Option<Duration>,
     /// From the first to the last byte of the response, as recorded.
     pub receive: Option<Duration>,
-    /// What else a recorder in a live browser saw of it.
+    /// Other observations of a recorder in a live browser.
     pub observed: Observation,
 }
 
 impl Exchange {
-    /// A GET that is answered 200 with `body`, with heads as short as HTTP/1.1 allows.
+    /// A GET with the response 200 and `body`, with heads as short as HTTP/1.1 allows.
     ///
-    /// For content that was not recorded: a directory that is served, a test.
+    /// For content that was not recorded: a served directory, a test.
     pub fn synthetic(url: Url, kind: Kind, content_type: &str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let host = head::authority(&url);
@@ -140,7 +139,7 @@ impl Exchange {
 
     /// Recorded first byte of the response, from the start of the page load.
     ///
-    /// `None` if its start was not recorded; what else is missing counts as nothing.
+    /// `None` if its start was not recorded; other missing times count as zero.
     pub fn first_byte(&self) -> Option<Duration> {
         let parts = [
             self.started?,
@@ -154,14 +153,14 @@ impl Exchange {
         )
     }
 
-    /// The status of the response; `None` if its head is no HTTP response.
+    /// The status of the response; `None` if its head is not an HTTP response.
     pub fn status(&self) -> Option<u16> {
         head::Head::parse(&self.response_head).and_then(|head| head.status())
     }
 
     /// Recorded end of the exchange, from the start of the page load.
     ///
-    /// `None` if its start was not recorded; what else is missing counts as nothing.
+    /// `None` if its start was not recorded; other missing times count as zero.
     pub fn finished(&self) -> Option<Duration> {
         Some(
             self.first_byte()?
@@ -169,7 +168,7 @@ impl Exchange {
         )
     }
 
-    /// The URL as requests compare it: without its fragment.
+    /// The URL as requests compare it, without its fragment.
     pub(crate) fn key(&self) -> &str {
         without_fragment(self.url.as_str())
     }
@@ -180,17 +179,17 @@ pub(crate) fn without_fragment(url: &str) -> &str {
     url.split_once('#').map_or(url, |(before, _)| before)
 }
 
-/// A page and everything it fetched.
+/// A page with all its exchanges.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Replica {
     /// A short name for tables: the shipped name, the file's stem, or the page's host.
     pub name: String,
-    /// Where it came from and under which licence, for people.
+    /// Its origin and licence, for people.
     pub source: String,
     /// The index of the page's own document, after redirects.
     ///
-    /// A redirect that led to it is an exchange of its own, and the load begins there:
-    /// see [`Trigger::Start`](crate::graph::Trigger::Start).
+    /// A redirect that led to it is a separate exchange, and the load begins there: see
+    /// [`Trigger::Start`](crate::graph::Trigger::Start).
     pub start: usize,
     /// All exchanges, in the order of their requests.
     pub exchanges: Vec<Exchange>,
@@ -209,7 +208,7 @@ impl Replica {
     ///
     /// # Panics
     ///
-    /// If [`start`](Self::start) is no index of an exchange; readers never give such a replica.
+    /// If [`start`](Self::start) is not the index of an exchange; readers never return such a replica.
     pub fn document(&self) -> &Exchange {
         let count = self.exchanges.len();
         self.exchanges
@@ -217,7 +216,7 @@ impl Replica {
             .unwrap_or_else(|| panic!("start {} of {count} exchanges", self.start))
     }
 
-    /// Hosts (with ports, where they are not the scheme's own), in the order of their first exchange.
+    /// Hosts (with ports that are not the scheme's default), in the order of their first exchange.
     pub fn hosts(&self) -> Vec<String> {
         let mut seen = HashSet::new();
         let hosts = self

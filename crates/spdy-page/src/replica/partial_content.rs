@@ -1,8 +1,8 @@
-//! The parts of one representation that a replica holds: the ranges and validators that its 206 responses state.
+//! The parts of one representation in a replica: the ranges and validators of its 206 responses.
 //!
-//! A browser requests media with `Range`, so a recording has them as 206. Together they may be the whole; otherwise the
-//! replica has only these bytes. Parts are put together where RFC 9110 §15.3.7.3 allows it: the same complete length and the
-//! same strong validator.
+//! A browser requests media with `Range`, so a recording has 206 responses for them. Together they may be the whole representation;
+//! otherwise the replica has only these bytes. Parts are joined if RFC 9110 §15.3.7.3 allows it: with the same complete length and
+//! the same strong validator.
 
 use bytes::{Bytes, BytesMut};
 
@@ -14,14 +14,14 @@ use crate::replica::Exchange;
 pub struct ContentRange {
     /// Offset of the first byte.
     pub first: u64,
-    /// Offset of the last byte, which belongs to the range.
+    /// Offset of the last byte, inclusive.
     pub last: u64,
     /// Length of the representation; `None` if it is unknown (`*`).
     pub complete: Option<u64>,
 }
 
 impl ContentRange {
-    /// Reads `bytes 0-99/1000` or `bytes 0-99/*`; `None` for anything else.
+    /// Parses `bytes 0-99/1000` or `bytes 0-99/*`; `None` for anything else.
     #[must_use]
     pub fn parse(value: &str) -> Option<Self> {
         let (unit, rest) = value.trim().split_once(' ')?;
@@ -43,7 +43,7 @@ impl ContentRange {
         is_valid.then_some(range)
     }
 
-    /// The range of `exchange`, if it is a GET that was answered 206 with a valid Content-Range.
+    /// The range of `exchange`, if it is a GET with a 206 response and a valid Content-Range.
     #[must_use]
     pub fn of(exchange: &Exchange) -> Option<Self> {
         let head = Head::parse(&exchange.response_head)?;
@@ -63,9 +63,9 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The part that `exchange` holds; `None` if it holds none that can be read, or not a byte of it.
+    /// The part in `exchange`; `None` if it is invalid or empty.
     ///
-    /// A body shorter than its `Content-Range` was cut off: only what came is part of it.
+    /// A body shorter than its `Content-Range` was cut off: only the received bytes are the part.
     #[must_use]
     pub fn of(exchange: &Exchange) -> Option<Self> {
         let range = ContentRange::of(exchange)?;
@@ -79,7 +79,7 @@ impl Parts {
         })
     }
 
-    /// Takes the pieces of `other` if its length and validator are the same, so that one head describes both.
+    /// Adds the pieces of `other` if its length and validator are the same, so that one head describes both.
     ///
     /// Call [`merge`](Self::merge) after the last.
     pub fn add(&mut self, other: &Self) {

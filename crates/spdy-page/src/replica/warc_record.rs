@@ -1,15 +1,15 @@
-//! WARC records: the container of archives, theirs and ours (WARC 1.0 and 1.1, ISO 28500).
+//! WARC records: the container of archives, our own and others (WARC 1.0 and 1.1, ISO 28500).
 //!
 //! ```text
 //! WARC/1.1␍␊                         version
-//! WARC-Type: response␍␊              fields; Content-Length is the one that cuts
+//! WARC-Type: response␍␊              fields; Content-Length determines the length
 //! Content-Length: 4711␍␊
 //! ␍␊
 //! 4711 bytes                         block: for an exchange a literal head and a body
 //! ␍␊␍␊                               end of the record
 //! ```
 //!
-//! In a `.warc.gz` every record is a gzip member of its own; once inflated, there is no difference.
+//! In a `.warc.gz` every record is a separate gzip member; once decompressed, there is no difference.
 
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ use crate::error::OpenError;
 use crate::head::{Head, head_len};
 use crate::limits::Limits;
 
-/// One record, its block shared with the file it was read from.
+/// One record, whose block shares memory with its file.
 #[derive(Clone, Debug)]
 pub(crate) struct WarcRecord {
     pub(crate) header: Bytes,
@@ -25,10 +25,10 @@ pub(crate) struct WarcRecord {
 }
 
 impl WarcRecord {
-    /// The first value of the field `name`, white space and angle brackets trimmed.
+    /// The first value of the field `name`, without surrounding white space and angle brackets.
     pub(crate) fn field(&self, name: &'static str) -> Option<&str> {
         let value = Head::parse(&self.header)?.value(name)?;
-        // Some writers of 1.0 put URIs in angle brackets: its grammar has them, its examples do not.
+        // Some writers of 1.0 put URIs in angle brackets, which are in its grammar and not in its examples.
         Some(
             value
                 .strip_prefix('<')
@@ -148,9 +148,9 @@ impl Writer {
     }
 }
 
-/// A body out of its chunks (RFC 9112 §7.1), trailer fields dropped; `None` if it is not chunked.
+/// A body without its chunks (RFC 9112 §7.1) and trailer fields; `None` if it is not chunked.
 ///
-/// Strict about sizes and ends, so that a body that a recorder unwrapped already is not taken for chunks.
+/// Strict about sizes and ends, so that a body that a recorder has already unwrapped does not count as chunked.
 pub(crate) fn unchunk(body: &Bytes) -> Option<Bytes> {
     let (mut out, mut at, mut only) = (Vec::new(), 0, None);
     loop {
@@ -171,7 +171,7 @@ pub(crate) fn unchunk(body: &Bytes) -> Option<Bytes> {
         let size = usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         at = line_end + 1;
         if size == 0 {
-            // A body that one chunk holds is shared, not copied.
+            // A body in a single chunk is shared, not copied.
             return Some(only.unwrap_or_else(|| Bytes::from(out)));
         }
         let chunk = at..at.checked_add(size)?;
@@ -196,7 +196,7 @@ pub(crate) fn unchunk(body: &Bytes) -> Option<Bytes> {
     }
 }
 
-/// The frame of a body as one chunk: what goes before and after it.
+/// The framing of a body as one chunk: the bytes before and after it.
 pub(crate) fn chunk_frame(len: usize) -> (String, &'static str) {
     if len == 0 {
         (String::new(), "0\r\n\r\n")

@@ -1,4 +1,4 @@
-//! The shipped replicas are the pages they claim to be.
+//! The shipped replicas have their stated properties.
 
 use spdy_page::builtin;
 use spdy_page::graph::{PageGraph, Trigger};

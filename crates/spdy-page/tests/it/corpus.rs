@@ -1,5 +1,5 @@
-//! Real recordings import, or report why not: our own small ones always, the public corpus if it is next to
-//! the repository (`../shared/corpus`, never committed).
+//! Real recordings are imported, or rejected with a reason: our own small ones always, the public corpus if it is next to the
+//! repository (`../shared/corpus`, never committed).
 //!
 //! `cargo test -p spdy-page --test it corpus -- --nocapture` prints the table of outcomes.
 
@@ -86,7 +86,7 @@ fn outcome(path: &Path) -> Result<String, String> {
 }
 
 #[test]
-// The table is what a person runs this test for.
+// A person runs this test for its table.
 #[expect(
     clippy::print_stdout,
     reason = "a table of outcomes, shown on --nocapture"

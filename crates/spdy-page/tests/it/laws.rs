@@ -1,4 +1,4 @@
-//! Laws of replicas and graphs, for any of them.
+//! Properties of all replicas and graphs.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn any_duration() -> impl Strategy<Value = Option<Duration>> {
     option::of((0u64..5_000_000_000).prop_map(Duration::from_nanos))
 }
 
-/// URLs are few, so that they meet in texts, Referers and redirects.
+/// There are few URLs, so that they match in texts, Referers and redirects.
 fn any_path() -> impl Strategy<Value = String> {
     prop_oneof![
         (0..8u8).prop_map(|n| format!("/{n}")),
@@ -158,7 +158,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// What is written reads back as itself, gzipped or not, and is written the same again.
+    /// A written replica parses to itself, with or without gzip, and is written the same again.
     #[test]
     fn a_replica_survives_its_file(replica in any_replica(), gzip in any::<bool>()) {
         let file = archive::encode(&replica, gzip);
@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!(back, replica);
     }
 
-    /// Whatever names whatever, the graph is a tree over all exchanges, and the same each time.
+    /// For any references, the graph is a tree of all exchanges, and deterministic.
     #[test]
     fn a_graph_is_a_tree_over_every_exchange(replica in any_replica()) {
         let graph = PageGraph::of(&replica);
@@ -194,7 +194,7 @@ proptest! {
         }
     }
 
-    /// So is a HAR.
+    /// The same for a HAR.
     #[test]
     fn a_damaged_har_is_an_error_at_worst(at in any::<prop::sample::Index>(), change in "[\\]\\[{}:,\"0-9a-z-]{0,3}", cut in 0..40usize) {
         let mut file = include_bytes!("../data/small.har").to_vec();
@@ -207,7 +207,7 @@ proptest! {
         }
     }
 
-    /// And a WARC that is not ours.
+    /// The same for a WARC of another program.
     #[test]
     fn a_damaged_warc_is_an_error_at_worst(at in any::<prop::sample::Index>(), change in vec(any::<u8>(), 0..4), cut in 0..40usize) {
         let mut file = include_bytes!("../data/small.warc").to_vec();
@@ -219,7 +219,7 @@ proptest! {
         }
     }
 
-    /// Neither scanner minds what a text is made of.
+    /// Both scanners accept any bytes.
     #[test]
     fn any_bytes_are_a_document_and_a_sheet(text in vec(any::<u8>(), 0..600), markup in "[<>/a-z='\"&; @(){}!-]{0,300}") {
         for (kind, text) in [(Kind::Document, text), (Kind::Stylesheet, markup.clone().into_bytes()), (Kind::Document, markup.into_bytes())] {
@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// A walk over each pair of them would take minutes; the chain is a circle, too.
+/// Visiting each pair of them would take minutes; the chain is also a cycle.
 #[test]
 fn a_hundred_thousand_exchanges_in_a_backward_chain_are_placed_at_once() {
     let count = 100_000;

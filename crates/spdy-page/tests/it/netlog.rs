@@ -1,4 +1,4 @@
-//! Imports of Chromium's logs: a real one, and small ones with one fault each.
+//! Imports of Chromium's logs: a real one, and small ones with one defect each.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use crate::support::netlog_writer::NetLog;
 use crate::support::soundness;
 
-/// Chromium 156 on a page of four hosts; only the events that are looked at, and only of their parameters.
+/// Chromium 156 on a page of four hosts; only the events and parameters that are used.
 const LOG: &str = include_str!("../data/chromium.netlog.json");
 /// The DevTools messages of the same load, one on each line.
 const DEVTOOLS: &str = include_str!("../data/chromium.devtools");
@@ -72,9 +72,9 @@ fn a_log_of_chromium_has_every_byte_of_heads_and_bodies() {
         "HTTP/1.1 200 Fine thanks\r\ncontent-TYPE:   text/html; charset=utf-8  \r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n\
          X-Dup: 1\r\nx-dup: 2\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
-    // gzip with an extra name and a comment, under chunks with extensions.
+    // gzip with a name and a comment, in chunks with extensions.
     assert_eq!(one(&replica, "/", 200).body[..4], [0x1f, 0x8b, 8, 0x18]);
-    // Chromium follows a redirect without a look at its body.
+    // Chromium follows a redirect without reading its body.
     assert_eq!(&one(&replica, "/r.png", 302).body[..], b"bye");
     assert!(text(&one(&replica, "/a.css", 200).response_head).contains("X-Folded: a\r\n  b\r\n"));
     assert_eq!(one(&replica, "/a.css", 304).body, "");
@@ -103,7 +103,7 @@ fn a_connection_that_ends_with_no_bytes_keeps_those_it_had() {
     let whole = open(&log.text()).unwrap().replica;
     assert_eq!(text(&whole.exchanges[0].response_head), head);
 
-    // If bytes were counted but not logged, Chromium's own reading is used.
+    // If bytes were counted but not logged, Chromium's own parsed form is used.
     let some = serde_json::json!({"byte_count": 9});
     log.event("SOCKET_BYTES_RECEIVED", 0, socket, &some);
     let read = open(&log.text()).unwrap();
@@ -218,7 +218,7 @@ fn a_body_from_events_is_encoded_and_marked_if_cut() {
     ] {
         let mut log = NetLog::default();
         let id = log.start("GET", "http://a.test/", true);
-        // A connection that the log knows nothing of.
+        // A connection that is not in the log.
         log.bind(id, 4711);
         let params = serde_json::json!({"line": "GET / HTTP/1.1\r\n", "headers": ["Host: a.test"]});
         log.event("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", 0, id, &params);
@@ -533,7 +533,7 @@ fn repeated_requests_match_their_own_observation() {
     assert_eq!(notes.skipped["from the browser's cache"], 1);
 }
 
-/// Chromium looks for a font in its cache alone before it requests it; DevTools shows one request.
+/// Chromium looks for a font in its cache before it requests it; DevTools shows one request.
 #[test]
 fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
     let (mut log, socket) = page(HTML, "hi");

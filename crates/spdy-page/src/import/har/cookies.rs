@@ -1,13 +1,13 @@
 //! Cookies of a head, as HAR 1.2 lists them in addition to the header fields.
 //!
-//! Read as RFC 6265 has it, leniently: what a browser would make of them. Values stay as they were sent, quotes and all.
+//! Parsed leniently by RFC 6265, as a browser would. Values stay as sent, including quotes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::head::Head;
 
-/// The cookies that a request brought along.
+/// The cookies of a request.
 pub(crate) fn sent(head: &Head<'_>) -> Vec<Value> {
     let mut cookies = Vec::new();
     for value in head.values("cookie") {
@@ -44,21 +44,21 @@ fn set_by(text: &str) -> Option<Value> {
                     cookie["expires"] = time.to_string().into();
                 }
             }
-            // HAR has no place for others; all stand in the head.
+            // HAR has no other attributes; all of them are in the head.
             _ => {}
         }
     }
     Some(cookie)
 }
 
-/// A cookie has a name (section 5.2): what has none is passed over.
+/// A cookie needs a name (section 5.2): one without is skipped.
 fn pair(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
     (!name.is_empty()).then_some((name, value))
 }
 
-/// A date of HTTP; many still write it with Netscape's hyphens.
+/// An HTTP date; many servers still write it with Netscape's hyphens.
 fn date(text: &str) -> Option<Timestamp> {
     let time = httpdate::parse_http_date(text)
         .or_else(|_| httpdate::parse_http_date(&text.replace('-', " ")));

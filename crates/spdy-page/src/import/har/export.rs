@@ -1,7 +1,7 @@
-//! A replica as HAR 1.2, for tools that read nothing else.
+//! Exports a replica as HAR 1.2, for other tools.
 //!
-//! What a HAR has no field for (filler, literal heads, bodies under their coding) is lost: it is a view of a replica, and not
-//! another form of it.
+//! HAR has no fields for filler, literal heads and coded bodies, so these are lost: the export is a view of a replica, not another
+//! format of it.
 //!
 //! ```text
 //!          started          sent        first byte      last byte
@@ -25,10 +25,10 @@ use crate::replica::{Exchange, Initiator, Kind, Replica};
 /// The one page of the log.
 const PAGE: &str = "page_1";
 
-/// `replica` as a HAR 1.2 log, indented as people read it.
+/// Formats `replica` as a HAR 1.2 log, indented.
 ///
-/// `ssl` is part of `connect`, as HAR 1.2 has it, and not counted twice. Times that were not recorded are -1, or 0 where the
-/// form requires a time. Fields that begin with `_` are those of Chrome.
+/// `ssl` is part of `connect`, as in HAR 1.2, and not counted twice. Times that were not recorded are -1, or 0 where the format
+/// requires a time. Fields that begin with `_` are Chrome's.
 #[must_use]
 pub fn export(replica: &Replica) -> Vec<u8> {
     let began = replica.recorded.unwrap_or(Timestamp::UNIX_EPOCH);
@@ -113,7 +113,7 @@ fn timings(exchange: &Exchange) -> (Value, f64) {
     let observed = &exchange.observed;
     let queued = exchange.queued.unwrap_or_default();
     let (dns, connect) = (observed.dns, observed.connect);
-    // Clocks are not exact: parts that are longer than the whole leave nothing to be blocked.
+    // Clocks are not exact: if the parts exceed the whole, nothing is left for `blocked`.
     let blocked = queued
         .saturating_sub(dns.unwrap_or_default())
         .saturating_sub(connect.unwrap_or_default());
@@ -191,7 +191,7 @@ fn response(exchange: &Exchange) -> Value {
     })
 }
 
-/// The body without its coding; only its size if it is filler or does not decode.
+/// The body without its coding; only its size if it is filler or cannot be decoded.
 fn content(exchange: &Exchange, head: Option<&Head<'_>>, mime: &str) -> Value {
     let codings = head.map(Head::content_codings).unwrap_or_default();
     let decoded = match codings.is_empty() {
@@ -235,7 +235,7 @@ fn version(exchange: &Exchange, head: Option<&Head<'_>>) -> &'static str {
     }
 }
 
-/// Chrome's word for a kind.
+/// Chrome's name of a kind.
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Fetch => "fetch",

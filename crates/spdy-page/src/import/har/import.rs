@@ -1,11 +1,11 @@
-//! HAR as a replica: the headers it has, the bodies it has, and filler for the rest.
+//! Imports a HAR as a replica, with its headers and bodies, and filler for missing bodies.
 //!
 //! ```text
 //! text ─► har_model ─► pages: marked, or cut at navigations ─► one page's entries ─► assemble.rs
 //! ```
 //!
-//! A HAR keeps bodies decoded (`content.text`), sizes in five places that disagree, and what was never on the wire
-//! beside what was. What each entry came to, or why it was left out, stands in the notes.
+//! A HAR has decoded bodies (`content.text`), sizes in five fields that contradict each other, and entries that were never on the
+//! wire. The notes state the result of each entry, or why it was omitted.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,16 +23,16 @@ use crate::import::notes::ImportNotes;
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::replica::without_fragment;
 
-/// Requests that must name a document as their Referer before it counts as a navigation; frames have fewer.
+/// Minimum number of requests with a document as their Referer for it to be a navigation; frames have fewer.
 const REFERRERS: usize = 5;
 
-/// The least time between two navigations of a user.
+/// Minimum time between two navigations of a user.
 const BETWEEN_NAVIGATIONS: Duration = Duration::from_secs(2);
 
-/// A document of another site that comes sooner is a frame of this page.
+/// A document of another site that is requested sooner is a frame of this page.
 const BETWEEN_SITES: Duration = Duration::from_secs(4);
 
-/// Imports the page in `text`, a HAR.
+/// Imports the page in the HAR `text`.
 pub(crate) fn import(
     text: &[u8],
     name: &str,
@@ -92,7 +92,7 @@ fn parse(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<Har, Open
 }
 
 fn parse_bounded(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<Har, OpenError> {
-    // Counted before anything is read: each page and entry holds far more than the two characters that it may stand in.
+    // Counted before anything is parsed: each page and entry needs far more memory than its minimum of two characters.
     let Shape { log } = first_value(text)?.0;
     for (what, count) in [("entries", log.entries.0), ("pages", log.pages.0)] {
         if count > limit {
@@ -106,7 +106,7 @@ fn parse_bounded(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<H
     Ok(har)
 }
 
-/// The JSON value at the start of `text`, and what follows it.
+/// The JSON value at the start of `text`, and the rest.
 fn first_value<T: DeserializeOwned>(text: &[u8]) -> Result<(T, &[u8]), OpenError> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter();
     match values.next() {
@@ -154,8 +154,8 @@ fn groups<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a>> {
 
 /// Pages of a browsing session without page marks.
 ///
-/// A page begins with a document that was requested as one, long enough after the last, and that
-/// enough requests name as their Referer. An entry belongs to the page that it names as Referer, or to the last that began.
+/// A page begins with a document that was requested as one, long enough after the last, and that enough requests have as their
+/// Referer. An entry belongs to the page in its Referer, or to the last that began.
 fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a>> {
     let entries = &log.entries;
     let mut order: Vec<usize> = (0..entries.len()).collect();
@@ -196,7 +196,7 @@ fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a
             {
                 page_of.insert(url, pages.len());
                 pages.push((index, url));
-                // The redirects that led here, just before.
+                // The redirects that led to it, directly before.
                 let mut target = url.to_owned();
                 for &before in order[..place].iter().rev().take(8) {
                     let leads = redirect(&entries[before])
@@ -234,7 +234,7 @@ fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a
     groups
 }
 
-/// Requested as a document, and answered with one.
+/// True if requested as a document, with a document as the response.
 fn is_document(entry: &Entry) -> bool {
     let accepted =
         header(&entry.request.headers, "accept").is_none_or(|accept| accept.contains("text/html"));
@@ -264,7 +264,7 @@ fn redirect(entry: &Entry) -> Option<String> {
         .then(|| base.join(location).ok().map(String::from))?
 }
 
-/// The last two labels of the host: near enough to who runs it.
+/// The last two labels of the host, an approximation of its owner.
 fn site(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     let mut labels: Vec<_> = url.host_str()?.rsplit('.').take(2).collect();
@@ -272,7 +272,7 @@ fn site(url: &str) -> Option<String> {
     Some(labels.join("."))
 }
 
-/// hdrgrab writes as a body's size what its connection has carried so far: the sizes taken apart, where so.
+/// Corrects the sizes of hdrgrab, which writes the bytes of the connection so far as a body's size.
 fn run_on_sizes(log: &Log, notes: &mut ImportNotes) -> HashMap<usize, u64> {
     let mut sizes = HashMap::new();
     if log.creator.name.0 != "hdrgrab" {
@@ -351,7 +351,7 @@ fn import_group(
     assemble(page, recorded, notes, &options.limits)
 }
 
-/// Parses an entry; the error is why it is skipped.
+/// Parses an entry; the error is the reason for skipping it.
 fn parse_entry(
     entry: &Entry,
     page_started: Option<Timestamp>,
@@ -407,7 +407,7 @@ fn parse_entry(
         (!durations.is_empty()).then(|| durations.into_iter().sum())
     };
     let started = timestamp(&entry.started_date_time.0);
-    // WebPageTest's own start is when the request was sent; `_all_start` is the start of the whole.
+    // WebPageTest's own start is the time of sending; `_all_start` is the start of the whole exchange.
     let began = entry
         .all_start
         .0
@@ -457,7 +457,7 @@ fn is_from_cache(entry: &Entry) -> bool {
     entry.from_cache.some().is_some() || body < -1.0 || body == 0.0 && content >= 0.0 && unsent
 }
 
-/// The size of the body on the wire, from the best of the places where it may stand.
+/// The size of the body on the wire, from the most reliable field.
 fn transferred(entry: &Entry) -> Option<u64> {
     let response = &entry.response;
     let decoded = response.content.size.count();
@@ -469,7 +469,7 @@ fn transferred(entry: &Entry) -> Option<u64> {
     let whole = response.transfer_size.count().filter(|&size| size > 0);
     let of_whole =
         whole.map(|size| size.saturating_sub(response.headers_size.count().unwrap_or(0)));
-    // Chrome wrote the decoded size here for a while, when it was not HTTP/1.1.
+    // For some time Chrome wrote the decoded size here, except for HTTP/1.1.
     let body = response
         .body_size
         .count()
@@ -479,7 +479,7 @@ fn transferred(entry: &Entry) -> Option<u64> {
     body.or(of_whole).or(object).or(packed)
 }
 
-/// The decoded body, if the whole of it is there.
+/// The decoded body, if it is complete.
 fn text(entry: &Entry, notes: &mut ImportNotes) -> Option<Vec<u8>> {
     let content = &entry.response.content;
     let text = content.text.some()?;
@@ -505,7 +505,7 @@ fn text(entry: &Entry, notes: &mut ImportNotes) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// HAR texts are Unicode; the wire had them in their own charset, of which we know Latin-1.
+/// HAR texts are Unicode, and the wire had them in their own charset, of which only Latin-1 is supported.
 fn in_charset(text: &str, mime_type: &str) -> Vec<u8> {
     let mime_type = mime_type.to_ascii_lowercase();
     let is_latin = ["iso-8859-1", "latin1", "windows-1252", "us-ascii"]
@@ -522,7 +522,7 @@ fn in_charset(text: &str, mime_type: &str) -> Vec<u8> {
         .unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
-/// The URL that made the browser send the request: as the recorder's object has it, or that object as a string.
+/// The URL of the request's initiator: in the recorder's object, or that object as a string.
 fn initiator_url(entry: &Entry) -> Option<String> {
     let detail = || {
         serde_json::from_str::<HarInitiator>(entry.initiator_detail.some()?)
@@ -539,7 +539,7 @@ fn header<'a>(headers: &'a Fields, name: &str) -> Option<&'a str> {
         .map(|header| header.value.0.as_str())
 }
 
-/// A date and time with its offset; without one, it is taken for UTC.
+/// A date and time with its offset; without one, UTC is assumed.
 pub(crate) fn timestamp(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     text.parse()
@@ -547,7 +547,7 @@ pub(crate) fn timestamp(text: &str) -> Option<Timestamp> {
         .or_else(|| format!("{text}Z").parse().ok())
 }
 
-/// A duration of milliseconds to the microsecond; `None` if it is negative or none.
+/// A duration of milliseconds with microseconds; `None` if it is negative or not a number.
 pub(crate) fn millis(number: f64) -> Option<Duration> {
     (0.0..1e12)
         .contains(&number)

@@ -1,4 +1,4 @@
-//! HAR 1.2, read and written.
+//! HAR 1.2: import and export.
 
 pub(crate) mod cookies;
 pub mod export;

@@ -1,10 +1,10 @@
-//! HAR as its writers write it: HTTP Archive 1.1 and 1.2, and the fields of Chrome, WebPageTest and sitespeed.io.
+//! HAR of actual writers: HTTP Archive 1.1 and 1.2, and the fields of Chrome, WebPageTest and sitespeed.io.
 //!
-//! Numbers come as strings, absent things as -1, null or not at all; a value of an unexpected type
-//! counts as absent. Only what makes an entry an entry (`request.url`) is insisted on, later.
+//! Numbers may be strings, and missing values -1, null or absent; a value of an unexpected type counts as absent. Only `request.url`
+//! is required, later.
 //!
-//! Every entry takes about a kilobyte in memory, and `{}` is an entry: so [`Shape`] counts pages and entries before any is read, and
-//! everything else here holds a small multiple of its text.
+//! Every entry needs about a kilobyte of memory, and `{}` is an entry: so [`Shape`] counts pages and entries before any is parsed,
+//! and everything else here needs a small multiple of its text.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// How many pages and entries a HAR has. Reading it holds nothing of the text.
+/// Number of pages and entries of a HAR. Counting them stores nothing of the text.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Shape {
     pub(crate) log: LogShape,
@@ -26,7 +26,7 @@ pub(crate) struct LogShape {
     pub(crate) entries: Count,
 }
 
-/// The elements of an array; none of anything else.
+/// The number of elements of an array; 0 for other values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(pub(crate) usize);
 
@@ -169,11 +169,11 @@ pub(crate) struct Content {
     pub(crate) encoding: Text,
 }
 
-/// Fields with a name; the others are dropped.
+/// Fields with a name; others are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(pub(crate) Vec<Header>);
 
-/// The URL that a request was made for: a URL (WebPageTest, sitespeed.io), Chrome's object, or its first call frame that has one.
+/// The URL of a request's initiator: a URL (WebPageTest, sitespeed.io), Chrome's object, or its first call frame with a URL.
 #[derive(Debug, Default)]
 pub(crate) struct HarInitiator(pub(crate) Option<String>);
 
@@ -185,7 +185,7 @@ pub(crate) struct Header {
     pub(crate) value: Text,
 }
 
-/// Milliseconds; -1 where a phase did not happen.
+/// Milliseconds; -1 if a phase did not happen.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Timings {
     #[serde(default)]
@@ -202,23 +202,23 @@ pub(crate) struct Timings {
     pub(crate) receive: Number,
 }
 
-/// A string, or what can be read as one; else empty.
+/// A string, or a value that can be converted to one; else empty.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Text(pub(crate) String);
 
 impl Text {
-    /// The text, if there is any.
+    /// The text, if it is not empty.
     pub(crate) fn some(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
     }
 }
 
-/// A number, or a string that is one; else nothing.
+/// A number, or a string with a number; else `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Number(pub(crate) Option<f64>);
 
 impl Number {
-    /// The number as a count, if it is one: not negative, not beyond what a float counts exactly.
+    /// The number as a count, if it is one: not negative, and exact as a float.
     pub(crate) fn count(self) -> Option<u64> {
         self.0
             .filter(|number| (0.0..9e15).contains(number))
@@ -226,7 +226,7 @@ impl Number {
     }
 }
 
-/// A value of JSON that is read whatever its type is. A value of another type is skipped.
+/// A JSON value of any type. A value of another type is skipped.
 trait Lenient<'de>: Default {
     fn of_bool(_: bool) -> Self {
         Self::default()
@@ -327,7 +327,7 @@ impl Lenient<'_> for Text {
     }
 
     fn of_number(value: f64) -> Self {
-        // Five characters can stand for three hundred digits.
+        // Five characters can represent three hundred digits.
         Self(match value == 0.0 || (1e-6..1e16).contains(&value.abs()) {
             true => value.to_string(),
             false => format!("{value:e}"),
@@ -349,7 +349,7 @@ impl Lenient<'_> for Number {
     }
 }
 
-/// The URL of the web that `text` is.
+/// `text` as an http or https URL.
 fn url_of_web(text: &str) -> Option<String> {
     text.starts_with("http").then(|| text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! The JSON of a NetLog, one event at a time.
 //!
-//! The parameters of an event depend on its type, and Chromium changes them between versions: every parameter is read with
-//! any type, and the caller converts it to text or a number.
+//! The parameters of an event depend on its type, and Chromium changes them between versions: every parameter may have any type, and
+//! the caller converts it to text or a number.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,13 +10,13 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Identifies a source; those of other processes of the browser count down.
+/// Identifies a source; those of the browser's other processes are negative.
 pub(super) type Id = i64;
 
-/// One parameter, whatever it is.
+/// One parameter of any type.
 #[derive(Clone, Debug, Default)]
 pub(super) enum LooseValue<'a> {
-    /// Absent, or of a form that nothing here needs.
+    /// Absent, or of a type that is not used here.
     #[default]
     Nothing,
     Text(Cow<'a, str>),
@@ -42,7 +42,7 @@ impl<'a> LooseValue<'a> {
         }
     }
 
-    /// A number, or a text that is one.
+    /// A number, or a text with a number.
     pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -116,7 +116,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LooseValue<'a> {
                     if key != "id" {
                         map.next_value::<IgnoredAny>()?;
                     } else if let LooseValue::Number(id) = map.next_value::<LooseValue<'de>>()? {
-                        // Beyond what a float holds there are no ids: the cast saturates.
+                        // Larger numbers than a float's exact range are no ids: the cast saturates.
                         found = LooseValue::Source(id as Id);
                     }
                 }
@@ -127,7 +127,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for LooseValue<'a> {
     }
 }
 
-/// The parameters that are used, of any event.
+/// The used parameters of any event.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Params<'a> {
     #[serde(borrow, default)]
@@ -158,7 +158,7 @@ pub(super) struct Params<'a> {
     pub(super) url: LooseValue<'a>,
 }
 
-/// Who an event is about.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Source {
@@ -181,7 +181,7 @@ pub(super) struct Event<'a> {
     pub(super) kind: u64,
 }
 
-/// The names behind the numbers, and the distance of the log's clock from the calendar.
+/// The names of numbers, and the difference between the log's clock and the calendar.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Constants {

@@ -1,19 +1,19 @@
-//! HTTP/1.1 messages cut out of the bytes of a connection (RFC 9112 §6).
+//! Extracts HTTP/1.1 messages from the bytes of a connection (RFC 9112 §6).
 
 use bytes::Bytes;
 
 use crate::head::{self, Head};
 
-/// The longest line of a chunk's size and extensions.
+/// Maximum length of a line with a chunk's size and extensions.
 const CHUNK_LINE: usize = 16 << 10;
 
-/// One message: its head as it was, its body with and without framing.
+/// One message: its literal head, and its body with and without framing.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Message {
     pub(super) head: Bytes,
-    /// As it was sent: with the chunks, their extensions and trailer fields.
+    /// As sent: with the chunks, their extensions and trailer fields.
     pub(super) framed_body: Bytes,
-    /// Without them.
+    /// Without framing.
     pub(super) body: Bytes,
     pub(super) has_trailers: bool,
     /// The connection ended before the message did.
@@ -63,12 +63,12 @@ enum Length {
     ToTheEnd,
 }
 
-/// A chunked body (RFC 9112 §7.1), as much of it as is there.
+/// A chunked body (RFC 9112 §7.1), as far as it was received.
 #[derive(Debug, Default)]
 struct Chunks {
     data: Vec<u8>,
     has_trailers: bool,
-    /// Length with all framing; `None` if the end is not there, or it is not framed so.
+    /// Length including all framing; `None` if the end is missing or the framing is invalid.
     len: Option<usize>,
 }
 
@@ -79,7 +79,7 @@ impl Chunks {
         while let Some((size, line)) = chunk_head(&bytes[at..]) {
             at += line;
             if size == 0 {
-                // Trailer fields end as a head does: with an empty line, which stands alone if there are none.
+                // Trailer fields end with an empty line, like a head; without fields the empty line is alone.
                 chunks.len = head::head_len(&bytes[at..]).map(|len| at + len);
                 chunks.has_trailers = !matches!(&bytes[at..], [] | [b'\r' | b'\n', ..]);
                 break;

@@ -1,4 +1,4 @@
-//! Bodies out of the bytes of an HTTP/2 connection: DATA frames and nothing else (RFC 9113 §4.1, §6.1).
+//! Extracts bodies from the bytes of an HTTP/2 connection: DATA frames only (RFC 9113 §4.1, §6.1).
 //!
 //! ```text
 //! +-----------------------------------------------+
@@ -12,7 +12,7 @@
 //! +-----------------------------------------------+
 //! ```
 //!
-//! Heads need the state of HPACK, and have events of their own.
+//! Heads need the state of HPACK, and have their own events.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const HEADERS: u8 = 1;
 const END_STREAM: u8 = 0x1;
 const PADDED: u8 = 0x8;
 
-/// What came on one stream.
+/// The received data of one stream.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Body {
     pub(super) is_whole: bool,
 }
 
-/// The bodies of all streams in `received`, by stream; `None` if it is no HTTP/2, which begins with SETTINGS.
+/// The bodies of all streams in `received`, by stream; `None` without SETTINGS at the start, which HTTP/2 requires.
 pub(super) fn bodies(received: &[u8]) -> Option<BTreeMap<u64, Body>> {
     const SETTINGS: u8 = 4;
     if received.get(3) != Some(&SETTINGS) {
@@ -42,7 +42,7 @@ pub(super) fn bodies(received: &[u8]) -> Option<BTreeMap<u64, Body>> {
         let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
         let (kind, flags) = (head[3], head[4]);
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & 0x7fff_ffff;
-        // The last frame may be cut: what is there of it counts.
+        // The last frame may be cut; its received part counts.
         let payload = &after[..length.min(after.len())];
         rest = &after[payload.len()..];
         let ends = flags & END_STREAM != 0 && payload.len() == length;
@@ -58,7 +58,7 @@ pub(super) fn bodies(received: &[u8]) -> Option<BTreeMap<u64, Body>> {
     Some(bodies)
 }
 
-/// The data of a frame of `length`; `None` if there is more padding than frame.
+/// The data of a frame of `length`; `None` if the padding exceeds the frame.
 fn unpadded(payload: &[u8], flags: u8, length: usize) -> Option<&[u8]> {
     if flags & PADDED == 0 {
         return Some(payload);

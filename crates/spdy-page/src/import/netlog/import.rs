@@ -22,12 +22,12 @@ use crate::limits::Limits;
 use crate::replica::observation::{Failure, Observation};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
-/// The page of a NetLog from another recorder.
+/// Imports the page of a NetLog from another recorder.
 ///
 /// # Errors
 ///
-/// [`OpenError::Json`] if it is no NetLog; [`OpenError::NoPageLoad`] and [`OpenError::NoSuchPage`] if the requested page is
-/// not in it; [`OpenError::Limit`] past the limits.
+/// [`OpenError::Json`] if it is no NetLog; [`OpenError::NoPageLoad`] and [`OpenError::NoSuchPage`] if the requested page is not in
+/// it; [`OpenError::Limit`] past the limits.
 pub fn import(
     text: &[u8],
     name: &str,
@@ -37,13 +37,13 @@ pub fn import(
     open(text, name, source, options, None)
 }
 
-/// The page that was watched while its NetLog was written.
+/// Imports the page that was observed while its NetLog was written.
 ///
-/// Times that are both in `observations` and in the log are taken from the observations, which are finer.
+/// Times that are both in `observations` and in the log come from the observations, which have a higher resolution.
 ///
 /// # Errors
 ///
-/// As [`import`].
+/// Like [`import`].
 pub fn record(
     text: &[u8],
     name: &str,
@@ -93,7 +93,7 @@ fn open(
     recording.finish(name, source)
 }
 
-/// Why there is no answer, or half of one, that nothing was wrong with.
+/// The error of a missing or incomplete response without another cause.
 const UNDER_WAY: &str = "in progress when the recording ended";
 
 /// One exchange, before its initiator is determined.
@@ -162,8 +162,8 @@ impl Recording<'_> {
         Ok(())
     }
 
-    /// Whether the browser looked for it in its own cache alone, and did not find it: it does so for fonts, before the
-    /// request that DevTools shows.
+    /// True if the browser looked only in its own cache, without success: it does so for fonts, before the request that DevTools
+    /// shows.
     fn is_cache_lookup(&self, leg: &Hop) -> bool {
         let name = leg.net_error.and_then(|error| self.log.errors.get(&error));
         leg.transactions.is_empty() && name.is_some_and(|name| *name == "ERR_CACHE_MISS")
@@ -216,12 +216,12 @@ impl Recording<'_> {
         Ok(())
     }
 
-    /// How the request ended, if not well.
+    /// The error of the request, if it failed.
     fn error(&self, leg: &Hop, seen: Option<usize>) -> Option<String> {
         let error = leg.net_error?;
         let seen = seen.and_then(|seen| self.seen(seen));
         Some(match (seen, self.log.errors.get(&error)) {
-            // The browser aborts what it has not done when it ends.
+            // The browser aborts unfinished requests when it exits.
             (Some(seen), _) if seen.finished.is_none() => UNDER_WAY.to_owned(),
             (_, Some(name)) => format!("net::{name}"),
             (_, None) => format!("net error {error}"),
@@ -374,7 +374,7 @@ impl Recording<'_> {
         Ok(())
     }
 
-    /// Refuses what a replica's file would not take back.
+    /// Checks limits that a replica's file also has.
     fn check_limits(&self, answer: &TransactionMessages) -> Result<(), OpenError> {
         let heads = answer.request_head.len().max(answer.response_head.len());
         let bodies = answer.body.len().max(answer.request_body.len());
@@ -479,7 +479,7 @@ impl Recording<'_> {
     }
 }
 
-/// Gives the time of evaluation to the first script or sheet at its URL.
+/// Assigns evaluation times to the first script or style sheet at each URL.
 fn set_compute_times(exchanges: &mut [Exchange], compute: &BTreeMap<String, f64>) {
     let mut compute: HashMap<&str, f64> = compute
         .iter()

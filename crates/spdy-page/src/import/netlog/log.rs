@@ -1,10 +1,10 @@
-//! Events by what they are about: requests, the jobs that found them a connection, sockets, HTTP/2 sessions.
+//! Events by their sources: requests, the jobs that assign connections to them, sockets, HTTP/2 sessions.
 //!
 //! ```text
-//! URL_REQUEST ─ leg ─ transaction ── job ──► SOCKET         bytes both ways, TLS taken off
+//! URL_REQUEST ─ leg ─ transaction ── job ──► SOCKET         bytes in both directions, without TLS
 //!    │           (again, if the        └───► HTTP2_SESSION ─► SOCKET
 //!    │            connection was dead)            └ streams: request, lists of fields
-//!    └─ leg (where a redirect led)
+//!    └─ leg (the target of a redirect)
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,13 +13,13 @@ use data_encoding::BASE64;
 
 use super::event::{Constants, Event, Id, Params};
 
-/// Where a transaction stands: request, leg, transaction.
+/// Position of a transaction: request, leg, transaction.
 pub(super) type TransactionId = (Id, usize, usize);
 
 /// All connections of the log, and the requests on them.
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    /// What a type's number stands for. Looked up only, never walked through.
+    /// The types of events by number. For lookups only, never for iteration.
     kinds: HashMap<u64, EventKind>,
     begin: u64,
     end: u64,
@@ -27,7 +27,7 @@ pub(super) struct Log {
     pub(super) errors: BTreeMap<i64, String>,
     /// Milliseconds from 1970 to the zero of the log's clock.
     pub(super) epoch_ms: f64,
-    /// The log has named its event types; without them no event can be read.
+    /// True once the log has named its event types; without them no event can be parsed.
     pub(super) has_event_kinds: bool,
     pub(super) requests: BTreeMap<Id, Request>,
     jobs: BTreeMap<Id, Job>,
@@ -51,10 +51,10 @@ pub(super) struct Hop {
     pub(super) started: f64,
     /// It is the page itself, not a resource of a page.
     pub(super) is_main_frame: bool,
-    /// The site of the page that it is for, twice.
+    /// The site of its page, twice.
     pub(super) network_isolation_key: String,
     pub(super) transactions: Vec<Transaction>,
-    /// How it failed, if it did.
+    /// The error, if it failed.
     pub(super) net_error: Option<i64>,
 }
 
@@ -62,31 +62,31 @@ pub(super) struct Hop {
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     pub(super) carrier: ConnectionIds,
-    /// The request line with its end; empty where the protocol has none.
+    /// The request line with its end; empty for protocols without one.
     pub(super) line: String,
     /// `Name: value` each.
     pub(super) request_fields: Vec<String>,
     pub(super) sent: f64,
-    /// Chromium's reading of the head: the status line, then `Name: value` each.
+    /// Chromium's parsed head: the status line, then `Name: value` each.
     pub(super) response_fields: Vec<String>,
     pub(super) answered: Option<f64>,
-    /// When the last of it was heard of.
+    /// Time of its last event.
     pub(super) last: f64,
-    /// What the browser read of the body before it decoded it.
+    /// Bytes of the body that the browser read before decoding.
     pub(super) encoded: Vec<u8>,
-    /// What it read where nothing was to be decoded.
+    /// Bytes that it read where no decoding was needed.
     pub(super) plain: Vec<u8>,
 }
 
-/// A HTTP_STREAM_JOB: it finds a request its connection.
+/// An HTTP_STREAM_JOB, which assigns a connection to a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Job {
     carrier: ConnectionIds,
-    /// The transaction that it was found for.
+    /// The transaction that uses it.
     place: Option<TransactionId>,
 }
 
-/// What carries a transaction.
+/// The connection of a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ConnectionIds {
     pub(super) socket: Option<Id>,
@@ -103,7 +103,7 @@ pub(super) struct Socket {
     pub(super) is_damaged: bool,
     /// Address and port of the other end.
     pub(super) remote: String,
-    /// The transactions of HTTP/1.1 on it, in their order: request, leg, transaction.
+    /// Its HTTP/1.1 transactions, in their order: request, leg, transaction.
     pub(super) carried: Vec<TransactionId>,
 }
 
@@ -117,13 +117,13 @@ pub(super) struct Session {
 /// One of its streams.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The lists of fields that came on it, interim answers and trailers among them.
+    /// The received lists of fields, including interim responses and trailers.
     pub(super) heads: Vec<Vec<String>>,
-    /// The transaction that it serves: request, leg, transaction.
+    /// Its transaction: request, leg, transaction.
     pub(super) request: Option<TransactionId>,
 }
 
-/// The types of events that are looked at.
+/// The types of events that are used.
 #[derive(Clone, Copy, Debug)]
 enum EventKind {
     Alive,
@@ -313,7 +313,7 @@ impl Log {
 
     fn send_head(&mut self, id: Id, time: f64, params: &Params<'_>) {
         let Some(leg) = self.hop(id) else { return };
-        // A connection is found for each; where none was, an older one is used again.
+        // Each transaction gets a connection; without a new one, an older one is reused.
         if leg
             .transactions
             .last()
@@ -353,7 +353,7 @@ impl Log {
         Some(session.streams.entry(number).or_default())
     }
 
-    /// Where the last transaction of the request `id` stands.
+    /// Position of the last transaction of the request `id`.
     fn place(&self, id: Id) -> Option<TransactionId> {
         let legs = &self.requests.get(&id)?.hops;
         let leg = legs.len().checked_sub(1)?;
@@ -362,7 +362,7 @@ impl Log {
 }
 
 impl Socket {
-    /// What follows is under TLS, and its plain bytes come as events of their own.
+    /// The following bytes are encrypted with TLS, and their plain text has its own events.
     fn start_tls(&mut self) {
         if !std::mem::replace(&mut self.is_tls, true) {
             self.sent.clear();

@@ -1,4 +1,4 @@
-//! The literal heads and the bodies of transactions, out of the bytes of their connections.
+//! The literal heads and the bodies of transactions, from the bytes of their connections.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -12,19 +12,19 @@ use crate::coding;
 use crate::head::{self, Head};
 use crate::limits::DECODED_BODY_BYTES;
 
-/// One transaction that was answered.
+/// One transaction with a response.
 #[derive(Clone, Debug)]
 pub(super) struct TransactionMessages {
     pub(super) protocol: &'static str,
     pub(super) request_head: Bytes,
     pub(super) request_body: Bytes,
     pub(super) response_head: Bytes,
-    /// Without chunks, under its content codings.
+    /// Without chunks, with its content codings.
     pub(super) body: Bytes,
     pub(super) has_trailers: bool,
-    /// Less came than was announced.
+    /// Fewer bytes arrived than announced.
     pub(super) is_cut: bool,
-    /// The connection's own bytes, and not what Chromium made of them.
+    /// From the connection's own bytes, and not from Chromium's parsed form.
     pub(super) is_literal: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn from_connections(log: &mut Log) -> BTreeMap<TransactionId, Transac
     }
     let mut sockets = std::mem::take(&mut log.sockets);
     for socket in sockets.values_mut() {
-        // The bytes move into the answers, and are held but once.
+        // The bytes move into the responses, so they are in memory only once.
         let (sent, received) = (
             std::mem::take(&mut socket.sent).into(),
             std::mem::take(&mut socket.received).into(),
@@ -99,7 +99,7 @@ fn of_session(
     let Some(mut received) = http2::bodies(&socket.received) else {
         return;
     };
-    // The client's side begins with 24 bytes that are no frame (RFC 9113 §3.4).
+    // The client's side begins with 24 bytes that are not a frame (RFC 9113 §3.4).
     let sent = socket.sent.get(24..).and_then(http2::bodies);
     let mut sent = sent.unwrap_or_default();
     for (number, stream) in &session.streams {
@@ -133,7 +133,7 @@ fn of_session(
     }
 }
 
-/// What Chromium made of a transaction; `None` if it was not answered.
+/// Chromium's parsed form of a transaction; `None` without a response.
 pub(super) fn from_events(
     transaction: &Transaction,
     method: &http::Method,
@@ -143,7 +143,7 @@ pub(super) fn from_events(
     let status = head.status()?;
     let coded = !transaction.encoded.is_empty();
     let body = match head::has_body(method, status) {
-        // A redirect is followed without a look at its body.
+        // Chromium follows a redirect without reading its body.
         false => Bytes::new(),
         true if coded => Bytes::copy_from_slice(&transaction.encoded),
         true => Bytes::copy_from_slice(&transaction.plain),
@@ -192,7 +192,7 @@ fn at(
     Some((leg.transactions.get(transaction)?, method))
 }
 
-/// The head that HTTP/1.1 writes for a transaction.
+/// The head of a transaction in HTTP/1.1.
 fn literal_head(transaction: &Transaction) -> Vec<u8> {
     let mut head = transaction.line.clone().into_bytes();
     for field in &transaction.request_fields {

@@ -1,24 +1,23 @@
-//! Chromium's NetLog as a replica: what `--log-net-log` with `--net-log-capture-mode=Everything` writes.
+//! Imports Chromium's NetLog as a replica: the output of `--log-net-log` with `--net-log-capture-mode=Everything`.
 //!
 //! ```text
 //! {"constants": {names of numbers},
 //! "events": [
 //! {"params":{"bytes":"SFRU…"},"phase":0,"source":{"id":81,"type":10},"time":"34068516","type":98},
-//! …                                                                  ms of a clock of its own
+//! …                                                                  ms of its own clock
 //! ],
 //! "polledData": …}
 //!
 //!  bytes ─► parse.rs (event.rs) ─► log.rs ─► messages.rs (http1.rs, http2.rs) ─► import.rs ─► Replica
-//!           lenient                by source  heads and bodies                        ▲ page.rs: which page
+//!           lenient                by source  heads and bodies                        ▲ page.rs: the page
 //!                                                                       devtools.rs ──┘ observation_matcher.rs: initiators, times, priorities
 //! ```
 //!
-//! The log has the plain bytes of every connection, also of those under TLS. So the heads of HTTP/1.1 and all bodies are
-//! cut out of the connections themselves, and are what the server sent to the byte; the heads of HTTP/2 are its lists
-//! of fields. Where the bytes of a connection do not match its requests (a proxy's CONNECT, HTTP/3), Chromium's
-//! own reading of them takes their place, and a note is added.
+//! The log has the plain bytes of every connection, also with TLS. So the heads of HTTP/1.1 and all bodies are extracted from the
+//! connections themselves, and are exactly the server's bytes. The heads of HTTP/2 are its lists of fields. If the bytes of a
+//! connection do not match its requests (a proxy's CONNECT, HTTP/3), Chromium's own parsed form is used, and a note is added.
 //!
-//! A log ends where its browser was killed. What stands before the cut is read.
+//! A log ends where its browser was killed. The part before the cut is used.
 
 mod event;
 mod http1;

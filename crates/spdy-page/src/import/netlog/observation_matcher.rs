@@ -1,4 +1,4 @@
-//! Matches requests of a log with what was observed of them.
+//! Matches requests of a log with their observations.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::replica::without_fragment;
 /// The observations, indexed by request.
 pub(super) struct ObservationMatcher<'a> {
     pub(super) observations: &'a Observations,
-    /// By method and URL without fragment, in their order. Looked up only, never walked through in its own order.
+    /// By method and URL without fragment, in their order. For lookups only, never for iteration.
     pub(super) waiting: HashMap<String, VecDeque<usize>>,
     /// When the load began, seconds.
     pub(super) origin: f64,
@@ -48,12 +48,12 @@ impl<'a> ObservationMatcher<'a> {
     }
 }
 
-/// The key that an observation and a hop of the log share.
+/// The common key of an observation and a hop of the log.
 fn key(method: &str, url: &str) -> String {
     format!("{method} {}", without_fragment(url))
 }
 
-/// When an exchange went how far.
+/// Times of an exchange.
 pub(super) struct Times {
     pub(super) started: Duration,
     pub(super) queued: Duration,
@@ -88,9 +88,9 @@ impl Times {
     }
 }
 
-/// `seconds` as far as a file keeps them; clocks that run backwards give nothing.
+/// `seconds`, limited to the maximum in a file; negative values are zero.
 pub(super) fn seconds(seconds: f64) -> Duration {
     let nanos = seconds * 1e9;
-    // To the nanosecond, as files keep it.
+    // With nanoseconds, as in files.
     Duration::from_nanos(nanos.round() as u64).min(LONGEST)
 }

@@ -1,4 +1,4 @@
-//! Which requests of a log are of one page.
+//! Selects the requests of one page from a log.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ pub(super) struct LogPage {
     /// Milliseconds of the log's clock.
     pub(super) from: f64,
     pub(super) until: f64,
-    /// Where it was to be found, after redirects.
+    /// Its URL after redirects.
     pub(super) url: String,
-    /// Sites that it was partitioned by.
+    /// Its sites in partition keys.
     pub(super) sites: BTreeSet<String>,
 }
 
@@ -71,7 +71,7 @@ impl LogPage {
     }
 }
 
-/// The site that a network isolation key names first; `None` if it is of no page.
+/// The first site in a network isolation key; `None` if there is no page.
 pub(super) fn site(key: &str) -> Option<String> {
     let first = key.split(' ').next().unwrap_or_default();
     (first.starts_with("http") || first.starts_with("file")).then(|| first.to_owned())

@@ -1,4 +1,4 @@
-//! Parses the JSON of a NetLog, and hands its events to the [`Log`] one at a time.
+//! Parses the JSON of a NetLog, and passes its events to the [`Log`] one at a time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::log::Log;
 ///
 /// # Errors
 ///
-/// It is no JSON, or an event is of another form than all events.
+/// It is no JSON, or an event has another structure than all events.
 pub(super) fn parse(text: &[u8], log: &mut Log) -> Result<bool, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     match deserializer.deserialize_map(Top(log)) {

@@ -39,7 +39,7 @@ fn what_is_neither_file_nor_folder_is_not_read() {
         let message = open(path).unwrap_err().to_string();
         assert_eq!(message, format!("{path:?} is neither a file nor a folder"));
     }
-    // Beside files it is passed over, as a folder is.
+    // Beside files it is skipped, like a folder.
     for entry in std::fs::read_dir(data("mahimahi")).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();

@@ -222,7 +222,7 @@ fn a_har_without_page_marks_is_cut_at_navigations() {
     }
 }
 
-/// A page whose script, behind a redirect, once ran like a deferred one, and was not requested before its turn.
+/// Regression: a script behind a redirect ran like a deferred one, and was requested only at its turn.
 #[test]
 fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
     let page = |path: &str, kind, body: &'static str| {

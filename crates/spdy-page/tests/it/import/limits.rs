@@ -51,8 +51,8 @@ fn import_errors_are_one_sentence() {
     );
 }
 
-/// Found by the fuzz target `har`: a recorder whose clock jumped by seven millennia gave a time that the replica's
-/// file cannot keep, so that what was imported was not what was read back.
+/// Found by the fuzz target `har`: the clock of a recorder jumped by seven millennia, and the replica's file cannot contain such a
+/// time, so the imported replica differed from the one that was read back.
 #[test]
 fn a_time_beyond_what_a_file_keeps_ends_where_the_file_does() {
     let har = std::fs::read_to_string(data("small.har")).unwrap();

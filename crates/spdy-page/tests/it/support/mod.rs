@@ -1,4 +1,4 @@
-//! What the tests of this crate share.
+//! Shared code of this crate's tests.
 
 pub(crate) mod import;
 pub(crate) mod netlog_writer;

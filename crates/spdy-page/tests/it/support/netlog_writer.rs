@@ -1,4 +1,4 @@
-//! A writer of NetLogs: the events that Chromium writes of a request, and no others.
+//! A writer of NetLogs, with only the events that Chromium writes for a request.
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ const BEGIN: u8 = 1;
 const END: u8 = 2;
 const NONE: u8 = 0;
 
-/// Names of the types; their numbers are their places.
+/// Names of the types; their numbers are their indices.
 const TYPES: [&str; 18] = [
     "REQUEST_ALIVE",
     "URL_REQUEST_START_JOB",
@@ -30,7 +30,7 @@ const TYPES: [&str; 18] = [
 ];
 const RECEIVED_HEADERS: usize = TYPES.len();
 
-/// A log in the making.
+/// A log during its construction.
 #[derive(Default)]
 pub(crate) struct NetLog {
     events: Vec<String>,
@@ -39,7 +39,7 @@ pub(crate) struct NetLog {
 }
 
 impl NetLog {
-    /// The log as its browser writes it when it ends.
+    /// The log as a browser writes it when it exits.
     pub(crate) fn text(&self) -> String {
         let mut types: serde_json::Map<String, Value> = TYPES
             .iter()
@@ -68,7 +68,7 @@ impl NetLog {
         self.time += 1;
     }
 
-    /// An id that no source has yet.
+    /// A new source id.
     pub(crate) fn id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
@@ -85,7 +85,7 @@ impl NetLog {
         self.event(kind, NONE, id, &json!({"bytes": BASE64.encode(bytes)}));
     }
 
-    /// A request that begins: the page itself, or something for it.
+    /// A request that starts: the page itself, or one of its resources.
     pub(crate) fn start(&mut self, method: &str, url: &str, is_page: bool) -> u64 {
         let id = self.id();
         self.event("REQUEST_ALIVE", BEGIN, id, &json!({"priority": "HIGHEST"}));
@@ -93,7 +93,7 @@ impl NetLog {
         id
     }
 
-    /// Where the request `id` goes now.
+    /// The next URL of the request `id`.
     pub(crate) fn leg(&mut self, id: u64, method: &str, url: &str, is_page: bool) {
         let kind = if is_page { "main frame" } else { "other" };
         let params = json!({"method": method, "url": url, "request_type": kind,
@@ -101,7 +101,7 @@ impl NetLog {
         self.event("URL_REQUEST_START_JOB", BEGIN, id, &params);
     }
 
-    /// The request `id` finds `socket`.
+    /// Assigns `socket` to the request `id`.
     pub(crate) fn bind(&mut self, id: u64, socket: u64) {
         let job = self.id();
         let to = |id: u64| json!({"source_dependency": {"id": id, "type": 1}});
@@ -122,7 +122,7 @@ impl NetLog {
         self.bytes("SOCKET_BYTES_SENT", socket, head.as_bytes());
     }
 
-    /// The request `id` is answered on `socket`; what Chromium reads of it are `fields` and `body`.
+    /// The response to the request `id` on `socket`; Chromium's parsed form is `fields` and `body`.
     pub(crate) fn answer(
         &mut self,
         id: u64,
@@ -144,7 +144,7 @@ impl NetLog {
         self.end(id, 0);
     }
 
-    /// The request `id` ends, well or not.
+    /// The end of the request `id`, with success or an error.
     pub(crate) fn end(&mut self, id: u64, error: i32) {
         let params = if error == 0 {
             json!({})
@@ -154,7 +154,7 @@ impl NetLog {
         self.event("URL_REQUEST_START_JOB", END, id, &params);
     }
 
-    /// All of one exchange.
+    /// A complete exchange.
     pub(crate) fn exchange(
         &mut self,
         url: &str,

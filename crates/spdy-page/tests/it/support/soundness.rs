@@ -1,10 +1,10 @@
-//! What holds of every replica and its graph, whatever it was made from.
+//! Invariants of every replica and its graph, from any source.
 
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head::head_len;
 use spdy_page::replica::{Initiator, Replica};
 
-/// The laws of a replica that a reader gave: heads are whole, indices point at something.
+/// The invariants of a replica from a reader: complete heads, and valid indices.
 pub(crate) fn assert_sound(replica: &Replica, what: &str) {
     let count = replica.exchanges.len();
     assert!(
@@ -31,7 +31,7 @@ pub(crate) fn assert_sound(replica: &Replica, what: &str) {
     }
 }
 
-/// The laws of a graph: one node an exchange, one start, parents before children, bytes that exist.
+/// The invariants of a graph: one node per exchange, one start, parents before children, offsets within bodies.
 pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
     let mut seen = vec![false; replica.exchanges.len()];
     for (place, node) in graph.nodes.iter().enumerate() {
