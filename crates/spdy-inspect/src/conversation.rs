@@ -6,7 +6,7 @@
 //!                ├───── WebSocket of Kubernetes, answered 101 ─▶ frames ─▶ SPDY inside
 //!                └───── CONNECT, answered 2xx ─▶ another conversation inside
 //! 80 02, 80 03 . SPDY
-//! anything else  not ours: forgotten
+//! anything else  another protocol: ignored
 //! ```
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -23,16 +23,16 @@ use crate::tls::key_log::KeyLog;
 use crate::tls::{Tls, TlsOutput};
 use crate::websocket::{WebSocket, WebSocketOutput};
 
-/// Conversations inside one another: CONNECT, TLS, Upgrade; TLS in TLS is the most that proxies do.
+/// Maximum nesting of conversations: CONNECT, TLS, Upgrade; proxies use at most TLS in TLS.
 const DEPTH: usize = 6;
 
-/// What a conversation is told with each piece.
+/// Parameters of a conversation for each piece.
 pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) keys: &'a KeyLog,
-    /// Read SPDY as this version, whatever the bytes say.
+    /// Decode SPDY as this version, independent of the bytes.
     pub(crate) forced: Option<Version>,
-    /// Addresses, to be told when a session begins.
+    /// Data for the event at the start of a session.
     pub(crate) begun: SessionInfo,
     pub(crate) timed: bool,
     pub(crate) out: Vec<(Instant, EventKind)>,
@@ -79,7 +79,7 @@ impl Conversation {
         Self::within(0, false)
     }
 
-    /// One that has nothing to say any more.
+    /// A conversation that produces no further events.
     pub(crate) const fn over() -> Self {
         Self {
             depth: 0,
@@ -100,12 +100,12 @@ impl Conversation {
         }
     }
 
-    /// SPDY from the first byte, as the caller says.
+    /// Starts SPDY from the first byte, as the caller requests.
     pub(crate) fn begin_spdy(&mut self, at: Instant, version: Version, around: &mut Context<'_>) {
         self.begin(at, DetectionMethod::Forced, version, Some(version), around);
     }
 
-    /// Whether nothing of ours was found, and nothing will be.
+    /// True if no SPDY was found, and none will be.
     pub(crate) fn is_not_ours(&self) -> bool {
         match &self.layer {
             Layer::NotOurs => true,
@@ -199,7 +199,7 @@ impl Conversation {
         }
     }
 
-    /// Nothing more will come; the session's summary, if there was one.
+    /// Ends the conversation; returns the session's summary, if there was one.
     pub(crate) fn finish(self, at: Instant, whole: bool) -> Option<Summary> {
         match self.layer {
             Layer::Spdy(session) => Some(session.finish(at, whole)),
@@ -210,7 +210,7 @@ impl Conversation {
         }
     }
 
-    /// Looks at the first bytes of `direction`.
+    /// Detects the protocol by the first bytes of `direction`.
     fn detect(&mut self, at: Instant, direction: Direction, around: &mut Context<'_>) {
         let Layer::Unknown(held) = &mut self.layer else {
             return;
@@ -219,7 +219,7 @@ impl Conversation {
         let spdy = match first[..] {
             [] | [0x80] | [0x16] => return,
             [0x80, 2 | 3] | [0x80, 2 | 3, _] => return,
-            // A type of the text's, so that other binary protocols are not taken for SPDY.
+            // Only known frame types, so that other binary protocols are not detected as SPDY.
             [0x80, 2, 0, 1..=10, ..] => Some((Version::V2, Some(Version::V2))),
             [0x80, 3, 0, 1..=10, ..] => Some((Version::V31, None)),
             _ => None,
@@ -312,7 +312,7 @@ impl Conversation {
             return;
         };
         loop {
-            // Before each response, so that it makes no difference whether the next one is already buffered.
+            // Before each response, so that the result does not depend on buffering of the next one.
             while http.pending.is_none() {
                 match http.client.poll(limit) {
                     Some(Head::UpgradeRequest {

@@ -1,21 +1,21 @@
-//! Which way bytes went.
+//! Directions of a connection.
 
 use std::fmt;
 
 /// A direction of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Direction {
-    /// Written by the client.
+    /// From the client.
     ToServer,
-    /// Written by the server.
+    /// From the server.
     ToClient,
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const BOTH: [Self; 2] = [Self::ToServer, Self::ToClient];
 
-    /// The other one.
+    /// The other direction.
     #[must_use]
     pub const fn back(self) -> Self {
         match self {
@@ -24,7 +24,7 @@ impl Direction {
         }
     }
 
-    /// Who writes in this direction.
+    /// The sender in this direction.
     #[must_use]
     pub const fn sender(self) -> &'static str {
         match self {
@@ -33,13 +33,13 @@ impl Direction {
         }
     }
 
-    /// Who reads in this direction.
+    /// The receiver in this direction.
     #[must_use]
     pub const fn receiver(self) -> &'static str {
         self.back().sender()
     }
 
-    /// 0 to the server, 1 to the client: where a pair holds what is of this direction.
+    /// 0 to the server, 1 to the client: the index of this direction in a pair.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

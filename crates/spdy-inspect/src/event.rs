@@ -11,25 +11,25 @@ use spdy_frame::version::Version;
 use crate::direction::Direction;
 use crate::timeline::Summary;
 
-/// Something that was seen on a connection.
+/// An event of a connection.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// Since the first packet of the capture; zero for raw streams.
     pub at: Instant,
     /// Number of the connection, from 1, in the order of first events.
     pub connection: u64,
-    /// What it was.
+    /// The kind of the event.
     pub what: EventKind,
 }
 
-/// What was seen.
+/// The kind of an event.
 #[derive(Clone, Debug)]
 pub enum EventKind {
     /// A SPDY session begins.
     SessionStart(SessionInfo),
-    /// A frame of it is complete.
+    /// A frame of the session is complete.
     Frame(Box<FrameRecord>),
-    /// Something that keeps bytes from being read, in a sentence.
+    /// Bytes cannot be decoded, for the reason in this sentence.
     Unreadable(String),
     /// A TLS connection that cannot be decrypted, so its content is unknown.
     EncryptedTls {
@@ -40,15 +40,14 @@ pub enum EventKind {
         /// Why it cannot be decrypted.
         reason: String,
     },
-    /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. There are no further
-    /// events about it.
+    /// Exec, attach or port-forward of Kubernetes over a plain WebSocket: streams without SPDY. There are no further events for it.
     Channels {
         /// Method and path, if the request was captured.
         target: Option<String>,
         /// Its sub-protocol, such as `v5.channel.k8s.io`.
         protocol: String,
     },
-    /// The session is over, or the capture is.
+    /// The session or the capture has ended.
     SessionEnd(Box<Summary>),
 }
 
@@ -59,26 +58,26 @@ pub struct SessionInfo {
     pub client: Option<SocketAddr>,
     /// The server's address; `None` for raw streams.
     pub server: Option<SocketAddr>,
-    /// The version; `None` while SPDY/3 and 3.1 cannot be told apart.
+    /// The version; `None` while SPDY/3 and 3.1 cannot be distinguished.
     pub version: Option<Version>,
-    /// What told that this is SPDY.
+    /// How SPDY was detected.
     pub found: DetectionMethod,
-    /// Whether TLS was opened for it.
+    /// True if TLS was decrypted for it.
     pub tls: bool,
 }
 
-/// What told that a connection is SPDY.
+/// How SPDY was detected on a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DetectionMethod {
-    /// ALPN names it.
+    /// By ALPN.
     Alpn,
-    /// An HTTP/1.1 Upgrade was answered 101.
+    /// By an HTTP/1.1 Upgrade with the response 101.
     Upgrade,
-    /// The sub-protocol of a WebSocket around it names it.
+    /// By the sub-protocol of a WebSocket around it.
     WebSocket,
-    /// The first bytes are a SPDY head.
+    /// By the first bytes, which are a SPDY frame head.
     FirstBytes,
-    /// The caller said so.
+    /// By the caller.
     Forced,
 }
 
@@ -94,23 +93,23 @@ impl fmt::Display for DetectionMethod {
     }
 }
 
-/// A frame, whole.
+/// A complete frame.
 #[derive(Clone, Debug)]
 pub struct FrameRecord {
-    /// Which way it went.
+    /// Its direction.
     pub direction: Direction,
-    /// The version that it was decoded as. SPDY/3 and 3.1 have the same frames, so this field does not distinguish them.
+    /// The version of decoding. SPDY/3 and 3.1 have the same frames, so this field does not distinguish them.
     pub version: Version,
-    /// Where its head is in the session's bytes of this direction.
+    /// Offset of its head in the session's bytes of this direction.
     pub offset: u64,
     /// The frame. The payload of DATA is its first bytes only: see
     /// [`Limits::payload_shown_bytes`](crate::limits::Limits).
     pub frame: Frame,
-    /// Payload bytes that its head announced.
+    /// Length of its payload by its head.
     pub len_bytes: usize,
     /// Bytes of its payload that are not in the capture (DATA only).
     pub missing_bytes: usize,
-    /// Its headers, of SYN_STREAM, SYN_REPLY and HEADERS; or why they cannot be read.
+    /// Its headers, for SYN_STREAM, SYN_REPLY and HEADERS; or why they cannot be decoded.
     pub headers: Option<Result<HeaderBlock, String>>,
     /// Plain length of its header block, bytes.
     pub plain_bytes: usize,

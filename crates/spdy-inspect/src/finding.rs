@@ -1,4 +1,4 @@
-//! What looks wrong in a session, each in a sentence.
+//! Suspicious observations in a session, each with a sentence.
 
 use std::fmt;
 
@@ -7,115 +7,115 @@ use spdy_frame::status::{GoAwayStatus, RstStatus};
 
 use crate::direction::Direction;
 
-/// What looks wrong.
+/// A suspicious observation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// A sender with data had no credit.
+    /// A sender had data but no credit.
     Stall {
         /// The stream; `None` for the session's window.
         stream: Option<u32>,
-        /// Way of the data.
+        /// Direction of the data.
         direction: Direction,
         /// When the credit was used up.
         from: Instant,
-        /// When there was some again; `None` if never.
+        /// When there was credit again; `None` if never.
         to: Option<Instant>,
     },
-    /// More was sent than the window allows.
+    /// A sender exceeded the window.
     Overrun {
         /// The stream; `None` for the session's window.
         stream: Option<u32>,
-        /// Way of the data.
+        /// Direction of the data.
         direction: Direction,
-        /// Bytes beyond the credit, at first.
+        /// Bytes beyond the credit, the first time.
         bytes: u64,
-        /// When.
+        /// Time.
         at: Instant,
     },
-    /// A receiver that never sent WINDOW_UPDATE, though it got more than a window.
+    /// A receiver never sent WINDOW_UPDATE, although it received more than a window.
     NoWindowUpdates {
-        /// Way of the data.
+        /// Direction of the data.
         direction: Direction,
-        /// Bytes of DATA that it got.
+        /// Received bytes of DATA.
         bytes: u64,
     },
     /// RST_STREAM.
     Reset {
         /// The stream.
         stream: u32,
-        /// Way of the frame.
+        /// Direction of the frame.
         direction: Direction,
-        /// Why.
+        /// Its status.
         status: RstStatus,
-        /// When.
+        /// Time.
         at: Instant,
     },
-    /// GOAWAY with a status that is not OK, or that leaves streams behind.
+    /// GOAWAY with a status other than OK, or with unprocessed streams.
     GoAway {
-        /// Way of the frame.
+        /// Direction of the frame.
         direction: Direction,
-        /// The last stream that its sender took.
+        /// The last stream that its sender accepted.
         last_good: u32,
-        /// Why; SPDY/2 does not say.
+        /// Its status; SPDY/2 has none.
         status: Option<GoAwayStatus>,
         /// Later streams that the sender did not process.
         unprocessed_streams: u64,
-        /// When.
+        /// Time.
         at: Instant,
     },
-    /// A frame on a stream that was never opened.
+    /// A frame of a stream that was never opened.
     UnknownStream {
         /// The stream.
         stream: u32,
-        /// Way of the frame.
+        /// Direction of the frame.
         direction: Direction,
-        /// When.
+        /// Time.
         at: Instant,
     },
-    /// A stream that was asked for in full and never answered, though the connection ended.
+    /// A stream with a complete request and no reply, although the connection ended.
     NeverReplied {
         /// The stream.
         stream: u32,
     },
-    /// Headers that cannot be read.
+    /// Headers that cannot be decoded.
     Headers {
         /// The stream.
         stream: u32,
-        /// Way of the frame.
+        /// Direction of the frame.
         direction: Direction,
         /// Why they are invalid.
         reason: String,
     },
-    /// Bytes that are no frame; the direction is not read on.
+    /// Bytes that are no frame; the direction is not decoded further.
     Fault {
-        /// When.
+        /// Time.
         at: Instant,
-        /// Way of the bytes.
+        /// Direction of the bytes.
         direction: Direction,
-        /// Where, in the session's bytes of this direction.
+        /// Offset in the session's bytes of this direction.
         offset: u64,
-        /// Why it is invalid.
+        /// Why they are invalid.
         reason: String,
     },
     /// Bytes that are not in the capture.
     Gap {
-        /// When.
+        /// Time.
         at: Instant,
-        /// Way of the bytes.
+        /// Direction of the bytes.
         direction: Direction,
-        /// Where, in the session's bytes of this direction.
+        /// Offset in the session's bytes of this direction.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         len: u64,
-        /// All of them in the payload of one DATA frame.
+        /// True if all of them are in the payload of one DATA frame.
         harmless: bool,
     },
     /// The direction ends inside a frame.
     CutInFrame {
-        /// Way of the bytes.
+        /// Direction of the bytes.
         direction: Direction,
-        /// Where, in the session's bytes of this direction.
+        /// Offset in the session's bytes of this direction.
         offset: u64,
     },
 }

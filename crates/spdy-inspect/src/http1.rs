@@ -1,23 +1,22 @@
-//! HTTP/1.1 as far as it leads to SPDY: heads, `Upgrade: SPDY/3.1` or a WebSocket of Kubernetes, and CONNECT
-//! through a proxy.
+//! The part of HTTP/1.1 that leads to SPDY: heads, `Upgrade: SPDY/3.1` or a WebSocket of Kubernetes, and CONNECT through a proxy.
 //!
-//! Bodies before an Upgrade are not followed. A head is what stands before an empty line, and its last
-//! request or status line counts; so the end of a body in front of it does no harm.
+//! Bodies before an Upgrade are not parsed. A head ends with an empty line, and its last request or status line counts; so the end of
+//! a body before it does not matter.
 
 use bytes::{Buf, BytesMut};
 
-/// A head that matters.
+/// A relevant head.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Head {
-    /// The client asks for SPDY, or for a WebSocket that Kubernetes knows. So many bytes of body follow.
+    /// A request to upgrade to SPDY, or to a WebSocket of Kubernetes, followed by this many bytes of body.
     UpgradeRequest {
         target: String,
         to: String,
         body_bytes: u64,
     },
-    /// The client asks a proxy for a tunnel.
+    /// A request to a proxy for a tunnel.
     ConnectRequest,
-    /// The server's answer; 1xx but 101 are not told.
+    /// A response of the server; interim responses other than 101 are skipped.
     Response {
         status: u16,
         line: String,
@@ -25,7 +24,7 @@ pub(crate) enum Head {
     },
 }
 
-/// What an answer switches to.
+/// The protocol after a 101.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Switch {
     /// SPDY itself.
@@ -41,7 +40,7 @@ fn names_spdy(protocol: &str) -> bool {
     start.eq_ignore_ascii_case("spdy/")
 }
 
-/// The sub-protocol that a WebSocket of Kubernetes has.
+/// The protocol of a WebSocket with this sub-protocol of Kubernetes.
 fn of_websocket(protocol: &str) -> Option<Switch> {
     if names_spdy(protocol) {
         return Some(Switch::SpdyInWebSocket);
@@ -50,22 +49,22 @@ fn of_websocket(protocol: &str) -> Option<Switch> {
     channels.then(|| Switch::Channels(protocol.to_owned()))
 }
 
-/// Cuts one direction into heads.
+/// Extracts heads from one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     pub(crate) input: BytesMut,
-    /// Bytes at the front of `input` in which no head ends.
+    /// Bytes at the front of `input` that contain no end of a head.
     searched: usize,
 }
 
 impl Heads {
-    /// The next head that matters. What follows it stays in `input`.
+    /// The next relevant head. The bytes after it stay in `input`.
     pub(crate) fn poll(&mut self, limit: usize) -> Option<Head> {
         loop {
             let found = find(&self.input[self.searched..], b"\r\n\r\n");
             let Some(end) = found.map(|end| self.searched + end) else {
                 if self.input.len() > limit {
-                    // A body, or no HTTP. The end of it may be the beginning of a head.
+                    // A body, or no HTTP. Its end may be the beginning of a head.
                     self.input.advance(self.input.len() - limit / 2);
                 }
                 self.searched = self.input.len().saturating_sub(3);
@@ -134,7 +133,7 @@ fn read(text: &str) -> Option<Head> {
     })
 }
 
-/// Whether bytes look like the beginning of a request; `None` if they are too few to tell.
+/// True if the bytes look like the beginning of a request; `None` if there are too few.
 pub(crate) fn begins_request(bytes: &[u8]) -> Option<bool> {
     for (at, byte) in bytes.iter().enumerate().take(20) {
         match byte {

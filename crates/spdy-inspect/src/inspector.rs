@@ -1,4 +1,4 @@
-//! The whole inspection: from packets to connections, their protocols and their events.
+//! The whole inspection: packets, connections, their protocols and their events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,31 +15,31 @@ use crate::packet::{self, NotSegment, Segment};
 use crate::reassembly::{Piece, Reassembly};
 use crate::tls::key_log::KeyLog;
 
-/// What an inspection is asked.
+/// Options of an inspection.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What it may hold.
+    /// Limits on memory.
     pub limits: Limits,
-    /// Read SPDY as this version; `None` lets ALPN, Upgrade and the frames tell.
+    /// Decode SPDY as this version; `None` uses ALPN, Upgrade and the frames.
     pub version: Option<Version>,
-    /// Secrets of TLS connections; a pcapng may bring more.
+    /// Secrets of TLS connections; a pcapng may contain more.
     pub keys: KeyLog,
 }
 
-/// What a capture held, whether SPDY or not.
+/// Counters of a capture, with or without SPDY.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counts {
     /// Packets.
     pub packets: u64,
     /// Segments of TCP among them.
     pub segments: u64,
-    /// Pieces of IP packets, which are not put together.
+    /// IP fragments, which are not reassembled.
     pub fragments: u64,
-    /// Packets too short for their own headers.
+    /// Packets that are too short for their own headers.
     pub damaged: u64,
-    /// Packets of which the capture kept only the beginning.
+    /// Packets that were captured only in part.
     pub cut: u64,
-    /// Packets of a link type that is not read.
+    /// Packets of an unsupported link type.
     pub other_links: u64,
     /// TCP connections.
     pub connections: u64,
@@ -47,10 +47,10 @@ pub struct Counts {
     pub evicted: u64,
 }
 
-/// Client and server, as far as is known: the first sent the SYN, or has the higher port.
+/// Client and server, if known: the client sent the SYN, or has the higher port.
 type Ends = (SocketAddr, SocketAddr);
 
-/// Reads packets, or two raw streams, and tells what SPDY is in them.
+/// Reads packets, or two raw streams, and reports the SPDY in them.
 #[derive(Debug)]
 pub struct Inspector {
     options: Options,
@@ -58,7 +58,7 @@ pub struct Inspector {
     /// Time of the first packet, nanoseconds since 1970.
     origin: Option<u64>,
     now: Instant,
-    /// By ends in order of address; never iterated where order is told, but to finish.
+    /// By ends in the order of address; never iterated where the order matters, except to finish.
     connections: BTreeMap<Ends, Connection>,
     held_bytes: usize,
     numbered_connections: u64,
@@ -67,10 +67,10 @@ pub struct Inspector {
 
 #[derive(Debug)]
 struct Connection {
-    /// Given when there is something to tell.
+    /// Assigned with the first event.
     number: Option<u64>,
     ends: Ends,
-    /// The SYN was seen, so the roles are sure.
+    /// The SYN was captured, so the roles are certain.
     are_roles_known: bool,
     last_packet: u64,
     halves: [Reassembly; 2],
@@ -79,7 +79,7 @@ struct Connection {
 }
 
 impl Inspector {
-    /// An inspection of a capture.
+    /// Creates an inspection of a capture.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
@@ -94,13 +94,13 @@ impl Inspector {
         }
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     #[must_use]
     pub const fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Takes the next record of a capture. Drain [`poll_event`](Self::poll_event) after it.
+    /// Handles the next record of a capture. Drain [`poll_event`](Self::poll_event) after it.
     pub fn record(&mut self, record: &Record) {
         match record {
             Record::Secrets(text) => {
@@ -127,16 +127,16 @@ impl Inspector {
         }
     }
 
-    /// Takes two raw streams, whole: what the client wrote, and what the server wrote.
+    /// Handles two complete raw streams: the client's bytes and the server's bytes.
     ///
-    /// They carry no time, so no stall can be told. Drain [`poll_event`](Self::poll_event) after it.
+    /// They have no times, so stalls are not detected. Drain [`poll_event`](Self::poll_event) after it.
     pub fn streams(&mut self, client: &[u8], server: &[u8]) {
-        // The caller holds the streams already: there is nothing to save by not waiting.
+        // The caller has the streams in memory already, so buffering needs no limit.
         let mut options = self.options.clone();
         options.limits.waiting_bytes = usize::MAX;
         let mut conversation = Conversation::new();
         let mut around = context(&options, None, false);
-        // A client that waits for 101, or for a ServerHello, is held until the server's bytes are here.
+        // A client's bytes that wait for 101 or a ServerHello are buffered until the server's bytes follow.
         conversation.push(Instant::ZERO, Direction::ToServer, client, &mut around);
         conversation.push(Instant::ZERO, Direction::ToClient, server, &mut around);
         if let (true, Some(version)) = (conversation.is_not_ours(), self.options.version) {
@@ -153,12 +153,12 @@ impl Inspector {
         self.emit(&mut number, out);
     }
 
-    /// The next thing that was seen.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// To be called when the capture has ended: every hole is a gap now, every session is over.
+    /// Call this at the end of the capture: every hole becomes a gap, and every session ends.
     pub fn finish(&mut self) {
         while let Some((_, mut connection)) = self.connections.pop_first() {
             self.end(&mut connection, false);
@@ -249,7 +249,7 @@ impl Inspector {
             }
             false => segment.seq,
         };
-        // A connection of another protocol takes no memory but its entry.
+        // A connection of another protocol uses no memory except its entry.
         if !connection.conversation.is_not_ours() {
             half.push(self.now, seq, segment.payload, &mut pieces);
             if half.held_bytes() > self.options.limits.held_bytes {
@@ -275,7 +275,7 @@ impl Inspector {
         if reset || connection.closed == [true; 2] && connection.held_bytes() == 0 {
             self.end(&mut connection, true);
         }
-        // The entry stays after the end: a retransmission is not a new connection.
+        // The entry stays after the end, so that a retransmission is not a new connection.
         self.connections.insert(key, connection);
     }
 
@@ -300,7 +300,7 @@ impl Inspector {
         self.emit(&mut connection.number, out);
     }
 
-    /// Ends a connection; `whole` if it did so itself.
+    /// Ends a connection; `whole` if it ended by itself.
     fn end(&mut self, connection: &mut Connection, whole: bool) {
         let held = connection.held_bytes();
         for direction in Direction::BOTH {
@@ -334,7 +334,7 @@ impl Inspector {
         idle.truncate((limit / 8).max(1));
         for (_, key) in idle {
             if let Some(mut connection) = self.connections.remove(&key) {
-                // A connection that has ended, or is of another protocol, is no loss.
+                // A connection that has ended, or of another protocol, loses nothing.
                 let lost = !connection.conversation.is_not_ours();
                 self.counts.evicted += u64::from(lost);
                 self.end(&mut connection, false);
@@ -356,7 +356,7 @@ impl Connection {
         self.halves.iter().map(Reassembly::held_bytes).sum()
     }
 
-    /// Whether the first bytes say that the roles are the other way round.
+    /// True if the first bytes show that the roles are swapped.
     fn has_swapped_roles(&self, segment: &Segment<'_>) -> bool {
         let by_client = match *segment.payload {
             // ClientHello, ServerHello; SYN_STREAM of an odd stream, SYN_REPLY to one.

@@ -1,19 +1,18 @@
-//! SPDY out of a packet capture, for debugging what is on the wire.
+//! Extracts SPDY from a packet capture, to debug traffic.
 //!
-//! Bytes go in, events come out; no socket, no file, no clock. Every layer hands the next one pieces of a byte stream,
-//! each with the time at which it was complete, and reports where bytes are missing.
+//! The input are bytes and the output are events; there is no socket, no file and no clock. Every layer passes pieces of a byte
+//! stream to the next one, each with the time at which it was complete, and reports missing bytes.
 //!
 //! ```text
 //! file ─▶ Reader ─▶ packet ─▶ Inspector ─▶ Reassembly ─▶ Conversation ─▶ Session ─▶ Event
 //!        capture/   packet.rs              (each way)    HTTP, TLS, or    frames,     │
-//!                                                        nothing of ours  TimeLine ─▶ Summary
+//!                                                        another protocol TimeLine ─▶ Summary
 //! raw streams ──────────────────────────────────────────▶
 //! ```
 //!
-//! [`pcapng_writer`] goes the other way: it writes packets to a capture file.
+//! [`pcapng_writer`] works in the other direction: it writes packets to a capture file.
 //!
-//! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
-//! grow has a name in [`limits`].
+//! A capture is hostile input: nothing in it makes this crate panic, and [`limits`] has a limit for everything that it can make grow.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod capture;

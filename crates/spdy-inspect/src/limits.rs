@@ -3,34 +3,30 @@
 /// Limits on one inspection.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Longest record or block of a capture file, bytes. Default 16 MiB.
+    /// Maximum length of a record or block of a capture file, bytes. Default 16 MiB.
     pub record_bytes: usize,
     /// Interfaces of a pcapng section. Default 1024.
     pub interfaces: usize,
-    /// TCP connections followed at once; past it the eighth part that was idle longest is given up,
-    /// and what it held is told as if the capture had ended. A connection with SPDY on it costs some
-    /// 100 KB for its two inflaters. Default 4096.
+    /// TCP connections that are followed at a time. Past it the eighth part that was idle longest is dropped, and reported as if the
+    /// capture had ended. A connection with SPDY uses about 100 KB for its two inflaters. Default 4096.
     pub connections: usize,
-    /// Bytes held behind a hole in one direction of a connection; past it the hole is told as a gap.
-    /// Default 4 MiB.
+    /// Bytes stored behind a hole in one direction of a connection; past it the hole is reported as a gap. Default 4 MiB.
     pub held_bytes: usize,
     /// The same for all connections together. Default 64 MiB.
     pub total_held_bytes: usize,
-    /// Bytes of one direction that wait for the other: for a ServerHello, for the answer to an
-    /// Upgrade. Default 1 MiB.
+    /// Bytes of one direction that wait for the other: for a ServerHello, or for the response to an Upgrade. Default 1 MiB.
     pub waiting_bytes: usize,
-    /// Longest HTTP/1.1 head before an Upgrade. Default 64 KiB.
+    /// Maximum length of an HTTP/1.1 head before an Upgrade. Default 64 KiB.
     pub http_head_bytes: usize,
-    /// Longest TLS handshake message. Default 128 KiB.
+    /// Maximum length of a TLS handshake message. Default 128 KiB.
     pub handshake_message_bytes: usize,
-    /// Secrets of a key log. Default 1,000,000.
+    /// Maximum number of secrets of a key log. Default 1,000,000.
     pub secrets: usize,
-    /// Streams of a session that the time line tells apart; frames on later ones are still shown.
-    /// Default 16,384.
+    /// Streams of a session that the timeline distinguishes; frames of later ones are still reported. Default 16,384.
     pub streams: usize,
-    /// Findings of a session that are told one by one; the rest are counted. Default 1000.
+    /// Findings of a session that are reported one by one; the rest are counted. Default 1000.
     pub findings: usize,
-    /// First bytes of a DATA frame's payload that an event holds. Default 0: lengths only.
+    /// First bytes of a DATA frame's payload in an event. Default 0: lengths only.
     pub payload_shown_bytes: usize,
 }
 

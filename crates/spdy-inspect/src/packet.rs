@@ -1,4 +1,4 @@
-//! From a link's packet to a TCP segment.
+//! Parses a link's packet to a TCP segment.
 //!
 //! ```text
 //! Ethernet (VLAN tags too) ─┐
@@ -6,15 +6,14 @@
 //! NULL, LOOP, raw IP ───────┘
 //! ```
 //!
-//! Fragments of IP are not put together: TCP avoids them, and one shows as a gap.
+//! IP fragments are not reassembled: TCP avoids them, and one causes a gap.
 //!
-//! By hand, and not on etherparse: of these links that knows Ethernet and Linux cooked 1, so the rest would stay
-//! here, and what it would take off, the heads of IP and TCP, is no longer than turning its errors into the four
-//! answers that are counted.
+//! Not by etherparse: it supports only Ethernet and Linux cooked 1 of these links, so the rest would stay here. Parsing the IP and
+//! TCP headers is no longer than converting its errors to the four counted results.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// TCP flags that matter here.
+/// TCP flags that are used here.
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
 pub(crate) const RST: u8 = 0x04;
@@ -32,20 +31,20 @@ pub(crate) struct Segment<'a> {
     pub(crate) seq: u32,
     pub(crate) ack: u32,
     pub(crate) flags: u8,
-    /// What the capture kept of it.
+    /// The captured part of it.
     pub(crate) payload: &'a [u8],
 }
 
-/// What a packet is, if no segment.
+/// Why a packet is no segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NotSegment {
-    /// Of another protocol.
+    /// It has another protocol.
     NotTcp,
-    /// A piece of an IP packet.
+    /// An IP fragment.
     Fragment,
     /// Too short for its own headers, or with impossible lengths.
     Damaged,
-    /// A link type that is not read.
+    /// An unsupported link type.
     Link,
 }
 
@@ -54,14 +53,14 @@ pub(crate) fn segment(link: u32, packet: &[u8]) -> Result<Segment<'_>, NotSegmen
     match link {
         1 => by_ethertype(packet, 12),
         113 => by_ethertype(packet, 14),
-        // Cooked 2 begins with the protocol and is 20 bytes long.
+        // Linux cooked 2 begins with the protocol and is 20 bytes long.
         276 => match u16_at(packet, 0)? {
             ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => ip(from(packet, 20)?),
             _ => Err(NotSegment::NotTcp),
         },
-        // The address family differs between systems and byte orders; IP names its own version.
+        // The address family differs between systems and byte orders; IP has its own version field.
         0 | 108 => ip(from(packet, 4)?),
-        // 12 and 14 are raw IP where the file was written with the number of the system, not of the registry.
+        // 12 and 14 are raw IP if the file has the system's number instead of the registry's.
         12 | 14 | 101 | 228 | 229 => ip(packet),
         _ => Err(NotSegment::Link),
     }
@@ -83,7 +82,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Result<u32, NotSegment> {
         .ok_or(NotSegment::Damaged)
 }
 
-/// The ethertype stands at `at`, behind VLAN tags if there are any.
+/// The ethertype is at `at`, or behind VLAN tags.
 fn by_ethertype(packet: &[u8], mut at: usize) -> Result<Segment<'_>, NotSegment> {
     loop {
         match u16_at(packet, at)? {
@@ -125,7 +124,7 @@ fn ipv4(packet: &[u8]) -> Result<Segment<'_>, NotSegment> {
         IpAddr::V4(Ipv4Addr::from(four(12))),
         IpAddr::V4(Ipv4Addr::from(four(16))),
     );
-    // 0 is what a kernel that leaves segmentation to the network card shows for what is over 64 KiB.
+    // 0 is the length of packets over 64 KiB if a kernel leaves segmentation to the network card.
     let len = match usize::from(u16_at(packet, 2)?) {
         0 => packet.len(),
         len => len,
@@ -168,7 +167,7 @@ fn ipv6(packet: &[u8]) -> Result<Segment<'_>, NotSegment> {
     }
 }
 
-/// `len` is what IP says; the capture may have kept less, and a link may have padded.
+/// `len` is the length by IP; the capture may have less, and a link may have added padding.
 fn tcp(
     (from_address, to_address): (IpAddr, IpAddr),
     packet: &[u8],

@@ -1,14 +1,14 @@
-//! One direction of a TCP connection, put in order (RFC 9293 §3.4).
+//! Reassembles one direction of a TCP connection (RFC 9293 §3.4).
 //!
 //! ```text
-//!          told          hole         held
+//!          done          hole         held
 //! |####################|......|###########|....|######|
 //! 0                  next                                    offsets of 64 bits
 //! ```
 //!
-//! What came first stays: a retransmission, or the part of a segment that overlaps what is there, is
-//! dropped and counted. A hole stays open while the missing segment may still come. It is told as a gap
-//! when it cannot: the receiver has acknowledged what lies behind it and more packets went by, too much
+//! The first copy of a byte is used: a retransmission, or an overlapping part of a segment, is dropped and counted. A hole stays open
+//! while the missing segment may still come. It is reported as a gap when it cannot: the receiver has acknowledged bytes behind it
+//! and more packets followed, the limit of stored bytes is exceeded, or the capture ends.
 //! is held, or the capture ends.
 
 use std::collections::BTreeMap;
@@ -16,29 +16,29 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use spdy_clock::Instant;
 
-/// Packets of a connection that may go by before a hole that the receiver has acknowledged is a gap:
-/// captures of several queues are not quite in order.
+/// Packets of a connection that may follow before an acknowledged hole becomes a gap: captures of several queues are not exactly in
+/// order.
 const MAX_HOLE_PACKETS: u32 = 16;
 
-/// What comes out, in order.
+/// Output, in order.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Piece {
-    /// The next bytes, and when they arrived.
+    /// The next bytes, with the time of their arrival.
     Bytes(Instant, Bytes),
-    /// So many bytes are not in the capture.
+    /// This many bytes are not in the capture.
     Gap { at: Instant, offset: u64, len: u64 },
 }
 
-/// What the segments of a direction were like.
+/// Statistics of the segments of a direction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Segments {
-    /// Segments whose bytes were all there already.
+    /// Segments whose bytes had all arrived before.
     pub retransmitted: u64,
-    /// Segments of which a part was there already.
+    /// Segments of which a part had arrived before.
     pub overlapping: u64,
-    /// Segments that came before one that belongs in front of them.
+    /// Segments that arrived before one that precedes them.
     pub out_of_order: u64,
-    /// Bytes that the capture has not.
+    /// Bytes that are not in the capture.
     pub missing_bytes: u64,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Reassembly {
     /// By offset; never overlapping, never at or before `next`.
     held: BTreeMap<u64, (Instant, Bytes)>,
     held_bytes: usize,
-    /// Packets since the receiver acknowledged what lies behind the hole.
+    /// Packets since the receiver acknowledged bytes behind the hole.
     packets_behind_hole: u32,
     pub(crate) segments: Segments,
 }
 
 impl Reassembly {
-    /// The first byte will have number `seq`.
+    /// The first byte has the sequence number `seq`.
     pub(crate) fn begin(&mut self, seq: u32) {
         if self.next_seq.is_none() {
             self.next_seq = Some(seq);
@@ -67,13 +67,13 @@ impl Reassembly {
         self.next_seq.is_some()
     }
 
-    /// Whether `seq` is where the direction began: its SYN was sent again.
+    /// True if `seq` is the start of the direction: its SYN was retransmitted.
     pub(crate) fn is_at_start(&self, seq: u32) -> bool {
         self.next_seq
             .is_none_or(|next| next.wrapping_sub(self.next as u32) == seq)
     }
 
-    /// Drops the buffered bytes: they are not needed.
+    /// Drops the stored bytes: they are not needed.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
         self.held_bytes = 0;
@@ -111,7 +111,7 @@ impl Reassembly {
         self.drain(out);
     }
 
-    /// Stores the bytes behind a hole that are not stored yet.
+    /// Stores those bytes behind a hole that are not stored yet.
     fn hold(&mut self, at: Instant, mut offset: u64, mut bytes: Bytes) {
         let len_before = bytes.len();
         let mut held_len = 0;
@@ -174,7 +174,7 @@ impl Reassembly {
         self.packets_behind_hole = 0;
     }
 
-    /// The receiver says that it has all before `ack`.
+    /// Handles the receiver's acknowledgement of everything before `ack`.
     pub(crate) fn acknowledged(&mut self, ack: u32, out: &mut Vec<Piece>) {
         let (Some(next_seq), Some(first)) = (self.next_seq, self.held.keys().next()) else {
             return;
@@ -188,7 +188,7 @@ impl Reassembly {
         }
     }
 
-    /// Tells the first hole as a gap, and what follows it.
+    /// Reports the first hole as a gap, and the bytes behind it.
     pub(crate) fn give_up(&mut self, out: &mut Vec<Piece>) {
         let Some((&offset, &(at, _))) = self.held.first_key_value() else {
             return;

@@ -1,13 +1,12 @@
 //! Decodes both directions of a SPDY session, frame by frame, as an observer.
 //!
 //! ```text
-//! bytes ─▶ Head ─┬─ DATA: payload counted as it passes, never held ─┐
-//!                └─ control: whole, through the Decoder ─ Inflater ─┴─▶ FrameSeen ─▶ TimeLine
+//! bytes ─▶ Head ─┬─ DATA: payload is counted, never stored ──────────┐
+//!                └─ control: whole, through the Decoder ─ Inflater ─┴─▶ FrameRecord ─▶ TimeLine
 //! ```
 //!
-//! Bytes that the capture lacks do no harm inside a DATA payload. Anywhere else the next head cannot be
-//! found, and the direction ends there. A capture that begins inside a session lacks the beginning of the
-//! compression: frames are read on, their headers are not.
+//! Missing bytes inside a DATA payload do no harm. Elsewhere the next head cannot be found, and the direction ends there. A capture
+//! that begins inside a session lacks the beginning of the compression: its frames are decoded, their headers are not.
 
 use bytes::{Buf, Bytes, BytesMut};
 use spdy_clock::Instant;
@@ -38,7 +37,7 @@ pub(crate) struct Session {
 struct Half {
     version: Version,
     decoder: Decoder,
-    /// Or why headers cannot be read any more.
+    /// Or the reason why headers cannot be decoded any more.
     inflater: Result<Inflater, String>,
     input: BytesMut,
     /// Offset of the first byte of `input`.
@@ -70,11 +69,11 @@ struct DataProgress {
     missing: usize,
 }
 
-/// DATA's flag of compressed payloads (SPDY/2 and 3), never in use.
+/// DATA's flag for compressed payloads (SPDY/2 and 3), which is never used.
 const FLAG_COMPRESS: u8 = 0x02;
 
 impl Session {
-    /// `wire` is the version that frames are read by; `begun` says what is known of it.
+    /// `wire` is the version for decoding; `begun` is the known data of the session.
     pub(crate) fn new(
         wire: Version,
         begun: SessionInfo,
@@ -127,7 +126,7 @@ impl Session {
         }
     }
 
-    /// `len` bytes are not in the capture.
+    /// Handles `len` bytes that are not in the capture.
     pub(crate) fn gap(
         &mut self,
         at: Instant,
@@ -163,7 +162,7 @@ impl Session {
         }
     }
 
-    /// Nothing more will come; `whole` if the connection ended rather than the capture.
+    /// Ends the session; `whole` if the connection ended rather than the capture.
     pub(crate) fn finish(mut self, at: Instant, whole: bool) -> Summary {
         for direction in Direction::BOTH {
             let half = &self.halves[direction.index()];
@@ -182,7 +181,7 @@ impl Session {
     }
 }
 
-/// What ends a direction.
+/// The finding that ends a direction.
 struct DirectionEnd(Finding);
 
 impl Half {
@@ -284,8 +283,8 @@ impl Half {
                         Ok(frame) => frame,
                         Err(error) => return Err(self.fault(at, direction, offset, &error)),
                     };
-                    // A skipped frame is reported at its head: the decoder must still see its payload, or it would
-                    // skip as much of the next frame.
+                    // A skipped frame is reported at its head: the decoder must still receive its payload, or it would skip as many
+                    // bytes of the next frame.
                     if done && !bytes.is_empty() && !matches!(self.decoder.decode(bytes), Ok(None))
                     {
                         unreachable!("expected one frame at {offset}, found two")

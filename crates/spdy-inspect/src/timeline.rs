@@ -1,4 +1,4 @@
-//! Streams and windows of a session over time, and what looks wrong.
+//! Streams and windows of a session over time, and findings.
 //!
 //! ```text
 //! credit of a sender on a stream = initial window + WINDOW_UPDATEs - bytes of DATA   (SPDY/3.1 §2.6.8)
@@ -6,8 +6,8 @@
 //! DATA ─▶ credit 0 ─── stalled ───▶ WINDOW_UPDATE or SETTINGS ─▶ DATA     a stall, if DATA follows
 //! ```
 //!
-//! All times are those of the place of the capture: near the receiver a stall looks longer by the way of
-//! the WINDOW_UPDATE, near the sender it is what the sender felt.
+//! All times are those at the capture: near the receiver a stall looks longer by the transit of the WINDOW_UPDATE, and near the
+//! sender it is the sender's own.
 
 use std::collections::BTreeMap;
 
@@ -23,88 +23,88 @@ use crate::finding::Finding;
 use crate::limits::Limits;
 use crate::reassembly::Segments;
 
-/// Every window at first, bytes (SPDY/3.1 §2.6.8).
+/// Initial size of every window, bytes (SPDY/3.1 §2.6.8).
 pub const INITIAL_WINDOW: i64 = 64 * 1024;
 
-/// A receiver that keeps windows has updated one by then. Half a window is what most wait for.
+/// A receiver with flow control has sent WINDOW_UPDATE by then. Most send one at half a window.
 const UPDATE_EXPECTED_BYTES: u64 = 64 * 1024;
 
-/// What became of a session.
+/// Summary of a session.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Who spoke, and how it was found; `version` is what was found in the end.
+    /// Peers and detection; `version` is the finally detected one.
     pub info: SessionInfo,
-    /// The first byte.
+    /// Time of the first byte.
     pub began: Instant,
-    /// The last frame.
+    /// Time of the last frame.
     pub last_frame: Instant,
-    /// Whether times mean something: raw streams have none.
+    /// True if times are meaningful: raw streams have none.
     pub timed: bool,
     /// Frames to the server, to the client.
     pub frames: [u64; 2],
     /// Bytes of DATA payload to the server, to the client.
     pub data_bytes: [u64; 2],
-    /// Streams by id, as far as [`Limits::streams`] goes.
+    /// Streams by id, up to [`Limits::streams`].
     pub streams: BTreeMap<u32, StreamTimeline>,
-    /// Streams past the limit.
+    /// Number of streams past the limit.
     pub omitted_streams: u64,
     /// Stalls of the session's window, by direction of the data.
     pub session_stalls: [Stalls; 2],
     /// WINDOW_UPDATE frames sent by the client, by the server.
     pub window_updates: [u64; 2],
-    /// What looks wrong, in the order in which it was seen.
+    /// Findings, in the order of observation.
     pub findings: Vec<Finding>,
-    /// Findings past [`Limits::findings`].
+    /// Number of findings past [`Limits::findings`].
     pub omitted_findings: u64,
-    /// What TCP did, to the server and to the client.
+    /// Statistics of TCP segments, to the server and to the client.
     pub segments: [Segments; 2],
 }
 
 /// One stream.
 #[derive(Clone, Debug, Default)]
 pub struct StreamTimeline {
-    /// Its SYN_STREAM; `None` if that was not seen.
+    /// Time of its SYN_STREAM; `None` if that is not in the capture.
     pub opened: Option<Instant>,
-    /// Who opened it.
+    /// Direction of its SYN_STREAM.
     pub opened_by: Option<Direction>,
-    /// What was asked: method and URL, or the headers that a stream without them has.
+    /// The request: method and URL, or the headers of a stream without them.
     pub request: String,
-    /// Its SYN_REPLY.
+    /// Time of its SYN_REPLY.
     pub replied: Option<Instant>,
-    /// What was answered: the status.
+    /// The response: the status.
     pub answered: String,
-    /// FIN of the client, of the server.
+    /// Times of the client's and the server's FIN.
     pub finished: [Option<Instant>; 2],
-    /// RST_STREAM: when, whose, why.
+    /// RST_STREAM: time, direction, status.
     pub reset: Option<(Instant, Direction, RstStatus)>,
     /// Bytes of DATA payload to the server, to the client.
     pub bytes: [u64; 2],
-    /// Times in which the client, the server, had no credit on this stream.
+    /// Stalls of the client and of the server on this stream.
     pub stalls: [Stalls; 2],
-    /// WINDOW_UPDATE and initial windows moved: what each sender was granted beyond the initial window.
+    /// Credit beyond the initial window for each sender, by WINDOW_UPDATE and changed initial windows.
     granted: [i64; 2],
     gauge: [Gauge; 2],
     is_overrun_reported: [bool; 2],
 }
 
-/// How often, and how long, a sender had no credit but data.
+/// Number and duration of times in which a sender had data but no credit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stalls {
-    /// Stalls after which more data followed.
+    /// Stalls that ended with more data.
     pub count: u64,
-    /// How long they took in all, nanoseconds.
+    /// Their total duration, nanoseconds.
     pub nanos: u64,
     /// The longest, nanoseconds.
     pub longest_nanos: u64,
-    /// Since when the sender has no credit at the end of the capture.
+    /// Start of a stall that is still open at the end of the capture.
     pub open_since: Option<Instant>,
 }
 
-/// Watches one window.
+/// Observes one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Gauge {
     empty_since: Option<Instant>,
-    /// When it was refilled, if data has not followed yet.
+    /// When it got credit, if no data has followed yet.
     refilled: Option<Instant>,
 }
 
@@ -116,7 +116,7 @@ impl Gauge {
         }
     }
 
-    /// Data was sent, and `credit` is left.
+    /// Handles sent data after which `credit` is left.
     fn sent(
         &mut self,
         at: Instant,
@@ -142,7 +142,7 @@ impl Gauge {
     }
 }
 
-/// Watches a session.
+/// Observes a session.
 #[derive(Debug)]
 pub(crate) struct TimeLine {
     summary: Summary,
@@ -152,7 +152,7 @@ pub(crate) struct TimeLine {
     initial: [i64; 2],
     /// When it was set.
     initial_at: [Instant; 2],
-    /// Credit of the session, by direction of the data, should this be SPDY/3.1.
+    /// Credit of the session, by direction of the data, if this is SPDY/3.1.
     session_credit: [i64; 2],
     session_gauge: [Gauge; 2],
     is_session_overrun_reported: [bool; 2],
@@ -291,7 +291,7 @@ impl TimeLine {
             }
             Frame::Settings(frame) => {
                 if let Some(value) = frame.value(SettingId::INITIAL_WINDOW_SIZE) {
-                    // Streams apply it at their next DATA: there may be thousands of streams.
+                    // Streams apply it at their next DATA, because there may be thousands of streams.
                     let data = direction.back().index();
                     self.initial[data] = i64::from(value);
                     self.initial_at[data] = at;
@@ -379,7 +379,7 @@ impl TimeLine {
         }
     }
 
-    /// What DATA does to the session's window. Told at the end, when it is known whether there is one.
+    /// Handles DATA for the session's window. Evaluated at the end, when it is known whether there is one.
     fn session_data(&mut self, at: Instant, direction: Direction, len: i64) {
         let which = direction.index();
         self.session_credit[which] = self.session_credit[which].saturating_sub(len);
@@ -426,7 +426,7 @@ impl TimeLine {
     }
 
     pub(crate) fn finish(mut self, at: Instant, whole: bool) -> Summary {
-        // Frames of SPDY/3 and 3.1 look alike; without a session window it is SPDY/3.
+        // SPDY/3 and 3.1 have the same frames; without a session window it is SPDY/3.
         let version = *self.summary.info.version.get_or_insert(Version::V3);
         let mut later = Vec::new();
         if version.has_session_window() {
@@ -522,7 +522,7 @@ impl StreamTimeline {
             .saturating_sub(sent)
     }
 
-    /// Whether the sender of `which` may still have data.
+    /// True if the sender of `which` may still have data.
     fn sends(&self, which: usize) -> bool {
         self.finished[which].is_none() && self.reset.is_none()
     }
@@ -535,7 +535,7 @@ fn text_of(seen: &FrameRecord, of: impl Fn(&HeaderBlock) -> String) -> String {
     }
 }
 
-/// Longest text of what was asked or answered, characters.
+/// Maximum length of a request's or response's text, characters.
 const TEXT_CHARS: usize = 200;
 
 fn first(block: &HeaderBlock, names: [&str; 2]) -> Option<String> {

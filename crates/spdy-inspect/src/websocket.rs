@@ -1,12 +1,11 @@
-//! WebSocket as it passes: frames of both directions cut, unmasked, and handed on at once (RFC 6455 §5.2).
+//! Parses WebSocket frames of both directions: splits them, unmasks them, and passes payload on at once (RFC 6455 §5.2).
 //!
 //! ```text
 //! client  82 fe 40 00 mask payload ...     FIN and opcode, MASK and length, mask of 32 bits
 //! server  82 7e 40 00 payload ...          the same without a mask
 //! ```
 //!
-//! Where messages begin and end means nothing to the SPDY inside of them, so nothing is held but the head of
-//! a frame.
+//! Boundaries of messages do not matter for the SPDY inside, so only the head of a frame is buffered.
 
 use std::io::Cursor;
 
@@ -17,12 +16,12 @@ use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use crate::direction::Direction;
 
-/// What came out of the frames.
+/// Output of the frames.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum WebSocketOutput {
     Bytes(Instant, Direction, BytesMut),
     Gap(Instant, Direction, u64),
-    /// Nothing more can be read of this direction.
+    /// The rest of this direction cannot be decoded.
     Lost(Instant, String),
 }
 
@@ -40,13 +39,13 @@ struct Half {
     over: bool,
 }
 
-/// What is left of a frame.
+/// The rest of a frame's payload.
 #[derive(Clone, Copy, Debug)]
 struct Payload {
     remaining: u64,
-    /// The next byte's part of it first.
+    /// Rotated, so that the part for the next byte is first.
     mask: [u8; 4],
-    /// Of a message; that of PING and its like is passed over.
+    /// True for a data frame; the payload of PING and similar frames is skipped.
     is_data: bool,
 }
 

@@ -1,11 +1,11 @@
 //! A gigabyte over one stream: our SPDY/3.1 against HTTP/2 by the crate h2, in one run.
 //!
 //! ```text
-//!  sender --64 KiB pieces--> server | loopback TCP or a pipe in memory | client --> counts, gives credit back
+//!  sender --64 KiB pieces--> server | loopback TCP or a pipe in memory | client --> counts, returns credit
 //! ```
 //!
-//! Both ends are in this process, so that CPU seconds are of both. Rounds are interleaved; told are medians, and
-//! the range of the rounds' ratios. `cargo bench -p spdy-load --bench bulk -- [ROUNDS [MEGABYTES]]`
+//! Both ends are in this process, so CPU seconds are the sum of both. Rounds are interleaved. The output has medians, and the range
+//! of the rounds' ratios. `cargo bench -p spdy-load --bench bulk -- [ROUNDS [MEGABYTES]]`
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -20,19 +20,19 @@ use spdy_load::process::own_cpu;
 use spdy_net::network::BoxIo;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Bytes that the sender gives at a time.
+/// Bytes of one write of the sender.
 const PIECE: usize = 64 * 1024;
-/// Bytes that a pipe in memory holds: about what a socket does.
+/// Capacity of a pipe in memory, similar to a socket's.
 const PIPE: usize = 256 * 1024;
 
-/// What lies between the two.
+/// The transport between both ends.
 #[derive(Clone, Copy)]
 enum Transport {
     Tcp,
     Pipe,
 }
 
-/// How much may be under way.
+/// Size of the windows.
 #[derive(Clone, Copy)]
 enum Windows {
     /// The same for both: stream and session, and frames of 16 KiB.
@@ -90,7 +90,7 @@ const fn setting(transport: Transport, windows: Windows, threads: usize) -> Sett
     }
 }
 
-/// What one transfer took.
+/// Times of one transfer.
 #[derive(Clone, Copy)]
 struct TransferTime {
     wall: Duration,
@@ -169,7 +169,7 @@ fn transfer(side: Side, setting: Setting, bytes: u64) -> TransferTime {
             .build(),
     };
     let runtime = runtime.expect("the runtime can be created");
-    // A task: on the thread that blocks, two threads would be slower than they are.
+    // A task: on the blocking thread the two ends would be slower.
     let task = runtime.spawn(async move {
         let (near, far) = connect(setting.transport).await;
         let cpu = own_cpu().expect("/proc is mounted");
@@ -208,7 +208,7 @@ async fn connect(transport: Transport) -> (BoxIo, BoxIo) {
     }
 }
 
-/// So many bytes, in pieces that share one memory.
+/// This many bytes, in pieces that share memory.
 struct Pieces {
     remaining: u64,
     piece: Bytes,

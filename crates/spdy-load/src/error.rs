@@ -1,12 +1,12 @@
-//! Why there is no result.
+//! Errors of a run.
 
 use std::io;
 
-/// Why a target is none.
+/// Why a target is invalid.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// No URL at all.
+    /// There is no URL.
     #[error("no URL: give at least one")]
     Empty,
     /// A URL without a host.
@@ -23,29 +23,29 @@ pub enum TargetError {
         /// One that differs.
         second: String,
     },
-    /// A method or header that a protocol cannot carry.
+    /// A method or header that a protocol cannot encode.
     #[error("request for {url}: {reason}")]
     Request {
-        /// What was asked for.
+        /// The URL.
         url: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
 
-/// Why a run came to nothing.
+/// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The host has no address.
     #[error("cannot resolve {host}")]
     Resolve {
-        /// Whose address was looked for.
+        /// The host.
         host: String,
-        /// Why it was not found.
+        /// The error of the lookup.
         source: io::Error,
     },
-    /// No session could be set up.
+    /// No session could be opened.
     #[error("cannot connect to {to}: {reason}")]
     Connect {
         /// Host and port.
@@ -53,10 +53,10 @@ pub enum RunError {
         /// The first failure.
         reason: String,
     },
-    /// A thread or its runtime could not be made.
+    /// A thread or its runtime cannot be created.
     #[error("cannot start a load thread")]
     Thread(#[source] io::Error),
-    /// The process to be measured is not there.
+    /// The process to be measured does not exist.
     #[error(transparent)]
     Process(#[from] crate::process::ProcessError),
 }

@@ -1,19 +1,19 @@
-//! What can become of a request but an answer.
+//! Outcomes of a request other than a response.
 
 use std::fmt;
 
-/// The kinds of error that a report tells apart.
+/// The kinds of errors in a report.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum FaultKind {
-    /// No connection, or no agreement on TLS or protocol.
+    /// No connection, or no common TLS version or protocol.
     Connect,
-    /// No whole answer within the time allowed.
+    /// No complete response within the timeout.
     Timeout,
     /// The server reset the stream.
     Reset,
-    /// The connection ended with the request open.
+    /// The connection ended before the response.
     ConnectionLost,
-    /// The answer breaks the rules of the protocol, or its body is not as long as it said.
+    /// The response violates the protocol, or its body has another length than stated.
     Malformed,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// One of them, with a description.
+/// An error with a description.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,

@@ -1,5 +1,5 @@
-//! A timer finer than tokio's millisecond, for the open loop: a request that begins a millisecond late for want
-//! of a timer would count that as the server's latency. On Linux a timerfd; elsewhere tokio's own.
+//! A timer with a higher resolution than tokio's millisecond, for the open loop: a request that begins a millisecond late because of
+//! a timer would count as the server's latency. On Linux it is a timerfd; elsewhere tokio's own timer.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::FineTimer;
@@ -19,7 +19,7 @@ mod linux {
     };
     use tokio::io::unix::AsyncFd;
 
-    /// Rings once for each time it is set.
+    /// Fires once for each deadline.
     pub(crate) struct FineTimer {
         fd: AsyncFd<OwnedFd>,
         set: Option<Instant>,
@@ -39,11 +39,11 @@ mod linux {
             })
         }
 
-        /// Ready once it is `due`; the task is woken then.
+        /// Ready at `due`; the task is woken then.
         ///
         /// # Panics
         ///
-        /// If the system refuses to set a timer that it made.
+        /// If the system does not set an existing timer.
         pub(crate) fn poll_until(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
             const OURS: &str = "the timer is created by this module";
             loop {
@@ -58,7 +58,7 @@ mod linux {
                 }
                 let mut guard = ready!(self.fd.poll_read_ready(cx)).expect(OURS);
                 let mut times = [0; 8];
-                // A ring that was left of an earlier setting is read away, and the wait goes on.
+                // An expiry of an earlier deadline is read and ignored, and the wait continues.
                 if let Ok(read) = guard.try_io(|fd| Ok(rustix::io::read(fd, &mut times)?)) {
                     read.expect(OURS);
                     self.set = None;
@@ -68,7 +68,7 @@ mod linux {
     }
 
     fn once_after(time: Duration) -> Itimerspec {
-        // Zero would turn it off.
+        // Zero would disarm it.
         let time = time.max(Duration::from_nanos(1));
         Itimerspec {
             it_interval: Timespec::default(),
@@ -89,7 +89,7 @@ mod portable {
 
     use tokio::time::Sleep;
 
-    /// Rings once for each time it is set.
+    /// Fires once for each deadline.
     pub(crate) struct FineTimer(Option<Pin<Box<Sleep>>>);
 
     impl FineTimer {
@@ -97,7 +97,7 @@ mod portable {
             Ok(Self(None))
         }
 
-        /// Ready once it is `due`; the task is woken then.
+        /// Ready at `due`; the task is woken then.
         pub(crate) fn poll_until(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
             let sleep = self
                 .0
@@ -121,7 +121,7 @@ mod tests {
     async fn the_timer_fires_at_its_deadline_however_it_is_set() {
         let mut timer = FineTimer::new().unwrap();
         let begun = Instant::now();
-        // Set it far ahead, then near, then let the expiry of an old setting pass.
+        // Sets it far ahead, then near, then lets the expiry of the old deadline pass.
         for micros in [5_000_000, 300] {
             let due = begun + Duration::from_micros(micros);
             let _ = poll_fn(|cx| std::task::Poll::Ready(timer.poll_until(cx, due))).await;

@@ -1,21 +1,21 @@
-//! Load for a server: many sessions, many streams each, over SPDY, HTTP/2 or HTTP/1.1, and what came of it.
+//! Load for a server: many sessions with many streams over SPDY, HTTP/2 or HTTP/1.1, and a report of the results.
 //!
 //! ```text
-//!  plan.rs (what is asked)                                     report.rs (what came of it)
+//!  plan.rs (the requests)                                      report.rs (the results)
 //!     |                                                            ^
-//!  run.rs: a thread each with a runtime of its own --------------> tally.rs
+//!  run.rs: threads, each with its own runtime -------------------> tally.rs
 //!     |                                                            ^
 //!  worker.rs: the sessions of one thread                           |
 //!     |                                                            |
-//!  session.rs: pace.rs says when, slots say what is in flight -----+
+//!  session.rs: pace.rs has the times, slots are in flight ---------+
 //!     |
 //!  wire/: spdy | http1 | http2                  the bytes of one connection, counted by traffic.rs
 //! ```
 //!
-//! A session is one task; a request is none, and in SPDY and HTTP/1.1 it allocates next to nothing, so that
-//! the machine is left to the server. Two ways to ask (`pace.rs`): the closed loop keeps so many requests in
-//! flight; the open loop begins them at a rate, whatever the server does, and counts latency from the
-//! intended beginning, so that a server that stalls cannot hide it (*coordinated omission*).
+//! A session is one task; a request is none, and in SPDY and HTTP/1.1 it allocates almost nothing, to leave the machine to the
+//! server. There are two kinds of load (`pace.rs`). The closed loop keeps a number of requests in flight. The open loop starts
+//! requests at a rate that does not depend on the server, and measures latency from the intended start, so a server that stalls
+//! cannot hide it (*coordinated omission*).
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod error;

@@ -1,31 +1,31 @@
-//! When the next request begins.
+//! Start times of requests.
 //!
 //! ```text
 //! closed loop   as soon as a slot is free: the server sets the pace
-//! open loop     at origin + offset + n * interval, whatever the server does:
-//!               |--x-----x-----x-----x-----x--|      intended beginnings of one session
+//! open loop     at origin + offset + n * interval, independent of the server:
+//!               |--x-----x-----x-----x-----x--|      intended starts of one session
 //!               |--x-----x...........xxx---x--|      a stall of the server; latency counts from the x above
 //! ```
 
 use std::time::{Duration, Instant};
 
-/// The beginnings of one session's requests.
+/// Start times of one session's requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// Whenever there is room.
+    /// As soon as a slot is free.
     Closed,
     /// At these times.
     Open {
-        /// The next intended beginning.
+        /// The next intended start.
         next: Instant,
-        /// From one to the next.
+        /// Time between two starts.
         interval: Duration,
     },
 }
 
 impl Pace {
-    /// The pace of session `number` of `sessions`, which together begin `rate` requests a second from
-    /// `origin` on; they are spread evenly. No rate is the closed loop.
+    /// The pace of session `number` of `sessions`, which together start `rate` requests per second from `origin` on; they are spread
+    /// evenly. Without a rate it is the closed loop.
     pub(crate) fn of(rate: Option<f64>, number: usize, sessions: usize, origin: Instant) -> Self {
         let Some(rate) = rate else {
             return Self::Closed;
@@ -37,7 +37,7 @@ impl Pace {
         }
     }
 
-    /// The intended beginning of the request that is due at `now`, if one is; it counts as begun.
+    /// The intended start of the request that is due at `now`, if there is one; it counts as started.
     pub(crate) fn take(&mut self, now: Instant) -> Option<Instant> {
         match self {
             Self::Closed => Some(now),
@@ -49,7 +49,7 @@ impl Pace {
         }
     }
 
-    /// When to look again, if nothing else happens.
+    /// Time of the next call, if nothing else happens.
     pub(crate) fn next(&self) -> Option<Instant> {
         match self {
             Self::Closed => None,
@@ -68,7 +68,7 @@ mod tests {
         let at = |ms| origin + Duration::from_millis(ms);
         let mut paces = [0, 1].map(|number| Pace::of(Some(100.0), number, 2, origin));
         assert_eq!(paces.map(|pace| pace.next()), [Some(at(0)), Some(at(10))]);
-        // Nothing was asked for 50 ms: all that was intended in it comes due at once, each with its own time.
+        // No request was started for 50 ms: all those that were intended in it become due at once, each with its own time.
         let due: Vec<_> = std::iter::from_fn(|| paces[1].take(at(50))).collect();
         assert_eq!(due, [at(10), at(30), at(50)]);
         assert_eq!(paces[1].next(), Some(at(70)));

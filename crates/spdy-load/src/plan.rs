@@ -1,4 +1,4 @@
-//! What is asked: how many, how long, how fast, and what counts as right.
+//! The plan of a run: number, duration and rate of requests, and the expected responses.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use spdy_net::tls::ClientTls;
 
 use crate::target::Target;
 
-/// How long a run measures.
+/// Duration of the measurement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Length {
-    /// For so long; answers that end in this time are counted.
+    /// This long; responses that end in this time are counted.
     Time(Duration),
-    /// So many requests; those begun after the warm-up are counted.
+    /// This many requests; those that start after the warm-up are counted.
     Requests(u64),
 }
 
-/// What makes an answer right.
+/// The expected response.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Expect {
-    /// The status; `None` takes every 2xx and 3xx.
+    /// The status; `None` accepts every 2xx and 3xx.
     pub status: Option<u16>,
     /// Bytes of the body.
     pub body_bytes: Option<u64>,
@@ -45,37 +45,37 @@ impl Expect {
 /// A whole run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What is asked for, and where.
+    /// The requests and their origin.
     pub target: Target,
-    /// What is spoken; `None` lets ALPN choose, and is HTTP/1.1 without TLS.
+    /// The protocol; `None` uses ALPN, and HTTP/1.1 without TLS.
     pub protocol: Option<Protocol>,
     /// Used if the target is https.
     pub tls: ClientTls,
-    /// Connections, 1 at least.
+    /// Number of connections, at least 1.
     pub sessions: usize,
-    /// Requests in flight on each; `None` is 100, in HTTP/1.1 1. More than 1 there is pipelining.
+    /// Requests in flight on each; `None` is 100, and 1 for HTTP/1.1. More than 1 there is pipelining.
     pub streams: Option<usize>,
-    /// How long to measure.
+    /// Duration of the measurement.
     pub length: Length,
-    /// Load before that, which is not counted.
+    /// Duration of the load before that, which is not counted.
     pub warm_up: Duration,
-    /// Requests begun per second, over all sessions; `None` is the closed loop.
+    /// Requests started per second, over all sessions; `None` is the closed loop.
     pub rate: Option<f64>,
     /// Threads, each with its share of the sessions.
     pub threads: usize,
-    /// For an answer, from the moment its request is sent.
+    /// Timeout of a response, from sending its request.
     pub timeout: Duration,
-    /// For a connection, TLS included.
+    /// Timeout of a connection, including TLS.
     pub connect_timeout: Duration,
-    /// What is right.
+    /// The expected response.
     pub expect: Expect,
     /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2).
     pub stream_window_bytes: u32,
     /// Receive window of a session, bytes (SPDY/3.1, HTTP/2).
     pub session_window_bytes: u32,
-    /// How SPDY's header blocks are compressed.
+    /// Compression of SPDY's header blocks.
     pub compression: Compression,
-    /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
+    /// Window of that compression, as a power of two from 11 to 15; `None` for its default.
     pub compression_window_bits: Option<u8>,
 }
 

@@ -1,7 +1,7 @@
 //! CPU and memory of a process and all its descendants, read from Linux's `/proc` (proc(5)).
 //!
-//! A sample sums user and system time of every thread, including those that ended, and of children that were waited
-//! for. So the difference of two samples also includes processes that ended in between.
+//! A sample sums user and system time of every thread, including those that ended, and of children that were waited for. So the
+//! difference of two samples also includes processes that ended in between.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,15 +12,15 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// No process is called so.
+    /// No process has this name.
     #[error("no process is named {0:?}")]
     NoSuchName(String),
-    /// No process has this id, or it is not ours to look at.
+    /// No process has this id, or it cannot be read.
     #[error("cannot read the statistics of process {pid}")]
     NoSuchId {
         /// The id.
         pid: u32,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
     /// There is no `/proc`.
@@ -41,9 +41,9 @@ pub struct Sample {
     pub cpu: Duration,
     /// Resident memory, bytes.
     pub resident_bytes: u64,
-    /// The most that each of them ever had, together, bytes.
+    /// The sum of their maximum resident memory, bytes.
     pub peak_bytes: u64,
-    /// How many processes these are.
+    /// Number of processes.
     pub processes: usize,
 }
 
@@ -52,7 +52,7 @@ impl Processes {
     ///
     /// # Errors
     ///
-    /// There is none, or no `/proc`.
+    /// It does not exist, or there is no `/proc`.
     pub fn by_id(pid: u32) -> Result<Self, ProcessError> {
         fs::read(format!("/proc/{pid}/stat"))
             .map_err(|source| ProcessError::NoSuchId { pid, source })?;
@@ -83,7 +83,7 @@ impl Processes {
     pub fn sample(&self) -> Result<Sample, ProcessError> {
         let all: Vec<Stat> = ids()?.filter_map(Stat::read).collect();
         let mut family = self.roots.clone();
-        // A child may be before its parent in the list.
+        // A child may precede its parent in the list.
         loop {
             let len_before = family.len();
             let children = all.iter().filter(|stat| family.contains(&stat.parent));
@@ -131,7 +131,7 @@ fn is_named(pid: u32, name: &str) -> bool {
     first.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
 }
 
-/// What is wanted of `/proc/PID/stat`.
+/// The used fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Stat {
     pid: u32,
@@ -147,7 +147,7 @@ impl Stat {
     }
 
     fn parse(pid: u32, text: &str, ticks_per_second: u64) -> Option<Self> {
-        // The command stands in parentheses and may itself hold some, and spaces.
+        // The command is in parentheses and may itself contain parentheses and spaces.
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         // Field 3 of proc(5) is the first here: utime, stime, cutime, cstime are 14 to 17.
         let ticks = fields.get(11..15)?.iter();
@@ -160,7 +160,7 @@ impl Stat {
     }
 }
 
-/// What `/proc` counts CPU time in.
+/// Ticks per second of CPU time in `/proc`.
 fn ticks_per_second() -> u64 {
     #[cfg(unix)]
     return rustix::param::clock_ticks_per_second();
@@ -169,7 +169,7 @@ fn ticks_per_second() -> u64 {
     1
 }
 
-/// Resident memory and the most there was, bytes.
+/// Current and maximum resident memory, bytes.
 fn memory(pid: u32) -> (u64, u64) {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| {

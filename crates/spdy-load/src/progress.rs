@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Where a run is.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Phase {
-    /// Sessions are set up.
+    /// Sessions are opened.
     Connecting,
     /// Load that is not counted.
     WarmUp,
-    /// Load that is.
+    /// Load that is counted.
     Measuring,
 }
 
@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Where the run is.
+    /// The current phase.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match self.phase.load(Ordering::Relaxed) {
@@ -33,19 +33,19 @@ impl Progress {
         }
     }
 
-    /// Sessions set up.
+    /// Open sessions.
     #[must_use]
     pub fn sessions(&self) -> u64 {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// Answers so far, warm-up included.
+    /// Responses so far, including the warm-up.
     #[must_use]
     pub fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Failures so far, warm-up included.
+    /// Failures so far, including the warm-up.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)

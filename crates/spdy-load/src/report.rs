@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The results of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,13 +12,13 @@ pub use crate::tally::{Faults, LatencyHistogram};
 use crate::traffic::Bytes;
 
 impl LatencyHistogram {
-    /// How many were taken.
+    /// Number of samples.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram().len()
     }
 
-    /// The time that a part `quantile` (0 to 1) of all did not exceed; zero if there are none.
+    /// The quantile `quantile` (0 to 1) of all times; zero if there are none.
     #[must_use]
     pub fn at(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.histogram().value_at_quantile(quantile))
@@ -30,7 +30,7 @@ impl LatencyHistogram {
         Duration::from_nanos(self.histogram().mean() as u64)
     }
 
-    /// The longest.
+    /// The maximum.
     #[must_use]
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.histogram().max())
@@ -40,40 +40,40 @@ impl LatencyHistogram {
 /// CPU and memory of the measured process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usage {
-    /// User and system time within what was measured.
+    /// User and system time during the measurement.
     pub cpu: Duration,
     /// The last sample.
     pub last: Sample,
 }
 
-/// What was measured, between the end of the warm-up and the end of the run.
+/// The measurements between the end of the warm-up and the end of the run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Sessions that stood when the load began.
+    /// Open sessions when the load began.
     pub sessions: usize,
     /// Requests in flight on each.
     pub streams: usize,
-    /// How long was measured.
+    /// Duration of the measurement.
     pub elapsed: Duration,
-    /// The run was ended before its time.
+    /// The run was stopped early.
     pub stopped: bool,
-    /// Whole answers, right or wrong.
+    /// Complete responses, right or wrong.
     pub answered: u64,
-    /// Answers by status.
+    /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Answers with another status than they should have.
+    /// Responses with another status than expected.
     pub wrong_status: u64,
-    /// Answers with the right status and a body of another length.
+    /// Responses with the right status and a body of another length.
     pub wrong_length: u64,
-    /// Requests without an answer, and connections that were not had.
+    /// Requests without a response, and failed connections.
     pub faults: BTreeMap<FaultKind, Faults>,
-    /// Requests sent again on another connection, since the server had not begun with them.
+    /// Requests sent again on another connection, because the server had not begun with them.
     pub resent: u64,
-    /// Connections made in the place of one that had ended.
+    /// Connections that replaced ended ones.
     pub reconnects: u64,
-    /// Requests in flight at the end: neither answered nor failed.
+    /// Requests in flight at the end, without a response or failure.
     pub unfinished: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
@@ -81,22 +81,22 @@ pub struct Report {
     pub sent_bytes: u64,
     /// Bytes received, without TLS.
     pub received_bytes: u64,
-    /// Header bytes sent, as they were on the wire.
+    /// Sent header bytes, as on the wire.
     pub sent_header_bytes: u64,
-    /// Header bytes received, as they were on the wire.
+    /// Received header bytes, as on the wire.
     pub received_header_bytes: u64,
-    /// From the (intended) beginning of a request to the end of its answer.
+    /// From the (intended) start of a request to the end of its response.
     pub latency: LatencyHistogram,
     /// From the first packet to the end of the TLS handshake.
     pub set_up: LatencyHistogram,
-    /// The process that was to be measured.
+    /// Usage of the measured process.
     pub usage: Option<Usage>,
-    /// CPU time of this process within what was measured.
+    /// CPU time of this process during the measurement.
     pub own_cpu: Option<Duration>,
 }
 
 impl Report {
-    /// What the threads counted; the rest is to be filled in.
+    /// The results of the threads; the other fields are set later.
     pub(crate) fn of(protocol: Protocol, tally: Tally, bytes: Bytes) -> Self {
         Self {
             protocol,
@@ -124,19 +124,19 @@ impl Report {
         }
     }
 
-    /// Requests that failed, and connections that were not had.
+    /// Failed requests and connections.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.faults.values().map(|faults| faults.count).sum()
     }
 
-    /// Every answer was right, and there was one at least.
+    /// True if every response was right, and there was at least one.
     #[must_use]
     pub fn is_right(&self) -> bool {
         self.answered > 0 && self.failed() == 0 && self.wrong_status + self.wrong_length == 0
     }
 
-    /// `count` a second.
+    /// `count` per second.
     #[must_use]
     pub fn per_second(&self, count: u64) -> f64 {
         match self.elapsed.as_secs_f64() {
@@ -145,7 +145,7 @@ impl Report {
         }
     }
 
-    /// Seconds of `cpu` for 100,000 answers; `None` if there was none.
+    /// Seconds of `cpu` for 100,000 responses; `None` without responses.
     #[must_use]
     pub fn per_100_000(&self, cpu: Duration) -> Option<f64> {
         (self.answered > 0).then(|| cpu.as_secs_f64() * 1e5 / self.answered as f64)

@@ -5,7 +5,7 @@
 //!                            begin      start: CPU, bytes        end: CPU, bytes
 //! ```
 //!
-//! Sessions decide by the clock what is counted, so no thread has to be told in the middle.
+//! Sessions decide by the clock which responses are counted, so threads need no message during the run.
 
 use std::cell::RefCell;
 use std::io;

@@ -1,4 +1,4 @@
-//! One session: it connects, keeps its slots as full as the pace says, and tells the tally what came.
+//! One session: it connects, fills its slots at its pace, and reports results to the tally.
 //!
 //! ```text
 //!  connect --> wait for the start --> run --+--> the budget is spent: done
@@ -30,30 +30,30 @@ use crate::tally::Tally;
 use crate::traffic::Traffic;
 use crate::wire::{Event, Wire};
 
-/// Rounds of reading and writing before other sessions get a turn.
+/// Rounds of reading and writing before other sessions run.
 const MAX_PASSES: usize = 16;
-/// How often a request is sent again that the server did not begin with.
+/// Maximum number of times a request is sent again if the server did not begin with it.
 const MAX_RESENT: u8 = 3;
-/// Before a server is tried again that answered nothing.
+/// Delay before a reconnection to a server that sent no response.
 const RECONNECT_DELAY: Duration = Duration::from_millis(100);
 
-/// When what is counted begins and ends.
+/// Start and end of the measurement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Window {
-    /// The load begins.
+    /// Start of the load.
     pub(crate) begin: Instant,
-    /// The warm-up is over.
+    /// End of the warm-up.
     pub(crate) start: Instant,
-    /// The end; none if requests are counted out.
+    /// The end; `None` if requests are counted.
     pub(crate) end: Option<Instant>,
 }
 
-/// What all sessions of a thread share.
+/// State that all sessions of a thread share.
 pub(crate) struct Shared {
     pub(crate) plan: Arc<Plan>,
     pub(crate) addresses: Arc<[SocketAddr]>,
     pub(crate) progress: Arc<Progress>,
-    /// Requests that may still be begun, where they are counted out.
+    /// Number of requests that may still be started, if they are counted.
     pub(crate) budget: Arc<AtomicU64>,
     pub(crate) traffic: Rc<Traffic>,
     pub(crate) tally: std::cell::RefCell<Tally>,
@@ -62,9 +62,9 @@ pub(crate) struct Shared {
 /// A request in flight, or waiting to be sent again.
 #[derive(Clone, Copy, Debug)]
 struct PendingRequest {
-    /// Which of the target's requests.
+    /// Index of the target's request.
     number: usize,
-    /// When it should have begun.
+    /// Its intended start.
     intended: Instant,
     /// When it was last sent.
     sent: Instant,
@@ -80,22 +80,22 @@ pub(crate) struct Session {
     wire: Wire,
     slots: Vec<Option<PendingRequest>>,
     free: Vec<usize>,
-    /// To be sent before anything new.
+    /// Requests to send before new ones.
     backlog: VecDeque<PendingRequest>,
-    /// Requests of the target in turn.
+    /// Index of the target's next request.
     next_number: usize,
     /// No request remains in the budget.
     is_budget_spent: bool,
-    /// Answers on this connection.
+    /// Responses on this connection.
     answers: u64,
     ended: bool,
     events: Vec<Event>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// For intended beginnings, if there are any.
+    /// For intended starts, if there are any.
     fine: Option<FineTimer>,
 }
 
-/// A connection that stands.
+/// An open connection.
 pub(crate) struct OpenConnection {
     pub(crate) wire: Wire,
     pub(crate) protocol: Protocol,
@@ -153,7 +153,7 @@ async fn open_connection(shared: &Shared) -> Result<OpenConnection, Fault> {
 enum Stop {
     /// All requests are done.
     Finished,
-    /// The connection is over, or drained.
+    /// The connection has ended, or is drained.
     Reconnect,
 }
 
@@ -380,7 +380,7 @@ impl Session {
         order
     }
 
-    /// Whether something that was sent at `sent` and ended at `now` belongs to what is measured.
+    /// True if a request that was sent at `sent` and ended at `now` is part of the measurement.
     fn counts(&self, sent: Instant, now: Instant) -> bool {
         match self.window.end {
             Some(end) => (self.window.start..end).contains(&now),
@@ -409,7 +409,7 @@ impl Session {
             return true;
         }
         let timeout = self.shared.plan.timeout;
-        // A timer that is early is reused: looking at every slot each time would cost more than it saves.
+        // A timer that is early is reused: checking every slot each time would cost more than it saves.
         let timer = self.timer.get_or_insert_with(|| {
             let oldest = self.slots.iter().flatten().map(|order| order.sent).min();
             let expires = oldest.unwrap_or(now) + timeout;
@@ -423,7 +423,7 @@ impl Session {
         fired
     }
 
-    /// Cancels requests that have waited for too long.
+    /// Cancels requests past their timeout.
     fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
         let timeout = self.shared.plan.timeout;
         for slot in 0..self.slots.len() {
@@ -440,7 +440,7 @@ impl Session {
     }
 }
 
-/// What is in flight when the time is over is neither right nor wrong.
+/// Requests that are in flight at the end are neither right nor wrong.
 impl Drop for Session {
     fn drop(&mut self) {
         let unfinished = self.slots.len() - self.free.len() + self.backlog.len();

@@ -1,4 +1,4 @@
-//! What one thread has counted.
+//! The counters of one thread.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::plan::Expect;
 
 /// Significant digits of a latency.
 const DIGITS: u8 = 3;
-/// What is longer counts as this, nanoseconds: 292 years.
+/// Longer times count as this, nanoseconds: 292 years.
 const LONGEST_NANOS: u64 = u64::MAX >> 1;
 
 /// Times, each to three digits.
@@ -48,13 +48,13 @@ impl LatencyHistogram {
 /// Errors of one kind.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Faults {
-    /// How many.
+    /// Number of errors.
     pub count: u64,
-    /// What was said of the first.
+    /// Description of the first.
     pub first: String,
 }
 
-/// Everything but times of day and bytes.
+/// All results except times of day and bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) latency: LatencyHistogram,
@@ -67,7 +67,7 @@ pub(crate) struct Tally {
     pub(crate) faults: BTreeMap<FaultKind, Faults>,
     pub(crate) resent: u64,
     pub(crate) reconnects: u64,
-    /// In flight when the time was over.
+    /// Requests in flight at the end.
     pub(crate) unfinished: u64,
 }
 

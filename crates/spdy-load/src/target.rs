@@ -1,4 +1,4 @@
-//! Where the load goes: URLs of one origin, and one request for each, written once for every protocol.
+//! The target: URLs of one origin, and one request for each, encoded once for every protocol.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, Uri, Version, header};
@@ -7,7 +7,7 @@ use spdy_frame::version::Version as SpdyVersion;
 
 use crate::error::TargetError;
 
-/// One origin, and the requests that are made in turn.
+/// One origin, with the requests that are sent in turn.
 #[derive(Clone, Debug)]
 pub struct Target {
     secure: bool,
@@ -18,12 +18,11 @@ pub struct Target {
 }
 
 impl Target {
-    /// `method` for each of `urls` in turn, with the same headers and body.
+    /// Creates a request with `method` for each of `urls`, with the same headers and body.
     ///
     /// # Errors
     ///
-    /// [`TargetError`]: no URL, one that is no http(s) URL, several origins, or a request that a protocol
-    /// cannot carry.
+    /// [`TargetError`]: no URL, a URL that is not http or https, several origins, or a request that a protocol cannot encode.
     pub fn new(
         urls: &[Uri],
         method: &Method,
@@ -50,14 +49,14 @@ impl Target {
             requests,
             body,
         };
-        // Nothing that can be refused here is refused in the middle of a run.
+        // Errors are detected here and not during a run.
         for version in [SpdyVersion::V2, SpdyVersion::V3, SpdyVersion::V31] {
             target.blocks(version)?;
         }
         Ok(target)
     }
 
-    /// Whether TLS is spoken.
+    /// True with TLS.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.secure
@@ -75,7 +74,7 @@ impl Target {
         self.port
     }
 
-    /// How many different requests there are.
+    /// Number of different requests.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.requests.len()
@@ -90,12 +89,12 @@ impl Target {
         &self.body
     }
 
-    /// For HTTP/2: the requests as h2 takes them.
+    /// For HTTP/2: the requests for h2.
     pub(crate) fn messages(&self) -> Vec<Request<()>> {
         self.requests.clone()
     }
 
-    /// For HTTP/1.1: head and body, as they go on the wire.
+    /// For HTTP/1.1: head and body, as on the wire.
     pub(crate) fn texts(&self) -> Vec<Bytes> {
         let text = |request: &Request<()>| {
             let uri = request.uri();
@@ -123,8 +122,7 @@ impl Target {
         self.requests.iter().map(text).collect()
     }
 
-    /// For SPDY: the header blocks. They are compressed when they are written, since every block depends on the
-    /// blocks before it.
+    /// For SPDY: the header blocks. They are compressed when they are written, because every block depends on the blocks before it.
     ///
     /// # Errors
     ///

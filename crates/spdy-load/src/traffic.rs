@@ -1,4 +1,4 @@
-//! Bytes that pass, counted for all connections of a thread; in HTTP/2, those of header blocks apart.
+//! Counts bytes of all connections of a thread; for HTTP/2, those of header blocks separately.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use spdy_net::shims::wire_observer::{ByteObserver, FrameScanner, ObservedIo};
 use spdy_session::observe::Direction;
 
-/// What has passed so far, bytes. TLS is not in it: these are the bytes of the protocol.
+/// Bytes so far, without TLS: these are the bytes of the protocol.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Bytes {
     pub(crate) sent: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Bytes {
 }
 
 impl Bytes {
-    /// What passed since `earlier`.
+    /// Bytes since `earlier`.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             sent: self.sent - earlier.sent,
@@ -26,7 +26,7 @@ impl Bytes {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             sent: self.sent + other.sent,
@@ -51,7 +51,7 @@ impl Traffic {
     }
 }
 
-/// A connection whose bytes are counted.
+/// A connection that counts its bytes.
 pub(crate) type CountingIo = ObservedIo<TrafficCounter>;
 
 /// Counts the bytes of one connection.

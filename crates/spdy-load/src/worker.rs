@@ -1,4 +1,4 @@
-//! One thread: a runtime of its own, and its share of the sessions as tasks on it.
+//! One thread with its own runtime, and its share of the sessions as tasks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,33 +13,33 @@ use crate::session::{self, OpenConnection, Session, Shared, Window};
 use crate::tally::Tally;
 use crate::traffic::{Bytes, Traffic};
 
-/// Handshakes under way at once: a server's queue of new connections is not endless.
+/// Concurrent handshakes: a server's queue of new connections is limited.
 const MAX_HANDSHAKES: usize = 64;
 
-/// What a thread is to do.
+/// The work of a thread.
 pub(crate) struct Worker {
     /// The numbers of its sessions.
     pub(crate) sessions: Vec<usize>,
-    /// How its connections came out.
+    /// Results of its connections.
     pub(crate) ready: mpsc::UnboundedSender<ConnectReport>,
-    /// When the load begins.
+    /// Start of the load.
     pub(crate) window: watch::Receiver<Option<Window>>,
-    /// That it ends early.
+    /// True if the run ends early.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// What came of connecting.
+/// Result of connecting.
 pub(crate) struct ConnectReport {
     pub(crate) connected: usize,
     pub(crate) protocol: Option<spdy_net::protocol::Protocol>,
     pub(crate) failure: Option<Fault>,
 }
 
-/// What a thread brings home.
+/// Results of a thread.
 pub(crate) struct WorkerResult {
     pub(crate) tally: Tally,
     pub(crate) bytes: Bytes,
-    /// The last of its sessions ended, or was ended.
+    /// When the last of its sessions ended, or was stopped.
     pub(crate) ended: Instant,
 }
 
@@ -67,7 +67,7 @@ impl Worker {
         let connected = self.connect(shared).await;
         let window = match self.window.wait_for(Option::is_some).await {
             Ok(window) => *window,
-            Err(_) => None, // the run was given up
+            Err(_) => None, // the run was stopped
         };
         let Some(window) = window else {
             return (Bytes::default(), Bytes::default(), Instant::now());
@@ -131,7 +131,7 @@ impl Worker {
                 }
             }
         }
-        // The receiver may be gone.
+        // The receiver may be dropped.
         let _ = self.ready.send(ConnectReport {
             connected: connected.len(),
             protocol: connected.first().map(|(_, stands)| stands.protocol),

@@ -1,7 +1,7 @@
-//! One browser for one recording: started with a fresh profile, and removed afterwards in every case.
+//! One browser for one recording: it starts with a fresh profile, which is removed afterwards in every case.
 //!
-//! The DevTools protocol uses pipes, not a port: no other process can connect to the browser. When this process ends in
-//! any way, the pipes close and the browser ends by itself.
+//! The DevTools protocol uses pipes, not a port: no other process can connect to the browser. When this process ends in any way, the
+//! pipes close and the browser exits by itself.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +19,7 @@ use crate::devtools_pipe::Pipe;
 use crate::error::RecordError;
 use crate::options::RecordOptions;
 
-/// What the browser is called where it is installed.
+/// Names of installed browsers.
 const NAMES: [&str; 5] = [
     "chromium",
     "chromium-browser",
@@ -28,10 +28,10 @@ const NAMES: [&str; 5] = [
     "chrome",
 ];
 
-/// How long a browser may take to write its log after `Browser.close`.
+/// Timeout for a browser to write its log after `Browser.close`.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often the length of the log is checked.
+/// Interval of checks of the log's length.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Pauses after failed attempts to remove a profile: a process may still write to it.
@@ -65,10 +65,10 @@ const ARGUMENTS: [&str; 18] = [
     "--window-size=1366,768",
 ];
 
-/// Its shell moves our pipes to where the browser wants them, 3 and 4, and becomes the browser.
+/// The shell moves our pipes to the descriptors 3 and 4, which the browser uses, and becomes the browser.
 const SHELL: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
 
-/// A browser that runs.
+/// A running browser.
 #[derive(Debug)]
 pub(crate) struct Browser {
     child: Child,
@@ -118,7 +118,7 @@ impl Browser {
                 log_of(profile.path()).display()
             ));
         if Uid::effective().is_root() {
-            // Chromium refuses to run as root with its sandbox.
+            // Chromium does not start as root with its sandbox.
             command.arg("--no-sandbox");
         }
         command.arg(match &options.force_quic[..] {
@@ -138,7 +138,7 @@ impl Browser {
         }
         command.args(&options.browser_arguments);
         let mut child = command
-            // What it leaves there when it is killed goes with its profile.
+            // Files that it leaves when it is killed are removed with its profile.
             .env("TMPDIR", scratch)
             // Even with a profile, the browser and its libraries write to the user's home: crash reports, caches.
             .env("XDG_CONFIG_HOME", home.join("config"))
@@ -148,7 +148,7 @@ impl Browser {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)
-            // Out of reach of Ctrl-C: how it ends is ours to decide.
+            // Not affected by Ctrl-C: this program decides when it ends.
             .process_group(0)
             .kill_on_drop(true)
             .spawn()
@@ -204,7 +204,7 @@ impl Browser {
         }
     }
 
-    /// What it logged so far, up to `limit` bytes, and whether there is more.
+    /// Its log so far, up to `limit` bytes, and whether there is more.
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl Browser {
         read(&log_of(self.folder()), limit).map_err(RecordError::Log)
     }
 
-    /// The secrets that it wrote down, up to `limit` bytes; without any secret there is no file.
+    /// The secrets that it logged, up to `limit` bytes; without secrets there is no file.
     pub(crate) fn key_log(&self, limit: usize) -> Vec<u8> {
         let read = read(&key_log_of(self.folder()), limit);
         let (secrets, is_longer) = read.unwrap_or_default();
@@ -233,7 +233,7 @@ impl Browser {
         }
     }
 
-    /// Ends it, now, and removes its profile.
+    /// Kills it and removes its profile.
     pub(crate) async fn end(&mut self) {
         self.kill();
         // A killed process ends soon.
@@ -242,7 +242,7 @@ impl Browser {
             return;
         };
         let path = profile.keep();
-        // Helpers that die a moment later may write once more.
+        // Helper processes that exit later may still write.
         for pause in REMOVALS {
             match std::fs::remove_dir_all(&path) {
                 Err(fault) if fault.kind() != std::io::ErrorKind::NotFound => {
@@ -255,10 +255,10 @@ impl Browser {
         tracing::warn!(path = %path.display(), "cannot remove the browser's profile");
     }
 
-    /// Kills all its processes; for what it left on disk there is [`Browser::end`].
+    /// Kills all its processes; [`Browser::end`] removes its files.
     pub(crate) fn kill(&mut self) {
         if let Some(group) = self.group.take() {
-            // The first of the group may be gone and its helpers not.
+            // The first process of the group may have exited while its helpers have not.
             let _ = killpg(group, Signal::SIGKILL);
         }
     }

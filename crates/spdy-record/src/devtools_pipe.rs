@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ours  {"id":7,"method":"Page.navigate","params":{…},"sessionId":"…"}␀
-//! its   {"id":7,"result":{…},"sessionId":"…"}␀          the answer
+//! its   {"id":7,"result":{…},"sessionId":"…"}␀          the response
 //! its   {"method":"Network.requestWillBeSent","params":{…},"sessionId":"…"}␀
 //! ```
 
@@ -13,27 +13,27 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::error::RecordError;
 
-/// Bytes that are read at a time.
+/// Bytes of one read.
 const READ: usize = 64 << 10;
 
 /// One message of the browser.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    /// All of it.
+    /// The whole text.
     pub(crate) text: String,
-    /// What it is.
+    /// Its common fields.
     pub(crate) head: Head,
 }
 
-/// What every message says of itself.
+/// The common fields of messages.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Head {
-    /// The command that it answers.
+    /// The command of a response.
     pub(crate) id: Option<u64>,
-    /// The event that it tells.
+    /// The name of an event.
     pub(crate) method: Option<String>,
-    /// The frame or worker that it is of; none for the browser itself.
+    /// Its frame or worker; `None` for the browser itself.
     pub(crate) session_id: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Pipe {
     to: ChildStdin,
     from: ChildStdout,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that were looked through for a NUL.
+    /// Bytes of `buffer` that contain no NUL.
     scanned: usize,
     last_id: u64,
     message_bytes: usize,
@@ -61,7 +61,7 @@ impl Pipe {
         }
     }
 
-    /// Sends a command, and gives the id that its answer will have; `None` if the browser does not listen any more.
+    /// Sends a command, and returns the id of its response; `None` if the browser no longer reads.
     pub(crate) async fn send(
         &mut self,
         session: Option<&str>,
@@ -80,7 +80,7 @@ impl Pipe {
         Some(self.last_id)
     }
 
-    /// The next message; `None` once the browser has closed its side. May be dropped and called again: nothing is lost.
+    /// The next message; `None` once the browser has closed its side. Cancel safe.
     ///
     /// # Errors
     ///

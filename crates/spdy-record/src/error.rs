@@ -1,39 +1,39 @@
-//! Why there is no recording.
+//! Errors of a recording.
 
 use spdy_page::open::OpenError;
 
-/// Why a page was not recorded.
+/// Why a page cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// No browser was named, and none of the usual names is to be found.
+    /// No browser was given, and none of the usual names was found.
     #[error("no browser found: none of {} is in PATH", .tried.join(", "))]
     NoBrowser {
-        /// The names that were looked for.
+        /// The usual names.
         tried: Vec<&'static str>,
     },
-    /// The browser, or the room for its profile, could not be had.
+    /// The browser, or its profile, cannot be created.
     #[error("cannot start {program}: {cause}")]
     Start {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The browser exited, or closed its input.
     #[error("the browser exited during {during}: {last_stderr_line}")]
     BrowserExited {
-        /// What it was to do.
+        /// The operation.
         during: &'static str,
         /// The last line of its stderr.
         last_stderr_line: String,
     },
-    /// The browser did not do in time what takes no time.
+    /// The browser exceeded the timeout of an operation.
     #[error("the browser did not respond within {seconds} s during {during}")]
     Timeout {
-        /// What it was to do.
+        /// The operation.
         during: &'static str,
-        /// How long it was waited for.
+        /// The timeout.
         seconds: u64,
     },
     /// The browser rejected a command.
@@ -44,10 +44,10 @@ pub enum RecordError {
         /// The browser's message.
         reason: String,
     },
-    /// A message of the browser was longer than it may be.
+    /// A message of the browser exceeded the limit.
     #[error("a message of the browser exceeds the limit of {limit} bytes")]
     Message {
-        /// How much is allowed.
+        /// The limit.
         limit: usize,
     },
     /// The page was not loaded.
@@ -61,7 +61,7 @@ pub enum RecordError {
     /// The browser's log cannot be read from disk.
     #[error("cannot read the browser's log: {0}")]
     Log(#[source] std::io::Error),
-    /// The browser's log makes no replica.
+    /// The browser's log cannot be imported.
     #[error("cannot make a recording of the browser's log: {0}")]
     Replica(#[from] OpenError),
     /// The recording was interrupted.

@@ -1,7 +1,7 @@
-//! What a load fetched, in one number: whether two recordings are of the same page.
+//! A hash of everything that a load fetched, to compare recordings of a page.
 //!
-//! A set, and not a list: the order in which answers come is the network's. Heads are left out, which say
-//! when they were written.
+//! It is of a set, and not of a list, because the order of responses depends on the network. Heads are omitted, because they contain
+//! dates.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,16 +9,16 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 use spdy_page::replica::Replica;
 
-/// One thing that was fetched.
+/// A fetched resource.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct FetchedResource {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
     /// The method of the request.
     pub method: String,
-    /// The status of the answer; 0 if there was none.
+    /// The status of the response; 0 without a response.
     pub status: u16,
-    /// SHA-256 of the body as it was transferred, in hexadecimal; of nothing if there was none.
+    /// SHA-256 of the body as transferred, in hexadecimal; that of an empty body without a response.
     pub body_sha256: String,
 }
 
@@ -41,7 +41,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of the exchanges of `replica`, and of the requests that got no answer.
+    /// The exchanges of `replica`, and its requests without a response.
     #[must_use]
     pub fn of(replica: &Replica) -> Self {
         let exchanges = replica.exchanges.iter().map(|exchange| FetchedResource {
@@ -77,7 +77,7 @@ impl Fingerprint {
         sha256(text.as_bytes())
     }
 
-    /// What only this load fetched, and what only `other` did.
+    /// The resources of only this load, and those of only `other`.
     pub fn difference<'a>(
         &'a self,
         other: &'a Self,

@@ -1,18 +1,18 @@
 //! Records a page from a live browser, byte for byte.
 //!
 //! ```text
-//!            ┌─ fresh profile, removed in the end
+//!            ┌─ fresh profile, removed at the end
 //!  browser.rs│ chromium --headless --log-net-log=… --remote-debugging-pipe
 //!            │      │ 3, 4: devtools_pipe.rs         │
 //!            └──────┼─────────────────────────────────┼──────
-//!  load.rs     navigate, watch until it is quiet   NetLog, whole once the browser has ended
+//!  load.rs     navigate, wait until it is quiet    NetLog, complete once the browser has exited
 //!                   ▼                                 ▼
 //!              Observations ──────► spdy_page::netlog::record ──► Replica
-//!              who asked, when          bytes
+//!              initiators, times        bytes
 //! ```
 //!
-//! The one crate that starts a browser. What its logs mean, `spdy-page` knows, which does no I/O.
-//! `docs/reference/recorded-data.md` lists what is stored and what is not.
+//! This is the only crate that starts a browser. `spdy-page`, which does no I/O, parses its logs. `docs/reference/recorded-data.md`
+//! lists stored and omitted data.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod error;

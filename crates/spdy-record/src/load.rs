@@ -1,4 +1,4 @@
-//! One load of one page, over the DevTools protocol: attach, navigate, watch until nothing moves.
+//! One load of one page over the DevTools protocol: attach, navigate, wait until the page is quiet.
 
 use std::time::Duration;
 
@@ -13,24 +13,24 @@ use crate::devtools_pipe::{Message, Pipe};
 use crate::error::RecordError;
 use crate::options::RecordOptions;
 
-/// Runs before any script of a page whose clocks and randomness are pinned. It requests nothing, and leaves no name behind.
+/// Runs before any script of a page with pinned clocks and randomness. It requests nothing, and defines no global name.
 const PIN_SCRIPT: &str = include_str!("pin.js");
 
-/// How long the browser may take for what is no work: to start, to open a page, to hand over a trace.
+/// Timeout of operations without work: to start, to open a page, to return a trace.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a load stands.
+/// Progress of a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Progress {
-    /// Requests that were made so far.
+    /// Number of requests so far.
     pub requests: usize,
-    /// Those of them that have not ended.
+    /// Number of requests in progress.
     pub in_flight: usize,
-    /// The load event has come.
+    /// True after the load event.
     pub is_loaded: bool,
 }
 
-/// What a load told.
+/// Results of a load.
 #[derive(Debug)]
 pub(crate) struct LoadResult {
     pub(crate) observations: Observations,
@@ -40,16 +40,16 @@ pub(crate) struct LoadResult {
     pub(crate) screenshot: Option<Vec<u8>>,
 }
 
-/// The browser and what it told so far.
+/// The browser and its data so far.
 pub(crate) struct Load<'a> {
     pub(crate) browser: &'a Browser,
     pub(crate) pipe: &'a mut Pipe,
     pub(crate) options: &'a RecordOptions,
     pub(crate) progress: &'a mut dyn FnMut(Progress),
     loaded: LoadResult,
-    /// The session of the page's own frame, once there is one.
+    /// The session of the page's own frame, once it exists.
     page: Option<String>,
-    /// The trace is handed over.
+    /// The trace was received.
     is_traced: bool,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Loads `url` and records it. May be dropped: what was recorded so far stays.
+    /// Loads `url` and records it. May be dropped: data that was recorded until then stays.
     ///
     /// # Errors
     ///
@@ -170,12 +170,12 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// What was told.
+    /// Returns the results.
     pub(crate) fn into_result(self) -> LoadResult {
         self.loaded
     }
 
-    /// Watches until the page has settled, or until `deadline`.
+    /// Waits until the page has settled, or until `deadline`.
     async fn watch(&mut self, deadline: Instant) -> Result<(), RecordError> {
         let mut changed_at = Instant::now();
         let mut last_progress = Progress::default();
@@ -201,10 +201,10 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// What a page, a frame of another site, or a worker must be told before it runs. Answers are not waited for.
+    /// Sends the commands that a page, a frame of another site, or a worker needs before it runs. Does not wait for responses.
     async fn prepare(&mut self, session: &str, kind: &str) {
         let session = Some(session);
-        // Bodies come from elsewhere: the browser need not keep them for us.
+        // Bodies come from the NetLog: the browser need not store them.
         let network = json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0});
         self.pipe.send(session, "Network.enable", &network).await;
         let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});

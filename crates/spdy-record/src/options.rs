@@ -1,4 +1,4 @@
-//! How a page is to be recorded.
+//! Options of a recording.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,35 +8,35 @@ use std::time::Duration;
 
 use spdy_page::limits::Limits;
 
-/// How a page is to be recorded.
+/// Options of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordOptions {
-    /// The browser; without one, Chromium or Chrome is looked for in PATH.
+    /// The browser; `None` searches PATH for Chromium or Chrome.
     pub browser: Option<PathBuf>,
-    /// Arguments that it is given after ours.
+    /// Additional arguments, after our own.
     pub browser_arguments: Vec<String>,
-    /// The longest that a page may take until it is quiet; what came until then is kept.
+    /// Timeout until the page is quiet; data that arrived until then is recorded.
     pub timeout: Duration,
-    /// How long nothing may move after the load event until the page counts as quiet.
+    /// Time without activity after the load event after which the page counts as quiet.
     pub settle: Duration,
-    /// Addresses that the browser shall believe names to have.
+    /// Addresses of names for the browser.
     pub resolve: Vec<Resolve>,
-    /// Take any certificate.
+    /// Accept any certificate.
     pub insecure: bool,
-    /// Give scripts a clock and chance that are the same each time.
+    /// Give scripts a deterministic clock and deterministic randomness.
     pub pin: bool,
-    /// Origins, `HOST:PORT`, that are asked over HTTP/3 and nothing else, under certificates of any authority that the browser was
-    /// told to believe in. With none of them QUIC is off.
+    /// Origins, `HOST:PORT`, that are requested only over HTTP/3, with certificates of any trusted authority. If it is empty, QUIC is
+    /// disabled.
     pub force_quic: Vec<String>,
-    /// Take a picture of the window when the page is quiet.
+    /// Take a screenshot when the page is quiet.
     pub screenshot: bool,
-    /// Keep the secrets of TLS and QUIC.
+    /// Record the secrets of TLS and QUIC.
     pub key_log: bool,
-    /// Bounds of the log, and of what is made of it.
+    /// Limits on the log, and on its import.
     pub limits: Limits,
-    /// Bytes of one message of the browser.
+    /// Maximum bytes of one message of the browser.
     pub message_bytes: usize,
-    /// Bytes of the secrets; what is past them is not kept.
+    /// Maximum bytes of the secrets; later ones are dropped.
     pub key_log_bytes: usize,
 }
 
@@ -60,7 +60,7 @@ impl Default for RecordOptions {
     }
 }
 
-/// The address that a host (or a pattern with `*`) has at a port, written `HOST:PORT:ADDRESS` as curl writes it.
+/// The address of a host (or a pattern with `*`) at a port, written `HOST:PORT:ADDRESS` as in curl.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Resolve {
     host: String,
@@ -76,7 +76,7 @@ impl Resolve {
     }
 }
 
-/// What is no [`Resolve`].
+/// A text that is no [`Resolve`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("invalid address mapping {0:?}: expected HOST:PORT:ADDRESS")]
 pub struct ResolveParseError(String);
@@ -89,7 +89,7 @@ impl FromStr for Resolve {
         let (host, rest) = text.split_once(':').ok_or_else(no)?;
         let (port, address) = rest.split_once(':').ok_or_else(no)?;
         let bare = address.trim_start_matches('[').trim_end_matches(']');
-        // The browser's rules are a list with commas, and words between spaces.
+        // The browser's rules are separated by commas, and their words by spaces.
         let is_pattern = |byte: u8| byte.is_ascii_alphanumeric() || b"-._*".contains(&byte);
         if host.is_empty() || !host.bytes().all(is_pattern) {
             return Err(no());

@@ -1,4 +1,4 @@
-//! One page, recorded.
+//! Records one page.
 
 use spdy_page::netlog;
 use spdy_page::open::OpenedReplica;
@@ -10,37 +10,38 @@ use crate::load::Load;
 pub use crate::load::Progress;
 use crate::options::RecordOptions;
 
-/// How a browser ends whose page was loaded.
+/// How the browser ends after the load.
 #[derive(Clone, Copy)]
 enum BrowserEnd {
-    /// As it was asked to, in its own time.
+    /// After a request to exit, with a timeout.
     Graceful,
-    /// At once: its log is as long as it may be.
+    /// At once: its log has reached the limit.
     Killed,
 }
 
-/// What a recording came to.
+/// The result of a recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// The replica, and notes on it.
     pub page: OpenedReplica,
-    /// The window when the page was quiet, as PNG, if it was [asked for](RecordOptions::screenshot) and the browser drew one.
+    /// A screenshot of the quiet page as PNG, if it was [requested](RecordOptions::screenshot) and the browser rendered one.
     pub screenshot: Option<Vec<u8>>,
-    /// Secrets of TLS and QUIC as `SSLKEYLOGFILE` has them, if they were [asked for](RecordOptions::key_log); empty if nothing was secret.
+    /// Secrets of TLS and QUIC in the format of `SSLKEYLOGFILE`, if they were [requested](RecordOptions::key_log); empty without
+    /// encryption.
     pub key_log: Vec<u8>,
 }
 
-/// Loads `url` in a browser of its own, and makes a replica of what that fetched. What the load did until it was quiet is
-/// in it, and what the browser told of it; `progress` is called when something moved.
+/// Loads `url` in a separate browser, and imports the load as a replica. It contains everything until the page was quiet, and the
+/// browser's observations; `progress` is called on changes.
 ///
-/// A log that gets longer than its limit ends the recording: what came until then is kept, with a note.
+/// A log that exceeds its limit ends the recording: data until then is imported, with a note.
 ///
-/// When `interrupt` is done before, the browser ends, and nothing is kept. Whatever happens, browser and profile are
-/// gone in the end, unless this future is dropped half way: then the browser is, and its profile may stay.
+/// If `interrupt` completes first, the browser ends, and nothing is recorded. Browser and profile are removed in every case, unless
+/// this future is dropped before its end: then the browser ends, and its profile may stay.
 ///
 /// # Errors
 ///
-/// [`RecordError`]: no browser, no page, or a log that makes no replica.
+/// [`RecordError`]: no browser, no page, or a log that cannot be imported.
 pub async fn record(
     url: &Url,
     options: &RecordOptions,
@@ -66,7 +67,7 @@ pub async fn record(
             () = &mut interrupt => Err(RecordError::Interrupted),
         };
     }
-    // However much it has left to say.
+    // Even if it has more to write.
     browser.kill();
     let log = end.and_then(|_| browser.log(limit));
     let key_log = match options.key_log {
@@ -96,7 +97,7 @@ pub async fn record(
         screenshot: loaded.screenshot,
         key_log,
     };
-    // An interrupt that came while the recording was made discards it.
+    // An interrupt during the import discards the recording.
     tokio::select! {
         biased;
         () = &mut interrupt => Err(RecordError::Interrupted),

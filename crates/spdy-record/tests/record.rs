@@ -1,4 +1,4 @@
-//! What a recording does with a browser that is not well: `data/browser.sh` stands in for it.
+//! Recordings with a faulty browser, for which `data/browser.sh` is a substitute.
 #![cfg(unix)]
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ fn beside(name: &str) -> PathBuf {
         .collect()
 }
 
-/// The stand-in, with these arguments of its own.
+/// Options with the substitute and these arguments.
 fn options(arguments: &[String]) -> RecordOptions {
     RecordOptions {
         browser: Some(beside("browser.sh")),
@@ -33,7 +33,7 @@ async fn an_interrupt_works_while_the_browser_exits() {
     let url = "http://a.test/".parse().unwrap();
     let mut loaded = false;
     let progress = |now: spdy_record::record::Progress| loaded = now.is_loaded;
-    // Comes when the page is loaded and the browser was asked to end, which this one never does.
+    // Called when the page is loaded and the browser was asked to exit, which this one never does.
     let mut ending = None;
     let interrupt = async { ending = listener.accept().await.ok() };
     let recorded = record(&url, &options, progress, interrupt).await;

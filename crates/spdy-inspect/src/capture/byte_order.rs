@@ -1,6 +1,6 @@
-//! The byte order of a capture file: that of the machine that wrote it, shown by the first bytes.
+//! The byte order of a capture file: that of the machine that wrote it, by the first bytes.
 
-/// Which byte of a number comes first.
+/// Byte order of a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum ByteOrder {
     #[default]
@@ -9,7 +9,7 @@ pub(crate) enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The 32 bits at `at`, if they are all there.
+    /// The 32 bits at `at`, if they are complete.
     pub(crate) fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
         let four = *bytes.get(at..)?.first_chunk()?;
         Some(match self {
@@ -18,7 +18,7 @@ impl ByteOrder {
         })
     }
 
-    /// The 16 bits at `at`, if they are all there.
+    /// The 16 bits at `at`, if they are complete.
     pub(crate) fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
         let two = *bytes.get(at..)?.first_chunk()?;
         Some(match self {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file    magic:32 | major:16 minor:16 | zone:32 | sigfigs:32 | snaplen:32 | fcs:4 .. link:28
-//! record  seconds:32 | fraction:32 | kept:32 | original:32 | kept bytes
+//! record  seconds:32 | fraction:32 | captured:32 | original:32 | captured bytes
 //! ```
 
 use bytes::Bytes;
@@ -19,12 +19,12 @@ const RECORD_HEAD: usize = 16;
 pub(crate) struct Pcap {
     order: ByteOrder,
     nanos_per_tick: u64,
-    /// `None` before the head of the file.
+    /// `None` before the file header.
     link: Option<u32>,
 }
 
 impl Pcap {
-    /// The format that begins so.
+    /// The format with this magic.
     pub(crate) fn of_magic(magic: [u8; 4]) -> Option<Self> {
         use ByteOrder::{Big, Little};
         let (order, nanos_per_tick) = match magic {

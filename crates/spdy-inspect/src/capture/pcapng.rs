@@ -1,16 +1,16 @@
 //! The newer format of captures (draft-ietf-opsawg-pcapng): sections of blocks.
 //!
 //! ```text
-//! block        type:32 | length:32 | body ... | length:32          length counts all of it
+//! block        type:32 | length:32 | body ... | length:32          length includes all fields
 //!
 //! 0x0a0d0d0a   section: byte-order magic:32 | version:32 | section length:64 | options
 //! 1            interface: link:16 | 0:16 | snaplen:32 | options (9: unit of time, 14: offset in s)
-//! 2, 6         packet: interface | time:64 | kept:32 | original:32 | bytes
+//! 2, 6         packet: interface | time:64 | captured:32 | original:32 | bytes
 //! 3            simple packet: original:32 | bytes
 //! 10           secrets: type:32 (0x544c534b: a TLS key log) | length:32 | bytes
 //! ```
 //!
-//! Blocks of other types are passed over.
+//! Blocks of other types are skipped.
 
 use bytes::Bytes;
 
@@ -18,7 +18,7 @@ use crate::capture::byte_order::ByteOrder;
 use crate::capture::record::{CaptureError, Record, Step};
 use crate::limits::Limits;
 
-/// A file begins so, in either byte order.
+/// The first bytes of a file, in either byte order.
 pub(crate) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
@@ -30,7 +30,7 @@ pub(crate) const SECRETS: u32 = 10;
 pub(crate) const TLS_KEY_LOG: u32 = 0x544c_534b;
 pub(crate) const OPTION_UNIT: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
-/// Type, and length twice.
+/// Type, and the length twice.
 pub(crate) const BLOCK_OVERHEAD: usize = 12;
 
 /// The state of a section.
@@ -196,7 +196,7 @@ impl Pcapng {
             };
             match (code, value) {
                 (0, _) => break,
-                // The top bit chooses powers of two. What does not fit 64 bits is no unit of time.
+                // The top bit selects powers of two. A unit that does not fit 64 bits is invalid.
                 (OPTION_UNIT, [unit]) => {
                     let base: u64 = if unit & 0x80 == 0 { 10 } else { 2 };
                     let power = base.checked_pow(u32::from(unit & 0x7f));

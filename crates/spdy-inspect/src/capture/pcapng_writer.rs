@@ -1,12 +1,12 @@
-//! Writes packets to a capture file: pcapng as `capture/pcapng.rs` reads it, little-endian, raw IP, nanoseconds.
+//! Writes packets to a capture file: pcapng in the form that `capture/pcapng.rs` reads, little-endian, raw IP, nanoseconds.
 //!
 //! ```text
 //! section | interface ... | secrets ... | packet ...
 //!                                         options: 1 comment, 2 direction
 //! ```
 //!
-//! Readers decrypt TLS with secrets that stand before the packets that need them, so write those first. Nothing is
-//! buffered: each block is written as it is made.
+//! Readers decrypt TLS with secrets before the packets that need them, so write those first. Nothing is buffered: each block is
+//! written at once.
 
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ use crate::capture::pcapng::{
 };
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// LINKTYPE_RAW: packets begin with their IP head.
+/// LINKTYPE_RAW: packets begin with their IP header.
 const RAW_IP: u16 = 101;
 const OPTION_COMMENT: u16 = 1;
 const OPTION_NAME: u16 = 2;
@@ -23,7 +23,7 @@ const OPTION_DESCRIPTION: u16 = 3;
 const OPTION_FLAGS: u16 = 2;
 const OPTION_PROGRAM: u16 = 4;
 
-/// Which way a packet passes the interface that it was seen at.
+/// Direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PacketDirection {
     /// Into the host.
@@ -36,7 +36,7 @@ pub enum PacketDirection {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InterfaceId(u32);
 
-/// A file that grows, in whatever takes bytes; give it something that gathers them, for a packet is written in pieces.
+/// A growing file. The writer should buffer, because a packet is written in several parts.
 #[derive(Debug)]
 pub struct PcapngWriter<W> {
     file: W,
@@ -44,16 +44,16 @@ pub struct PcapngWriter<W> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// A file without packets, made by `program`.
+    /// Creates a file without packets, written by `program`.
     ///
     /// # Errors
     ///
-    /// Those of `file`, as everywhere here.
+    /// Errors of `file`, as in all methods here.
     pub fn new(file: W, program: &str) -> io::Result<Self> {
         let mut section = Vec::new();
         section.extend(BYTE_ORDER.to_le_bytes());
         section.extend([1, 0, 0, 0]); // version 1.0
-        section.extend([0xff; 8]); // as long as the file
+        section.extend([0xff; 8]); // until the end of the file
         options(&mut section, &[(OPTION_PROGRAM, program.as_bytes())]);
         let mut writer = Self {
             file,
@@ -71,7 +71,7 @@ impl<W: Write> PcapngWriter<W> {
     pub fn interface(&mut self, name: &str, description: &str) -> io::Result<InterfaceId> {
         let mut interface = Vec::new();
         interface.extend(RAW_IP.to_le_bytes());
-        interface.extend([0; 6]); // reserved; packets are whole, however long
+        interface.extend([0; 6]); // reserved; no limit on the length of packets
         let unit = [9]; // 10^-9 s
         let option_list = [
             (OPTION_NAME, name.as_bytes()),
@@ -84,11 +84,11 @@ impl<W: Write> PcapngWriter<W> {
         Ok(InterfaceId(self.interfaces - 1))
     }
 
-    /// Secrets of TLS in the form of `SSLKEYLOGFILE`.
+    /// Writes TLS secrets in the format of `SSLKEYLOGFILE`.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Errors of the file.
     pub fn tls_secrets(&mut self, key_log: &[u8]) -> io::Result<()> {
         let mut secrets = Vec::new();
         secrets.extend(TLS_KEY_LOG.to_le_bytes());
@@ -137,11 +137,11 @@ impl<W: Write> PcapngWriter<W> {
         self.block(PACKET, body)
     }
 
-    /// Lets go of all that has not gone out yet.
+    /// Flushes everything that is not written yet.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Errors of the file.
     pub fn finish(mut self) -> io::Result<W> {
         self.file.flush()?;
         Ok(self.file)
@@ -157,7 +157,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// Appends options, and the end of them.
+/// Appends options and their end.
 fn options(body: &mut Vec<u8>, options: &[(u16, &[u8])]) {
     for (code, value) in options {
         // Data longer than an option allows is cut. Comments of 64 KiB are not useful.
@@ -170,7 +170,7 @@ fn options(body: &mut Vec<u8>, options: &[(u16, &[u8])]) {
     body.extend([0; 4]);
 }
 
-/// Lengths are 32 bits there, and what we write fits memory many times over.
+/// Lengths are 32 bits there, and written data is far smaller.
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).unwrap_or_else(|_| panic!("{} bytes in one block", bytes.len()))
 }

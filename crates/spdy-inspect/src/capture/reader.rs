@@ -5,8 +5,8 @@
 //! 4d3cb2a1 a1b23c4d   pcap, nanoseconds
 //! ```
 //!
-//! By hand: a capture is followed while it grows, a record has a limit, an error says at which byte of the file,
-//! and TLS secrets come out of pcapng, for which pcap-file has no block.
+//! Not by a library: a capture is followed while it grows, a record has a limit, an error states its offset in the file, and pcapng
+//! contains TLS secrets, for which pcap-file has no block.
 
 use bytes::{Buf, BytesMut};
 
@@ -34,7 +34,7 @@ enum Format {
 }
 
 impl Reader {
-    /// At the beginning of a file.
+    /// Creates a reader at the beginning of a file.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -46,18 +46,18 @@ impl Reader {
         }
     }
 
-    /// Takes the next bytes of the file.
+    /// Adds the next bytes of the file.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.failed.is_none() {
             self.input.extend_from_slice(bytes);
         }
     }
 
-    /// The next record; `None` when more bytes are needed.
+    /// The next record; `None` if more bytes are needed.
     ///
     /// # Errors
     ///
-    /// What cannot be read past. The reader is spent then, and says the same again.
+    /// An error that prevents further reading. Later calls return the same error.
     pub fn poll(&mut self) -> Result<Option<Record>, CaptureError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -70,7 +70,7 @@ impl Reader {
         polled
     }
 
-    /// To be called when the file has ended and [`poll`](Self::poll) returns no more records.
+    /// Call this when the file has ended and [`poll`](Self::poll) returns no more records.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! What a capture file holds, and why one cannot be read.
+//! Records of a capture file, and its errors.
 
 use bytes::Bytes;
 
-/// Why bytes are no capture. Every variant says where: `at` is the offset in the file of the record.
+/// Why bytes are not a capture. In every variant `at` is the offset of the record in the file.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
@@ -15,72 +15,72 @@ pub enum CaptureError {
     /// The file ends inside a record.
     #[error("file ends {found} bytes into the record at byte {at}")]
     Truncated {
-        /// Where the record begins.
+        /// Offset of the record.
         at: u64,
-        /// Bytes of it that are there.
+        /// Number of its available bytes.
         found: usize,
     },
     /// A record is too long, or its length is impossible.
     #[error("record at byte {at} has {found} bytes, limit {limit}")]
     RecordLength {
-        /// Where the record begins.
+        /// Offset of the record.
         at: u64,
-        /// Bytes that it claims.
+        /// Its stated length.
         found: u64,
-        /// Most that is taken.
+        /// The limit.
         limit: u64,
     },
-    /// A pcapng block whose length is too short for its type, no multiple of four, or not the same at its end.
+    /// A pcapng block whose length is too short for its type, not a multiple of four, or different at its end.
     #[error("block of type {kind:#x} at byte {at}: {what}")]
     Block {
-        /// Where the block begins.
+        /// Offset of the block.
         at: u64,
         /// Type of the block.
         kind: u32,
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
     },
     /// A packet of an interface that the file did not describe.
     #[error("packet at byte {at} has interface {found}, but only {described} are described")]
     Interface {
-        /// Where the block begins.
+        /// Offset of the block.
         at: u64,
         /// The interface.
         found: u32,
-        /// How many interfaces the file describes.
+        /// Number of interfaces in the file.
         described: usize,
     },
     /// More interfaces than [`Limits::interfaces`](crate::limits::Limits::interfaces).
     #[error("more than {limit} interfaces at byte {at}")]
     TooManyInterfaces {
-        /// Where the block begins.
+        /// Offset of the block.
         at: u64,
-        /// Most that are taken.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// What a capture holds.
+/// A record of a capture.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Record {
     /// A packet.
     Packet {
-        /// Nanoseconds since 1970, or 0 if the file does not say.
+        /// Nanoseconds since 1970, or 0 if the file does not have the time.
         unix_nanos: u64,
-        /// Link type, of the registry of tcpdump (`LINKTYPE_*`).
+        /// Link type, from tcpdump's registry (`LINKTYPE_*`).
         link: u32,
-        /// The bytes that were kept.
+        /// The captured bytes.
         bytes: Bytes,
-        /// Whether the packet was longer than what was kept.
+        /// True if the packet was longer than the captured bytes.
         cut: bool,
     },
-    /// TLS secrets, in the form of NSS's key log.
+    /// TLS secrets, in the format of NSS's key log.
     Secrets(Bytes),
 }
 
-/// What a format makes of the bytes that are there.
+/// Result of parsing the available bytes.
 pub(crate) enum Step {
-    /// More are needed.
+    /// More bytes are needed.
     Wait,
     /// So many bytes were read, and contain this record.
     Consumed(usize, Option<Record>),

@@ -1,4 +1,4 @@
-//! Opening records: from a secret to keys (RFC 5246 §6.3, RFC 8446 §7), from keys to plain bytes.
+//! Decrypts records: from a secret to keys (RFC 5246 §6.3, RFC 8446 §7), and from keys to plain bytes.
 //!
 //! ```text
 //!                      nonce                                       additional data
@@ -15,12 +15,12 @@ use aws_lc_rs::tls_prf;
 
 use crate::direction::Direction;
 
-/// Bytes of the authentication tag of every suite here.
+/// Bytes of the authentication tag of every supported suite.
 const TAG: usize = 16;
-/// The nonce's part that TLS 1.2's AES-GCM writes out.
+/// The explicit part of the nonce in TLS 1.2's AES-GCM.
 const EXPLICIT: usize = 8;
 
-/// A cipher suite that can be opened.
+/// A supported cipher suite.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suite {
     sha384: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Suite {
 }
 
 impl Suite {
-    /// By the number of the registry.
+    /// The suite with this registered number.
     pub(crate) fn of(number: u16) -> Option<Self> {
         let (sha384, aead) = match number {
             0x1301 | 0x009c | 0x009e | 0xc02b | 0xc02f => (false, &AES_128_GCM),
@@ -48,14 +48,14 @@ impl Suite {
     }
 }
 
-/// Opens the records of one direction, in their order.
+/// Decrypts the records of one direction, in their order.
 pub(crate) struct RecordDecryptor {
     suite: Suite,
     key: LessSafeKey,
     /// 12 bytes, or 4 of salt.
     iv: [u8; 12],
     sequence: u64,
-    /// TLS 1.3's secret, for the next one.
+    /// TLS 1.3's secret, from which the next one is derived.
     secret: Option<Vec<u8>>,
 }
 
@@ -73,7 +73,7 @@ impl KeyType for Len {
     }
 }
 
-/// HKDF-Expand-Label with no context (RFC 8446 §7.1).
+/// HKDF-Expand-Label without a context (RFC 8446 §7.1).
 fn expand(suite: Suite, secret: &[u8], label: &str, len: usize) -> Option<Vec<u8>> {
     let algorithm = if suite.sha384 {
         HKDF_SHA384
@@ -96,7 +96,7 @@ fn key(suite: Suite, bytes: &[u8]) -> Option<LessSafeKey> {
 }
 
 impl RecordDecryptor {
-    /// Of TLS 1.3; `None` if the secret does not fit the suite.
+    /// For TLS 1.3; `None` if the secret does not fit the suite.
     pub(crate) fn of_13(suite: Suite, secret: &[u8]) -> Option<Self> {
         if secret.len() != suite.hash_len() {
             return None;
@@ -111,7 +111,7 @@ impl RecordDecryptor {
         })
     }
 
-    /// Of TLS 1.2, for what goes in `direction`.
+    /// For TLS 1.2, in `direction`.
     pub(crate) fn of_12(
         suite: Suite,
         master: &[u8],
@@ -145,14 +145,14 @@ impl RecordDecryptor {
         })
     }
 
-    /// What comes after a KeyUpdate.
+    /// The keys after a KeyUpdate.
     pub(crate) fn next_keys(&self) -> Option<Self> {
         let secret = self.secret.as_ref()?;
         let next = expand(self.suite, secret, "traffic upd", self.suite.hash_len())?;
         Self::of_13(self.suite, &next)
     }
 
-    /// Plain bytes of application data in a record of `len` bytes, if it was not padded.
+    /// Plain bytes of application data in a record of `len` bytes without padding.
     pub(crate) fn plain_len(&self, len: usize) -> usize {
         let around = match (self.secret.is_some(), self.suite.is_chacha()) {
             (true, _) => TAG + 1,
@@ -162,12 +162,12 @@ impl RecordDecryptor {
         len.saturating_sub(around)
     }
 
-    /// The next record is not there.
+    /// Skips a missing record.
     pub(crate) fn skip_record(&mut self) {
         self.sequence += 1;
     }
 
-    /// Type and plain bytes of the next record; `None`, and nothing changed, if it is not that.
+    /// Type and plain bytes of the next record. On failure returns `None` and changes nothing.
     pub(crate) fn open(&mut self, head: [u8; 5], body: &[u8]) -> Option<(u8, Vec<u8>)> {
         let mut nonce = self.iv;
         let sequence = self.sequence.to_be_bytes();

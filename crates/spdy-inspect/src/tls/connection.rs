@@ -1,4 +1,4 @@
-//! Both directions of a TLS connection: records cut, handshake followed, application data opened.
+//! Both directions of a TLS connection: splits records, follows the handshake, decrypts application data.
 
 use bytes::{Buf, Bytes, BytesMut};
 use spdy_clock::Instant;
@@ -14,19 +14,19 @@ const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const APPLICATION_DATA: u8 = 23;
-/// 2^14 and what a suite may add (RFC 5246 §6.2.3).
+/// 2^14 and the maximum overhead of a suite (RFC 5246 §6.2.3).
 const RECORD_BYTES: usize = (1 << 14) + 2048;
 
-/// What comes out.
+/// Output of a TLS connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum TlsOutput {
-    /// The protocol that the two agreed on.
+    /// The negotiated protocol.
     Alpn(Instant, String),
     /// Application data.
     Plain(Instant, Direction, Bytes),
     /// Application data that is not in the capture.
     Gap(Instant, Direction, u64),
-    /// The connection, or what follows in one direction, cannot be read.
+    /// The connection, or the rest of one direction, cannot be decrypted.
     Failed(Instant, String),
 }
 
@@ -44,16 +44,16 @@ pub(crate) struct Tls {
 #[derive(Debug, Default)]
 struct Half {
     input: BytesMut,
-    /// Bytes to come of a record of which a part is missing.
+    /// Remaining bytes of a record of which a part is missing.
     skip: usize,
-    /// Handshake bytes, cut into messages.
+    /// Handshake bytes, which are split into messages.
     handshake: BytesMut,
     decryptor: Option<RecordDecryptor>,
-    /// Past Finished in 1.3, past ChangeCipherSpec in 1.2.
+    /// After Finished in 1.3, after ChangeCipherSpec in 1.2.
     established: bool,
-    /// A record of 1.3 was opened: early data is over.
+    /// A record of 1.3 was decrypted: early data has ended.
     opened: bool,
-    /// Nothing more can be read.
+    /// Nothing more can be decrypted.
     lost: bool,
 }
 
@@ -91,7 +91,7 @@ impl Tls {
         let skipped = half.skip.min(bytes.len());
         half.skip -= skipped;
         half.input.extend_from_slice(&bytes[skipped..]);
-        // What one direction holds may have waited for the other.
+        // Buffered bytes of one direction may have waited for the other.
         for direction in [direction, direction.back(), direction] {
             while !self.failed && self.record(at, direction, keys, out) {}
         }
@@ -108,7 +108,7 @@ impl Tls {
         }
     }
 
-    /// So many bytes are missing.
+    /// Handles missing bytes.
     pub(crate) fn gap(
         &mut self,
         at: Instant,
@@ -126,7 +126,7 @@ impl Tls {
             record_len(&half.input).map_or(0, |total| total.saturating_sub(half.input.len()))
         };
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        // Within a record the cut between records stays known, and the next one's number.
+        // Within a record the boundary of the next record and its number stay known.
         match &mut half.decryptor {
             Some(opener) if half.established && len <= rest => {
                 if half.skip == 0 {
@@ -165,7 +165,7 @@ impl Tls {
         out.push(TlsOutput::Failed(at, reason.into()));
     }
 
-    /// Handles one record; `false` if there is none, or it has to wait for the other direction.
+    /// Handles one record; `false` if there is none, or if it must wait for the other direction.
     fn record(
         &mut self,
         at: Instant,
@@ -208,7 +208,7 @@ impl Tls {
             .server_hello
             .as_ref()
             .is_some_and(|(hello, _)| hello.is_13);
-        // TLS 1.3 sends ChangeCipherSpec in the clear, for middleboxes only; an alert may be in the clear too.
+        // TLS 1.3 sends ChangeCipherSpec unencrypted, for middleboxes only; an alert may also be unencrypted.
         let sealed = half.decryptor.is_some() && (!is_13 || kind == APPLICATION_DATA);
         if !sealed {
             match kind {
@@ -365,7 +365,7 @@ impl Tls {
         }
     }
 
-    /// The opener of TLS 1.3's secret of `label`; fails the connection if there is none.
+    /// The decryptor for TLS 1.3's secret of `label`; fails the connection if there is none.
     fn decryptor_13(
         &mut self,
         at: Instant,
@@ -391,7 +391,7 @@ impl Tls {
         out: &mut Vec<TlsOutput>,
     ) {
         let (Some(client), Some((server, suite))) = (&self.client_hello, &self.server_hello) else {
-            // Of a client that was asked to retry: 1.3.
+            // The client was asked to retry: 1.3.
             return;
         };
         let opener = keys
@@ -412,7 +412,7 @@ impl Tls {
 
 const NO_SECRET: &str = "the key log has no secret of this TLS connection";
 
-/// Bytes of the record at the front, head included, if its head is there.
+/// Bytes of the record at the front, including its head, if the head is complete.
 fn record_len(input: &[u8]) -> Option<usize> {
     let head: &[u8; RECORD_HEAD] = input.first_chunk()?;
     Some(RECORD_HEAD + usize::from(u16::from_be_bytes([head[3], head[4]])))

@@ -1,4 +1,4 @@
-//! What the first messages of a handshake say in the open (RFC 8446 §4.1, RFC 7301 §3.1).
+//! Parses the unencrypted messages of a handshake (RFC 8446 §4.1, RFC 7301 §3.1).
 
 use super::key_log::Random;
 
@@ -25,7 +25,7 @@ pub(crate) struct ClientHello {
 pub(crate) struct ServerHello {
     pub(crate) random: Random,
     pub(crate) suite: u16,
-    /// 1.3; 1.2 otherwise, or something older that has no suite we know.
+    /// True for 1.3; else 1.2, or an older version without a supported suite.
     pub(crate) is_13: bool,
     pub(crate) alpn: Option<String>,
 }
@@ -36,7 +36,7 @@ impl ServerHello {
     }
 }
 
-/// Takes numbers and vectors off the front.
+/// Removes numbers and vectors from the front.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -135,7 +135,7 @@ impl ServerHello {
     }
 }
 
-/// ALPN out of the body of EncryptedExtensions.
+/// ALPN from the body of EncryptedExtensions.
 pub(crate) fn encrypted_alpn(body: &[u8]) -> Option<String> {
     let block = Cursor(body).long()?;
     let (_, content) = extensions(block).find(|(kind, _)| *kind == ALPN)?;

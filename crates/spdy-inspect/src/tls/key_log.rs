@@ -1,11 +1,11 @@
-//! The file that `SSLKEYLOGFILE` names (RFC 9850): `LABEL client-random secret`, in hex, a line each.
+//! The file of `SSLKEYLOGFILE` (RFC 9850): `LABEL client-random secret`, in hexadecimal, one per line.
 
 use std::collections::HashMap;
 
-/// The random of a ClientHello, which names its connection.
+/// The random of a ClientHello, which identifies its connection.
 pub(crate) type Random = [u8; 32];
 
-/// The longest secret: the master secret of TLS 1.2 and the hash SHA-384 both have 48 bytes.
+/// Maximum length of a secret: the master secret of TLS 1.2 and SHA-384 both have 48 bytes.
 const SECRET_BYTES: usize = 48;
 
 /// Secrets by connection.
@@ -14,7 +14,7 @@ pub struct KeyLog {
     secrets: HashMap<(Random, Label), Vec<u8>>,
 }
 
-/// What a secret is for.
+/// The use of a secret.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Label {
     /// TLS 1.2's master secret.
@@ -38,7 +38,7 @@ impl Label {
     }
 }
 
-/// Secrets are not for logs.
+/// Secrets are not logged.
 impl std::fmt::Debug for KeyLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "KeyLog({} secrets)", self.secrets.len())
@@ -46,8 +46,8 @@ impl std::fmt::Debug for KeyLog {
 }
 
 impl KeyLog {
-    /// Adds the secrets of `text`, up to `limit` in all; returns how many lines were used. Comments, unknown labels
-    /// and damaged lines are skipped.
+    /// Adds the secrets of `text`, up to `limit` in all. Returns the number of used lines. Comments, unknown labels and invalid lines
+    /// are skipped.
     pub fn add(&mut self, text: &[u8], limit: usize) -> usize {
         let mut used = 0;
         for line in text.split(|&byte| byte == b'\n' || byte == b'\r') {
@@ -71,13 +71,13 @@ impl KeyLog {
         used
     }
 
-    /// How many secrets there are.
+    /// Number of secrets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.secrets.len()
     }
 
-    /// Whether there are none.
+    /// True without secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty()

@@ -1,4 +1,4 @@
-//! TLS 1.2 and 1.3, opened by a key log (RFC 5246, RFC 8446, RFC 9850).
+//! TLS 1.2 and 1.3, decrypted with a key log (RFC 5246, RFC 8446, RFC 9850).
 //!
 //! ```text
 //!            ClientHello ───▶ random, ALPN offered, server name
@@ -9,7 +9,7 @@
 //!                     └▶ ALPN                   KeyUpdate ─▶ the next one
 //! ```
 //!
-//! AES-GCM and ChaCha20-Poly1305 are opened. Early data of 1.3 is passed over.
+//! AES-GCM and ChaCha20-Poly1305 are supported. Early data of 1.3 is skipped.
 
 mod cipher;
 mod connection;

@@ -1,4 +1,4 @@
-//! Capture files: formats, links, and what the network did to segments.
+//! Capture files: formats, links, and effects of the network on segments.
 
 use spdy_inspect::capture::{CaptureError, Reader};
 use spdy_inspect::direction::Direction::{ToClient, ToServer};
@@ -84,7 +84,7 @@ fn every_link_and_both_versions_of_ip_are_read() {
 fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
     let expected = outline();
     let mut wire = wire(101, true, 40);
-    // Behind the handshake and before the FINs: swap neighbours, and send every third again.
+    // After the handshake and before the FINs: swap neighbours, and repeat every third.
     let data = 3..wire.packets.len() - 2;
     let mut packets = wire.packets[..3].to_vec();
     for pair in wire.packets[data].chunks(2) {
@@ -237,7 +237,7 @@ fn a_record_past_its_limit_is_refused_in_either_format() {
         found,
         limit: 100,
     };
-    // pcap counts what it kept of the packet, pcapng the whole block, in fours.
+    // pcap states the captured length of the packet, pcapng that of the block, in multiples of four.
     assert_eq!(
         read_file(&pcap(&[(0, vec![1; 100])], 1, false, true)),
         Ok(())

@@ -1,4 +1,4 @@
-//! Whatever a capture holds: no panic, and the same however it is cut.
+//! For any capture: no panic, and the same result for any pieces.
 
 use proptest::prelude::*;
 use spdy_inspect::capture::{Reader, Record};

@@ -1,4 +1,4 @@
-//! Captures made by the tests themselves, of connections whose every frame is known.
+//! Captures that the tests generate, with known frames.
 
 mod captures;
 mod laws;

@@ -217,7 +217,7 @@ fn a_second_upgrade_after_a_refusal_is_followed() {
         &exec.client.bytes,
     ]
     .concat();
-    // Both answers arrive together, after everything that the client has to say.
+    // Both responses arrive together, after everything that the client sends.
     let server = [&refuse[..], &exec.server.http_head, &exec.server.bytes].concat();
     let inspection = streams(&client, &server, Options::default());
     assert_eq!(
@@ -344,8 +344,8 @@ fn payload_bytes_are_stored_up_to_the_limit() {
     }
 }
 
-/// Found by the fuzz target `raw_streams`: the payload of a skipped frame was taken away before the decoder had
-/// passed it, so that it skipped the head of the next control frame in its place.
+/// Found by the fuzz target `raw_streams`: the payload of a skipped frame was removed before the decoder had received it, so the
+/// decoder skipped the head of the next control frame instead.
 #[test]
 fn a_frame_behind_one_of_an_unknown_type_is_read() {
     let unknown = [0x80, 3, 0, 0x63, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];

@@ -1,4 +1,4 @@
-//! Holes in a capture, and the limits on what is held behind them.
+//! Holes in a capture, and the limits on bytes behind them.
 
 use spdy_frame::version::Version;
 use spdy_inspect::capture::Record;
@@ -75,7 +75,7 @@ fn bytes_behind_a_gap_are_bounded() {
         held_bytes: 5000,
         ..Limits::default()
     };
-    // The gap is told one byte past the limit, and not before.
+    // The gap is reported one byte past the limit, and not before.
     for (bytes, is_reported_early) in [(5000, false), (5001, true)] {
         let mut wire = Wire::new(101, false);
         let mut opener = Writer::new(Version::V3);

@@ -1,4 +1,4 @@
-//! Time lines: when streams lived, how long senders waited, and what looks wrong.
+//! Timelines: lifetimes of streams, durations of stalls, and findings.
 
 use spdy_frame::frame::{Frame, GoAway, RstStream};
 use spdy_frame::status::{GoAwayStatus, RstStatus};
@@ -34,7 +34,7 @@ impl Conversation {
         }
     }
 
-    /// What follows happens at `ms` from the first packet.
+    /// Sets the time of later packets to `ms` from the first packet.
     fn at(&mut self, ms: u64) -> &mut Self {
         self.wire.now = self.start + ms * MS;
         self

@@ -1,4 +1,4 @@
-//! TLS: rustls against itself in memory, SPDY inside, the records in a capture, the secrets beside it.
+//! TLS: rustls against itself in memory, with SPDY inside, the records in a capture, and the secrets.
 
 use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction::ToServer;
@@ -119,7 +119,7 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
     assert_eq!(reason(limits.clone(), &message(500)), "");
     assert!(reason(limits, &message(501)).contains("message has 501 bytes, limit 500"));
 
-    // Records of a client whose server says nothing.
+    // Records of a client whose server sends nothing.
     let (mut pair, _) = connect(suites()[0].0, suites()[0].1, None);
     let mut hello = Vec::new();
     let (_, first) = pair.wire.packets.swap_remove(3);
@@ -158,7 +158,7 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
                 }
                 other_line => panic!("expected a sealed connection, found {other_line:?}"),
             },
-            // SPDY/3.1 by the ALPN of a ServerHello of TLS 1.2, which is in the open.
+            // SPDY/3.1 by the ALPN of a ServerHello of TLS 1.2, which is unencrypted.
             events => {
                 let text = format!("{events:?}");
                 assert!(
@@ -174,7 +174,7 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
 fn a_segment_lost_inside_a_record_of_data_does_no_harm() {
     for (version, suite) in suites() {
         let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
-        // In the middle of the answer's second record: its head is needed, and the first has the reply.
+        // In the middle of the response's second record: its head is needed, and the first record has the reply.
         pair.lose = Some(pair.sends + 20);
         speak(&mut pair);
         let file = pcap(&pair.wire.packets, 1, false, true);

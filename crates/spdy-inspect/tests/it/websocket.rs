@@ -1,4 +1,4 @@
-//! SPDY inside WebSocket, as `kubectl port-forward` speaks it, and WebSockets without SPDY.
+//! SPDY inside WebSocket, as `kubectl port-forward` uses it, and WebSockets without SPDY.
 
 use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction::{ToClient, ToServer};
@@ -134,7 +134,7 @@ fn bytes_that_are_missing_within_a_message_are_counted_and_reading_goes_on() {
         frame(0x82, mask, &[data, second].concat()),
     ]
     .concat();
-    // Within the payload of DATA; a number that leaves the mask at another of its bytes.
+    // Within the payload of DATA; the length changes the position in the mask.
     let (before_gap, rest) = client.split_at(client.len() - 1500);
     let (lost, after_gap) = rest.split_at(501);
     let mut wire = Wire::new(101, false);

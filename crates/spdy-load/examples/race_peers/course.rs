@@ -1,4 +1,4 @@
-//! Who runs against whom, and under which load.
+//! Contestants and loads of the race.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +34,11 @@ impl FromStr for TransportKind {
     }
 }
 
-/// SPDY/3.1, which most rows are about.
+/// SPDY/3.1, the protocol of most rows.
 pub(crate) const SPDY: Protocol = Protocol::Spdy(Version::V31);
 
 impl TransportKind {
-    /// Whom the ratios are against, and the ratio of CPU times that is wanted: at most.
+    /// The contestant of comparison, and the maximum target ratio of CPU times.
     pub(crate) fn target(self) -> (&'static str, Protocol, f64) {
         match self {
             Self::Plain => ("netty", SPDY, 0.5),
@@ -47,7 +47,7 @@ impl TransportKind {
     }
 }
 
-/// How many requests are in flight.
+/// Number of requests in flight.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Load {
     sessions: usize,
@@ -67,7 +67,7 @@ impl Load {
         },
     ];
 
-    /// Sessions and streams: without multiplexing as many connections as there are requests in flight.
+    /// Sessions and streams: without multiplexing as many connections as requests in flight.
     pub(crate) fn of(self, protocol: Protocol) -> (usize, usize) {
         match protocol.is_multiplexed() {
             true => (self.sessions, self.streams),
@@ -82,7 +82,7 @@ impl fmt::Display for Load {
     }
 }
 
-/// A file that all serve.
+/// A file that all contestants serve.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct File {
     pub(crate) name: String,

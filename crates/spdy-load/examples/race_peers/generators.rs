@@ -1,4 +1,4 @@
-//! Is our own load to be believed? Ours, h2load and wrk against the same nginx, in the same rounds.
+//! Validates our own load generator: ours, h2load and wrk against the same nginx, in the same rounds.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::heat::Series;
 use crate::servers::{Grid, program};
 use crate::table::spread;
 
-/// One way to load, told on a command line.
+/// A load generator, as a command line.
 struct Generator {
     name: &'static str,
     command: PathBuf,
     arguments: Vec<String>,
-    /// Requests that were answered, as its output tells.
+    /// Number of responses in its output.
     requests: fn(&str) -> Option<f64>,
     rate: Series,
     server: Series,

@@ -1,4 +1,4 @@
-//! One cell of the course: rounds, interleaved so that whatever else the machine does meets all alike.
+//! One cell of the race, in interleaved rounds, so that other work on the machine affects all contestants equally.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::course::{Cell, TransportKind};
 use crate::servers::{Grid, Peer};
 use crate::table::print_note;
 
-/// How long each of them runs.
+/// Durations of a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) seconds: Duration,
@@ -59,13 +59,13 @@ impl Series {
         self.sorted().last().copied().unwrap_or(f64::NAN)
     }
 
-    /// Round by round, what this is of `other`.
+    /// Ratio to `other`, round by round.
     pub(crate) fn over(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(a, b)| a / b).collect())
     }
 }
 
-/// What came of one contestant.
+/// Results of one contestant.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -78,13 +78,13 @@ pub(crate) struct Row {
     pub(crate) own: Series,
     /// Milliseconds that 99 % of the requests did not exceed.
     pub(crate) p99: Series,
-    /// The most memory there was, bytes.
+    /// Maximum memory, bytes.
     pub(crate) resident_bytes: u64,
-    /// Answers that were wrong, and requests that failed.
+    /// Wrong responses, and failed requests.
     pub(crate) wrong: u64,
 }
 
-/// What came of all.
+/// Results of all contestants.
 pub(crate) struct CellResult {
     pub(crate) rows: Vec<Row>,
 }
@@ -137,7 +137,7 @@ pub(crate) async fn run(
     Ok(CellResult { rows })
 }
 
-/// A contestant that answers nothing, or wrongly, is out before it begins.
+/// A contestant without responses, or with wrong ones, is excluded before the first round.
 fn first_fault(report: &Report) -> Result<(), String> {
     if report.is_right() {
         return Ok(());

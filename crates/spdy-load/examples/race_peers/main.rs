@@ -1,16 +1,15 @@
 //! Races the project's server against its peers on loopback, in one run: `scripts/race-peers`.
 //!
 //! ```text
-//!  servers.rs     starts them all, on free ports, and ends them whatever happens
-//!  course.rs      who runs against whom: lanes (plain, TLS) x loads x files
+//!  servers.rs     starts all servers on free ports, and ends them in every case
+//!  course.rs      contestants and loads: lanes (plain, TLS) x loads x files
 //!  heat.rs        rounds A B C A B C ..., and the medians of each
-//!  table.rs       a table for people, or a JSON object a row
-//!  generators.rs  instead of a race: whether the load itself is to be believed
+//!  table.rs       a table for people, or one JSON object per row
+//!  generators.rs  instead of a race: validates the load generator
 //! ```
 //!
-//! All contestants serve the same files from memory or from the page cache, and are loaded by the same
-//! generator (`spdy_load`, one thread), one at a time. What is compared is the CPU time of the server, which a
-//! generator on the same machine does not change.
+//! All contestants serve the same files from memory or from the page cache, and are loaded by the same generator (`spdy_load`, one
+//! thread), one at a time. The CPU time of the servers is compared, which a generator on the same machine does not change.
 
 mod course;
 mod generators;
@@ -30,7 +29,7 @@ use crate::servers::{Grid, Site};
 /// Race `spdy serve` against Netty, nginx, nghttpd and others, and print ratios.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The program `spdy`, built as it is shipped
+    /// The program `spdy`, built for release
     #[arg(long, value_name = "FILE", default_value = "target/dist/spdy")]
     spdy: PathBuf,
 
@@ -38,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "interop")]
     interop: PathBuf,
 
-    /// Rounds; medians are told
+    /// Rounds; medians are printed
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
@@ -46,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     seconds: f64,
 
-    /// Seconds of each round before
+    /// Seconds of warm-up in each round
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5)]
     warm_up: f64,
 
@@ -62,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "plain,tls")]
     lanes: Vec<course::TransportKind>,
 
-    /// Only files of so many bytes
+    /// Only files of this many bytes
     #[arg(
         long,
         value_delimiter = ',',
@@ -75,11 +74,11 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
 
-    /// Instead of a race: our load beside h2load and wrk against nginx
+    /// Instead of a race: compare our load generator with h2load and wrk against nginx
     #[arg(long, conflicts_with = "json")]
     generators: bool,
 
-    /// One JSON object a row
+    /// Print one JSON object per row
     #[arg(long)]
     json: bool,
 }
@@ -131,7 +130,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The whole race; `false` if an answer was wrong.
+/// Runs the race; `false` if a response was wrong.
 async fn race(args: &Args) -> Result<bool, String> {
     let files: Vec<File> = args.files.iter().map(|bytes| File::of(*bytes)).collect();
     let site = Site::make(&files)?;

@@ -1,4 +1,4 @@
-//! The contestants: how each is started, where it listens, and how it is ended.
+//! The contestants: their start, their ports, and their end.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -21,12 +21,12 @@ use crate::Args;
 use crate::course::{File, SPDY, TransportKind};
 use crate::table::print_note;
 
-/// How long a server may take to listen.
+/// Timeout for a server to listen.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to end after SIGTERM.
+/// Timeout for it to exit after SIGTERM.
 const EXIT_WITHIN: Duration = Duration::from_secs(3);
 
-/// What is served: a folder, and a certificate. Both go with this value.
+/// The served files: a folder, and a certificate. Both are removed when this value is dropped.
 pub(crate) struct Site {
     folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl Site {
     pub(crate) fn make(files: &[File]) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("cannot make the files to serve: {error}");
         let folder = TempDir::new().map_err(failed)?;
-        // nginx gives up root before it reads.
+        // nginx drops root before it reads them.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
         let site = Self { folder };
         fs::create_dir(site.root()).map_err(failed)?;
@@ -64,10 +64,10 @@ impl Site {
     }
 }
 
-/// A process that is ended with this value.
+/// A process that ends when this value is dropped.
 pub(crate) struct Server {
     child: Child,
-    /// Compiles while it runs.
+    /// It compiles while it runs.
     pub(crate) is_virtual_machine: bool,
 }
 
@@ -78,7 +78,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// SIGTERM first: nginx ends its workers only after it.
+    /// SIGTERM first: only then does nginx end its workers.
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let signalled_at = Instant::now();
@@ -93,17 +93,17 @@ impl Drop for Server {
     }
 }
 
-/// A server and one protocol that it speaks.
+/// A server and one of its protocols.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) protocol: Protocol,
     pub(crate) transport: TransportKind,
     pub(crate) port: u16,
-    /// Which of the grid's servers.
+    /// Index of its server in the grid.
     pub(crate) server: usize,
 }
 
-/// All that take part.
+/// All contestants.
 #[derive(Default)]
 pub(crate) struct Grid {
     pub(crate) servers: Vec<Server>,
@@ -111,7 +111,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Starts all servers. A peer that cannot be started is printed and left out; our own server must start.
+    /// Starts all servers. A peer that cannot be started is reported and omitted; our own server must start.
     pub(crate) fn start(args: &Args, site: &Site) -> Result<Self, String> {
         let mut grid = Self::default();
         grid.start_ours(args, site)?;
@@ -137,7 +137,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Starts a peer, or prints why it does not take part.
+    /// Starts a peer, or prints why it is omitted.
     fn peer(&mut self, name: &'static str, transport: TransportKind, args: &Args, site: &Site) {
         let (protocols, started) = match name {
             "nginx" => (
@@ -253,7 +253,7 @@ fn driver(
     Ok((server, vec![port]))
 }
 
-/// The driver in `package`, with the machine's own choice of compilers and collector.
+/// The driver in `package`, with the default compilers and collector of the virtual machine.
 fn java(target: &Path, package: &str) -> Result<Command, String> {
     let classpath = target.join("classpath.txt");
     there(&classpath)?;
@@ -338,7 +338,7 @@ fn nghttpd(site: &Site, transport: TransportKind) -> Result<(Server, Vec<u16>), 
     Ok((listening(command, &[port])?, vec![port]))
 }
 
-/// Where `name` is; Debian keeps servers where only root looks.
+/// The path of `name`; Debian has servers in folders that only root searches.
 pub(crate) fn program(name: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
@@ -374,7 +374,7 @@ fn spawn(mut command: Command, is_virtual_machine: bool) -> Result<Server, Strin
     })
 }
 
-/// Starts a server that prints its listening addresses on its first line, as JSON.
+/// Starts a server that prints its listening addresses as JSON on its first line.
 fn start(mut command: Command, is_virtual_machine: bool) -> Result<(Server, Value), String> {
     command.stdout(Stdio::piped());
     let name = command.get_program().to_os_string();
@@ -382,7 +382,7 @@ fn start(mut command: Command, is_virtual_machine: bool) -> Result<(Server, Valu
     let stdout = server.child.stdout.take().expect("stdout is a pipe");
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        // Reads to the end: a full pipe would stop the server.
+        // Reads to the end: a full pipe would block the server.
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             let _ = sender.send(line);
         }

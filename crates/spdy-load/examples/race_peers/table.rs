@@ -1,4 +1,4 @@
-//! What the race says.
+//! Prints the results of the race.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -24,7 +24,7 @@ pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr(), "race-peers: {text}");
 }
 
-/// Prints a cell: the whole table, or a JSON object a row. Write errors are ignored: the reader may be gone.
+/// Prints a cell: a table, or one JSON object per row. Write errors are ignored: the reader may have exited.
 pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
     let (name, protocol, bar) = cell.transport.target();
     let is_reference = |row: &&Row| row.name == name && row.protocol == protocol;
@@ -69,7 +69,7 @@ pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
     let _ = out.flush();
 }
 
-/// Median, least and most.
+/// Median, minimum and maximum.
 pub(crate) fn spread(series: &Series, digits: usize) -> String {
     let (median, min, max) = (series.median(), series.min(), series.max());
     format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")

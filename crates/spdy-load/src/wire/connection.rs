@@ -1,4 +1,4 @@
-//! A connection of any protocol, behind one set of verbs.
+//! A connection of any protocol, with common methods.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -42,7 +42,7 @@ impl Wire {
         })
     }
 
-    /// Asks for request `number` of the target; `false` if the connection has no room now.
+    /// Sends request `number` of the target; `false` if the connection has no room now.
     pub(crate) fn send(&mut self, cx: &mut Context<'_>, slot: usize, number: usize) -> bool {
         match self {
             Self::Spdy(wire) => wire.send(slot, number),
@@ -51,7 +51,7 @@ impl Wire {
         }
     }
 
-    /// Reads once, if there is something; whether there was.
+    /// Reads once, if possible; true if it did.
     pub(crate) fn receive(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) -> bool {
         match self {
             Self::Spdy(wire) => wire.receive(cx, events),
@@ -60,7 +60,7 @@ impl Wire {
         }
     }
 
-    /// Writes what is queued, as far as the socket takes it.
+    /// Writes queued data, as far as the socket accepts it.
     pub(crate) fn flush(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) {
         match self {
             Self::Spdy(wire) => wire.flush(cx, events),
@@ -69,7 +69,7 @@ impl Wire {
         }
     }
 
-    /// Waits no longer for the answer to `slot`; nothing more is told of it.
+    /// Cancels the request in `slot`; no further event is reported for it.
     pub(crate) fn cancel(&mut self, slot: usize, events: &mut Vec<Event>) {
         match self {
             Self::Spdy(wire) => wire.cancel(slot),
@@ -78,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// No new request will be taken.
+    /// True if no new request is accepted.
     pub(crate) fn is_closing(&self) -> bool {
         match self {
             Self::Spdy(wire) => wire.is_closing(),

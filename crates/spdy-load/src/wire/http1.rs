@@ -1,4 +1,4 @@
-//! HTTP/1.1: requests written out once and copied, answers read by httparse, in order (RFC 9112).
+//! HTTP/1.1: requests are encoded once and copied, responses are parsed by httparse, in order (RFC 9112).
 //!
 //! ```text
 //!  Head --content-length--> Length(n) --n = 0--> done
@@ -22,11 +22,11 @@ use crate::plan::Plan;
 use crate::traffic::{self, CountingIo, Traffic, TrafficCounter};
 use crate::wire::event::Event;
 
-/// Bytes read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
-/// Headers of one answer.
+/// Maximum headers of one response.
 const MAX_HEADERS: usize = 128;
-/// Bytes of a head, or of a line of a chunked body.
+/// Maximum bytes of a head, or of a line of a chunked body.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// One connection.
@@ -37,12 +37,12 @@ pub(crate) struct Http1Wire {
     unflushed: bool,
     requests: Vec<Request>,
     heads_only: bool,
-    /// Slots whose answers are to come, in order.
+    /// Slots that wait for responses, in order.
     waiting: VecDeque<usize>,
     state: State,
     status: u16,
     body_bytes: u64,
-    /// The server closes after this answer.
+    /// The server closes after this response.
     last: bool,
     ended: bool,
     traffic: Rc<Traffic>,
@@ -56,27 +56,27 @@ struct Request {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// The head is to come.
+    /// The head is next.
     Head,
-    /// So much of the body is to come.
+    /// This many bytes of the body are left.
     Length(u64),
     /// The body ends with the connection.
     UntilClose,
-    /// The size of a chunk is to come.
+    /// The size of a chunk is next.
     Size,
-    /// So much of a chunk is to come, its CR LF included.
+    /// This many bytes of a chunk are left, including CR LF.
     Chunk(u64),
     /// Trailers, up to a blank line.
     Trailers,
 }
 
-/// How far reading came.
+/// Result of a parsing step.
 enum Step {
-    /// More can be made of what is there.
+    /// The buffered bytes may contain more.
     On,
-    /// More bytes are wanted.
+    /// More bytes are needed.
     Wait,
-    /// The answer is whole.
+    /// The response is complete.
     Done,
 }
 
@@ -122,7 +122,7 @@ impl Http1Wire {
         self.ended || self.last
     }
 
-    /// An answer cannot be left out of the order: the connection goes with it.
+    /// Responses are in order, so cancelling one ends the connection.
     pub(crate) fn cancel(&mut self, slot: usize, events: &mut Vec<Event>) {
         self.waiting.retain(|waiting| *waiting != slot);
         self.end("an earlier response timed out", events);
@@ -193,7 +193,7 @@ impl Http1Wire {
         }
     }
 
-    /// One step of the drawing above.
+    /// One step of the state diagram above.
     fn step(&mut self) -> Result<Step, &'static str> {
         match self.state {
             State::Head => self.head(),
@@ -245,7 +245,7 @@ impl Http1Wire {
         }
     }
 
-    /// Drops up to `most` bytes that are there, and tells how many; those of the body are counted.
+    /// Drops up to `most` buffered bytes, and returns their number; those of the body are counted.
     fn skip(&mut self, most: u64, body: bool) -> u64 {
         let len = usize::try_from(most).map_or(self.input.len(), |most| most.min(self.input.len()));
         self.input.advance(len);
@@ -325,7 +325,7 @@ impl Http1Wire {
         Ok(Step::On)
     }
 
-    /// The answer in front is whole.
+    /// Handles the complete response of the first slot.
     fn answered(&mut self, events: &mut Vec<Event>) {
         self.state = State::Head;
         if let Some(slot) = self.waiting.pop_front() {

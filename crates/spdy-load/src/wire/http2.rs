@@ -1,5 +1,5 @@
-//! HTTP/2 by the crate h2 (RFC 9113). Its connection is polled here rather than spawned, and exchanges are
-//! futures of one set: one task for the whole connection.
+//! HTTP/2 by the crate h2 (RFC 9113). Its connection is polled here rather than spawned, and exchanges are futures in one set: one
+//! task for the whole connection.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub(crate) struct Http2Wire {
     exchanges: FuturesUnordered<Exchange>,
     requests: Vec<Request<()>>,
     body: Bytes,
-    /// Something was queued since the connection was polled.
+    /// Data was queued since the connection was polled.
     dirty: bool,
     closing: bool,
     ended: bool,
@@ -36,7 +36,7 @@ impl Http2Wire {
             .initial_window_size(plan.stream_window_bytes)
             .initial_connection_window_size(plan.session_window_bytes)
             .enable_push(false)
-            // Until SETTINGS say otherwise; as SPDY's sessions assume.
+            // Until the first SETTINGS; the same assumption as for SPDY.
             .initial_max_send_streams(100)
             .handshake(CountingIo::new(io, TrafficCounter::http2(traffic)));
         let (sender, connection) = handshake
@@ -73,7 +73,7 @@ impl Http2Wire {
             return false;
         };
         if !fin {
-            // h2 keeps what no window lets through, and a failure comes with the response.
+            // h2 buffers data beyond the window, and a failure is reported with the response.
             let _ = stream.send_data(self.body.clone(), true);
         }
         self.exchanges.push(Exchange {
@@ -106,7 +106,7 @@ impl Http2Wire {
         let before = events.len();
         let over = self.poll_connection(cx);
         while let Poll::Ready(Some(event)) = self.exchanges.poll_next_unpin(cx) {
-            // Credit that was given back, and streams that ended, are to be told.
+            // Returned credit, and ended streams, must be sent.
             self.dirty = true;
             events.push(event);
         }
@@ -129,14 +129,14 @@ impl Http2Wire {
         }
     }
 
-    /// Reads and writes; whether the connection is over.
+    /// Reads and writes; true if the connection has ended.
     fn poll_connection(&mut self, cx: &mut Context<'_>) -> bool {
         self.dirty = false;
         Pin::new(&mut self.connection).poll(cx).is_ready()
     }
 }
 
-/// One request and its answer.
+/// One request and its response.
 struct Exchange {
     slot: usize,
     status: u16,
@@ -196,7 +196,7 @@ impl Future for Exchange {
                 State::Body(body) => match ready!(body.poll_data(cx)) {
                     Some(Ok(data)) => {
                         this.body_bytes += data.len() as u64;
-                        // Fails only for a stream that is over.
+                        // Fails only for a stream that has ended.
                         let _ = body.flow_control().release_capacity(data.len());
                         if body.is_end_stream() {
                             return Poll::Ready(this.answered());

@@ -1,12 +1,12 @@
-//! One connection as a session drives it: requests in, what became of them out; polled, never spawned.
+//! The interface of a session to its connection: requests in, outcomes out; polled, never spawned.
 //!
 //! ```text
 //!   send(slot) ----> queue -- flush --> socket
 //!   events <-------- decode <- receive - socket
 //! ```
 //!
-//! A wire knows its requests by the slot that the session gave them. What it sends is written on `flush`, so
-//! that all requests that became due at once leave in one write.
+//! A connection identifies requests by the session's slots. Requests are written on `flush`, so all requests that become due at once
+//! are sent in one write.
 
 mod connection;
 mod event;

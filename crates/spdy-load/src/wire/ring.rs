@@ -1,11 +1,11 @@
-//! Open streams by id. Ids rise by two, so that those in flight lie close together: a ring finds one at once.
+//! Open streams by id. Ids increase by two, so those in flight are close together, and a ring finds one at once.
 
 use std::collections::VecDeque;
 
 /// Values by stream id, of one parity.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
-    /// Id of the front.
+    /// Id of the first value.
     first: u32,
     slots: VecDeque<Option<T>>,
 }
@@ -20,7 +20,7 @@ impl<T> Default for Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// Keeps `value` under `id`, which is higher than every id before and as odd.
+    /// Stores `value` under `id`, which is higher than every earlier id and of the same parity.
     pub(crate) fn insert(&mut self, id: u32, value: T) {
         if self.slots.is_empty() {
             self.first = id;

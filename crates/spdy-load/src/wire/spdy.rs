@@ -1,7 +1,7 @@
-//! SPDY: the session machine itself, without the library's handles and tasks over it.
+//! SPDY: the session machine itself, without the library's handles and tasks.
 //!
-//! The header block of a request is made once; it is compressed each time, as every block depends on those
-//! before it. The machine's own timers are off: the load's time-outs are all that is wanted here.
+//! The header block of a request is created once. It is compressed each time, because every block depends on the blocks before it.
+//! The machine's own timers are disabled: only the load's timeouts apply.
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -26,9 +26,9 @@ use crate::traffic::{self, CountingIo, Traffic, TrafficCounter};
 use crate::wire::event::Event;
 use crate::wire::ring::Ring;
 
-/// Bytes read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes of frames gathered before they are written.
+/// Bytes of frames that are collected before a write.
 const WRITE_AHEAD: usize = 64 * 1024;
 
 /// One session.
@@ -42,17 +42,17 @@ pub(crate) struct SpdyWire {
     ended: bool,
     requests: Vec<HeaderBlock>,
     body: Bytes,
-    /// FIN stands on SYN_STREAM.
+    /// SYN_STREAM has FIN.
     fin: bool,
     heads_only: bool,
     names: &'static Names,
     streams: Ring<Answer>,
     traffic: Rc<Traffic>,
-    /// Header bytes that `traffic` knows already, sent and received.
+    /// Header bytes that `traffic` has counted, sent and received.
     counted_header_bytes: (u64, u64),
 }
 
-/// The answer to one request, as far as it came.
+/// The response to one request, as far as it arrived.
 struct Answer {
     slot: usize,
     status: u16,
@@ -71,7 +71,7 @@ impl SpdyWire {
         config.compression = plan.compression;
         config.compression_window_bits = plan.compression_window_bits;
         config.initial_window_bytes = plan.stream_window_bytes;
-        // One frame for all requests, where there is no upload that a server could stall.
+        // One frame for all requests, if there is no upload that a server could stall.
         if plan.target.body().is_empty() {
             config.settings_window_bytes = None;
         }
@@ -144,7 +144,7 @@ impl SpdyWire {
             self.input.reserve(READ_BYTES);
         }
         let now = self.clock.now();
-        // The future holds no state between polls, so each poll may create a new one.
+        // The future has no state between polls, so each poll may create a new one.
         match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
             Poll::Pending => return false,
             Poll::Ready(Ok(0)) => self.machine.handle_eof(now),
@@ -221,7 +221,7 @@ impl SpdyWire {
         }
     }
 
-    /// The head of an answer; HEADERS after a final one are trailers.
+    /// Handles the head of a response; HEADERS after a final head are trailers.
     fn head(&mut self, id: StreamId, headers: &HeaderBlock) {
         let Some(answer) = self.streams.get_mut(id.value()) else {
             return;
@@ -332,7 +332,7 @@ impl SpdyWire {
     }
 }
 
-/// A decimal number, and nothing else.
+/// A decimal number of digits only.
 fn number(digits: impl AsRef<[u8]>) -> Option<u64> {
     std::str::from_utf8(digits.as_ref())
         .ok()?

@@ -1,4 +1,4 @@
-//! Capture files, written: pcap in its four forms, and pcapng.
+//! Writes capture files: pcap in its four forms, and pcapng.
 
 /// Bytes of a packet, with its time.
 pub(crate) type Packet = (u64, Vec<u8>);

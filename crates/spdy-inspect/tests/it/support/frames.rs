@@ -8,7 +8,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 
-/// What one peer writes.
+/// The frames of one peer.
 pub(crate) struct Writer {
     version: Version,
     deflater: Deflater,

@@ -1,4 +1,4 @@
-//! Captures of connections: what two peers wrote, as the packets and the files it could have been.
+//! Captures of connections: the bytes of two peers as packets and files.
 
 pub(crate) mod file;
 pub(crate) mod frames;
@@ -11,7 +11,7 @@ use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
 use spdy_inspect::timeline::Summary;
 
-/// Everything that was told.
+/// All results of an inspection.
 pub(crate) struct Inspection {
     pub(crate) events: Vec<Event>,
 }
@@ -26,7 +26,7 @@ impl Inspection {
         Self { events }
     }
 
-    /// What `file` holds, read in pieces of `piece` bytes.
+    /// Inspects `file`, in pieces of `piece` bytes.
     pub(crate) fn of_file(file: &[u8], options: Options, piece: usize) -> Self {
         let mut inspector = Inspector::new(options);
         let mut reader = Reader::new(Limits::default());
@@ -51,7 +51,7 @@ impl Inspection {
             .collect()
     }
 
-    /// Of the only session.
+    /// The summary of the only session.
     pub(crate) fn summary(&self) -> &Summary {
         let mut summaries = self.events.iter().filter_map(|event| match &event.what {
             EventKind::SessionEnd(summary) => Some(&**summary),
@@ -67,7 +67,7 @@ impl Inspection {
         }
     }
 
-    /// What looks wrong, as text.
+    /// The findings, as text.
     pub(crate) fn findings(&self) -> Vec<String> {
         self.summary()
             .findings
@@ -76,7 +76,7 @@ impl Inspection {
             .collect()
     }
 
-    /// Frames without their times and their offsets in the capture, to compare.
+    /// Frames without their times and offsets, for comparison.
     pub(crate) fn outline(&self) -> Vec<String> {
         let mut lines: Vec<_> = self
             .frames()

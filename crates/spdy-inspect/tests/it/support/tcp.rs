@@ -1,4 +1,4 @@
-//! A TCP connection as IP packets, in order; tests then reorder, repeat and lose them.
+//! A TCP connection as IP packets, in order; tests then reorder, repeat and drop them.
 
 use spdy_inspect::direction::Direction;
 
@@ -8,10 +8,10 @@ const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
 
-/// Links that captures are made on, by the number of their type.
+/// Link types of captures, by their numbers.
 pub(crate) const LINKS: [u32; 9] = [1, 113, 276, 0, 108, 101, 228, 12, 14];
 
-/// Writes packets; a microsecond goes by with each, unless a test moves `now`.
+/// Writes packets, one for each microsecond, unless a test changes `now`.
 pub(crate) struct Wire {
     pub(crate) packets: Vec<Packet>,
     /// Nanoseconds since 1970.
@@ -44,7 +44,7 @@ impl Wire {
         self.put(Direction::ToServer, ACK, &[]);
     }
 
-    /// `bytes`, in segments of at most `mss`.
+    /// Sends `bytes` in segments of at most `mss`.
     pub(crate) fn send(&mut self, direction: Direction, bytes: &[u8], mss: usize) {
         for piece in bytes.chunks(mss) {
             self.put(direction, ACK, piece);
@@ -53,13 +53,13 @@ impl Wire {
         }
     }
 
-    /// Goes over so many bytes that are not in the capture.
+    /// Skips this many bytes, which are not in the capture.
     pub(crate) fn skip(&mut self, direction: Direction, len: usize) {
         let next = &mut self.next[direction.index()];
         *next = next.wrapping_add(len as u32);
     }
 
-    /// FIN of both.
+    /// FIN of both sides.
     pub(crate) fn close(&mut self) {
         for direction in Direction::BOTH {
             self.put(direction, FIN | ACK, &[]);
@@ -92,7 +92,7 @@ impl Wire {
         let mut ip = Vec::new();
         if self.v6 {
             ip.extend([0x60, 0, 0, 0]);
-            // A hop-by-hop extension of 8 bytes stands before TCP.
+            // A hop-by-hop extension of 8 bytes precedes TCP.
             ip.extend((tcp.len() as u16 + 8).to_be_bytes());
             ip.extend([0, 64]);
             for last in addresses {
@@ -118,7 +118,7 @@ impl Wire {
             _ => Vec::new(),
         };
         packet.extend(ip);
-        // Short Ethernet frames are padded, which is no payload.
+        // Short Ethernet frames have padding, which is not payload.
         if self.link == 1 {
             packet.resize(packet.len().max(60), 0);
         }

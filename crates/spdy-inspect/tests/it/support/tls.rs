@@ -1,4 +1,4 @@
-//! TLS in memory: rustls against itself, the records as packets, the secrets beside them.
+//! TLS in memory: rustls against itself, with the records as packets, and the secrets.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use spdy_inspect::direction::Direction::{ToClient, ToServer};
 use super::frames::Writer;
 use super::tcp::Wire;
 
-/// Writes down what `SSLKEYLOGFILE` would hold.
+/// Records the content of an `SSLKEYLOGFILE`.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets(pub(crate) Mutex<String>);
 
@@ -28,12 +28,12 @@ impl rustls::KeyLog for Secrets {
     }
 }
 
-/// Two peers, and what passes between them.
+/// Two peers, and the records between them.
 pub(crate) struct TlsPair {
     pub(crate) client: ClientConnection,
     pub(crate) server: ServerConnection,
     pub(crate) wire: Wire,
-    /// Where the records of a flight to the client are dropped from the capture: nth send.
+    /// The number of the send to the client whose records are dropped from the capture.
     pub(crate) lose: Option<usize>,
     pub(crate) sends: usize,
 }
@@ -115,7 +115,7 @@ impl TlsPair {
     }
 }
 
-/// Two peers of one version and suite, the client offering `alpn`.
+/// Two peers with one version and suite; the client offers `alpn`.
 pub(crate) fn connect(
     version: &'static rustls::SupportedProtocolVersion,
     suite: rustls::SupportedCipherSuite,
@@ -163,7 +163,7 @@ pub(crate) fn connect(
     (pair, secrets)
 }
 
-/// A request and an answer of 40,000 bytes.
+/// A request and a response of 40,000 bytes.
 pub(crate) fn speak(pair: &mut TlsPair) {
     let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
     pair.up(&client.open(1, true));
