@@ -25,8 +25,8 @@ accelerate:
 # Features that are off by default, but tested.
 FEATURES = --features spdy-cli/parquet
 
-# One build serves lints, tests and documentation: `scripts/rustc-with-lints` lints what it compiles, `scripts/rustdoc-with-pages` writes
-# the pages of what it tests. Meanwhile `scripts/setup-peers` installs the programs that the tests talk to. `scripts/attended`
+# One build serves lints, tests and documentation: `scripts/rustc-with-lints` also lints, and `scripts/rustdoc-with-pages` also writes
+# the documentation. Meanwhile `scripts/setup-peers` installs the peers of the tests. `scripts/attended`
 # reports and stops a test that hangs. A test with thousands of slow clients needs as many open files. The fuzzer has a fixed seed
 # here, so that the result for one tree is reproducible. `make fuzz` uses random seeds.
 CHECKED = RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/rustc-with-lints" RUSTDOC="$(CURDIR)/scripts/rustdoc-with-pages" $(CARGO)

@@ -3,7 +3,7 @@
 
     dask_sweep.py loss.toml --store postgres://lab@db.example/loss --scheduler tcp://head:8786
 
-Workers need the program, the experiment's file at the same path, and the way to the store: PGPASSWORD in their
+Workers need the program, the experiment's file at the same path, and access to the store: PGPASSWORD in their
 environment, because a cluster shows the arguments of its tasks: a URL with a password is rejected. A task that fails, or
 whose worker dies, is repeated; cells that are in the store are not loaded again.
 """

@@ -1,7 +1,7 @@
 //! Decodes both directions of a SPDY session, frame by frame, as an observer.
 //!
 //! ```text
-//! bytes ─▶ Head ─┬─ DATA: payload is counted, never stored ──────────┐
+//! bytes ─▶ Head ─┬─ DATA: payload is counted, never stored ───────────┐
 //!                └─ control: whole, through the Decoder ─ Inflater ─┴─▶ FrameRecord ─▶ TimeLine
 //! ```
 //!
