@@ -13,7 +13,7 @@ use spdy_net::protocol::Protocol;
 use tokio::sync::Semaphore;
 
 use crate::support::stage::{
-    DOCUMENT, HOME, IMAGE, NAMED, PLANTERS, SPDY, STRANGE, Stage, links, networks, request,
+    DOCUMENT, HOME, IMAGE, NAMED, PLANTERS, SPDY, STRANGE, Stage, links, networks, page, request,
 };
 use crate::support::wire::Between;
 
