@@ -8,14 +8,14 @@ use crate::support::program::{stderr_of, stdout_of};
 fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
     let warning = "a saving may be random too";
     let examine = |network: &str, runs: &str| {
-        let doctor = ["doctor", "portal", "--network", network, "--runs", runs];
+        let doctor = ["doctor", "lulic-bing", "--network", network, "--runs", runs];
         stderr_of(0, &doctor)
     };
     let lossy = "down=5mbit,up=1mbit,rtt=20ms,loss=0.5%";
     assert!(examine(lossy, "1").contains(warning), "one run");
     assert!(!examine(lossy, "6").contains(warning), "six runs");
     assert!(!examine("cable", "1").contains(warning), "no randomness");
-    let default = ["doctor", "portal", "--network", lossy];
+    let default = ["doctor", "lulic-bing", "--network", lossy];
     assert!(!stderr_of(0, &default).contains(warning), "default runs");
 }
 
