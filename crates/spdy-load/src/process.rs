@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nothing_has_and_an_id_that_is_none_are_errors() {
+    fn unknown_process_names_and_ids_are_errors() {
         let error = Processes::by_name("no-such-process").unwrap_err();
         assert_eq!(error.to_string(), "no process is named \"no-such-process\"");
         assert!(matches!(

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_lets_packets_go_at_its_ticks_alone() {
+    fn a_timer_releases_packets_only_at_its_ticks() {
         let alone = [(100, 40), (19_900, 40), (50_000, 1_500)];
         assert_eq!(departures(0, &alone), [140, 19_940, 51_500]);
         // A packet that arrives at a tick waits for the next, because its bits take time.
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_takes_nothing_of_the_rate_of_a_busy_pipe() {
+    fn a_timer_does_not_reduce_the_rate_of_a_busy_pipe() {
         let offers = vec![(0, 1_000); 40];
         let times = departures(10, &offers);
         assert_eq!(times.first(), Some(&10_000));

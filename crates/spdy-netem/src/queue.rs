@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_in_bytes_counts_the_newcomer() {
+    fn a_limit_in_bytes_includes_the_new_packet() {
         let mut queue = DropTail::new(QueueLimit::Bytes(2_000));
         assert!(queue.has_room(Instant::ZERO, 1_500));
         queue.push(Instant::from_millis(10), 1_500);

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn media_of_which_only_a_part_was_recorded_is_named() {
+    fn partially_recorded_media_is_listed() {
         let part = |range: &str, body: &'static str| {
             let url = "http://a.test/film".parse().expect("the URL is valid");
             let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", body);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes_to_itself_in_every_coding_and_in_two_at_once() {
+    fn encoded_text_decodes_to_itself_in_every_coding_and_in_two() {
         let text = text();
         for coding in ["gzip", "deflate", "br"] {
             let coded = encode(&text, coding, None).unwrap();

@@ -45,7 +45,7 @@ async fn an_interrupt_works_while_the_browser_exits() {
 }
 
 #[tokio::test]
-async fn a_log_that_passes_its_limit_ends_the_recording_and_what_came_is_kept() {
+async fn a_log_past_its_limit_ends_the_recording_and_keeps_its_data() {
     let netlog: PathBuf = [
         env!("CARGO_MANIFEST_DIR"),
         "../spdy-page/tests/data/chromium.netlog.json",

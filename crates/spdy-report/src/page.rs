@@ -224,7 +224,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_and_nothing_runs() {
+    fn a_page_fetches_nothing_and_runs_no_script() {
         let page = render(&[load("portal", "dsl", "http", 900.0)], &[], &[]);
         for door in [
             "<link", "<img", "<script", "@import", "url(", " href=", " src=",

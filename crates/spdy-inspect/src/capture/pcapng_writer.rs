@@ -182,7 +182,7 @@ mod tests {
     use crate::limits::Limits;
 
     #[test]
-    fn a_written_capture_reads_back() {
+    fn a_written_capture_parses_to_itself() {
         let mut writer = PcapngWriter::new(Vec::new(), "a test").unwrap();
         let mut interface = |name| writer.interface(name, "of a test").unwrap();
         let [one, two] = ["link0", "taken"].map(&mut interface);

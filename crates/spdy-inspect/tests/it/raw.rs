@@ -132,7 +132,7 @@ fn every_recorded_connection_matches_its_frames() {
 }
 
 #[test]
-fn one_way_sessions_are_read_as_far_as_they_are_sound() {
+fn one_way_sessions_are_read_frame_by_frame() {
     let mut checked = 0;
     for sequence in sequences::all() {
         let version = Version::ALL

@@ -47,7 +47,7 @@ fn a_gap_inside_a_data_payload_is_reported_and_skipped() {
 }
 
 #[test]
-fn a_hole_over_a_head_ends_its_direction_alone() {
+fn a_gap_in_a_head_ends_only_its_direction() {
     let (mut client, mut server) = (Writer::new(Version::V3), Writer::new(Version::V3));
     let mut wire = Wire::new(101, false);
     wire.connect();

@@ -58,7 +58,7 @@ fn secrets_in_the_pcapng_are_used() {
 }
 
 #[test]
-fn spdy_that_no_alpn_names_is_found_inside_tls() {
+fn spdy_without_alpn_is_detected_inside_tls() {
     let (version, suite) = suites()[3];
     let (mut pair, secrets) = connect(version, suite, None);
     let upgrade = b"GET /exec HTTP/1.1\r\nHost: site.test\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\n";
@@ -73,7 +73,7 @@ fn spdy_that_no_alpn_names_is_found_inside_tls() {
 }
 
 #[test]
-fn keys_that_change_on_the_way_are_followed() {
+fn key_updates_are_followed() {
     let (version, suite) = suites()[1];
     let (mut pair, secrets) = connect(version, suite, Some("spdy/3.1"));
     let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
@@ -187,7 +187,7 @@ fn a_segment_lost_inside_a_record_of_data_does_no_harm() {
 }
 
 #[test]
-fn key_logs_are_read_past_what_is_damaged_and_up_to_the_limit() {
+fn key_logs_are_parsed_past_invalid_lines_up_to_the_limit() {
     let random = "ab".repeat(32);
     let secret = "cd".repeat(48);
     let line = format!("CLIENT_RANDOM {random} {secret}\n");

@@ -34,7 +34,7 @@ fn troubles(inspection: &Inspection) -> Vec<&str> {
 }
 
 #[test]
-fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
+fn a_client_go_port_forward_is_read_through_its_websocket() {
     let (client, server) = recorded("ws_portforward");
     let inspection = streams(&client, &server);
     let summary = inspection.summary();
@@ -98,7 +98,7 @@ fn frame(first: u8, mask: Option<[u8; 4]>, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn messages_may_be_cut_anywhere_and_pings_stand_between() {
+fn messages_may_be_cut_anywhere_with_pings_between() {
     let mut writer = Writer::new(Version::V31);
     let spdy = [writer.open(1, false), writer.data(1, 300, true)].concat();
     let mask = Some([1, 2, 3, 4]);
@@ -122,7 +122,7 @@ fn messages_may_be_cut_anywhere_and_pings_stand_between() {
 }
 
 #[test]
-fn bytes_that_are_missing_within_a_message_are_counted_and_reading_goes_on() {
+fn missing_bytes_within_a_message_are_counted_and_reading_continues() {
     let mut writer = Writer::new(Version::V31);
     let open = writer.open(1, false);
     let data = writer.data(1, 3000, false);

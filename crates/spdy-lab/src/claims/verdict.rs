@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_is_reproduced_if_every_step_goes_its_way() {
+    fn a_trend_is_reproduced_if_every_step_has_its_direction() {
         let falls = ClaimedResult::Monotone {
             trend: Trend::Falling,
             slack: 0.01,

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_reads_back_whatever_stands_in_its_levels() {
+    fn a_key_with_any_levels_parses() {
         let levels = [
             ("page", "my pages/100%,é .har"),
             ("network", "down=2mbit,up=1mbit,rtt=9ms"),

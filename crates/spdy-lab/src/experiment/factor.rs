@@ -516,7 +516,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_factor_has_a_name_that_reads_back() {
+    fn every_factor_name_parses() {
         for (at, factor) in Factor::ALL.into_iter().enumerate() {
             assert_eq!(Factor::named(factor.name()), Some(factor));
             assert_eq!(factor as usize, at, "{factor} is out of order");

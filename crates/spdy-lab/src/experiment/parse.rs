@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_canonical_text_reads_back_and_comments_do_not_change_it() {
+    fn the_canonical_text_parses_and_comments_do_not_change_it() {
         let text = "# what and why\nname = 'q'\nseed = 3\nruns = 2\npages = ['a \"page\" \\ here.har']\n[factors]\npush = true\nnetwork \
                     = ['dsl', \"3g\"]\nconnections = [2, '6']\n";
         let plan = Plan::parse(text).unwrap();

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_failed_when_it_was_recorded_is_expected_to_fail() {
+    fn only_recorded_failures_are_expected() {
         let mut replica = builtin::portal();
         let refused = "net::ERR_CONNECTION_REFUSED";
         replica.failures = vec![

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_are_all_the_same_leave_no_room() {
+    fn equal_runs_have_an_interval_of_zero_width() {
         let estimate = Bootstrap::default().of(&[7.0; 5], middle).unwrap();
         assert_eq!(
             (estimate.low, estimate.value, estimate.high),

@@ -132,7 +132,7 @@ mod tests {
 
     /// For two cells of the same kind about 5 % may be reported as different, and a few more with the fewest runs.
     #[test]
-    fn chance_alone_is_rarely_taken_for_a_difference() {
+    fn randomness_is_rarely_reported_as_a_difference() {
         use rand::{RngExt, SeedableRng};
         for runs in [1, 2, 3, 5, 6, 7, 15] {
             let mut chance = rand_chacha::ChaCha8Rng::seed_from_u64(runs as u64);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_see_what_groups_do_not() {
+    fn paired_runs_reveal_differences_that_groups_hide() {
         // Runs differ a lot, and the two of each pair by a constant tenth.
         let pairs: Vec<(f64, f64)> = [100.0, 180.0, 320.0, 90.0, 250.0, 130.0, 400.0]
             .map(|time| (time, time * 1.1))

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn always_above_is_one_always_below_minus_one_and_the_same_nothing() {
+    fn delta_is_one_above_minus_one_below_and_zero_if_equal() {
         let delta = |a: &[f64], b: &[f64]| Effect::of(a, b).unwrap().delta();
         assert_eq!(delta(&[1.0, 2.0], &[3.0, 4.0]), 1.0);
         assert_eq!(delta(&[3.0, 4.0], &[1.0, 2.0]), -1.0);

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_heaps_are_seen_and_one_is_not() {
+    fn two_modes_are_detected_and_one_is_not() {
         let modes = Modes::of(&[3.4, 5.4, 3.5, 3.3, 5.5, 3.4, 5.3]).unwrap();
         assert!((modes.low - 3.4).abs() < 1e-9 && (modes.high - 5.4).abs() < 1e-9);
         assert!((modes.high_part - 3.0 / 7.0).abs() < 1e-9);
@@ -100,7 +100,7 @@ mod tests {
 
     /// One mode is rarely reported as two, for 1000 samples of a normal distribution.
     #[test]
-    fn one_heap_is_rarely_taken_for_two() {
+    fn one_mode_is_rarely_reported_as_two() {
         for (runs, at_most) in [(5, 30), (7, 20), (15, 3), (30, 1)] {
             let mut chance = ChaCha8Rng::seed_from_u64(runs);
             let mut normal = || {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn heaps_that_are_exact_and_close_do_not_matter() {
+    fn close_modes_are_not_reported() {
         assert_eq!(Modes::of(&[100.0, 100.0, 101.0, 101.0]), None);
         assert!(Modes::of(&[100.0, 100.0, 110.0, 110.0]).is_some());
     }

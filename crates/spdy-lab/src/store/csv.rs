@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_a_line_or_a_field_is_quoted() {
+    fn separators_quotes_and_line_ends_are_quoted() {
         let cases = [
             (Value::Null, ""),
             (Value::Integer(-7), "-7"),

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_reads_back_over_the_end_of_a_group() {
+    fn every_value_is_read_across_the_end_of_a_group() {
         let count = ROWS_PER_GROUP + 10;
         let mut store = store(count);
         let bytes = written(&mut store);

@@ -85,7 +85,7 @@ fn saves_round_trips(finding: &RemedyResult, round_trips: f64) {
 }
 
 #[test]
-fn each_remedy_saves_the_round_trips_that_it_spares() {
+fn each_remedy_saves_its_expected_round_trips() {
     let examination = examine(&case(page(), RaceProtocol::Spdy));
     assert!(
         examination.failures.is_empty(),
@@ -116,7 +116,7 @@ fn each_remedy_saves_the_round_trips_that_it_spares() {
 }
 
 #[test]
-fn a_hint_at_what_a_sheet_names_saves_its_round_trip() {
+fn a_hint_for_a_style_sheets_resource_saves_a_round_trip() {
     let mut replica = page();
     replica.exchanges.truncate(3);
     let examination = examine(&case(replica, RaceProtocol::Spdy));
@@ -131,7 +131,7 @@ fn a_hint_at_what_a_sheet_names_saves_its_round_trip() {
 }
 
 #[test]
-fn without_a_host_nothing_of_it_is_waited_for() {
+fn a_removed_host_delays_nothing() {
     let mut replica = page();
     replica.exchanges.truncate(4);
     let examination = examine(&case(replica, RaceProtocol::Spdy));
@@ -142,7 +142,7 @@ fn without_a_host_nothing_of_it_is_waited_for() {
 }
 
 #[test]
-fn the_redirect_that_leads_to_the_page_is_not_left_out() {
+fn a_redirect_to_the_page_is_never_removed() {
     let mut replica = page();
     replica.exchanges.truncate(1);
     let redirect = replica.exchanges[0].clone();
@@ -175,7 +175,7 @@ fn the_redirect_that_leads_to_the_page_is_not_left_out() {
 }
 
 #[test]
-fn a_script_that_nothing_waits_for_lets_the_page_be_parsed() {
+fn an_async_script_does_not_block_the_parser() {
     let mut replica = page();
     let html = "<html><script src=//ads.test/s.js></script></html>";
     let script = Url::parse("http://ads.test/s.js").unwrap();
@@ -219,7 +219,7 @@ fn twice_the_round_trip_time_takes_twice_as_long() {
 }
 
 #[test]
-fn a_network_that_loses_more_is_not_made_better_by_losing_one_percent() {
+fn a_network_with_more_loss_keeps_its_loss() {
     let losing = |loss: &str| {
         let spec = format!("down=1gbit,up=1gbit,rtt=100ms,loss={loss}");
         let case = ExaminationCase {
@@ -242,7 +242,7 @@ fn a_network_that_loses_more_is_not_made_better_by_losing_one_percent() {
 }
 
 #[test]
-fn an_examination_is_the_same_again_and_on_any_number_of_threads() {
+fn an_examination_is_deterministic_on_any_number_of_threads() {
     let replica = builtin::NAMES.map(|name| {
         spdy_page::open::open_with(name, &Default::default())
             .unwrap()
@@ -260,7 +260,7 @@ fn an_examination_is_the_same_again_and_on_any_number_of_threads() {
 }
 
 #[test]
-fn an_examination_that_is_broken_off_has_no_result() {
+fn a_cancelled_examination_has_no_result() {
     let case = case(page(), RaceProtocol::H2);
     let result = case.examine(None, |done, total| {
         assert!(done <= 3 && total > 3, "{done} of {total}");
@@ -301,7 +301,7 @@ fn page_with_hosts(others: &[&str]) -> Replica {
 }
 
 #[test]
-fn no_host_of_the_pages_own_site_is_left_out() {
+fn hosts_of_the_pages_own_site_are_never_removed() {
     let hosts = [
         "www.a.test:8080",
         "static.a.test",

@@ -19,7 +19,7 @@ fn syn_times(tcp: TcpConfig) -> (Vec<u64>, World) {
 }
 
 #[test]
-fn a_syn_goes_again_after_one_second_four_times_and_then_backs_off() {
+fn a_syn_is_repeated_after_one_second_four_times_and_then_backs_off() {
     let (times, world) = syn_times(TcpConfig::today());
     let seconds: Vec<_> = times.iter().map(|ms| ms / 1_000).collect();
     assert_eq!(seconds, [0, 1, 2, 3, 4, 5, 7, 11, 19, 35, 67]);

@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn another_seed_is_another_run_where_chance_plays() {
+fn another_seed_changes_a_random_run() {
     let mut path = PathConfig::new(1_000_000, 5_000_000, Duration::from_millis(28));
     let hash =
         |path: &PathConfig, seed| run(path, seed, TcpConfig::today(), 200_000).0.trace_hash();

@@ -32,7 +32,7 @@ fn the_timer_backs_off_by_two_and_gives_up_after_its_retries() {
 /// Regression: with round trips measured only on segments that were never retransmitted, a link slower than the first timeout repeats
 /// everything for ever.
 #[test]
-fn a_link_of_100_kbps_makes_no_storm_of_timeouts() {
+fn a_link_of_100_kbps_has_no_timeout_storm() {
     let slow = PathConfig::new(100_000, 100_000, 100 * MS);
     for tcp in [
         TcpConfig::today(),
@@ -278,7 +278,7 @@ fn reordering_is_no_loss_once_it_was_seen() {
 /// The timer expires while the first segment is still in transit. Its retransmission was sent after all other segments. If the
 /// acknowledgement of the original counted for the retransmission, all other segments would be marked as lost.
 #[test]
-fn after_a_needless_timeout_nothing_is_sent_again_but_the_head() {
+fn after_a_spurious_timeout_only_the_head_is_retransmitted() {
     let slow = PathConfig::new(25_000, 25_000, 20 * MS);
     let (world, _) = download(&slow, TcpConfig::today(), 12_000, |_, _, _| false);
     let stats = world.server.stats();

@@ -38,7 +38,7 @@ fn every_name_is_a_network_with_a_source_and_prints_itself() {
 }
 
 #[test]
-fn webpagetests_dsl_is_its_numbers() {
+fn webpagetests_dsl_has_its_published_values() {
     let dsl = named("dsl").expect("a name");
     assert_eq!((dsl.path.down_bps, dsl.path.up_bps), (1_500_000, 384_000));
     assert_eq!(dsl.path.rtt, Duration::from_millis(50));
@@ -85,7 +85,7 @@ fn a_name_with_settings_is_changed_and_no_longer_that_name() {
 }
 
 #[test]
-fn what_is_wrong_is_answered_with_what_is_right() {
+fn errors_name_the_valid_values() {
     let unknown = refusal("cabel");
     assert!(
         unknown.starts_with("unknown network \"cabel\""),
@@ -132,7 +132,7 @@ fn what_is_wrong_is_answered_with_what_is_right() {
 proptest! {
     /// A printed network parses to itself.
     #[test]
-    fn printing_and_reading_agree(
+    fn a_printed_network_parses_to_itself(
         down in 1u64..3_000_000_000, up in 1u64..3_000_000_000, rtt_ns in 0u64..10_000_000_000,
         jitter_us in 0u64..100_000, loss_up in 0u32..500_000_000, loss_down in 0u32..500_000_000,
         queue in prop_oneof![(1u32..5_000).prop_map(QueueLimit::Packets), (1u64..5_000_000).prop_map(QueueLimit::Bytes)],
@@ -159,7 +159,7 @@ proptest! {
 
     /// No text makes the parser panic.
     #[test]
-    fn any_text_is_read_or_refused(text in "[a-z0-9=,.%:]{0,40}") {
+    fn any_text_is_parsed_or_rejected(text in "[a-z0-9=,.%:]{0,40}") {
         let _ = text.parse::<Profile>();
     }
 }

@@ -45,7 +45,7 @@ fn a_lone_segment_is_acknowledged_after_40_ms_and_a_pair_at_once() {
 }
 
 #[test]
-fn a_closed_window_is_probed_ever_more_rarely_and_opens_again() {
+fn a_closed_window_is_probed_at_growing_intervals_until_it_opens() {
     let tcp = TcpConfig {
         receive_buffer_bytes: 64 * 1024,
         max_receive_buffer_bytes: 64 * 1024,

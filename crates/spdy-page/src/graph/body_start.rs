@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_ends_with_the_body_tag_or_with_what_only_a_body_has() {
+    fn a_head_ends_at_the_body_tag_or_the_first_body_element() {
         let start = |text: &'static str| {
             let url = "http://a.test/".parse().unwrap();
             let exchange = Exchange::synthetic(url, Kind::Document, "text/html", text);

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_document_names_is_found_in_order_with_its_role() {
+    fn references_are_found_in_order_with_their_roles() {
         let text = br#"<!doctype html><base href="/b/"><link rel="stylesheet" href=a.css><LINK REL='alternate stylesheet' href=p.css>
             <!-- <img src=no.png> --><noscript><img src=no2.png></noscript>
             <script src="s.js?a=1&amp;b=2"></script><script async src=t.js></script><script defer src=u.js></script>
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_ends() {
+    fn invalid_markup_is_scanned_to_its_end() {
         scan(b"<<<img src=<script src=\xff\xfe<style>@import url(");
         scan(&b"<div>".repeat(20_000));
         scan(&b"<svg><style>".repeat(20_000));

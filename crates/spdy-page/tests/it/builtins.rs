@@ -109,7 +109,7 @@ fn their_urls_are_plain_http_and_their_lengths_true() {
 }
 
 #[test]
-fn they_are_written_as_they_are_read() {
+fn they_are_written_byte_for_byte_as_read() {
     for name in builtin::NAMES {
         let opened = spdy_page::open::open(name).unwrap();
         assert_eq!(

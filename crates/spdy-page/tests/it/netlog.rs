@@ -95,7 +95,7 @@ fn a_log_of_chromium_has_every_byte_of_heads_and_bodies() {
 }
 
 #[test]
-fn a_connection_that_ends_with_no_bytes_keeps_those_it_had() {
+fn a_connection_that_ends_with_no_bytes_keeps_earlier_ones() {
     let head = HTML.replace(": ", ":   ");
     let (mut log, socket) = page(&head, "hi");
     let none = serde_json::json!({"byte_count": 0});
@@ -161,7 +161,7 @@ fn devtools_events_add_initiators_priorities_and_exact_times() {
 }
 
 #[test]
-fn a_log_that_ends_anywhere_is_read_as_far_as_it_goes() {
+fn a_truncated_log_is_read_to_its_last_complete_event() {
     let cut = open(&LOG[..LOG.len() - 30]).unwrap();
     assert_eq!(cut.replica.exchanges.len(), 10);
     assert!(
@@ -438,7 +438,7 @@ fn one_exchange_or_one_byte_past_a_limit_is_refused() {
 }
 
 #[test]
-fn no_more_requests_are_watched_than_a_recording_keeps() {
+fn observed_requests_are_limited_to_a_recordings_maximum() {
     let limits = Limits {
         records: 10,
         ..Limits::default()
@@ -535,7 +535,7 @@ fn repeated_requests_match_their_own_observation() {
 
 /// Chromium looks for a font in its cache before it requests it; DevTools shows one request.
 #[test]
-fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
+fn a_cache_lookup_is_no_failure_of_the_later_request() {
     let (mut log, socket) = page(HTML, "hi");
     let (font, absent) = ("http://a.test/font.woff2", "http://a.test/absent.woff2");
     for url in [font, absent] {
@@ -564,7 +564,7 @@ fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
 }
 
 #[test]
-fn messages_that_are_none_change_nothing() {
+fn invalid_messages_are_ignored() {
     let mut observations = observations();
     let before = format!("{observations:?}");
     for message in [

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn numeric_levels_stand_in_their_order() {
+    fn numeric_levels_are_in_numeric_order() {
         let levels = ["10240kbit", "100kbit", "1mbit"]
             .map(str::to_owned)
             .to_vec();

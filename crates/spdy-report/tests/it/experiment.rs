@@ -51,7 +51,7 @@ fn contents(runner: &Runner) -> Manifest {
 }
 
 #[test]
-fn cells_that_are_not_there_are_listed_by_their_keys() {
+fn missing_cells_are_listed_by_their_keys() {
     let (runner, mut rows) = loaded(PLAN);
     let heading = "Missing cells";
     let page = |rows: &[Row]| render(&contents(&runner), rows, &[]);
@@ -195,7 +195,7 @@ fn a_trial_is_chosen_by_the_key_of_any_of_its_cells() {
 }
 
 #[test]
-fn a_load_that_takes_another_time_now_is_not_shown() {
+fn a_load_with_a_different_time_now_is_not_shown() {
     let (_, rows) = loaded(PLAN);
     // The same keys, pages and network; other seeds.
     let (other, _) = loaded(&PLAN.replace("runs = 3", "runs = 3\nseed = 2"));
@@ -222,7 +222,7 @@ fn an_experiment_without_factors_shows_its_moments_side_by_side() {
 }
 
 #[test]
-fn names_of_networks_stand_side_by_side() {
+fn network_names_are_shown_side_by_side() {
     let (_, rows) =
         loaded("name = 'nets'\npages = ['lulic-bing']\n[factors]\nnetwork = ['dsl', 'cable']\n");
     let files = figures(&rows, &[]);

@@ -240,7 +240,7 @@ mod tests {
 
     /// `http-cache-semantics` does not parse the two older date formats, so a response with such an `Expires` was stale at once.
     #[test]
-    fn an_answer_is_as_old_as_its_date_when_it_came() {
+    fn a_response_is_as_old_as_its_date_on_arrival() {
         let url = Url::parse("http://a.test/x").unwrap();
         let fields = "Date: Tue, 04 Jun 2013 10:00:10 GMT\r\nCache-Control: max-age=60\r\n";
         let mut stored = Exchange {

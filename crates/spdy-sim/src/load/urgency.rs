@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_servers_of_the_internet_have_are_public() {
+    fn addresses_of_internet_servers_are_public() {
         let all = |texts: &[&str], expected| {
             for text in texts {
                 let address = text.parse().expect("an address");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_accelerator_has_a_name_that_reads_back() {
+    fn every_accelerator_name_parses() {
         for accelerator in Accelerator::ALL {
             assert_eq!(accelerator.name().parse(), Ok(accelerator));
         }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_deployment_has_a_name_that_reads_back() {
+    fn every_deployment_name_parses() {
         for deployment in Deployment::ALL {
             assert_eq!(deployment.name().parse(), Ok(deployment));
         }

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_is_there_and_no_other() {
+    fn every_preset_name_exists_and_no_other() {
         for name in Options::PRESETS {
             assert!(Options::preset(name).is_some(), "{name}");
         }

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_way_to_push_has_a_name_that_reads_back_and_a_number() {
+    fn every_push_strategy_has_a_name_that_parses_and_a_number() {
         for (push, number) in Push::ALL.into_iter().zip(0..) {
             assert_eq!(push.name().parse(), Ok(push));
             assert_eq!(push.number(), number);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_protocol_has_a_name_that_reads_back() {
+    fn every_protocol_name_parses() {
         for protocol in RaceProtocol::ALL {
             assert_eq!(protocol.name().parse(), Ok(protocol));
         }

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_wakes_itself_for_ever_meets_the_limit_of_events() {
+    fn a_task_that_wakes_itself_forever_reaches_the_event_limit() {
         let executor = Executor::new(ExecutorLimits {
             events: 1_000,
             ..ExecutorLimits::default()
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_left_behind_is_dropped_with_the_executor() {
+    fn dropping_the_executor_drops_remaining_tasks_and_timers() {
         let guard = Arc::new(());
         let executor = Executor::default();
         let runtime = executor.runtime();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_shown_without_its_secrets_whether_it_can_be_read_or_not() {
+    fn a_valid_or_invalid_url_is_shown_without_its_secrets() {
         let cases = [
             (
                 "postgres://ann:hush@db.test:5433/sweep",

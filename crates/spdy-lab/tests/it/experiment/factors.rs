@@ -127,7 +127,7 @@ fn with_first_party_deployment_other_hosts_use_http1() {
 }
 
 #[test]
-fn hosts_of_one_address_speak_what_each_of_them_speaks() {
+fn hosts_at_one_address_keep_their_own_protocols() {
     let mut portal = builtin::portal();
     let own = portal.document().address;
     for exchange in &mut portal.exchanges {
@@ -175,7 +175,7 @@ fn each_spdy_version_loads_the_page_with_its_own_dictionary() {
 
 /// The client's window for a stream is 1 MiB, so a stream gets no more than that in a round trip if there are windows.
 #[test]
-fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
+fn spdy2_has_no_window_that_limits_a_long_fat_link() {
     let image = own("0.png", Kind::Image, "image/png", vec![0; 12_000_000]);
     let page = page("<img src=/0.png>", vec![image]);
     let far = |protocol| {
@@ -425,7 +425,7 @@ fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
 }
 
 #[test]
-fn a_page_that_is_fresh_as_a_whole_needs_no_network() {
+fn an_entirely_fresh_page_needs_no_network() {
     let fresh = |exchange| with_response_fields("Cache-Control: max-age=60", exchange);
     let mut page = page(
         "<img src=/a>",

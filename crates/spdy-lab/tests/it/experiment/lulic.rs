@@ -85,7 +85,7 @@ fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
 }
 
 #[test]
-fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
+fn each_option_of_the_preset_costs_its_round_trips() {
     let trips = |protocol, options| round_trips(builtin::flags(), protocol, options).1.round();
     // A full TLS 1.2 handshake for each of the five further connections is one more round trip.
     let no_resumption = Options {
@@ -155,7 +155,7 @@ fn load_times_match_lulics_better_with_three_fitted_numbers() {
 
 /// Only over HTTP; their times over HTTPS and SPDY are not fitted, and are in `docs/measurements/lulic.md`.
 #[test]
-fn stand_in_pages_have_lulics_http_bytes_and_round_trips() {
+fn substitute_pages_have_lulics_http_bytes_and_round_trips() {
     for (name, dom_content_loaded, load, kilobytes) in [
         ("lulic-bing", 5.0, 7.0, 44.0),
         ("lulic-yahoo", 10.1, 10.2, 410.0),

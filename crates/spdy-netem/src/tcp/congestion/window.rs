@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_start_adds_what_was_acknowledged_up_to_the_threshold() {
+    fn slow_start_adds_acknowledged_segments_up_to_the_threshold() {
         let mut cwnd = Cwnd::new(10);
         assert_eq!(cwnd.slow_start(10), 0);
         assert_eq!(cwnd.segments, 20);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn avoidance_adds_one_for_each_price() {
+    fn avoidance_adds_one_segment_per_count() {
         let mut cwnd = Cwnd::new(10);
         (0..9).for_each(|_| cwnd.avoid(10, 1));
         assert_eq!(cwnd.segments, 10);

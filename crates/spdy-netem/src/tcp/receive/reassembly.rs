@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_hole_joins_what_waited() {
+    fn a_filled_gap_joins_waiting_bytes() {
         let mut reassembly = Reassembly::default();
         reassembly.push_early(5, Bytes::from("fgh"));
         assert!(reassembly.has_holes());

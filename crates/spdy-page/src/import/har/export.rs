@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_recorded_is_minus_one() {
+    fn unrecorded_times_are_minus_one() {
         let mut replica = builtin::portal();
         replica.exchanges[1].queued = None;
         let entry = &exported(&replica)["log"]["entries"][1];
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exported_is_imported_again_with_the_same_texts_and_times() {
+    fn an_exported_har_imports_with_the_same_texts_and_times() {
         for mut replica in [builtin::portal(), builtin::flags()] {
             for (exchange, nth) in replica.exchanges.iter_mut().zip(0..) {
                 let nth = Some(Duration::from_millis(nth));

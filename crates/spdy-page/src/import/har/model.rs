@@ -421,7 +421,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_texts_come_as_anything() {
+    fn numbers_and_texts_of_any_json_type_are_parsed() {
         let har: Har = serde_json::from_str(
             r#"{"log":{"version":1.2,"entries":[{"_objectSize":"12","_fromCache":"disk","connection":7,
                 "response":{"status":"200","bodySize":null,"headersSize":[1],"content":{"size":-1,"text":{"a":1}}},

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_2_has_no_bodies() {
+    fn bytes_other_than_http_2_have_no_bodies() {
         assert_eq!(bodies(b"HTTP/1.1 200 OK\r\n\r\n"), None);
         let padding = [frame(4, 0, 0, &[]), frame(DATA, PADDED, 1, b"\x09ab")].concat();
         assert_eq!(bodies(&padding), None);

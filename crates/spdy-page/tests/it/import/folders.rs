@@ -8,7 +8,7 @@ use crate::support::import::{data, exchange, sound};
 
 #[cfg(unix)]
 #[test]
-fn a_folder_of_links_is_read_as_what_they_lead_to() {
+fn links_in_a_folder_are_followed() {
     let folder = tempfile::tempdir().unwrap();
     let linked = folder.path().join("mahimahi");
     std::fs::create_dir(&linked).unwrap();
@@ -30,7 +30,7 @@ fn a_folder_of_links_is_read_as_what_they_lead_to() {
 /// A device has no end and reports 0 bytes; opening a FIFO waits for a writer.
 #[cfg(unix)]
 #[test]
-fn what_is_neither_file_nor_folder_is_not_read() {
+fn a_device_or_fifo_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();
@@ -50,7 +50,7 @@ fn what_is_neither_file_nor_folder_is_not_read() {
 }
 
 #[test]
-fn a_folder_of_mahimahi_is_a_page_with_its_bodies_out_of_their_chunks() {
+fn a_mahimahi_folder_is_a_page_with_unchunked_bodies() {
     let (replica, notes) = sound(open(&data("mahimahi")).unwrap());
     assert_eq!(replica.name, "mahimahi");
     let document = exchange(&replica, "/");

@@ -7,7 +7,7 @@ use spdy_page::open::{ImportOptions, open, open_with};
 use crate::support::import::{data, exchange, sound, text};
 
 #[test]
-fn a_warc_is_put_right_where_its_writer_was_wrong() {
+fn errors_of_warc_writers_are_corrected() {
     let (replica, notes) = sound(open(&data("small.warc")).unwrap());
     let paths: Vec<_> = replica
         .exchanges

@@ -184,7 +184,7 @@ fn requests_by_scripts_stay_at_their_own_host() {
 }
 
 #[test]
-fn a_sheet_of_another_host_brings_its_images_along() {
+fn images_of_a_foreign_style_sheet_are_proxied() {
     let sheet = exchange(
         "http://cdn.other.test/css/a.css",
         Kind::Stylesheet,
@@ -455,7 +455,7 @@ fn pushed_resources_are_not_requested() {
 
 /// The accelerator requests the whole resource from the origin if a client's range begins at the first byte.
 #[test]
-fn media_that_was_recorded_whole_comes_through_the_accelerator() {
+fn completely_recorded_media_loads_through_the_accelerator() {
     let film = |host: &str| {
         let film = exchange(host, Kind::Media, "video/mp4", vec![7; 40_000]);
         let fields = [

@@ -494,7 +494,7 @@ fn a_trusted_client_continues_its_trace_and_sampling() {
 }
 
 #[test]
-fn a_failure_of_an_origin_and_a_client_that_leaves_stand_in_the_spans() {
+fn spans_record_origin_failures_and_client_disconnects() {
     run(6, Some(ALL), async |stage| {
         assert_eq!(stage.get("/fails", &[]).await, 503);
         assert_eq!(
@@ -521,7 +521,7 @@ fn a_failure_of_an_origin_and_a_client_that_leaves_stand_in_the_spans() {
 }
 
 #[test]
-fn without_spans_a_trace_goes_on_as_it_came() {
+fn without_spans_trace_headers_pass_unchanged() {
     run(7, None, async |stage| {
         let fields = [("traceparent", CLIENTS), ("tracestate", "a=b")];
         stage.get("/private", &fields).await;

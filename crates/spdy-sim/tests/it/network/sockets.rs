@@ -83,7 +83,7 @@ fn ms(instant: Instant) -> f64 {
 }
 
 #[test]
-fn a_connection_stands_after_one_round_trip() {
+fn a_connection_is_established_after_one_round_trip() {
     let at = with_server(config(), 1, echo, async |network, runtime| {
         network.connect(server()).await.unwrap();
         runtime.now()
@@ -92,7 +92,7 @@ fn a_connection_stands_after_one_round_trip() {
 }
 
 #[test]
-fn bytes_come_back_whole_and_in_order_whatever_is_lost() {
+fn bytes_arrive_complete_and_in_order_despite_losses() {
     for (seed, percent) in [(1, 0), (2, 1), (3, 5), (4, 20)] {
         let sent = pattern(200_000);
         let (received, traffic) = with_server(lossy(percent), seed, echo, async |network, _| {

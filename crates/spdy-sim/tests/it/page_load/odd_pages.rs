@@ -89,7 +89,7 @@ fn odd_page() -> Replica {
 }
 
 #[test]
-fn a_page_of_everything_odd_loads_over_every_protocol() {
+fn a_page_of_unusual_resources_loads_over_every_protocol() {
     let page = odd_page();
     let exchanges = page.exchanges.len();
     let with_queries = Race {

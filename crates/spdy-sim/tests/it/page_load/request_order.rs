@@ -108,7 +108,7 @@ fn deferred_scripts_run_between_parsing_and_dom_content_loaded() {
 }
 
 #[test]
-fn an_asynchronous_script_runs_when_it_is_there_and_holds_load_alone() {
+fn an_async_script_runs_on_arrival_and_delays_only_load() {
     let slow_style = compute(500, style(at(100)));
     let page = vec![
         document(),
@@ -165,7 +165,7 @@ fn a_frame_has_a_parser_of_its_own() {
 
 /// The import is behind the script in the graph, and before it in the page.
 #[test]
-fn a_script_waits_for_what_the_sheet_before_it_imports() {
+fn a_script_waits_for_imports_of_the_style_sheet_before_it() {
     // Style sheet: 91 to 191; its import: to 291. The script arrives at 192.
     let page = vec![
         document(),
@@ -255,7 +255,7 @@ fn a_redirected_script_blocks_the_parser_without_waiting_itself() {
 }
 
 #[test]
-fn a_failed_chain_of_any_length_is_given_up() {
+fn a_failed_chain_of_any_length_is_settled() {
     let chain = (0..200_000).map(|parent| image(Trigger::Done { parent }));
     let page: Vec<_> = std::iter::once(document()).chain(chain).collect();
     let graph = PageGraph { nodes: page };
@@ -266,7 +266,7 @@ fn a_failed_chain_of_any_length_is_given_up() {
 }
 
 #[test]
-fn a_failed_script_lets_the_parser_go_on_and_names_nothing() {
+fn a_failed_script_unblocks_the_parser_and_requests_nothing() {
     let page = vec![
         document(),
         sync_script(100),
@@ -292,7 +292,7 @@ fn a_failed_document_ends_the_load() {
 }
 
 #[test]
-fn nodes_that_nothing_leads_to_do_not_hold_the_load_up() {
+fn unreachable_nodes_do_not_delay_the_load() {
     let page = vec![
         document(),
         image(Trigger::Done { parent: 2 }),
