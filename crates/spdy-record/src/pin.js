@@ -1,10 +1,10 @@
-// Runs before any script of a page that is recorded with --pin: a clock and chance that are the same each time.
+// With --pin, runs before any script of a recorded page: clock and random numbers then have the same values in each load.
 (() => {
   "use strict";
   const START = Date.UTC(2013, 5, 4, 10, 0, 0);
-  // The clock moves a millisecond each time somebody looks at it, so that who waits for it to move does not wait forever.
-  let looks = 0;
-  const now = () => START + looks++;
+  // The clock advances one millisecond per read, so a loop that waits for a later time ends.
+  let reads = 0;
+  const now = () => START + reads++;
 
   const RealDate = Date;
   function PinnedDate(...parts) {
@@ -18,7 +18,7 @@
   Object.defineProperty(PinnedDate, "name", { value: "Date" });
   PinnedDate.now = now;
   globalThis.Date = PinnedDate;
-  if (globalThis.Performance) Performance.prototype.now = () => looks++;
+  if (globalThis.Performance) Performance.prototype.now = () => reads++;
 
   // mulberry32.
   let state = 0x5fd70313;

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Stands in for a browser: answers each command over its pipes (3 and 4), and loads no page. Arguments of its own:
+# A fake browser: answers each command over its pipes (3 and 4), and loads no page. Its own arguments:
 #
-#   log=FILE     what its NetLog begins with
-#   flood=LINES  so many events it adds to that once it shall navigate, and then tells of no load
-#   once=FOLDER  where that is, it fails; it makes it when it starts
-#   close=PORT   it connects there when it shall end, and does not end
+#   log=FILE     initial content of its NetLog
+#   flood=LINES  on Page.navigate, add this many events to the NetLog and report no load event
+#   once=FOLDER  create this folder at start; fail if it exists
+#   close=PORT   on Browser.close, connect to this port and do not end
 set -u
 for argument; do
   case $argument in
@@ -21,23 +21,23 @@ for argument; do
   esac
 done
 
-tell() {
+reply() {
   printf '%s\0' "$1" >&4
 }
 
 while IFS= read -r -d '' command <&3; do
   [[ $command =~ \"id\":([0-9]+) ]]
-  tell "{\"id\":${BASH_REMATCH[1]},\"result\":{\"product\":\"a stand-in\",\"sessionId\":\"page\"}}"
+  reply "{\"id\":${BASH_REMATCH[1]},\"result\":{\"product\":\"fake browser\",\"sessionId\":\"page\"}}"
   case $command in
   *Page.navigate*)
     if [[ -v flood ]]; then
       event='{"params":{},"phase":0,"source":{"id":1,"type":0},"time":"0","type":0},'
       yes "$event" | head -n "$flood" >>"$netlog" &
     else
-      tell '{"method":"Page.loadEventFired","sessionId":"page","params":{"timestamp":1}}'
+      reply '{"method":"Page.loadEventFired","sessionId":"page","params":{"timestamp":1}}'
     fi
     ;;
-  *Tracing.end*) tell '{"method":"Tracing.tracingComplete","params":{}}' ;;
+  *Tracing.end*) reply '{"method":"Tracing.tracingComplete","params":{}}' ;;
   *Browser.close*)
     [[ -v close ]] || exit 0
     exec 5<>"/dev/tcp/127.0.0.1/$close"

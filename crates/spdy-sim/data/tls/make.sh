@@ -1,14 +1,14 @@
 #!/bin/sh
-# Makes key.pem and chain.pem, the one identity that every server in virtual time shows.
-# Run once, and kept: another key would change nothing but the bytes, another length would change times.
+# Creates key.pem and chain.pem, the identity of every server in virtual time.
+# They are committed: another key would change only bytes, but another length would change times.
 set -eu
 umask 022
 cd "$(dirname "$0")"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Two certificates as a site of RSA-2048 sends them are some 1,430 and 1,140 bytes long. Keys and
-# signatures of Ed25519 are far shorter, so a private extension (an OID for examples) fills them up.
+# The two certificates of a site with RSA-2048 have about 1,430 and 1,140 bytes. Ed25519 keys and
+# signatures are far shorter, so a private extension (an OID for examples) pads them.
 padding() { head -c "$1" /dev/zero | od -An -v -tx1 | tr -d ' \n' | sed 's/../&:/g; s/:$//'; }
 
 cat > "$work/ca.cnf" <<CNF

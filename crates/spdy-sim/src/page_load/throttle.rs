@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use crate::page_load::{Urgency, UrgencyPlan};
 
-/// Running requests of low urgency while the head is parsed, and as many of Medium urgency besides.
+/// Running requests of low urgency while the head is parsed, and as many more of Medium urgency.
 const MAX_TIGHT_MODE: usize = 2;
 /// Delayable requests in flight.
 const MAX_DELAYABLE: usize = 10;

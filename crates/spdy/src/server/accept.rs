@@ -88,7 +88,7 @@ impl Handle {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let (near, far) = tokio::io::duplex(4096);
-    /// // `offers` alone keeps the session: this client asks for nothing.
+    /// // `offers` alone keeps the session open: this client sends no requests.
     /// let (_, mut offers, connection) =
     ///     client::Builder::default().handshake_with_streams(near, SharedRuntime::tokio());
     /// connection.spawn();
@@ -96,15 +96,15 @@ impl Handle {
     /// connection.spawn();
     ///
     /// let headers = HeaderBlock::from_iter([("topic", "weather")]);
-    /// let mut told = accept.handle().open(headers, server::OpenOptions::default())?;
-    /// told.write_all(b"rain").await?;
-    /// told.shutdown().await?;
+    /// let mut stream = accept.handle().open(headers, server::OpenOptions::default())?;
+    /// stream.write_all(b"rain").await?;
+    /// stream.shutdown().await?;
     ///
-    /// let offered = offers.next().await.expect("a server that opens");
+    /// let offered = offers.next().await.expect("the server opened a stream");
     /// assert_eq!(offered.headers().value("topic"), Some(&b"weather"[..]));
-    /// let mut heard = String::new();
-    /// offered.accept(&HeaderBlock::new())?.read_to_string(&mut heard).await?;
-    /// assert_eq!(heard, "rain");
+    /// let mut text = String::new();
+    /// offered.accept(&HeaderBlock::new())?.read_to_string(&mut text).await?;
+    /// assert_eq!(text, "rain");
     /// # Ok(())
     /// # }
     /// ```

@@ -25,14 +25,14 @@ use crate::session::shared::{SessionOptions, Shared};
 /// # let (session, connection) = spdy::client::handshake(near);
 /// # connection.spawn();
 /// # let request = http::Request::get("http://example.org/a").body(spdy::Body::empty()).expect("a valid URL");
-/// # let asked = session.request(request, spdy::Priority::HIGHEST);
+/// # let response = session.request(request, spdy::Priority::HIGHEST);
 /// let (mut accept, connection) = spdy::server::handshake(io);
 /// connection.spawn();
-/// let incoming = accept.next().await.expect("a client that asks");
+/// let incoming = accept.next().await.expect("the client sent a request");
 /// let (request, responder) = incoming.into_request().expect("an http request");
 /// assert_eq!(request.uri().path(), "/a");
-/// responder.respond(http::Response::new(spdy::Body::from("hello"))).await.expect("a client that listens");
-/// # assert_eq!(asked.await.expect("a response").status(), 200);
+/// responder.respond(http::Response::new(spdy::Body::from("hello"))).await.expect("the client is connected");
+/// # assert_eq!(response.await.expect("a response").status(), 200);
 /// # }
 /// ```
 #[cfg(feature = "tokio-runtime")]
