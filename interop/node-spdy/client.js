@@ -14,6 +14,9 @@ const tls = require('node:tls')
 const transport = require('spdy-transport')
 const readOptions = require('./options')
 
+// Time for the streams of a failed session to report their own errors.
+const END_AFTER_ERROR_MS = 500
+
 const VERSIONS = { 'spdy/2': 2, 'spdy/3': 3, 'spdy/3.1': 3.1 }
 
 const options = readOptions({ protocol: 'spdy/3.1', repeat: '1', post: '', seconds: '60' })
@@ -92,7 +95,11 @@ function run () {
   if (!(report.protocol in VERSIONS)) return fail(`no SPDY was agreed on, but ${report.protocol}`)
   socket.setNoDelay(true)
   const session = transport.connection.create(socket, { protocol: 'spdy', isServer: false })
-  session.on('error', error => report.errors.push(`session: ${error.message}`))
+  session.on('error', error => {
+    report.errors.push(`session: ${error.message}`)
+    // Its streams may get no event at all.
+    setTimeout(finish, END_AFTER_ERROR_MS).unref()
+  })
   session.start(VERSIONS[report.protocol])
   urls.forEach(url => fetch(session, url, finishIfDone))
 }

@@ -387,7 +387,7 @@ impl PeerTest {
         if !peers_enabled() {
             return;
         }
-        let (_site, result) = self.push_to_its_client(PushForm::TwoBlocks, 2, &[]);
+        let (_site, result) = self.push_to_its_client(PushForm::TwoBlocks, 20, &[]);
         let errors = result.errors.join("\n");
         assert!(errors.contains("Missing `:status`"), "{self:?}: {result:?}");
     }
