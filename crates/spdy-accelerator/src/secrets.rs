@@ -30,8 +30,8 @@ pub(crate) fn keys(config: &Config, random_secret: &RandomSecret) -> anyhow::Res
     let former = config.former_secret_file.as_deref();
     let former = former.map(read).transpose()?;
     if former.as_ref() == Some(&current) {
-        let why = "former_secret_file: expected another secret than in secret_file";
-        return Err(Usage(why.to_owned()).into());
+        let reason = "former_secret_file: expected another secret than in secret_file";
+        return Err(Usage(reason.to_owned()).into());
     }
     Ok(Keys::from_secrets(&current, former.as_deref())?)
 }
@@ -41,8 +41,8 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let len = secret.trim_ascii().len();
     if len < SECRET_BYTES {
         let what = path.display();
-        let why = format!("{what}: secret has {len} bytes, expected at least {SECRET_BYTES}");
-        return Err(Usage(why).into());
+        let reason = format!("{what}: secret has {len} bytes, expected at least {SECRET_BYTES}");
+        return Err(Usage(reason).into());
     }
     Ok(secret.trim_ascii().to_vec())
 }

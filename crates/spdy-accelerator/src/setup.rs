@@ -72,9 +72,9 @@ pub(crate) fn token(path: &Path) -> anyhow::Result<String> {
     let token = text.lines().next().unwrap_or_default().trim();
     if token.len() < MIN_TOKEN_CHARS {
         let (what, found) = (path.display(), token.len());
-        let why =
+        let reason =
             format!("{what}: token has {found} characters, expected at least {MIN_TOKEN_CHARS}");
-        return Err(Usage(why).into());
+        return Err(Usage(reason).into());
     }
     Ok(token.to_owned())
 }

@@ -46,7 +46,7 @@ impl SharedTier {
             .cache
             .disk
             .as_ref()
-            .map(|folder| folder.join("heard"));
+            .map(|folder| folder.join("purge-log-position"));
         let before = path.as_deref().map(read).unwrap_or_default();
         let cache = Arc::downgrade(&proxy.cache);
         let on_purge = move |target: &PurgeTarget, soft: bool| {
@@ -59,14 +59,11 @@ impl SharedTier {
         proxy.cache.set_shared_tier(tier.clone());
         // The cluster may be unreachable: do not wait longer.
         let _ = tokio::time::timeout(TIER_TIMEOUT, tier.started()).await;
-        let heard = path.map(|path| {
+        let mark_task = path.map(|path| {
             let notes = write_marks(tier.clone(), proxy.clone(), path.clone());
             (path, tokio::spawn(notes))
         });
-        Ok(Some(Self {
-            tier,
-            mark_task: heard,
-        }))
+        Ok(Some(Self { tier, mark_task }))
     }
 
     /// Writes what waits to be written.
@@ -118,7 +115,7 @@ async fn write_marks(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
 }
 
 async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
-    let heard = tier.log_position();
+    let position = tier.log_position();
     if let Some(disk) = proxy.cache.disk()
         && !disk.flush_removals().await
     {
@@ -126,7 +123,7 @@ async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
         return;
     }
     let to = path.to_owned();
-    let written = tokio::task::spawn_blocking(move || write(&to, heard)).await;
+    let written = tokio::task::spawn_blocking(move || write(&to, position)).await;
     let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     if let Err(error) = written {
         tracing::warn!(%error, path = %path.display(), "cannot save the purge log position: a restart applies old purges again");
@@ -139,14 +136,14 @@ fn read(path: &Path) -> PurgeVersion {
     PurgeVersion(u128::from_str_radix(text.trim(), 16).unwrap_or_default())
 }
 
-fn write(path: &Path, heard: PurgeVersion) -> std::io::Result<()> {
-    if heard == PurgeVersion::default() {
+fn write(path: &Path, position: PurgeVersion) -> std::io::Result<()> {
+    if position == PurgeVersion::default() {
         // No position yet, since the cluster is unreachable: the position of the previous run stays.
         return Ok(());
     }
     let new = path.with_extension("new");
     // If it is cut short, it is a number that the log does not have.
-    std::fs::write(&new, format!("{:032x}\n", heard.0))?;
+    std::fs::write(&new, format!("{:032x}\n", position.0))?;
     std::fs::rename(&new, path)
 }
 
@@ -157,13 +154,13 @@ mod tests {
     #[test]
     fn the_purge_mark_survives_a_restart_and_ignores_garbage() {
         let folder = tempfile::tempdir().expect("create a folder");
-        let path = folder.path().join("heard");
+        let path = folder.path().join("purge-log-position");
         assert_eq!(read(&path), PurgeVersion::default());
         let mark = PurgeVersion(1_795_279_831_641 << 64 | 7);
         write(&path, mark).expect("write the file");
         assert_eq!(read(&path), mark);
         write(&path, PurgeVersion::default()).expect("write the file");
-        assert_eq!(read(&path), mark, "nothing was heard since");
+        assert_eq!(read(&path), mark, "no purge since");
         std::fs::write(&path, "what?").expect("write the file");
         assert_eq!(read(&path), PurgeVersion::default());
     }

@@ -87,12 +87,12 @@ pub fn bind_all(spec: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListener>> {
     let (plain, tls) = match (spec.plain, spec.tls) {
         (None, None) => (PLAIN.parse().ok().filter(|_| by_tcp), TLS.parse().ok()),
         (Some(_), None) if by_quic => {
-            let why = "h3 needs TLS: add --tls, or remove h3 from --protocols";
-            return Err(Usage(why.to_owned()).into());
+            let reason = "h3 needs TLS: add --tls, or remove h3 from --protocols";
+            return Err(Usage(reason.to_owned()).into());
         }
         (Some(_), _) if !by_tcp => {
-            let why = "h3 needs TLS: add another protocol for --plain";
-            return Err(Usage(why.to_owned()).into());
+            let reason = "h3 needs TLS: add another protocol for --plain";
+            return Err(Usage(reason.to_owned()).into());
         }
         addresses => addresses,
     };

@@ -59,7 +59,7 @@ impl StopSignals {
     pub async fn is_pending(&mut self) -> bool {
         tokio::select! {
             biased;
-            came = self.any() => came.is_ok(),
+            received = self.any() => received.is_ok(),
             () = tokio::task::yield_now() => false,
         }
     }
@@ -88,10 +88,10 @@ impl ReloadSignal {
     /// Completes when the signal arrives.
     pub async fn next(&mut self) {
         #[cfg(unix)]
-        let came = self.hangup.recv().await.is_some();
+        let received = self.hangup.recv().await.is_some();
         #[cfg(not(unix))]
-        let came = false;
-        if !came {
+        let received = false;
+        if !received {
             std::future::pending::<()>().await;
         }
     }

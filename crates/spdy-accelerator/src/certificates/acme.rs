@@ -37,24 +37,24 @@ const MAX_NAMES: usize = 100;
 
 /// The certificates, with or without ACME.
 pub(crate) struct Acme {
-    /// Those that are there.
+    /// The installed certificates.
     pub(crate) certificates: Certificates,
-    /// What is answered for http-01.
+    /// Responses for http-01 challenges.
     pub(crate) tokens: Http01Tokens,
-    /// Those that are shown out of files.
+    /// The certificates from files.
     pub(crate) files: CertificateFiles,
-    /// Rung when one has come.
-    pub(crate) came: Arc<Notify>,
+    /// Notified when a certificate is issued.
+    pub(crate) issued: Arc<Notify>,
     identities: Identities,
     zones: SharedZones,
     runtime: SharedRuntime,
     on_event: EventHandler,
-    running: Option<(KeeperSettings, Renewer)>,
+    running: Option<(RenewerSettings, Renewer)>,
 }
 
-/// What a keeper was started with.
+/// The settings that a renewer was started with.
 #[derive(Debug, Eq, PartialEq)]
-struct KeeperSettings {
+struct RenewerSettings {
     config: AcmeConfig,
     names: CertificateNames,
 }
@@ -62,41 +62,41 @@ struct KeeperSettings {
 /// The names of certificates.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct CertificateNames {
-    /// Of each.
+    /// The names of each certificate.
     certificates: Vec<Vec<String>>,
-    /// Those that other hosts have here: no site waits for them.
+    /// Aliases of other hosts: no site waits for them.
     foreign_names: BTreeSet<String>,
 }
 
-/// What is to become of certificates, and cannot fail any more.
+/// A checked change of certificates: applying it cannot fail.
 pub(crate) struct CertificateUpdate {
-    keeping: KeeperUpdate,
+    renewer: RenewerUpdate,
     rest: StaticCertificates,
 }
 
 /// What happens to the renewer on a reload.
-enum KeeperUpdate {
+enum RenewerUpdate {
     Stop,
     Keep,
-    Start(Box<NewKeeper>),
+    Start(Box<NewRenewer>),
 }
 
-/// A keeper that is to be started.
-struct NewKeeper {
-    settings: KeeperSettings,
+/// A renewer that `commit` starts.
+struct NewRenewer {
+    settings: RenewerSettings,
     folder: StateDir,
     authority: Authority,
     seed: u64,
 }
 
-/// What is shown where nothing came by ACME.
+/// What is shown where nothing issued by ACME.
 pub(crate) struct StaticCertificates {
     fallback: Fallback,
     given: Vec<ExternalCertificate>,
     files: CertificateFiles,
 }
 
-/// The names of each certificate, if each can be had.
+/// The names of each certificate to order.
 pub(crate) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<CertificateNames> {
     let certificates = match config.tls.acme {
         Some(_) => sites.certificate_names(),
@@ -104,9 +104,10 @@ pub(crate) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Cer
     };
     if let Some(names) = certificates.iter().find(|names| names.len() > MAX_NAMES) {
         let (first, found) = (&names[0], names.len());
-        let why = "tls.acme: expected at most";
-        let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, found {found}");
-        return Err(Usage(why).into());
+        let reason = "tls.acme: expected at most";
+        let reason =
+            format!("{reason} {MAX_NAMES} names in the certificate of {first}, found {found}");
+        return Err(Usage(reason).into());
     }
     Ok(CertificateNames {
         certificates,
@@ -114,7 +115,7 @@ pub(crate) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Cer
     })
 }
 
-/// Finds what is wrong with the files of `config` that are about the authority.
+/// Checks the files of `config` about the authority.
 pub(crate) fn check_files(config: &Config) -> anyhow::Result<()> {
     config
         .tls
@@ -128,7 +129,7 @@ pub(crate) fn check_files(config: &Config) -> anyhow::Result<()> {
 /// The TLS trust and the account for the authority, read from files.
 struct AuthorityCredentials {
     tls: ClientTls,
-    /// What it calls an account elsewhere, and its key.
+    /// The ID of an external account, and its key.
     account: Option<(String, Vec<u8>)>,
 }
 
@@ -162,7 +163,7 @@ impl AuthorityCredentials {
 }
 
 impl Acme {
-    /// Nothing yet; what comes is shown by `identities`.
+    /// No certificates yet; issued ones are installed in `identities`.
     pub(crate) fn new(
         identities: &Identities,
         zones: &SharedZones,
@@ -170,20 +171,20 @@ impl Acme {
         notices: &Notices,
     ) -> Self {
         let notices = notices.clone();
-        let came = Arc::new(Notify::new());
-        let bell = came.clone();
+        let issued = Arc::new(Notify::new());
+        let notify = issued.clone();
         Self {
             certificates: Certificates::new(identities.clone()),
             tokens: Http01Tokens::default(),
             files: CertificateFiles::default(),
-            came,
+            issued,
             identities: identities.clone(),
             zones: zones.clone(),
             runtime: runtime.clone(),
             on_event: Arc::new(move |event: &RenewalEvent<'_>| {
                 print_event(&notices, event);
                 if matches!(event, RenewalEvent::Issued { .. }) {
-                    bell.notify_one();
+                    notify.notify_one();
                 }
             }),
             running: None,
@@ -199,28 +200,28 @@ impl Acme {
         shown: ServedCertificates,
     ) -> anyhow::Result<CertificateUpdate> {
         Ok(CertificateUpdate {
-            keeping: self.prepare_keeper(config, names)?,
+            renewer: self.prepare_renewer(config, names)?,
             rest: self.prepare_static(shown)?,
         })
     }
 
-    /// Does as was prepared from now on: where all is as before, nothing changes.
+    /// Applies `prepared`. Unchanged settings keep their renewer.
     pub(crate) fn commit(&mut self, prepared: CertificateUpdate) {
-        match prepared.keeping {
-            KeeperUpdate::Keep => {}
-            KeeperUpdate::Stop => {
+        match prepared.renewer {
+            RenewerUpdate::Keep => {}
+            RenewerUpdate::Stop => {
                 self.running = None;
                 self.certificates.clear();
             }
-            KeeperUpdate::Start(new_keeper) => {
+            RenewerUpdate::Start(new_renewer) => {
                 self.running = None; // before the next one starts with the same names
-                let NewKeeper {
+                let NewRenewer {
                     settings,
                     folder,
                     authority,
                     seed,
-                } = *new_keeper;
-                let keeper = Renewer::start(
+                } = *new_renewer;
+                let renewer = Renewer::start(
                     &RenewalConfig {
                         certificates: settings.names.certificates.clone(),
                         optional_names: settings.names.foreign_names.clone(),
@@ -233,7 +234,7 @@ impl Acme {
                     (WallClock::System, &self.runtime),
                     &self.on_event,
                 );
-                self.running = Some((settings, keeper));
+                self.running = Some((settings, renewer));
             }
         }
         self.install_static(prepared.rest);
@@ -266,7 +267,7 @@ impl Acme {
         })
     }
 
-    /// Shows it.
+    /// Installs `rest`.
     pub(crate) fn install_static(&mut self, rest: StaticCertificates) {
         self.files = rest.files;
         self.identities.show_fallback(rest.fallback);
@@ -288,25 +289,25 @@ impl Acme {
         refused.map(str::to_owned).collect()
     }
 
-    fn prepare_keeper(
+    fn prepare_renewer(
         &self,
         config: &Config,
         names: CertificateNames,
-    ) -> anyhow::Result<KeeperUpdate> {
+    ) -> anyhow::Result<RenewerUpdate> {
         let Some(acme) = &config.tls.acme else {
-            return Ok(KeeperUpdate::Stop);
+            return Ok(RenewerUpdate::Stop);
         };
-        let settings = KeeperSettings {
+        let settings = RenewerSettings {
             config: acme.clone(),
             names,
         };
         let running = self.running.as_ref();
         if running.is_some_and(|(started, _)| *started == settings) {
-            return Ok(KeeperUpdate::Keep);
+            return Ok(RenewerUpdate::Keep);
         }
         let folder = StateDir::open(&acme.folder, &acme.directory)
             .with_context(|| format!("tls.acme.folder {}", acme.folder.display()))?;
-        Ok(KeeperUpdate::Start(Box::new(NewKeeper {
+        Ok(RenewerUpdate::Start(Box::new(NewRenewer {
             authority: self.authority(acme, &folder)?,
             settings,
             folder,

@@ -31,7 +31,7 @@ pub(crate) struct CertificateKeyPair {
 /// Files that are no longer valid: their previous certificate is still shown.
 #[derive(Debug)]
 pub(crate) struct InvalidPair {
-    why: anyhow::Error,
+    reason: anyhow::Error,
     facts: CertificateInfo,
 }
 
@@ -73,9 +73,9 @@ impl CertificateFiles {
                 |pair: &&CertificateKeyPair| pair.certificate == certificate && pair.key == key;
             let before = self.0.iter().find(is_same);
             read.push(match (CertificateKeyPair::read(certificate, key), before) {
-                (Err(why), Some(before)) => {
+                (Err(reason), Some(before)) => {
                     let facts = before.facts.clone();
-                    stale.push(InvalidPair { why, facts });
+                    stale.push(InvalidPair { reason, facts });
                     let is_stale = true;
                     CertificateKeyPair {
                         is_invalid: is_stale,
@@ -115,10 +115,10 @@ impl CertificateKeyPair {
 impl InvalidPair {
     /// Prints the reason, and how long the previous certificate is valid.
     pub(crate) fn report(&self, notices: &Notices) {
-        let (why, until) = (&self.why, format_time(self.facts.validity.end));
+        let (reason, until) = (&self.reason, format_time(self.facts.validity.end));
         notices.error(
             "cannot reload a certificate",
-            format_args!(", so the previous one stays, valid until {until}: {why:#}"),
+            format_args!(", so the previous one stays, valid until {until}: {reason:#}"),
         );
     }
 }
@@ -206,8 +206,8 @@ mod tests {
             assert_ne!(former[1], now[1]);
             assert_eq!(stale.len(), 1);
             assert!(second.pairs()[0].is_invalid && !second.pairs()[1].is_invalid);
-            let why = format!("{:#}", stale[0].why);
-            assert!(why.contains(named), "{why}");
+            let reason = format!("{:#}", stale[0].reason);
+            assert!(reason.contains(named), "{reason}");
 
             office.issue("a");
             let (third, stale) = second.reread();

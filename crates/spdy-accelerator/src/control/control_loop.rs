@@ -32,7 +32,7 @@ impl ControlLoop {
         notices: &Notices,
     ) -> anyhow::Result<Option<Successor>> {
         let mut renewals = interval_at(Instant::now() + REREAD_INTERVAL, REREAD_INTERVAL);
-        let came = acme.came.clone();
+        let issued = acme.issued.clone();
         loop {
             tokio::select! {
                 ended = self.signals.any() => {
@@ -45,7 +45,7 @@ impl ControlLoop {
                     return Ok(Some(successor));
                 }
                 () = self.reloads.next() => reloader.reload(acme),
-                () = came.notified() => reloader.update_host_names(acme),
+                () = issued.notified() => reloader.update_host_names(acme),
                 _ = renewals.tick() => reloader.renew_certificates(acme),
             }
         }

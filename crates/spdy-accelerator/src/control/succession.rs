@@ -223,7 +223,7 @@ impl Successor {
         let mut is_lent = false;
         let prepared =
             tokio::time::timeout(START_TIMEOUT, self.prepare(&proxy, &mut is_lent)).await;
-        let why = match prepared {
+        let reason = match prepared {
             Ok(Ok(())) => return Ok(self),
             Ok(Err(error)) => error,
             Err(_) => anyhow::anyhow!("not ready after {} s", START_TIMEOUT.as_secs()),
@@ -233,7 +233,7 @@ impl Successor {
         if is_lent {
             reattach_cache(&proxy).await?;
         }
-        Err(why.context(format!("process {id}")))
+        Err(reason.context(format!("process {id}")))
     }
 
     async fn prepare(&mut self, proxy: &Proxy, is_lent: &mut bool) -> anyhow::Result<()> {

@@ -55,8 +55,8 @@ pub fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<AddressRules> 
 fn ranges<T: FromStr>(key: &str, such: &str, texts: &[String]) -> anyhow::Result<Vec<T>> {
     let range = |text: &String| {
         text.parse().map_err(|_| {
-            let why = format!("upstream.{key}: expected a range such as {such}, found {text:?}");
-            Usage(why).into()
+            let reason = format!("upstream.{key}: expected a range such as {such}, found {text:?}");
+            Usage(reason).into()
         })
     };
     texts.iter().map(range).collect()

@@ -51,11 +51,11 @@ impl AdminHandler {
             ..ListenOptions::default()
         };
         let ended = stop.clone();
-        let serve = move |io, _, seat| {
+        let serve = move |io, _, slot| {
             let (admin, runtime, ended) = (self.0.clone(), runtime.clone(), ended.clone());
             async move {
                 let options = ServerOptions {
-                    slot: seat,
+                    slot,
                     ..ServerOptions::default()
                 };
                 let serving = spdy_net::serve::serve_connection(

@@ -58,30 +58,30 @@ impl ConnectionContext {
     }
 
     fn handler(&self, from: ClientInfo, alt_svc: Option<HeaderValue>) -> Arc<ConnectionHandler> {
-        let visit = ConnectionHandler::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
-        let visit = visit
+        let handler = ConnectionHandler::new(self.proxy.clone(), Some(from.address.ip()), alt_svc);
+        let handler = handler
             .with_access_log(self.log.clone())
             .timing(self.timing.clone())
             .with_cutoff(self.cut_off.clone());
-        Arc::new(visit)
+        Arc::new(handler)
     }
 
-    async fn serve_tcp(self, io: BoxIo, from: ClientInfo, seat: ConnectionSlot) -> Conduct {
-        let visit: Arc<dyn Handler> = self.handler(from, self.alt_svc.clone());
-        let visit = match &self.tokens {
-            Some(tokens) => Arc::new(Http01Handler::new(tokens.clone(), visit)),
-            None => visit,
+    async fn serve_tcp(self, io: BoxIo, from: ClientInfo, slot: ConnectionSlot) -> Conduct {
+        let handler: Arc<dyn Handler> = self.handler(from, self.alt_svc.clone());
+        let handler = match &self.tokens {
+            Some(tokens) => Arc::new(Http01Handler::new(tokens.clone(), handler)),
+            None => handler,
         };
         let options = ServerOptions {
             is_tls: from.is_tls,
-            slot: seat,
+            slot,
             ..self.options
         };
         let (protocols, tls) = (&self.protocols, self.tls.as_ref());
         conduct(
             spdy_net::serve::serve_connection(
                 io,
-                visit,
+                handler,
                 protocols,
                 tls,
                 &options,
@@ -95,14 +95,14 @@ impl ConnectionContext {
     /// Serves the connections that `listener` accepts, until the stop.
     pub(crate) async fn listen_for_tcp(self, listener: Listener, options: ListenOptions) {
         let stop = self.stop.clone();
-        let serve = move |io, from, seat| self.clone().serve_tcp(io, from, seat);
+        let serve = move |io, from, slot| self.clone().serve_tcp(io, from, slot);
         listener.run(options, stop, serve).await;
     }
 
     /// The same over QUIC.
     pub(crate) async fn listen_for_quic(self, listener: QuicListener, options: ListenOptions) {
         let stop = self.stop.clone();
-        let serve = move |incoming, from, seat| self.clone().serve_quic(incoming, from, seat);
+        let serve = move |incoming, from, slot| self.clone().serve_quic(incoming, from, slot);
         listener.run(options, stop, serve).await;
     }
 
@@ -127,15 +127,15 @@ impl ConnectionContext {
         self,
         incoming: QuicIncoming,
         from: ClientInfo,
-        seat: ConnectionSlot,
+        slot: ConnectionSlot,
     ) -> Conduct {
-        let visit = self.handler(from, None);
+        let handler = self.handler(from, None);
         let options = ServerOptions {
-            slot: seat,
+            slot,
             ..self.options
         };
         let served =
-            spdy_net::serve::serve_quic(incoming, visit, &options, &self.runtime, &self.stop);
+            spdy_net::serve::serve_quic(incoming, handler, &options, &self.runtime, &self.stop);
         conduct(served.await)
     }
 }

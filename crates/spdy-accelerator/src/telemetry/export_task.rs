@@ -61,21 +61,21 @@ impl ExportTask {
         if spans.is_empty() {
             return;
         }
-        let hour = WallClockAnchor {
+        let wall_clock = WallClockAnchor {
             at: self.runtime.now(),
             was: SystemTime::now(),
         };
-        let message = otlp::request(&self.resource, &spans, hour);
+        let message = otlp::request(&self.resource, &spans, wall_clock);
         let len = spans.len();
         drop(spans);
         let counts = &self.queue.clone().counts;
         match self.deliver(message).await {
-            Ok((rejected, why)) => {
+            Ok((rejected, reason)) => {
                 let rejected = rejected.min(len);
                 Counts::add(&counts.sent, len - rejected);
                 Counts::add(&counts.refused, rejected);
                 if rejected > 0 {
-                    tracing::debug!(rejected, why, "the collector rejected some spans");
+                    tracing::debug!(rejected, reason, "the collector rejected some spans");
                 }
             }
             Err(failure) if failure.is_transient() => Counts::add(&counts.unsent, len),

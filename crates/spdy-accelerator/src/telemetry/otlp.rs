@@ -47,7 +47,7 @@ impl WallClockAnchor {
 pub(super) fn request(
     resource: &[(String, String)],
     spans: &[Span],
-    hour: WallClockAnchor,
+    wall_clock: WallClockAnchor,
 ) -> Bytes {
     let text = |text: &str| Any::StringValue(text.to_owned());
     let attributes = resource
@@ -60,7 +60,7 @@ pub(super) fn request(
     };
     let spans = ScopeSpans {
         scope: Some(scope),
-        spans: spans.iter().map(|span| to_wire(span, hour)).collect(),
+        spans: spans.iter().map(|span| to_wire(span, wall_clock)).collect(),
         schema_url: SCHEMA.to_owned(),
     };
     let all = ResourceSpans {
@@ -85,7 +85,7 @@ pub(super) fn rejected(answer: &[u8]) -> (usize, String) {
     (rejected, partial.error_message)
 }
 
-fn to_wire(span: &Span, hour: WallClockAnchor) -> wire::Span {
+fn to_wire(span: &Span, wall_clock: WallClockAnchor) -> wire::Span {
     let kind = match span.kind {
         SpanKind::Server => span::SpanKind::Server,
         SpanKind::Client => span::SpanKind::Client,
@@ -112,8 +112,8 @@ fn to_wire(span: &Span, hour: WallClockAnchor) -> wire::Span {
         flags: flags(&span.context, span.is_parent_remote),
         name: span.name.to_owned(),
         kind: kind.into(),
-        start_time_unix_nano: hour.nanos(span.began),
-        end_time_unix_nano: hour.nanos(span.ended),
+        start_time_unix_nano: wall_clock.nanos(span.began),
+        end_time_unix_nano: wall_clock.nanos(span.ended),
         attributes,
         links: span.link.iter().map(link).collect(),
         status,
@@ -168,11 +168,11 @@ mod tests {
 
     #[test]
     fn instants_are_encoded_as_wall_time() {
-        let hour = WallClockAnchor {
+        let wall_clock = WallClockAnchor {
             at: Instant::ZERO + Duration::from_secs(5),
             was: UNIX_EPOCH + Duration::from_secs(100),
         };
-        let of = |ms| hour.nanos(Instant::ZERO + Duration::from_millis(ms));
+        let of = |ms| wall_clock.nanos(Instant::ZERO + Duration::from_millis(ms));
         assert_eq!(
             (of(4_500), of(5_000), of(5_001)),
             (99_500_000_000, 100_000_000_000, 100_001_000_000)

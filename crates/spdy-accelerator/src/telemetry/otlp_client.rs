@@ -119,8 +119,8 @@ impl OtlpClient {
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(answered) => answered,
             Err(_) => {
-                let why = format!("no response within {:?}", self.timeout);
-                Err(ExportError::NoResponse(why))
+                let reason = format!("no response within {:?}", self.timeout);
+                Err(ExportError::NoResponse(reason))
             }
         }
     }

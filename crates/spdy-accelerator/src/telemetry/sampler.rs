@@ -16,12 +16,12 @@ pub(super) fn read(
     part: Option<f64>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> (Sampler, Vec<String>) {
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     if let Some(part) = part {
-        return (Sampler::by_parent(part), doubts);
+        return (Sampler::by_parent(part), warnings);
     }
     let Some(named) = variable(SAMPLER) else {
-        return (Sampler::default(), doubts);
+        return (Sampler::default(), warnings);
     };
     let name = named.to_ascii_lowercase();
     let (follows_parents, rest) = match name.strip_prefix(BY_PARENT) {
@@ -31,31 +31,31 @@ pub(super) fn read(
     let part = match rest {
         "always_on" => 1.0,
         "always_off" => 0.0,
-        "traceidratio" => ratio(variable(ARGUMENT), &mut doubts),
+        "traceidratio" => ratio(variable(ARGUMENT), &mut warnings),
         _ => {
-            doubts.push(format!(
+            warnings.push(format!(
                 "{SAMPLER} in the environment: expected always_on, always_off or traceidratio, with or without the prefix {BY_PARENT}, \
                  found {named:?}; using {BY_PARENT}always_on"
             ));
-            return (Sampler::default(), doubts);
+            return (Sampler::default(), warnings);
         }
     };
     let sampler = Sampler {
         part,
         follows_parents,
     };
-    (sampler, doubts)
+    (sampler, warnings)
 }
 
 /// The ratio that `argument` states, or 1.
-fn ratio(argument: Option<String>, doubts: &mut Vec<String>) -> f64 {
+fn ratio(argument: Option<String>, warnings: &mut Vec<String>) -> f64 {
     let Some(argument) = argument else {
         return 1.0;
     };
     let part = argument.trim().parse().ok();
     part.filter(|part| (0.0..=1.0).contains(part))
         .unwrap_or_else(|| {
-            doubts.push(format!(
+            warnings.push(format!(
                 "{ARGUMENT} in the environment: expected a number from 0 to 1, found {argument:?}; using 1"
             ));
             1.0
@@ -75,8 +75,8 @@ mod tests {
             };
             (!value.is_empty()).then(|| value.to_owned())
         };
-        let (sampler, doubts) = read(part, &variable);
-        (sampler.part, sampler.follows_parents, doubts)
+        let (sampler, warnings) = read(part, &variable);
+        (sampler.part, sampler.follows_parents, warnings)
     }
 
     #[test]

@@ -67,8 +67,8 @@ impl Settings {
 
     /// Prints warnings about settings that may be mistakes.
     pub(crate) fn report_warnings(&self, notices: &Notices) {
-        for doubt in &self.warnings {
-            notices.warning("telemetry", format_args!(": {doubt}"));
+        for warning in &self.warnings {
+            notices.warning("telemetry", format_args!(": {warning}"));
         }
     }
 
@@ -81,8 +81,9 @@ impl Settings {
             names.find_map(|name| Some((name, variable(name)?)))
         };
         if let Some((name, found)) = first(PROTOCOL).filter(|(_, found)| found != "http/protobuf") {
-            let why = format!("{name} in the environment: expected http/protobuf, found {found:?}");
-            return Err(Usage(why).into());
+            let reason =
+                format!("{name} in the environment: expected http/protobuf, found {found:?}");
+            return Err(Usage(reason).into());
         }
         let headers = match &config.headers_file {
             Some(path) => headers_of_file(path)?,
@@ -93,10 +94,10 @@ impl Settings {
         };
         let uri = endpoint(config.endpoint.as_ref(), first(ENDPOINT))?;
         if config.authority.is_some() && uri.scheme_str() != Some("https") {
-            let why = format!("telemetry.authority: expected an https endpoint, found {uri}");
-            return Err(Usage(why).into());
+            let reason = format!("telemetry.authority: expected an https endpoint, found {uri}");
+            return Err(Usage(reason).into());
         }
-        let (sampler, doubts) = sampler::read(config.sample, variable);
+        let (sampler, warnings) = sampler::read(config.sample, variable);
         Ok(Self {
             config: config.clone(),
             uri,
@@ -105,7 +106,7 @@ impl Settings {
             resource: resource(config.service_name.as_deref(), variable)?,
             timeout: config.timeout(),
             sampler,
-            warnings: doubts,
+            warnings,
         })
     }
 }
@@ -151,8 +152,8 @@ fn headers_of_file(path: &Path) -> anyhow::Result<HeaderMap> {
         let field = field.and_then(|(name, value)| field_of(name.trim(), value.trim()));
         let Some((name, value)) = field else {
             let (place, number) = (path.display(), number + 1);
-            let why = format!("{place}, line {number}: expected a header as Name: value");
-            return Err(Usage(why).into());
+            let reason = format!("{place}, line {number}: expected a header as Name: value");
+            return Err(Usage(reason).into());
         };
         headers.append(name, value);
     }
@@ -165,10 +166,10 @@ fn headers_of_list(variable: &str, list: &str) -> anyhow::Result<HeaderMap> {
     for (number, (name, value)) in (1..).zip(pairs(variable, list)?) {
         let Some((name, value)) = field_of(&name, &value) else {
             // Does not print the value: `Name: value` may have a token before the first `=`.
-            let why = format!(
+            let reason = format!(
                 "{variable} in the environment: expected name=value,name=value of headers; entry {number} is invalid"
             );
-            return Err(Usage(why).into());
+            return Err(Usage(reason).into());
         };
         headers.append(name, value);
     }

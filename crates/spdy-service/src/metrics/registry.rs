@@ -98,8 +98,12 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt:
             ("local", stats.streams_opened),
             ("peer", stats.streams_accepted),
         ];
-        for (who, count) in both {
-            put(&mut total, &[("role", *role), ("opened_by", who)], count)?;
+        for (role_name, count) in both {
+            put(
+                &mut total,
+                &[("role", *role), ("opened_by", role_name)],
+                count,
+            )?;
         }
     }
     let mut refused = counter(

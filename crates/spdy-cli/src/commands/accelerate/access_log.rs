@@ -61,9 +61,9 @@ impl fmt::Display for TextLine<'_> {
         )?;
         match answered.page {
             Some(PageCounts {
-                skip_reason: Some(why),
+                skip_reason: Some(reason),
                 ..
-            }) => write!(f, "{DIM}, not rewritten: {why}{DIM:#}")?,
+            }) => write!(f, "{DIM}, not rewritten: {reason}{DIM:#}")?,
             Some(PageCounts {
                 dry_run: true,
                 proxied,

@@ -271,9 +271,9 @@ async fn serve(
         if let Some(listener) = bound.quic {
             let (config, site, runtime) = (config.clone(), site.clone(), runtime.clone());
             let (options, stop) = (listen_options.clone(), stop.clone());
-            running.spawn(listener.run(options, stop, move |incoming, from, seat| {
+            running.spawn(listener.run(options, stop, move |incoming, from, slot| {
                 let mut config = config.clone();
-                config.options.slot = seat;
+                config.options.slot = slot;
                 config.from = Some(from.address.ip());
                 serve_quic(incoming, site.clone(), config, runtime.clone())
             }));
@@ -281,9 +281,9 @@ async fn serve(
         if let Some(listener) = bound.tcp {
             let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
             let options = listen_options.clone();
-            running.spawn(listener.run(options, stop, move |io, from, seat| {
+            running.spawn(listener.run(options, stop, move |io, from, slot| {
                 let mut config = config.clone();
-                config.options.slot = seat;
+                config.options.slot = slot;
                 config.from = Some(from.address.ip());
                 serve_connection(io, site.clone(), config, runtime.clone())
             }));
@@ -302,12 +302,12 @@ async fn serve(
             admission: metrics::admission(),
             ..ListenOptions::default()
         };
-        running.spawn(listener.run(options, stop.clone(), move |io, _, seat| {
+        running.spawn(listener.run(options, stop.clone(), move |io, _, slot| {
             let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
             async move {
                 let protocols = [Protocol::Http1];
                 let options = ServerOptions {
-                    slot: seat,
+                    slot,
                     ..ServerOptions::default()
                 };
                 let serving = spdy_net::serve::serve_connection(
