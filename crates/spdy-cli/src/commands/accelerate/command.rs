@@ -62,13 +62,13 @@ pub(crate) struct Args {
 /// Subcommands of `spdy accelerate`.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Predict what an accelerator does for a page: what it moves, what it leaves and why, and the time it saves
+    /// Predict what an accelerator does for a page: the URLs that it proxies, those that it does not and why, and the time saved
     ///
     /// Every resource of the page is processed with the accelerator's own rules and rewriter. The page is then loaded
     /// in virtual time: without an accelerator, through one that was just started, and through one that has the page in
     /// its cache. A URL is loaded by Chromium; without a browser, the page and the resources that its text names are
-    /// fetched. The output names the method. Without --config, the audit lists every host whose listing moves
-    /// something. The exit code is 1 if a load is incomplete.
+    /// fetched. The output names the method. Without --config, the audit lists each host with URLs to
+    /// proxy. The exit code is 1 if a load is incomplete.
     #[cfg(unix)]
     #[command(after_help = audit::EXAMPLES)]
     Audit(Box<audit::Args>),

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL|REPLICA")]
     page: String,
 
-    /// Use this configuration [default: one that lists every host whose listing moves something; it is printed]
+    /// Use this configuration [default: one that lists each host with URLs to proxy; it is printed]
     #[arg(long, value_name = "CONFIG")]
     config: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! `spdy accelerate audit`: which resources of a page an accelerator would move, and how much time that saves.
+//! `spdy accelerate audit`: which resources of a page an accelerator would proxy, and how much time that saves.
 
 mod command;
 mod crawl;
