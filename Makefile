@@ -35,7 +35,7 @@ test:
 	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked $(FEATURES); built=$$?; wait $$peers && exit $$built
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked $(FEATURES)
-	BUILD=dev SEED=1 scripts/fuzz 5
+	BUILD=dev SEED=1 scripts/fuzz 2
 
 # Writes the pages that `make test` compares with the code.
 reference:

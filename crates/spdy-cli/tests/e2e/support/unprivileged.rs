@@ -17,9 +17,17 @@ pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
     let program = folder.join("spdy");
     let binary = env!("CARGO_BIN_EXE_spdy");
     if !program.exists() {
-        std::fs::copy(binary, &program).expect("enough space");
-        let for_all = Permissions::from_mode(0o755);
-        std::fs::set_permissions(&program, for_all).expect("set the permissions");
+        // Another process writes the copy. A process that another test starts now would inherit a descriptor of ours that is open
+        // for writing, and the kernel does not execute a file while one exists ("Text file busy").
+        let status = Command::new("install")
+            .args(["-m", "755", binary])
+            .arg(&program)
+            .status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "cannot copy the program to {}",
+            program.display()
+        );
     }
     let mut command = Command::new(program);
     command.args(arguments).env_remove("SPDY_LOG");
