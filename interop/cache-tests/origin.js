@@ -1,5 +1,5 @@
-// The origin that the suite's client expects behind the cache. The suite's own server listens on every address of the
-// machine; this one takes its handlers and listens on loopback, on a port that the first line of stdout tells.
+// The origin that the suite's client expects behind the cache. The suite's own server listens on all addresses; this one
+// uses its handlers and listens on loopback. The first line of stdout is JSON and contains the port.
 
 import http from 'node:http'
 
@@ -10,8 +10,8 @@ import handleTest from 'http-cache-tests/server/handle-test.mjs'
 const handlers = { config: handleConfig, state: handleState, test: handleTest }
 
 const server = http.createServer((request, response) => {
-  const [, door, ...rest] = new URL(request.url, 'http://localhost').pathname.split('/')
-  const handle = handlers[door]
+  const [, name, ...rest] = new URL(request.url, 'http://localhost').pathname.split('/')
+  const handle = handlers[name]
   if (handle === undefined) {
     response.writeHead(404).end()
     return

@@ -1,7 +1,7 @@
-// Runs the suite through the cache at BASE, and prints a line of JSON for each of its tests.
+// Runs the suite against the cache at BASE and prints a line of JSON for each test.
 //
-//   node run.js BASE             every test, in some 20 s: most wait for something to grow stale
-//   node run.js BASE TEST-ID     one, with what was sent and what came on stderr
+//   node run.js BASE             all tests, about 20 s: most wait until a response is stale
+//   node run.js BASE TEST-ID     one test, with its requests and responses on stderr
 
 import fetch from 'node-fetch'
 
@@ -13,7 +13,7 @@ import more from './more.js'
 
 const [base, only] = process.argv.slice(2)
 const print = console.log
-// The suite tells of its exchanges on stdout.
+// The suite logs its exchanges to stdout; this redirects them to stderr.
 console.log = console.error
 
 const all = [...suites, more]

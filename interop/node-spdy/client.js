@@ -1,11 +1,11 @@
 'use strict'
 
-// Fetches every URL at once over one SPDY session and prints what came as JSON.
+// Fetches every URL at once over one SPDY session and prints the responses as JSON.
 //
 //   node client.js [--protocol spdy/3.1] [--repeat N] [--post FILE] [--seconds N] URL...
 //
-// http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at.
-// Exit code 0 if every URL was answered to its end.
+// http: uses SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not verified.
+// The exit code is 0 if every response is complete.
 
 const crypto = require('node:crypto')
 const fs = require('node:fs')
@@ -20,16 +20,16 @@ const END_AFTER_ERROR_MS = 500
 const VERSIONS = { 'spdy/2': 2, 'spdy/3': 3, 'spdy/3.1': 3.1 }
 
 const options = readOptions({ protocol: 'spdy/3.1', repeat: '1', post: '', seconds: '60' })
-const urls = Array.from({ length: Number(options.repeat) }, () => options.words).flat().map(word => new URL(word))
+const urls = Array.from({ length: Number(options.repeat) }, () => options.positional).flat().map(text => new URL(text))
 const body = options.post === '' ? null : fs.readFileSync(options.post)
 const report = { peer: 'node-spdy', protocol: null, responses: [], pushed: [], errors: [] }
 let socket
 
 function finish () {
-  const whole = report.responses.length === urls.length && report.responses.every(response => response.sha256 !== null)
+  const complete = report.responses.length === urls.length && report.responses.every(response => response.sha256 !== null)
   process.stdout.write(JSON.stringify(report) + '\n', () => {
     socket.destroy()
-    process.exit(whole && report.errors.length === 0 ? 0 : 1)
+    process.exit(complete && report.errors.length === 0 ? 0 : 1)
   })
 }
 
@@ -54,9 +54,9 @@ function fetch (session, url, done) {
   })
   const hash = crypto.createHash('sha256')
   stream.on('response', status => { response.status = status })
-  stream.on('data', part => {
-    response.bytes += part.length
-    hash.update(part)
+  stream.on('data', chunk => {
+    response.bytes += chunk.length
+    hash.update(chunk)
   })
   stream.once('end', () => {
     response.sha256 = hash.digest('hex')
@@ -67,18 +67,18 @@ function fetch (session, url, done) {
     response.error = error.message
     done()
   })
-  stream.on('pushPromise', promise => take(promise))
+  stream.on('pushPromise', promise => receivePush(promise))
   stream.end(body ?? undefined)
 }
 
-function take (promise) {
+function receivePush (promise) {
   const pushed = { url: promise.path, status: 0, bytes: 0, sha256: null, error: null }
   report.pushed.push(pushed)
   const hash = crypto.createHash('sha256')
   promise.on('response', status => { pushed.status = status })
-  promise.on('data', part => {
-    pushed.bytes += part.length
-    hash.update(part)
+  promise.on('data', chunk => {
+    pushed.bytes += chunk.length
+    hash.update(chunk)
   })
   promise.once('end', () => {
     pushed.sha256 = hash.digest('hex')
@@ -92,12 +92,12 @@ function take (promise) {
 
 function run () {
   report.protocol = secure() ? socket.alpnProtocol : options.protocol
-  if (!(report.protocol in VERSIONS)) return fail(`no SPDY was agreed on, but ${report.protocol}`)
+  if (!(report.protocol in VERSIONS)) return fail(`negotiated ${report.protocol}, expected SPDY`)
   socket.setNoDelay(true)
   const session = transport.connection.create(socket, { protocol: 'spdy', isServer: false })
   session.on('error', error => {
     report.errors.push(`session: ${error.message}`)
-    // Its streams may get no event at all.
+    // The streams may get no event at all.
     setTimeout(finish, END_AFTER_ERROR_MS).unref()
   })
   session.start(VERSIONS[report.protocol])
@@ -109,7 +109,7 @@ function secure () {
 }
 
 if (urls.length === 0 || urls.some(url => url.origin !== urls[0].origin)) {
-  console.error('give URLs of one origin')
+  console.error('expected URLs of one origin')
   process.exit(2)
 }
 const { hostname } = urls[0]

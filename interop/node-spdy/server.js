@@ -1,11 +1,11 @@
 'use strict'
 
-// A folder served over SPDY by node-spdy, plain or (with --cert and --key) by TLS and ALPN.
+// Serves a folder over SPDY with node-spdy, over plain TCP or (with --cert and --key) TLS with ALPN.
 //
 //   node server.js --root DIR [--port 0] [--protocol spdy/3.1] [--cert FILE --key FILE]
 //
-// The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
-// /b and /c beside /a.
+// The first line of stdout is JSON and contains the port. POST returns the request body; GET /a?push=b,c pushes
+// /b and /c with /a.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -16,16 +16,16 @@ const options = readOptions({ root: '.', port: '0', protocol: 'spdy/3.1', cert: 
 const root = path.resolve(options.root)
 const tls = options.cert !== ''
 
-// Each file is read once, so that what is measured is the server and not the disk.
-const known = new Map()
+// Files by URL. Each is read once, so that measurements do not include the disk.
+const cache = new Map()
 
-function fileOf (url) {
-  if (!known.has(url)) {
+function cachedFile (url) {
+  if (!cache.has(url)) {
     const body = read(url)
     if (body === null) return null
-    known.set(url, body)
+    cache.set(url, body)
   }
-  return known.get(url)
+  return cache.get(url)
 }
 
 function read (url) {
@@ -34,13 +34,13 @@ function read (url) {
   return inside && fs.statSync(name, { throwIfNoEntry: false })?.isFile() ? fs.readFileSync(name) : null
 }
 
-function answer (response, status, body) {
+function respond (response, status, body) {
   response.writeHead(status, { 'content-type': 'application/octet-stream', 'content-length': String(body.length) })
   response.end(body)
 }
 
 function push (response, name) {
-  const body = fileOf('/' + name)
+  const body = cachedFile('/' + name)
   const stream = response.push('/' + name, {
     status: 200,
     method: 'GET',
@@ -52,16 +52,16 @@ function push (response, name) {
 
 function handle (request, response) {
   if (request.method === 'POST') {
-    const parts = []
-    request.on('data', part => parts.push(part))
-    request.on('end', () => answer(response, 200, Buffer.concat(parts)))
+    const chunks = []
+    request.on('data', chunk => chunks.push(chunk))
+    request.on('end', () => respond(response, 200, Buffer.concat(chunks)))
     return
   }
-  const body = fileOf(request.url)
-  const asked = request.url.includes('?') ? new URL(request.url, 'http://any').searchParams.get('push') : null
-  if (asked !== null) asked.split(',').forEach(name => push(response, name))
-  if (body === null) answer(response, 404, Buffer.from('no such file\n'))
-  else answer(response, 200, body)
+  const body = cachedFile(request.url)
+  const pushNames = request.url.includes('?') ? new URL(request.url, 'http://any').searchParams.get('push') : null
+  if (pushNames !== null) pushNames.split(',').forEach(name => push(response, name))
+  if (body === null) respond(response, 404, Buffer.from('no such file\n'))
+  else respond(response, 200, body)
 }
 
 const settings = { spdy: { plain: !tls, protocols: [options.protocol] } }
@@ -75,14 +75,14 @@ if (tls) {
 
 const server = spdy.createServer(settings, handle)
 if (!tls) {
-  // On plain TCP the library knows SPDY by its first byte but calls it just "spdy", and 3 and 3.1
-  // look alike there; it takes the version from this name.
-  const open = server._handleConnection
+  // On plain TCP the library detects SPDY by the first byte but names the protocol "spdy", because versions 3 and
+  // 3.1 look the same there. It derives the version from this name.
+  const handleConnection = server._handleConnection
   server._handleConnection = function (socket, protocol) {
-    return open.call(this, socket, protocol === 'spdy' ? options.protocol : protocol)
+    return handleConnection.call(this, socket, protocol === 'spdy' ? options.protocol : protocol)
   }
 }
-// A client that leaves in the middle must not end the server for the others.
+// A client that disconnects early must not stop the server.
 process.on('uncaughtException', error => console.error(`uncaught: ${error.stack}`))
 server.on('error', error => {
   console.error(`server: ${error.message}`)

@@ -1,11 +1,12 @@
-// Kubernetes' own client of exec, attach and port-forward: client-go, as kubectl uses it.
+// Client for exec, attach and port-forward with client-go, the library of kubectl.
 //
-//	client -mode exec|wsexec|anyexec       -url URL [-stdin BYTES] [-tty]   (attach: the same, another URL)
+//	client -mode exec|wsexec|anyexec       -url URL [-stdin BYTES] [-tty]   (attach: the same with another URL)
 //	client -mode portforward|wsportforward -url URL -remote PORT [-connections N] [-bytes N]
 //
-// The ws modes ask by WebSocket: exec as -protocol says (v5.channel.k8s.io), port-forward as SPDY inside of
-// it; anyexec asks by WebSocket and then by SPDY, as kubectl does. Before version 5 the end of stdin cannot
-// be told, so commands there must not wait for it. Prints one line of JSON, and ends with 0 whenever it could; what failed is in "error", an exit code in "code".
+// The ws modes use WebSocket: exec with the sub-protocol in -protocol (v5.channel.k8s.io), port-forward with SPDY
+// inside WebSocket. anyexec tries WebSocket and then SPDY, like kubectl. Before version 5 the client cannot signal
+// the end of stdin, so commands must not wait for it. Prints one line of JSON and exits with 0, even if the command
+// failed: "error" is the error, "code" the exit code of the command.
 package main
 
 import (
@@ -35,37 +36,37 @@ import (
 
 var (
 	mode        = flag.String("mode", "exec", "exec, wsexec, anyexec, portforward or wsportforward")
-	address     = flag.String("url", "", "where to ask for the upgrade")
+	address     = flag.String("url", "", "URL of the upgrade request")
 	stdin       = flag.Int("stdin", 0, "bytes to send on stdin")
-	protocol    = flag.String("protocol", "", "sub-protocol of wsexec; client-go's own choice unless given")
-	tty         = flag.Bool("tty", false, "ask for a terminal, and tell it two sizes")
+	protocol    = flag.String("protocol", "", "sub-protocol of wsexec (default: chosen by client-go)")
+	tty         = flag.Bool("tty", false, "request a terminal and send two sizes")
 	remote      = flag.Int("remote", 0, "port to forward to")
-	connections = flag.Int("connections", 3, "connections through the forwarded port, at once")
-	length      = flag.Int("bytes", 1_000_000, "bytes to send on each, and to get back")
-	patience    = flag.Duration("timeout", 20*time.Second, "give up after this long")
+	connections = flag.Int("connections", 3, "concurrent connections through the forwarded port")
+	length      = flag.Int("bytes", 1_000_000, "bytes to send on each connection and to receive back")
+	timeout     = flag.Duration("timeout", 20*time.Second, "timeout of the whole run")
 )
 
-// sum is what came: its length and digest.
-type sum struct {
+// received collects data and reports its length and digest.
+type received struct {
 	mu   sync.Mutex
 	data bytes.Buffer
 }
 
-func (s *sum) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.data.Write(p)
+func (r *received) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.data.Write(p)
 }
 
-func (s *sum) report() map[string]any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	digest := sha256.Sum256(s.data.Bytes())
-	text := s.data.String()
+func (r *received) report() map[string]any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	digest := sha256.Sum256(r.data.Bytes())
+	text := r.data.String()
 	return map[string]any{"bytes": len(text), "sha256": hex.EncodeToString(digest[:]), "text": text[:min(len(text), 500)]}
 }
 
-// pattern is n bytes that differ from place to place, the same in every driver and test.
+// pattern returns n bytes that depend on their position and the seed. Every driver and test uses the same pattern.
 func pattern(n, seed int) []byte {
 	out := make([]byte, n)
 	for i := range out {
@@ -74,7 +75,7 @@ func pattern(n, seed int) []byte {
 	return out
 }
 
-// sizes of a terminal, one after the other.
+// sizes is a queue of terminal sizes.
 type sizes []remotecommand.TerminalSize
 
 func (s *sizes) Next() *remotecommand.TerminalSize {
@@ -105,7 +106,7 @@ func run(out map[string]any) error {
 		return err
 	}
 	config := &rest.Config{Host: target.Scheme + "://" + target.Host}
-	ctx, cancel := context.WithTimeout(context.Background(), *patience)
+	ctx, cancel := context.WithTimeout(context.Background(), *timeout)
 	defer cancel()
 	switch *mode {
 	case "exec", "wsexec", "anyexec":
@@ -113,7 +114,7 @@ func run(out map[string]any) error {
 	case "portforward", "wsportforward":
 		return forward(ctx, config, target, out)
 	}
-	return fmt.Errorf("no mode %q", *mode)
+	return fmt.Errorf("unknown mode %q", *mode)
 }
 
 func command(ctx context.Context, config *rest.Config, target *url.URL, out map[string]any) (err error) {
@@ -121,7 +122,7 @@ func command(ctx context.Context, config *rest.Config, target *url.URL, out map[
 	if err != nil {
 		return err
 	}
-	var stdout, stderr sum
+	var stdout, stderr received
 	options := remotecommand.StreamOptions{Stdin: bytes.NewReader(pattern(*stdin, 0)), Stdout: &stdout, Stderr: &stderr}
 	if *tty {
 		options.Tty, options.Stderr = true, nil
@@ -132,10 +133,10 @@ func command(ctx context.Context, config *rest.Config, target *url.URL, out map[
 	return err
 }
 
-// newExecutor asks in the way of -mode.
+// newExecutor returns the executor for -mode.
 func newExecutor(config *rest.Config, target *url.URL) (remotecommand.Executor, error) {
-	bySpdy := func() (remotecommand.Executor, error) { return remotecommand.NewSPDYExecutor(config, "POST", target) }
-	byWebSocket := func() (remotecommand.Executor, error) {
+	newSPDY := func() (remotecommand.Executor, error) { return remotecommand.NewSPDYExecutor(config, "POST", target) }
+	newWebSocket := func() (remotecommand.Executor, error) {
 		if *protocol != "" {
 			return remotecommand.NewWebSocketExecutorForProtocols(config, "GET", target.String(), *protocol)
 		}
@@ -143,15 +144,15 @@ func newExecutor(config *rest.Config, target *url.URL) (remotecommand.Executor, 
 	}
 	switch *mode {
 	case "exec":
-		return bySpdy()
+		return newSPDY()
 	case "wsexec":
-		return byWebSocket()
+		return newWebSocket()
 	}
-	first, err := byWebSocket()
+	first, err := newWebSocket()
 	if err != nil {
 		return nil, err
 	}
-	second, err := bySpdy()
+	second, err := newSPDY()
 	if err != nil {
 		return nil, err
 	}
@@ -174,16 +175,16 @@ func forward(ctx context.Context, config *rest.Config, target *url.URL, out map[
 		dialer = spdy.NewDialer(upgrader, &http.Client{Transport: transport}, "POST", target)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
-	var said sum
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", *remote)}, stop, ready, &said, &said)
+	var messages received
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", *remote)}, stop, ready, &messages, &messages)
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
+	result := make(chan error, 1)
+	go func() { result <- forwarder.ForwardPorts() }()
 	select {
 	case <-ready:
-	case err := <-ended:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -203,24 +204,24 @@ func forward(ctx context.Context, config *rest.Config, target *url.URL, out map[
 	}
 	all.Wait()
 	close(stop)
-	err = <-ended
-	out["connections"], out["said"] = results, said.report()["text"]
+	err = <-result
+	out["connections"], out["said"] = results, messages.report()["text"]
 	return err
 }
 
-// echo sends a pattern through a forwarded port and reports what comes back.
+// echo sends a pattern through a forwarded port and reports the data that is echoed back.
 func echo(port uint16, seed int) map[string]any {
 	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return map[string]any{"error": err.Error()}
 	}
 	defer connection.Close()
-	connection.SetDeadline(time.Now().Add(*patience))
+	connection.SetDeadline(time.Now().Add(*timeout))
 	go func() {
 		connection.Write(pattern(*length, seed))
 		connection.(*net.TCPConn).CloseWrite()
 	}()
-	var back sum
+	var back received
 	_, err = io.Copy(&back, connection)
 	report := back.report()
 	delete(report, "text")

@@ -1,17 +1,17 @@
-// Kubernetes' own server of exec, attach and port-forward: the kubelet's streaming library, over a made-up
-// container runtime; and the API server's proxies, to stand before it or before any other server.
+// Server for exec, attach and port-forward: the kubelet's streaming library with a fake container runtime, and the
+// API server's proxies, which can be used in front of it or of any other server.
 //
 //	server       prints {"kubelet": PORT, "front": PORT}, and serves until its stdin ends
 //
-// On the kubelet's port: one-time URLs. On the front's:
+// The kubelet's port serves one-time URLs. The front port serves:
 //
 //	/new/exec?cmd=cat[&tty=1], /new/attach, /new/portforward[?port=80]     a one-time URL as plain text
-//	/api/exec?cmd=cat[&tty=1]         a URL for each request, which is passed there (UpgradeAwareHandler)
-//	/proxy?to=URL                     SPDY and WebSocket passed through (UpgradeAwareHandler)
-//	/ws/exec?to=URL[&tty=1]           WebSocket v5.channel.k8s.io in, SPDY behind (StreamTranslator)
-//	/ws/portforward?to=URL            SPDY inside WebSocket in, SPDY behind (TunnelingHandler)
+//	/api/exec?cmd=cat[&tty=1]         creates a one-time URL and forwards the request to it (UpgradeAwareHandler)
+//	/proxy?to=URL                     forwards SPDY and WebSocket (UpgradeAwareHandler)
+//	/ws/exec?to=URL[&tty=1]           WebSocket v5.channel.k8s.io to SPDY (StreamTranslator)
+//	/ws/portforward?to=URL            SPDY inside WebSocket to SPDY (TunnelingHandler)
 //
-// Commands: cat, fail N, size (a line for each size of the terminal, until the second). Attach is cat.
+// Commands: cat, fail N, size (prints the first two terminal sizes). Attach runs cat.
 package main
 
 import (
@@ -77,13 +77,13 @@ func (runtime) PortForward(_ context.Context, _ string, port int32, stream io.Re
 	return err
 }
 
-type failed struct{}
+type errorResponder struct{}
 
-func (failed) Error(w http.ResponseWriter, _ *http.Request, err error) {
+func (errorResponder) Error(w http.ResponseWriter, _ *http.Request, err error) {
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
 
-// listen takes a free port of this machine.
+// listen opens a listener on a free loopback port.
 func listen() (net.Listener, int) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,7 +103,7 @@ func main() {
 	}
 	go func() { log.Fatal(http.Serve(kubelet, server)) }()
 
-	created := func(w http.ResponseWriter, url string, err error) {
+	writeURL := func(w http.ResponseWriter, url string, err error) {
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -113,17 +113,17 @@ func main() {
 	newExec := func(r *http.Request) (string, error) {
 		query := r.URL.Query()
 		tty := query.Has("tty")
-		answer, err := server.GetExec(&cri.ExecRequest{ContainerId: "c", Cmd: query["cmd"], Tty: tty, Stdin: true, Stdout: true, Stderr: !tty})
-		return answer.GetUrl(), err
+		response, err := server.GetExec(&cri.ExecRequest{ContainerId: "c", Cmd: query["cmd"], Tty: tty, Stdin: true, Stdout: true, Stderr: !tty})
+		return response.GetUrl(), err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/new/exec", func(w http.ResponseWriter, r *http.Request) {
 		url, err := newExec(r)
-		created(w, url, err)
+		writeURL(w, url, err)
 	})
 	mux.HandleFunc("/new/attach", func(w http.ResponseWriter, r *http.Request) {
-		answer, err := server.GetAttach(&cri.AttachRequest{ContainerId: "c", Stdin: true, Stdout: true, Stderr: true})
-		created(w, answer.GetUrl(), err)
+		response, err := server.GetAttach(&cri.AttachRequest{ContainerId: "c", Stdin: true, Stdout: true, Stderr: true})
+		writeURL(w, response.GetUrl(), err)
 	})
 	mux.HandleFunc("/new/portforward", func(w http.ResponseWriter, r *http.Request) {
 		var ports []int32
@@ -135,30 +135,30 @@ func main() {
 			}
 			ports = append(ports, int32(port))
 		}
-		answer, err := server.GetPortForward(&cri.PortForwardRequest{PodSandboxId: "p", Port: ports})
-		created(w, answer.GetUrl(), err)
+		response, err := server.GetPortForward(&cri.PortForwardRequest{PodSandboxId: "p", Port: ports})
+		writeURL(w, response.GetUrl(), err)
 	})
-	to := func(r *http.Request) (*url.URL, error) {
+	targetOf := func(r *http.Request) (*url.URL, error) {
 		target, err := url.Parse(r.URL.Query().Get("to"))
 		if err == nil && target.Host == "" {
-			err = errors.New("to= names no URL")
+			err = errors.New("to= is not an absolute URL")
 		}
 		return target, err
 	}
-	passTo := func(w http.ResponseWriter, r *http.Request, target *url.URL, err error) {
+	forwardTo := func(w http.ResponseWriter, r *http.Request, target *url.URL, err error) {
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		handler := proxy.NewUpgradeAwareHandler(target, nil, false, true, failed{})
+		handler := proxy.NewUpgradeAwareHandler(target, nil, false, true, errorResponder{})
 		handler.UseLocationHost = true
 		handler.ServeHTTP(w, r)
 	}
-	pass := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		target, err := to(r)
-		passTo(w, r, target, err)
+	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		target, err := targetOf(r)
+		forwardTo(w, r, target, err)
 	})
-	mux.Handle("/proxy", pass)
+	mux.Handle("/proxy", forward)
 	mux.HandleFunc("/api/exec", func(w http.ResponseWriter, r *http.Request) {
 		text, err := newExec(r)
 		if err != nil {
@@ -166,11 +166,11 @@ func main() {
 			return
 		}
 		target, err := url.Parse(text)
-		passTo(w, r, target, err)
+		forwardTo(w, r, target, err)
 	})
-	mux.Handle("/ws/portforward", apiproxy.NewTunnelingHandler(pass))
+	mux.Handle("/ws/portforward", apiproxy.NewTunnelingHandler(forward))
 	mux.HandleFunc("/ws/exec", func(w http.ResponseWriter, r *http.Request) {
-		target, err := to(r)
+		target, err := targetOf(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return

@@ -1,9 +1,10 @@
-// Fetches every URL at once over one session of moby/spdystream and prints what came as JSON.
+// Fetches every URL at once over one session of moby/spdystream and prints the responses as JSON.
 //
 //	client [--repeat N] [--post FILE] [--seconds N] [--pushes N] URL...
 //
-// http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0 if every
-// URL was answered to its end, and with --pushes when so many pushes were. The library does not expose the headers of a SYN_REPLY, so each status is 0.
+// http: uses SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not verified. The exit code is 0 if
+// every response is complete and, with --pushes, that many pushes have ended. The library does not expose the headers
+// of a SYN_REPLY, so each status is 0.
 package main
 
 import (
@@ -41,15 +42,15 @@ type report struct {
 }
 
 func main() {
-	repeat := flag.Int("repeat", 1, "ask for the list so often")
+	repeat := flag.Int("repeat", 1, "number of times to request each URL")
 	post := flag.String("post", "", "file to POST to every URL")
-	pushes := flag.Int("pushes", 0, "wait for so many pushes: the library may tell of them after the answers")
-	seconds := flag.Int("seconds", 60, "give up after so long")
+	pushes := flag.Int("pushes", 0, "number of pushes to wait for: the library may report them after the responses")
+	seconds := flag.Int("seconds", 60, "timeout in seconds")
 	flag.Parse()
 	var urls []*url.URL
 	for round := 0; round < *repeat; round++ {
-		for _, word := range flag.Args() {
-			parsed, err := url.Parse(word)
+		for _, arg := range flag.Args() {
+			parsed, err := url.Parse(arg)
 			if err != nil {
 				log.Fatal(err)
 			}
@@ -57,7 +58,7 @@ func main() {
 		}
 	}
 	if len(urls) == 0 {
-		log.Fatal("give URLs of one origin")
+		log.Fatal("expected URLs of one origin")
 	}
 	var body []byte
 	if *post != "" {
@@ -71,7 +72,7 @@ func main() {
 		Peer: "moby", Protocol: message.Protocol,
 		Responses: make([]response, len(urls)), Pushed: []response{}, Errors: []string{},
 	}
-	var lock sync.Mutex // of out, while streams write to it
+	var lock sync.Mutex // guards out while streams write to it
 	var streams sync.WaitGroup
 	streams.Add(*pushes)
 	session, err := connect(urls[0])
@@ -80,8 +81,8 @@ func main() {
 	}
 	go session.Serve(func(pushed *spdystream.Stream) {
 		head := pushed.Headers()
-		pushed.SendReply(http.Header{}, true) // what is not replied to gets no DATA
-		go pushed.ReceiveHeader()             // unread HEADERS block the DATA behind them
+		pushed.SendReply(http.Header{}, true) // without a reply the library drops DATA
+		go pushed.ReceiveHeader()             // unread HEADERS block the DATA after them
 		go func() {
 			one := response{URL: head.Get(":path")}
 			one.digest(pushed)
@@ -94,12 +95,12 @@ func main() {
 			}
 		}()
 	})
-	for index, to := range urls {
-		index, to := index, to
+	for index, target := range urls {
+		index, target := index, target
 		streams.Add(1)
 		go func() {
 			defer streams.Done()
-			one := fetch(session, to, *post != "", body)
+			one := fetch(session, target, *post != "", body)
 			lock.Lock()
 			out.Responses[index] = one
 			lock.Unlock()
@@ -115,35 +116,35 @@ func main() {
 		lock.Unlock()
 	}
 	lock.Lock()
-	whole := len(out.Errors) == 0
+	complete := len(out.Errors) == 0
 	for _, one := range out.Responses {
-		whole = whole && one.SHA256 != nil
+		complete = complete && one.SHA256 != nil
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
 		log.Fatal(err)
 	}
-	if !whole {
+	if !complete {
 		os.Exit(1)
 	}
 }
 
-func connect(to *url.URL) (*spdystream.Connection, error) {
+func connect(target *url.URL) (*spdystream.Connection, error) {
 	var transport net.Conn
 	var err error
-	if to.Scheme == "https" {
+	if target.Scheme == "https" {
 		var secure *tls.Conn
-		secure, err = tls.Dial("tcp", to.Host, &tls.Config{
+		secure, err = tls.Dial("tcp", target.Host, &tls.Config{
 			InsecureSkipVerify: true,
 			NextProtos:         []string{message.Protocol},
 		})
 		if err == nil {
-			if agreed := secure.ConnectionState().NegotiatedProtocol; agreed != message.Protocol {
-				err = fmt.Errorf("negotiated %q, expected %s", agreed, message.Protocol)
+			if negotiated := secure.ConnectionState().NegotiatedProtocol; negotiated != message.Protocol {
+				err = fmt.Errorf("negotiated %q, expected %s", negotiated, message.Protocol)
 			}
 		}
 		transport = secure
 	} else {
-		transport, err = net.Dial("tcp", to.Host)
+		transport, err = net.Dial("tcp", target.Host)
 	}
 	if err != nil {
 		return nil, err
@@ -151,13 +152,13 @@ func connect(to *url.URL) (*spdystream.Connection, error) {
 	return spdystream.NewConnection(transport, false)
 }
 
-func fetch(session *spdystream.Connection, to *url.URL, post bool, body []byte) response {
-	out := response{URL: to.String()}
+func fetch(session *spdystream.Connection, target *url.URL, post bool, body []byte) response {
+	out := response{URL: target.String()}
 	method := "GET"
 	if post {
 		method = "POST"
 	}
-	head := message.Request(method, to.Scheme, to.Host, to.RequestURI())
+	head := message.Request(method, target.Scheme, target.Host, target.RequestURI())
 	if post {
 		head.Set("content-length", strconv.Itoa(len(body)))
 	}

@@ -1,4 +1,4 @@
-// Package message puts HTTP on the streams of spdystream, which knows header maps and bytes only.
+// Package message implements HTTP on streams of spdystream, which only handles header maps and bytes.
 package message
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/moby/spdystream"
 )
 
-// Protocol is what TLS agrees on. The frames say version 3, and there are no windows; Kubernetes and Docker
+// Protocol is the ALPN protocol. The frames have version 3 and there is no flow control, but Kubernetes and Docker
 // call it SPDY/3.1.
 const Protocol = "spdy/3.1"
 
-// MaxWrite bounds the bytes of one Write, and so of one DATA frame: the library cuts nothing, and a frame
-// holds less than 16 MiB.
+// MaxWrite is the maximum number of bytes of one Write and so of one DATA frame: the library does not split writes,
+// and a frame holds less than 16 MiB.
 const MaxWrite = 1 << 20
 
-// Request is the head of a request. The names with a colon are nothing to the library.
+// Request is the head of a request. The library does not interpret the names with a colon.
 func Request(method, scheme, host, path string) http.Header {
 	return http.Header{
 		":method":    {method},
@@ -41,7 +41,7 @@ func Response(status string, length int) http.Header {
 	}
 }
 
-// Send writes body and ends our half of the stream.
+// Send writes body and closes the local half of the stream.
 func Send(stream *spdystream.Stream, body []byte) error {
 	for len(body) > 0 {
 		n := len(body)
@@ -56,7 +56,7 @@ func Send(stream *spdystream.Stream, body []byte) error {
 	return stream.Close()
 }
 
-// Digest reads a stream to its end: how many bytes came, and their SHA-256 in hexadecimal.
+// Digest reads a stream to its end. It returns the number of bytes and their SHA-256 in hexadecimal.
 func Digest(stream io.Reader) (int64, string, error) {
 	sum := sha256.New()
 	n, err := io.Copy(sum, stream)

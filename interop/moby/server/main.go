@@ -1,9 +1,9 @@
-// A folder served over moby/spdystream, plain or (with -cert and -key) by TLS and ALPN.
+// Serves a folder with moby/spdystream, over plain TCP or (with --cert and --key) TLS with ALPN.
 //
 //	server --root DIR [--port 0] [--cert FILE --key FILE]
 //
-// The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
-// /b and /c beside /a.
+// The first line of stdout is JSON and contains the port. POST returns the request body; GET /a?push=b,c pushes
+// /b and /c with /a.
 package main
 
 import (
@@ -68,13 +68,13 @@ func serve(transport net.Conn, root string) {
 		log.Print(err)
 		return
 	}
-	// Otherwise a session whose client has left waits for its open streams without end.
+	// Without a timeout, a session waits forever for its open streams after the client has disconnected.
 	session.SetCloseTimeout(5 * time.Second)
-	session.Serve(func(stream *spdystream.Stream) { answer(stream, root) })
+	session.Serve(func(stream *spdystream.Stream) { respond(stream, root) })
 }
 
-// answer sends the head before it returns: the library drops DATA of a stream that was not replied to.
-func answer(stream *spdystream.Stream, root string) {
+// respond sends the head before it returns: the library drops DATA of a stream without a reply.
+func respond(stream *spdystream.Stream, root string) {
 	request := stream.Headers()
 	target, err := url.Parse(first(request, ":path"))
 	if err != nil {
@@ -106,7 +106,7 @@ func answer(stream *spdystream.Stream, root string) {
 	}
 }
 
-// push has all headers in SYN_STREAM, and no UNIDIRECTIONAL: the library cannot set it.
+// push sends all headers in SYN_STREAM, without FLAG_UNIDIRECTIONAL, which the library cannot set.
 func push(parent *spdystream.Stream, request http.Header, root, name string) {
 	body, err := file(root, name)
 	if err != nil {
@@ -125,16 +125,16 @@ func push(parent *spdystream.Stream, request http.Header, root, name string) {
 	go message.Send(stream, body)
 }
 
-// known holds files by path: each is read once, so that what is measured is the library and not the disk.
-var known sync.Map
+// cache holds files by path. Each is read once, so that measurements do not include the disk.
+var cache sync.Map
 
 func file(root, path string) ([]byte, error) {
-	if body, ok := known.Load(path); ok {
+	if body, ok := cache.Load(path); ok {
 		return body.([]byte), nil
 	}
 	body, err := os.ReadFile(filepath.Join(root, filepath.Clean("/"+path)))
 	if err == nil {
-		known.Store(path, body)
+		cache.Store(path, body)
 	}
 	return body, err
 }

@@ -5,30 +5,30 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What a driver was started with: {@code --name value} pairs, and the words beside them. */
+/** Command-line arguments of a driver: {@code --name value} options and positional arguments. */
 public final class Arguments {
-    /** What every server takes. */
-    public static final Map<String, String> OF_A_SERVER =
+    /** Options of every server, with their defaults. */
+    public static final Map<String, String> SERVER_OPTIONS =
             Map.of("root", ".", "port", "0", "protocol", "spdy/3.1", "cert", "", "key", "", "mock", "");
-    /** What every client takes. */
-    public static final Map<String, String> OF_A_CLIENT =
+    /** Options of every client, with their defaults. */
+    public static final Map<String, String> CLIENT_OPTIONS =
             Map.of("repeat", "1", "post", "", "seconds", "60", "protocol", "spdy/3.1");
 
     private final Map<String, String> values;
-    private final List<String> words = new ArrayList<>();
+    private final List<String> positional = new ArrayList<>();
 
-    /** Ends the program at a name that {@code known} has not: a slip of the pen must not pass unseen. */
-    public Arguments(String[] given, Map<String, String> known) {
-        values = new HashMap<>(known);
-        for (int at = 0; at < given.length; at++) {
-            String word = given[at];
-            if (!word.startsWith("--")) {
-                words.add(word);
-            } else if (known.containsKey(word.substring(2)) && at + 1 < given.length) {
-                at += 1;
-                values.put(word.substring(2), given[at]);
+    /** Exits with an error on an option that is not in {@code defaults}, so that a typo does not go unnoticed. */
+    public Arguments(String[] args, Map<String, String> defaults) {
+        values = new HashMap<>(defaults);
+        for (int index = 0; index < args.length; index++) {
+            String arg = args[index];
+            if (!arg.startsWith("--")) {
+                positional.add(arg);
+            } else if (defaults.containsKey(arg.substring(2)) && index + 1 < args.length) {
+                index += 1;
+                values.put(arg.substring(2), args[index]);
             } else {
-                System.err.println("no such option, or no value for it: " + word);
+                System.err.println("unknown option or missing value: " + arg);
                 System.exit(2);
             }
         }
@@ -46,7 +46,7 @@ public final class Arguments {
         return !values.get(name).isEmpty();
     }
 
-    public List<String> words() {
-        return words;
+    public List<String> positional() {
+        return positional;
     }
 }

@@ -13,21 +13,21 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** What a client driver asks for, what came, and the report of it. */
+/** The requests of a client driver, the responses and pushes it received, and the report. */
 public final class Exchanges {
-    /** One request, or one push. Only one thread at a time adds to it. */
+    /** One request and its response, or one push. Only one thread at a time may change it. */
     public static final class Exchange {
         public final URI url;
         private final MessageDigest digest;
-        private final CountDownLatch open;
+        private final CountDownLatch pending;
         private volatile int status;
         private volatile long bytes;
         private volatile String sha256;
         private volatile String error;
 
-        private Exchange(URI url, CountDownLatch open) {
+        private Exchange(URI url, CountDownLatch pending) {
             this.url = url;
-            this.open = open;
+            this.pending = pending;
             try {
                 digest = MessageDigest.getInstance("SHA-256");
             } catch (NoSuchAlgorithmException e) {
@@ -35,35 +35,35 @@ public final class Exchanges {
             }
         }
 
-        /** Path and query, as a request names them. */
+        /** Path and query, in the form of a request target. */
         public String target() {
             return url.getRawPath() + (url.getRawQuery() == null ? "" : "?" + url.getRawQuery());
         }
 
-        /** The status as SPDY writes it, with a reason or without. */
-        public void status(String text) {
+        /** Sets the status from the {@code :status} header, which may have a reason phrase. */
+        public void setStatus(String text) {
             status = Integer.parseInt(text.split(" ", 2)[0]);
         }
 
-        /** A piece of the body. */
-        public void add(byte[] piece, int from, int length) {
-            digest.update(piece, from, length);
+        /** Adds a chunk of the body. */
+        public void addBody(byte[] chunk, int offset, int length) {
+            digest.update(chunk, offset, length);
             bytes += length;
         }
 
-        /** The body ended as it should. */
+        /** Marks the body as complete. */
         public void finish() {
             if (sha256 == null && error == null) {
                 sha256 = HexFormat.of().formatHex(digest.digest());
-                open.countDown();
+                pending.countDown();
             }
         }
 
-        /** It ended otherwise. */
-        public void fail(Object why) {
+        /** Marks the exchange as failed. */
+        public void fail(Object reason) {
             if (sha256 == null && error == null) {
-                error = String.valueOf(why);
-                open.countDown();
+                error = String.valueOf(reason);
+                pending.countDown();
             }
         }
 
@@ -74,38 +74,38 @@ public final class Exchanges {
         }
     }
 
-    /** In the order of the arguments. */
-    public final List<Exchange> asked = new ArrayList<>();
-    /** What is posted to each URL; null for GET. */
+    /** One exchange for each requested URL, in the order of the arguments. */
+    public final List<Exchange> requests = new ArrayList<>();
+    /** Body to POST to each URL; null for GET. */
     public final byte[] body;
-    /** Where all URLs point to. */
+    /** The first URL; all URLs have its origin. */
     public final URI origin;
 
     private final List<Exchange> pushed = Collections.synchronizedList(new ArrayList<>());
     private final List<String> errors = Collections.synchronizedList(new ArrayList<>());
     private final String peer;
     private final String protocol;
-    private final int seconds;
-    private final CountDownLatch open;
+    private final int timeoutSeconds;
+    private final CountDownLatch pending;
 
     public Exchanges(String peer, Arguments arguments) throws IOException {
         this.peer = peer;
         protocol = arguments.text("protocol");
-        seconds = arguments.number("seconds");
+        timeoutSeconds = arguments.number("seconds");
         body = arguments.has("post") ? Files.readAllBytes(Path.of(arguments.text("post"))) : null;
         int rounds = arguments.number("repeat");
-        open = new CountDownLatch(rounds * arguments.words().size());
+        pending = new CountDownLatch(rounds * arguments.positional().size());
         for (int round = 0; round < rounds; round++) {
-            arguments.words().forEach(word -> asked.add(new Exchange(URI.create(word), open)));
+            arguments.positional().forEach(url -> requests.add(new Exchange(URI.create(url), pending)));
         }
-        if (asked.isEmpty()) {
-            System.err.println("give URLs of one origin");
+        if (requests.isEmpty()) {
+            System.err.println("expected URLs of one origin");
             System.exit(2);
         }
-        origin = asked.get(0).url;
+        origin = requests.get(0).url;
     }
 
-    public boolean secure() {
+    public boolean isSecure() {
         return origin.getScheme().equals("https");
     }
 
@@ -113,40 +113,40 @@ public final class Exchanges {
         return body == null ? "GET" : "POST";
     }
 
-    /** A response without a request. */
-    public Exchange pushed(String path) {
+    /** Adds a pushed response. */
+    public Exchange addPush(String path) {
         Exchange exchange = new Exchange(URI.create(path), new CountDownLatch(1));
         pushed.add(exchange);
         return exchange;
     }
 
-    /** The session is lost, and with it what is open. */
-    public void lost(Object why) {
-        errors.add(String.valueOf(why));
-        while (open.getCount() > 0) {
-            open.countDown();
+    /** Records that the session has failed, and stops waiting for pending streams. */
+    public void sessionFailed(Object reason) {
+        errors.add(String.valueOf(reason));
+        while (pending.getCount() > 0) {
+            pending.countDown();
         }
     }
 
-    /** Waits for all answers, prints the report and ends the program: 0 if every answer is whole. */
+    /** Waits for all responses, prints the report and exits: with 0 if every response is complete. */
     public void report() throws InterruptedException {
-        if (!open.await(seconds, TimeUnit.SECONDS)) {
-            errors.add("not done after " + seconds + " s");
+        if (!pending.await(timeoutSeconds, TimeUnit.SECONDS)) {
+            errors.add("not done after " + timeoutSeconds + " s");
         }
         for (Exchange push : List.copyOf(pushed)) {
-            push.open.await(seconds, TimeUnit.SECONDS);
+            push.pending.await(timeoutSeconds, TimeUnit.SECONDS);
         }
         System.out.printf(
                 "{\"peer\":\"%s\",\"protocol\":\"%s\",\"responses\":[%s],\"pushed\":[%s],\"errors\":[%s]}%n",
                 peer,
                 protocol,
-                String.join(",", asked.stream().map(Exchange::json).toList()),
+                String.join(",", requests.stream().map(Exchange::json).toList()),
                 String.join(",", List.copyOf(pushed).stream().map(Exchange::json).toList()),
                 String.join(",", List.copyOf(errors).stream().map(Exchanges::quoted).toList()));
-        boolean whole = errors.isEmpty() && asked.stream().allMatch(exchange -> exchange.sha256 != null);
+        boolean complete = errors.isEmpty() && requests.stream().allMatch(exchange -> exchange.sha256 != null);
         // The library's threads may wait forever, and an orderly shutdown would send data that no peer reads.
         System.out.flush();
-        Runtime.getRuntime().halt(whole ? 0 : 1);
+        Runtime.getRuntime().halt(complete ? 0 : 1);
     }
 
     private static String quoted(String text) {

@@ -18,13 +18,16 @@ import javax.net.ssl.SSLParameters;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509TrustManager;
 
-/** TLS 1.2 for both roles: OkHttp 2.7 knows no later version by name, and falls over it; the others are as old. */
+/**
+ * TLS 1.2 contexts for clients and servers. OkHttp 2.7 fails on the name of a later version; the other libraries are
+ * as old.
+ */
 public final class Tls {
     private Tls() {}
 
-    /** Believes every certificate. */
-    public static SSLContext ofAClient() throws Exception {
-        X509TrustManager anybody = new X509TrustManager() {
+    /** A client context that accepts every certificate. */
+    public static SSLContext forClient() throws Exception {
+        X509TrustManager acceptAll = new X509TrustManager() {
             @Override
             public void checkClientTrusted(X509Certificate[] chain, String type) {}
 
@@ -36,11 +39,11 @@ public final class Tls {
                 return new X509Certificate[0];
             }
         };
-        return context(null, new TrustManager[] {anybody});
+        return context(null, new TrustManager[] {acceptAll});
     }
 
-    /** Shows the certificate of these PEM files; the key is of an elliptic curve. */
-    public static SSLContext ofAServer(String cert, String key) throws Exception {
+    /** A server context with the certificate and elliptic-curve key from these PEM files. */
+    public static SSLContext forServer(String cert, String key) throws Exception {
         Certificate[] chain = CertificateFactory.getInstance("X.509")
                 .generateCertificates(new ByteArrayInputStream(Files.readAllBytes(Path.of(cert))))
                 .toArray(Certificate[]::new);
@@ -56,7 +59,7 @@ public final class Tls {
     }
 
     private static SSLContext context(KeyManagerFactory keys, TrustManager[] trust) throws Exception {
-        // A context of this name is of the versions in this property; one of "TLSv1.2" is so for clients alone.
+        // A "TLS" context supports the versions in these properties. A "TLSv1.2" context limits only clients.
         System.setProperty("jdk.tls.server.protocols", "TLSv1.2");
         System.setProperty("jdk.tls.client.protocols", "TLSv1.2");
         SSLContext context = SSLContext.getInstance("TLS");
@@ -64,8 +67,8 @@ public final class Tls {
         return context;
     }
 
-    /** Offers, or takes, {@code protocol} alone by ALPN. */
-    public static void agreeOn(String protocol, SSLEngine engine) {
+    /** Makes {@code protocol} the only one that is offered or accepted by ALPN. */
+    public static void setAlpn(String protocol, SSLEngine engine) {
         SSLParameters parameters = engine.getSSLParameters();
         parameters.setApplicationProtocols(new String[] {protocol});
         engine.setSSLParameters(parameters);

@@ -40,12 +40,12 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Fetches every URL at once over one SPDY/3.1 session and prints what came as JSON.
+ * Fetches every URL at once over one SPDY/3.1 session and prints the responses as JSON.
  *
  * <pre>java spdy.interop.Client [--repeat N] [--post FILE] [--seconds N] [--push-seconds N] URL...</pre>
  *
- * http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0
- * if every URL was answered to its end. After the responses it waits for each push to end, at most {@code --push-seconds}.
+ * http: uses SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not verified. The exit code is 0 if
+ * every response is complete. After the responses it waits for each push to end, at most {@code --push-seconds}.
  */
 public final class Client {
     private Client() {}
@@ -56,7 +56,7 @@ public final class Client {
         volatile int bytes;
         volatile String sha256;
         volatile String error;
-        final CountDownLatch ended = new CountDownLatch(1);
+        final CountDownLatch finished = new CountDownLatch(1);
 
         Exchange(URI url) {
             this.url = url;
@@ -73,10 +73,10 @@ public final class Client {
         Options options = new Options(args, Map.of("repeat", "1", "post", "", "seconds", "60", "push-seconds", "20"));
         List<Exchange> exchanges = new ArrayList<>();
         for (int round = 0; round < options.number("repeat"); round++) {
-            options.words.forEach(word -> exchanges.add(new Exchange(URI.create(word))));
+            options.positional.forEach(url -> exchanges.add(new Exchange(URI.create(url))));
         }
         if (exchanges.isEmpty()) {
-            System.err.println("give URLs of one origin");
+            System.err.println("expected URLs of one origin");
             System.exit(2);
         }
         byte[] body = options.has("post") ? Files.readAllBytes(Path.of(options.text("post"))) : null;
@@ -92,43 +92,43 @@ public final class Client {
 
         List<String> errors = Collections.synchronizedList(new ArrayList<>());
         Map<Integer, Exchange> pushed = new ConcurrentSkipListMap<>();
-        CountDownLatch open = new CountDownLatch(exchanges.size());
+        CountDownLatch pending = new CountDownLatch(exchanges.size());
         int port = first.getPort() > 0 ? first.getPort() : secure ? 443 : 80;
         Channel channel = new Bootstrap()
                 .group(new NioEventLoopGroup(1))
                 .channel(NioSocketChannel.class)
                 .option(ChannelOption.TCP_NODELAY, true)
-                .handler(new Pipeline(tls, false, () -> new Asking(exchanges, body, open, errors, pushed)))
+                .handler(new Pipeline(tls, false, () -> new RequestSender(exchanges, body, pending, errors, pushed)))
                 .connect(first.getHost(), port)
                 .sync()
                 .channel();
         channel.closeFuture().addListener(closed -> {
-            if (open.getCount() > 0) {
-                errors.add("the connection ended with " + open.getCount() + " streams open");
+            if (pending.getCount() > 0) {
+                errors.add("the connection ended with " + pending.getCount() + " streams open");
             }
-            while (open.getCount() > 0) {
-                open.countDown();
+            while (pending.getCount() > 0) {
+                pending.countDown();
             }
         });
-        if (!open.await(options.number("seconds"), TimeUnit.SECONDS)) {
+        if (!pending.await(options.number("seconds"), TimeUnit.SECONDS)) {
             errors.add("not done after " + options.text("seconds") + " s");
         }
         for (Exchange push : pushed.values()) {
-            push.ended.await(options.number("push-seconds"), TimeUnit.SECONDS);
+            push.finished.await(options.number("push-seconds"), TimeUnit.SECONDS);
         }
         System.out.println(report(exchanges, pushed.values(), errors));
-        boolean whole = errors.isEmpty() && exchanges.stream().allMatch(exchange -> exchange.sha256 != null);
-        System.exit(whole ? 0 : 1);
+        boolean complete = errors.isEmpty() && exchanges.stream().allMatch(exchange -> exchange.sha256 != null);
+        System.exit(complete ? 0 : 1);
     }
 
     private static String report(List<Exchange> exchanges, Collection<Exchange> pushed, List<String> errors) {
         String responses = String.join(",", exchanges.stream().map(Exchange::json).toList());
         String pushes = String.join(",", pushed.stream().map(Exchange::json).toList());
         synchronized (errors) {
-            String wrong = String.join(",", errors.stream().map(Client::quoted).toList());
+            String errorList = String.join(",", errors.stream().map(Client::quoted).toList());
             return String.format(
                     "{\"peer\":\"netty\",\"protocol\":\"%s\",\"responses\":[%s],\"pushed\":[%s],\"errors\":[%s]}",
-                    Pipeline.PROTOCOL, responses, pushes, wrong);
+                    Pipeline.PROTOCOL, responses, pushes, errorList);
         }
     }
 
@@ -149,48 +149,48 @@ public final class Client {
         return out.append('"').toString();
     }
 
-    /** Stands last in the pipeline, and so comes to it when the session can be spoken on. */
-    private static final class Asking extends SimpleChannelInboundHandler<FullHttpMessage> {
+    /** Sends the requests. It is the last handler of the pipeline, so it is added when the session is ready. */
+    private static final class RequestSender extends SimpleChannelInboundHandler<FullHttpMessage> {
         private final List<Exchange> exchanges;
         private final byte[] body;
-        private final CountDownLatch open;
+        private final CountDownLatch pending;
         private final List<String> errors;
         private final Map<Integer, Exchange> pushed;
-        private boolean asked;
+        private boolean requestsSent;
 
-        Asking(
+        RequestSender(
                 List<Exchange> exchanges,
                 byte[] body,
-                CountDownLatch open,
+                CountDownLatch pending,
                 List<String> errors,
                 Map<Integer, Exchange> pushed) {
             this.exchanges = exchanges;
             this.body = body;
-            this.open = open;
+            this.pending = pending;
             this.errors = errors;
             this.pushed = pushed;
         }
 
         @Override
         public void handlerAdded(ChannelHandlerContext context) {
-            // Under TLS the channel has long been active when ALPN has been agreed on.
+            // With TLS the channel is active long before ALPN completes, so channelActive is not called.
             if (context.channel().isActive()) {
-                ask(context);
+                sendRequests(context);
             }
         }
 
         @Override
         public void channelActive(ChannelHandlerContext context) {
-            ask(context);
+            sendRequests(context);
         }
 
-        private void ask(ChannelHandlerContext context) {
-            if (asked) {
+        private void sendRequests(ChannelHandlerContext context) {
+            if (requestsSent) {
                 return;
             }
-            asked = true;
+            requestsSent = true;
             for (int index = 0; index < exchanges.size(); index++) {
-                ask(context, exchanges.get(index).url, streamOf(index));
+                sendRequest(context, exchanges.get(index).url, streamOf(index));
             }
             context.flush();
         }
@@ -200,7 +200,7 @@ public final class Client {
             return 2 * index + 1;
         }
 
-        private void ask(ChannelHandlerContext context, URI url, int stream) {
+        private void sendRequest(ChannelHandlerContext context, URI url, int stream) {
             String target = url.getRawPath() + (url.getRawQuery() == null ? "" : "?" + url.getRawQuery());
             HttpMethod method = body == null ? HttpMethod.GET : HttpMethod.POST;
             HttpRequest request = body == null
@@ -234,8 +234,8 @@ public final class Client {
                 return;
             }
             FullHttpResponse response = (FullHttpResponse) message;
-            boolean ours = stream % 2 == 1;
-            Exchange exchange = ours ? exchanges.get((stream - 1) / 2) : pushed.get(stream);
+            boolean isRequested = stream % 2 == 1;
+            Exchange exchange = isRequested ? exchanges.get((stream - 1) / 2) : pushed.get(stream);
             byte[] content = ByteBufUtil.getBytes(response.content());
             exchange.status = response.status().code();
             exchange.bytes = content.length;
@@ -243,9 +243,9 @@ public final class Client {
             if (response.decoderResult().isFailure()) {
                 exchange.error = response.decoderResult().cause().toString();
             }
-            exchange.ended.countDown();
-            if (ours) {
-                open.countDown();
+            exchange.finished.countDown();
+            if (isRequested) {
+                pending.countDown();
             }
         }
 

@@ -5,25 +5,25 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** {@code --name value} pairs, and the words beside them. */
+/** Command-line arguments: {@code --name value} options and positional arguments. */
 final class Options {
     private final Map<String, String> values;
-    final List<String> words = new ArrayList<>();
+    final List<String> positional = new ArrayList<>();
 
-    /** A name that {@code defaults} lacks ends the program: a mistyped option must not pass unseen. */
-    Options(String[] given, Map<String, String> defaults) {
+    /** Exits with an error on an option that is not in {@code defaults}, so that a typo does not go unnoticed. */
+    Options(String[] args, Map<String, String> defaults) {
         values = new HashMap<>(defaults);
-        for (int at = 0; at < given.length; at++) {
-            if (!given[at].startsWith("--")) {
-                words.add(given[at]);
+        for (int index = 0; index < args.length; index++) {
+            if (!args[index].startsWith("--")) {
+                positional.add(args[index]);
                 continue;
             }
-            String name = given[at].substring(2);
-            if (!defaults.containsKey(name) || at + 1 == given.length) {
-                System.err.println("unknown option or no value: " + given[at]);
+            String name = args[index].substring(2);
+            if (!defaults.containsKey(name) || index + 1 == args.length) {
+                System.err.println("unknown option or missing value: " + args[index]);
                 System.exit(2);
             }
-            values.put(name, given[++at]);
+            values.put(name, args[++index]);
         }
     }
 

@@ -18,20 +18,20 @@ import io.netty.handler.ssl.ApplicationProtocolNegotiationHandler;
 import io.netty.handler.ssl.SslContext;
 import java.util.function.Supplier;
 
-/** SPDY/3.1 on a channel: bytes, frames, session, HTTP messages; under TLS if there is a context for it. */
+/** Sets up SPDY/3.1 on a channel: frames, session and HTTP messages, with TLS if there is a context for it. */
 final class Pipeline extends ChannelInitializer<SocketChannel> {
     static final String PROTOCOL = "spdy/3.1";
-    /** The largest message that is put together; the tests send 20 MB. */
+    /** The largest message that is aggregated; the tests send 20 MB. */
     private static final int MAX_MESSAGE_BYTES = 64 << 20;
 
     private final SslContext tls;
     private final boolean server;
-    private final Supplier<ChannelHandler> last;
+    private final Supplier<ChannelHandler> lastHandler;
 
-    Pipeline(SslContext tls, boolean server, Supplier<ChannelHandler> last) {
+    Pipeline(SslContext tls, boolean server, Supplier<ChannelHandler> lastHandler) {
         this.tls = tls;
         this.server = server;
-        this.last = last;
+        this.lastHandler = lastHandler;
     }
 
     static ApplicationProtocolConfig alpn() {
@@ -42,27 +42,27 @@ final class Pipeline extends ChannelInitializer<SocketChannel> {
     @Override
     protected void initChannel(SocketChannel channel) {
         if (tls == null) {
-            speakSpdy(channel.pipeline());
+            addSpdyHandlers(channel.pipeline());
             return;
         }
         channel.pipeline().addLast(tls.newHandler(channel.alloc()));
         channel.pipeline().addLast(new ApplicationProtocolNegotiationHandler("nothing") {
             @Override
-            protected void configurePipeline(ChannelHandlerContext context, String agreed) {
-                if (!agreed.equals(PROTOCOL)) {
-                    throw new IllegalStateException("negotiated " + agreed + ", expected " + PROTOCOL);
+            protected void configurePipeline(ChannelHandlerContext context, String negotiated) {
+                if (!negotiated.equals(PROTOCOL)) {
+                    throw new IllegalStateException("negotiated " + negotiated + ", expected " + PROTOCOL);
                 }
-                speakSpdy(context.pipeline());
+                addSpdyHandlers(context.pipeline());
             }
         });
     }
 
-    private void speakSpdy(ChannelPipeline pipeline) {
+    private void addSpdyHandlers(ChannelPipeline pipeline) {
         SpdyVersion version = SpdyVersion.SPDY_3_1;
         pipeline.addLast(new SpdyFrameCodec(version));
         pipeline.addLast(new SpdySessionHandler(version, server));
         pipeline.addLast(new SpdyHttpEncoder(version));
         pipeline.addLast(new SpdyHttpDecoder(version, MAX_MESSAGE_BYTES));
-        pipeline.addLast(last.get());
+        pipeline.addLast(lastHandler.get());
     }
 }

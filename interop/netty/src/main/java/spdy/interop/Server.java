@@ -35,15 +35,15 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * A folder served over SPDY/3.1 by Netty, plain or (with a certificate) by TLS and ALPN.
+ * Serves a folder over SPDY/3.1 with Netty, over plain TCP or (with a certificate) TLS with ALPN.
  *
  * <pre>java spdy.interop.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
  *
- * The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
- * /b and /c beside /a.
+ * The first line of stdout is JSON and contains the port. POST returns the request body; GET /a?push=b,c pushes
+ * /b and /c with /a.
  */
 public final class Server {
-    /** The encoder makes one DATA frame of a chunk, and a frame holds less than 16 MiB. */
+    /** The encoder writes each chunk as one DATA frame, and a frame holds less than 16 MiB. */
     static final int MAX_CHUNK_BYTES = 8 << 20;
 
     private Server() {}
@@ -62,7 +62,7 @@ public final class Server {
                 .group(new NioEventLoopGroup(2))
                 .channel(NioServerSocketChannel.class)
                 .childOption(ChannelOption.TCP_NODELAY, true)
-                .childHandler(new Pipeline(tls, true, () -> new Answers(folder, secure)))
+                .childHandler(new Pipeline(tls, true, () -> new RequestHandler(folder, secure)))
                 .bind("127.0.0.1", options.number("port"))
                 .sync()
                 .channel();
@@ -72,37 +72,37 @@ public final class Server {
         listener.closeFuture().sync();
     }
 
-    /** Files by URI; each is read once, so that what is measured is Netty and not the disk. */
+    /** Files by URI. Each is read once, so that measurements do not include the disk. */
     private static final class Folder {
         private final Path root;
-        private final Map<String, byte[]> known = new ConcurrentHashMap<>();
+        private final Map<String, byte[]> cache = new ConcurrentHashMap<>();
 
         Folder(Path root) {
             this.root = root;
         }
 
-        /** The file, or null if there is none. */
+        /** Contents of the file, or null if there is none. */
         byte[] file(String uri) throws IOException {
-            byte[] bytes = known.get(uri);
+            byte[] bytes = cache.get(uri);
             if (bytes == null) {
                 Path file = root.resolve("." + new QueryStringDecoder(uri).path()).normalize();
                 if (file.startsWith(root) && Files.isRegularFile(file)) {
                     bytes = Files.readAllBytes(file);
-                    known.put(uri, bytes);
+                    cache.put(uri, bytes);
                 }
             }
             return bytes;
         }
     }
 
-    private static final class Answers extends SimpleChannelInboundHandler<FullHttpRequest> {
+    private static final class RequestHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
         private final Folder folder;
         /** A server's streams are even. */
         private int nextPush = 2;
-        /** The decoder drops the scheme that a request came with. */
+        /** Scheme of all requests: the decoder drops the one in the request. */
         private final String scheme;
 
-        Answers(Folder folder, boolean secure) {
+        RequestHandler(Folder folder, boolean secure) {
             this.folder = folder;
             scheme = secure ? "https" : "http";
         }
@@ -132,12 +132,12 @@ public final class Server {
             send(context, stream, status, body);
         }
 
-        /** The request as SYN_STREAM, the response as HEADERS and DATA. */
-        private void push(ChannelHandlerContext context, FullHttpRequest beside, int stream, String name)
+        /** Sends the pushed request as SYN_STREAM, the response as HEADERS and DATA. */
+        private void push(ChannelHandlerContext context, FullHttpRequest parent, int stream, String name)
                 throws IOException {
             HttpRequest promise = new DefaultFullHttpRequest(HttpVersion.HTTP_1_1, HttpMethod.GET, "/" + name);
             promise.headers()
-                    .set(HttpHeaderNames.HOST, beside.headers().get(HttpHeaderNames.HOST))
+                    .set(HttpHeaderNames.HOST, parent.headers().get(HttpHeaderNames.HOST))
                     .set(SpdyHttpHeaders.Names.SCHEME, scheme)
                     .set(SpdyHttpHeaders.Names.ASSOCIATED_TO_STREAM_ID, stream)
                     .set(SpdyHttpHeaders.Names.STREAM_ID, nextPush);

@@ -27,17 +27,17 @@ import spdy.interop.Exchanges.Exchange;
 import spdy.interop.Tls;
 
 /**
- * Fetches every URL at once over one SPDY/2 or SPDY/3 session of Jetty's client and prints what came as JSON.
+ * Fetches every URL at once over one SPDY/2 or SPDY/3 session of Jetty's client and prints the responses as JSON.
  *
  * <pre>java spdy.interop.jetty.Client --protocol spdy/3|spdy/2 [--repeat N] [--post FILE] [--seconds N] URL...</pre>
  *
- * By ALPN over TLS; plain by prior knowledge.
+ * An https: URL uses TLS with ALPN, an http: URL plain TCP with prior knowledge.
  */
 public final class Client {
     private Client() {}
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = new Arguments(args, Arguments.OF_A_CLIENT);
+        Arguments arguments = new Arguments(args, Arguments.CLIENT_OPTIONS);
         String protocol = arguments.text("protocol");
         short version = Server.version(protocol);
         Exchanges exchanges = new Exchanges("jetty", arguments);
@@ -48,8 +48,8 @@ public final class Client {
         SPDYClient.Factory factory = new SPDYClient.Factory(threads);
         factory.start();
         SPDYClient client = factory.newSPDYClient(version);
-        if (exchanges.origin.getScheme().equals("https")) {
-            SslContextFactory ssl = Server.ssl(Tls.ofAClient(), protocol);
+        if (exchanges.isSecure()) {
+            SslContextFactory ssl = Server.ssl(Tls.forClient(), protocol);
             ssl.start();
             client.setClientConnectionFactory(new SslClientConnectionFactory(
                     ssl, factory.getByteBufferPool(), threads, new SPDYClientConnectionFactory()));
@@ -58,27 +58,27 @@ public final class Client {
                         new InetSocketAddress(exchanges.origin.getHost(), exchanges.origin.getPort()),
                         new SessionFrameListener.Adapter() {
                             @Override
-                            public void onRst(Session session, RstInfo reset) {
-                                Exchange exchange = (Exchange) session.getAttribute("stream " + reset.getStreamId());
+                            public void onRst(Session session, RstInfo rst) {
+                                Exchange exchange = (Exchange) session.getAttribute("stream " + rst.getStreamId());
                                 if (exchange != null) {
-                                    exchange.fail(reset);
+                                    exchange.fail(rst);
                                 }
                             }
 
                             @Override
                             public void onGoAway(Session session, GoAwayResultInfo goAway) {
-                                exchanges.lost(goAway);
+                                exchanges.sessionFailed(goAway);
                             }
 
                             @Override
                             public void onFailure(Session session, Throwable failure) {
-                                exchanges.lost(failure);
+                                exchanges.sessionFailed(failure);
                             }
                         });
-        for (Exchange exchange : exchanges.asked) {
+        for (Exchange exchange : exchanges.requests) {
             Stream stream = session.syn(
                     new SynInfo(head(exchanges, exchange, version), exchanges.body == null),
-                    new Receiving(exchange, exchanges, version));
+                    new ResponseListener(exchange, exchanges, version));
             session.setAttribute("stream " + stream.getId(), exchange);
             if (exchanges.body != null) {
                 Server.send(stream, exchanges.body);
@@ -101,13 +101,13 @@ public final class Client {
         return head;
     }
 
-    /** Takes one response, asked for or pushed. */
-    private static final class Receiving extends StreamFrameListener.Adapter {
+    /** Receives one response, requested or pushed. */
+    private static final class ResponseListener extends StreamFrameListener.Adapter {
         private final Exchange exchange;
         private final Exchanges exchanges;
         private final short version;
 
-        Receiving(Exchange exchange, Exchanges exchanges, short version) {
+        ResponseListener(Exchange exchange, Exchanges exchanges, short version) {
             this.exchange = exchange;
             this.exchanges = exchanges;
             this.version = version;
@@ -115,18 +115,18 @@ public final class Client {
 
         @Override
         public void onReply(Stream stream, ReplyInfo reply) {
-            note(reply.getHeaders(), reply.isClose());
+            handleHead(reply.getHeaders(), reply.isClose());
         }
 
         @Override
         public void onHeaders(Stream stream, HeadersInfo headers) {
-            note(headers.getHeaders(), headers.isClose());
+            handleHead(headers.getHeaders(), headers.isClose());
         }
 
-        private void note(Fields head, boolean last) {
+        private void handleHead(Fields head, boolean last) {
             Fields.Field status = head.get(HTTPSPDYHeader.STATUS.name(version));
             if (status != null) {
-                exchange.status(status.getValue());
+                exchange.setStatus(status.getValue());
             }
             if (last) {
                 exchange.finish();
@@ -136,18 +136,18 @@ public final class Client {
         @Override
         public StreamFrameListener onPush(Stream stream, PushInfo push) {
             Fields head = push.getHeaders();
-            Exchange pushed = exchanges.pushed(
+            Exchange pushed = exchanges.addPush(
                     head.get(HTTPSPDYHeader.URI.name(version)).getValue());
             stream.getSession().setAttribute("stream " + stream.getId(), pushed);
-            Receiving receiving = new Receiving(pushed, exchanges, version);
-            receiving.note(head, push.isClose());
-            return receiving;
+            ResponseListener listener = new ResponseListener(pushed, exchanges, version);
+            listener.handleHead(head, push.isClose());
+            return listener;
         }
 
         @Override
         public void onData(Stream stream, DataInfo data) {
-            byte[] piece = data.asBytes(true);
-            exchange.add(piece, 0, piece.length);
+            byte[] chunk = data.asBytes(true);
+            exchange.addBody(chunk, 0, chunk.length);
             if (data.isClose()) {
                 exchange.finish();
             }

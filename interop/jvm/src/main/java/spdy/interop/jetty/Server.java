@@ -34,14 +34,15 @@ import spdy.interop.Folder;
 import spdy.interop.Tls;
 
 /**
- * A folder served over SPDY/2 or SPDY/3 by Jetty's streams, plain or (with a certificate) by TLS and ALPN.
+ * Serves a folder over SPDY/2 or SPDY/3 with Jetty's streams, over plain TCP or (with a certificate) TLS with ALPN.
  *
  * <pre>java spdy.interop.jetty.Server --root DIR --protocol spdy/3|spdy/2 [--port 0] [--cert FILE --key FILE]</pre>
  *
- * The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
- * /b and /c beside /a.
+ * The first line of stdout is JSON and contains the port. POST returns the request body; GET /a?push=b,c pushes
+ * /b and /c with /a.
  *
- * <p>Jetty's own HTTP over these streams is left out: it loses bytes of large request bodies, its own client's too.
+ * <p>Jetty's HTTP layer above these streams is not used: it loses bytes of large request bodies, even with Jetty's
+ * client.
  */
 public final class Server {
     private static final int MAX_DATA_BYTES = 8 << 20;
@@ -49,57 +50,57 @@ public final class Server {
     private Server() {}
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = new Arguments(args, Arguments.OF_A_SERVER);
+        Arguments arguments = new Arguments(args, Arguments.SERVER_OPTIONS);
         String protocol = arguments.text("protocol");
         short version = version(protocol);
         Folder folder = new Folder(arguments.text("root"));
-        Log.setLog(new StdErrLog()); // says what goes wrong, and no more
+        Log.setLog(new StdErrLog()); // warnings and errors only
         ((StdErrLog) Log.getRootLogger()).setLevel(StdErrLog.LEVEL_WARN);
 
         org.eclipse.jetty.server.Server server = new org.eclipse.jetty.server.Server();
-        Answers answers = new Answers(folder, version);
-        List<ConnectionFactory> spoken = new ArrayList<>();
+        RequestListener requestListener = new RequestListener(folder, version);
+        List<ConnectionFactory> factories = new ArrayList<>();
         boolean tls = arguments.has("cert");
         if (tls) {
-            SSLContext context = Tls.ofAServer(arguments.text("cert"), arguments.text("key"));
-            spoken.add(new SslConnectionFactory(ssl(context, protocol), protocol));
+            SSLContext context = Tls.forServer(arguments.text("cert"), arguments.text("key"));
+            factories.add(new SslConnectionFactory(ssl(context, protocol), protocol));
         }
-        spoken.add(new SPDYServerConnectionFactory(version, answers));
-        ServerConnector connector = new ServerConnector(server, spoken.toArray(ConnectionFactory[]::new));
+        factories.add(new SPDYServerConnectionFactory(version, requestListener));
+        ServerConnector connector = new ServerConnector(server, factories.toArray(ConnectionFactory[]::new));
         connector.setHost("127.0.0.1");
         connector.setPort(arguments.number("port"));
         server.addConnector(connector);
         server.start();
-        Folder.ready("jetty", connector.getLocalPort(), protocol, tls);
+        Folder.printReady("jetty", connector.getLocalPort(), protocol, tls);
     }
 
     /**
-     * TLS whose ALPN is that of the JDK. Jetty's own was a class in the boot class path of Java 8, and chose what is
-     * spoken inside; here that is known before.
+     * TLS with the ALPN of the JDK. Jetty's ALPN was a class on the boot class path of Java 8 and chose the protocol
+     * inside TLS; here the protocol is known in advance.
      */
     static SslContextFactory ssl(SSLContext context, String protocol) {
         SslContextFactory ssl = new SslContextFactory() {
             @Override
             public void customize(SSLEngine engine) {
                 super.customize(engine);
-                Tls.agreeOn(protocol, engine);
+                Tls.setAlpn(protocol, engine);
             }
         };
         ssl.setSslContext(context);
         return ssl;
     }
 
-    /** Sends a body, piece after piece: Jetty cuts nothing in SPDY/2, and a frame holds less than 16 MiB. */
+    /** Sends a body in chunks: Jetty does not split data in SPDY/2, and a frame holds less than 16 MiB. */
     static void send(Stream stream, byte[] body) {
         send(stream, ByteBuffer.wrap(body));
     }
 
     private static void send(Stream stream, ByteBuffer rest) {
-        ByteBuffer piece = rest.slice();
-        piece.limit(Math.min(piece.remaining(), MAX_DATA_BYTES));
-        rest.position(rest.position() + piece.remaining());
+        ByteBuffer chunk = rest.slice();
+        chunk.limit(Math.min(chunk.remaining(), MAX_DATA_BYTES));
+        rest.position(rest.position() + chunk.remaining());
         boolean last = !rest.hasRemaining();
-        stream.data(new ByteBufferDataInfo(60, TimeUnit.SECONDS, piece, last), new Callback.Adapter() {
+        stream.data(new ByteBufferDataInfo(60, TimeUnit.SECONDS, chunk, last), new Callback.Adapter() {
             @Override
             public void succeeded() {
                 if (!last) {
@@ -109,20 +110,20 @@ public final class Server {
         });
     }
 
-    /** The version that Jetty knows under the name of ALPN. */
+    /** Jetty's version number for an ALPN protocol name. */
     static short version(String protocol) {
         return switch (protocol) {
             case "spdy/2" -> SPDY.V2;
             case "spdy/3" -> SPDY.V3;
-            default -> throw new IllegalArgumentException("jetty does not speak " + protocol);
+            default -> throw new IllegalArgumentException("jetty does not support " + protocol);
         };
     }
 
-    private static final class Answers extends ServerSessionFrameListener.Adapter {
+    private static final class RequestListener extends ServerSessionFrameListener.Adapter {
         private final Folder folder;
         private final short version;
 
-        Answers(Folder folder, short version) {
+        RequestListener(Folder folder, short version) {
             this.folder = folder;
             this.version = version;
         }
@@ -132,36 +133,36 @@ public final class Server {
             Fields request = syn.getHeaders();
             String target = value(request, HTTPSPDYHeader.URI);
             if (!value(request, HTTPSPDYHeader.METHOD).equals("POST")) {
-                Folder.pushes(target).forEach(path -> push(stream, request, path));
-                answer(stream, file(target));
+                Folder.pushPaths(target).forEach(path -> push(stream, request, path));
+                respond(stream, file(target));
                 return null;
             }
-            ByteArrayOutputStream came = new ByteArrayOutputStream();
+            ByteArrayOutputStream received = new ByteArrayOutputStream();
             return new StreamFrameListener.Adapter() {
                 @Override
                 public void onData(Stream stream, DataInfo data) {
-                    came.writeBytes(data.asBytes(true));
+                    received.writeBytes(data.asBytes(true));
                     if (data.isClose()) {
-                        answer(stream, came.toByteArray());
+                        respond(stream, received.toByteArray());
                     }
                 }
             };
         }
 
-        private void answer(Stream stream, byte[] body) {
-            byte[] sent = body == null ? new byte[0] : body;
-            Fields head = status(body == null ? "404 Not Found" : "200 OK", sent);
+        private void respond(Stream stream, byte[] body) {
+            byte[] content = body == null ? new byte[0] : body;
+            Fields head = status(body == null ? "404 Not Found" : "200 OK", content);
             stream.reply(new ReplyInfo(head, false), new Callback.Adapter());
-            send(stream, sent);
+            send(stream, content);
         }
 
-        /** The URL in SYN_STREAM, the status in HEADERS. */
+        /** Sends the URL in SYN_STREAM and the status in HEADERS. */
         private void push(Stream stream, Fields request, String path) {
             byte[] body = file(path);
             Fields promise = new Fields();
             String scheme = value(request, HTTPSPDYHeader.SCHEME);
             String host = value(request, HTTPSPDYHeader.HOST);
-            // In SPDY/2 a push is named by its whole URL.
+            // In SPDY/2 a push has an absolute URL.
             String url = version == SPDY.V2 ? scheme + "://" + host + path : path;
             promise.put(HTTPSPDYHeader.METHOD.name(version), "GET");
             promise.put(HTTPSPDYHeader.URI.name(version), url);
@@ -176,8 +177,8 @@ public final class Server {
                 }
 
                 @Override
-                public void failed(Throwable why) {
-                    System.err.println("push of " + path + ": " + why);
+                public void failed(Throwable reason) {
+                    System.err.println("push of " + path + ": " + reason);
                 }
             });
         }

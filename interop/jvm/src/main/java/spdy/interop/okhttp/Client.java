@@ -27,42 +27,43 @@ import spdy.interop.Exchanges.Exchange;
 import spdy.interop.Tls;
 
 /**
- * Fetches every URL over one SPDY/3.1 session and prints what came as JSON.
+ * Fetches every URL over one SPDY/3.1 session and prints the responses as JSON.
  *
  * <pre>java spdy.interop.okhttp.Client [--repeat N] [--post FILE] [--seconds N] URL...</pre>
  *
- * https: is OkHttpClient and ALPN, where the first URL is asked for alone: the client does not wait for a
- * connection that another request is making, and would open one for each. http: is its FramedConnection, since
- * OkHttpClient speaks SPDY only when ALPN says so; all URLs at once. It refuses what is pushed.
+ * For https: it uses OkHttpClient with ALPN and completes the first request alone: the client does not wait for a
+ * connection that another request is opening, so parallel first requests would open one connection each. For http: it
+ * uses FramedConnection, because OkHttpClient uses SPDY only after ALPN, and sends all requests at once. It refuses
+ * pushes.
  */
 public final class Client {
     private Client() {}
 
     public static void main(String[] args) throws Exception {
-        Exchanges exchanges = new Exchanges("okhttp", new Arguments(args, Arguments.OF_A_CLIENT));
-        if (exchanges.secure()) {
-            secure(exchanges);
+        Exchanges exchanges = new Exchanges("okhttp", new Arguments(args, Arguments.CLIENT_OPTIONS));
+        if (exchanges.isSecure()) {
+            fetchSecure(exchanges);
         } else {
-            plain(exchanges);
+            fetchPlain(exchanges);
         }
         exchanges.report();
     }
 
-    private static void secure(Exchanges exchanges) throws Exception {
+    private static void fetchSecure(Exchanges exchanges) throws Exception {
         OkHttpClient client = new OkHttpClient();
         client.setProtocols(List.of(Protocol.SPDY_3, Protocol.HTTP_1_1));
-        client.setSslSocketFactory(Tls.ofAClient().getSocketFactory());
+        client.setSslSocketFactory(Tls.forClient().getSocketFactory());
         client.setHostnameVerifier((host, session) -> true);
         client.setReadTimeout(0, TimeUnit.SECONDS);
-        client.getDispatcher().setMaxRequests(exchanges.asked.size());
-        client.getDispatcher().setMaxRequestsPerHost(exchanges.asked.size());
-        Exchange first = exchanges.asked.get(0);
+        client.getDispatcher().setMaxRequests(exchanges.requests.size());
+        client.getDispatcher().setMaxRequestsPerHost(exchanges.requests.size());
+        Exchange first = exchanges.requests.get(0);
         try {
-            take(first, client.newCall(request(exchanges, first)).execute());
+            readResponse(first, client.newCall(request(exchanges, first)).execute());
         } catch (IOException e) {
             first.fail(e);
         }
-        for (Exchange exchange : exchanges.asked.subList(1, exchanges.asked.size())) {
+        for (Exchange exchange : exchanges.requests.subList(1, exchanges.requests.size())) {
             client.newCall(request(exchanges, exchange)).enqueue(new Callback() {
                 @Override
                 public void onFailure(Request request, IOException e) {
@@ -72,7 +73,7 @@ public final class Client {
                 @Override
                 public void onResponse(Response response) {
                     try {
-                        take(exchange, response);
+                        readResponse(exchange, response);
                     } catch (IOException e) {
                         exchange.fail(e);
                     }
@@ -89,16 +90,16 @@ public final class Client {
         return request.build();
     }
 
-    private static void take(Exchange exchange, Response response) throws IOException {
+    private static void readResponse(Exchange exchange, Response response) throws IOException {
         if (response.protocol() != Protocol.SPDY_3) {
-            exchange.fail("spoke " + response.protocol());
+            exchange.fail("unexpected protocol " + response.protocol());
             return;
         }
-        exchange.status(Integer.toString(response.code()));
-        readOut(exchange, response.body().byteStream());
+        exchange.setStatus(Integer.toString(response.code()));
+        readBody(exchange, response.body().byteStream());
     }
 
-    private static void plain(Exchanges exchanges) throws IOException {
+    private static void fetchPlain(Exchanges exchanges) throws IOException {
         Socket socket = new Socket(exchanges.origin.getHost(), exchanges.origin.getPort());
         socket.setTcpNoDelay(true);
         FramedConnection connection = new FramedConnection.Builder(true)
@@ -107,18 +108,18 @@ public final class Client {
                 .listener(new FramedConnection.Listener() {
                     @Override
                     public void onStream(FramedStream stream) throws IOException {
-                        Exchange push = exchanges.pushed("/unknown");
+                        Exchange push = exchanges.addPush("/unknown");
                         push.fail("refused");
                         stream.close(ErrorCode.REFUSED_STREAM);
                     }
                 })
                 .build();
         connection.sendConnectionPreface();
-        ExecutorService asking = Executors.newCachedThreadPool();
-        for (Exchange exchange : exchanges.asked) {
-            asking.execute(() -> {
+        ExecutorService executor = Executors.newCachedThreadPool();
+        for (Exchange exchange : exchanges.requests) {
+            executor.execute(() -> {
                 try {
-                    ask(exchanges, connection, exchange);
+                    sendRequest(exchanges, connection, exchange);
                 } catch (IOException e) {
                     exchange.fail(e);
                 }
@@ -126,7 +127,8 @@ public final class Client {
         }
     }
 
-    private static void ask(Exchanges exchanges, FramedConnection connection, Exchange exchange) throws IOException {
+    private static void sendRequest(Exchanges exchanges, FramedConnection connection, Exchange exchange)
+            throws IOException {
         List<Header> head = new ArrayList<>(List.of(
                 new Header(":method", exchanges.method()),
                 new Header(":path", exchange.target()),
@@ -134,28 +136,28 @@ public final class Client {
                 new Header(":host", exchange.url.getAuthority()),
                 new Header(":scheme", exchange.url.getScheme()),
                 new Header("user-agent", "spdy-interop-okhttp")));
-        boolean posts = exchanges.body != null;
-        if (posts) {
+        boolean hasBody = exchanges.body != null;
+        if (hasBody) {
             head.add(new Header("content-length", Integer.toString(exchanges.body.length)));
         }
-        FramedStream stream = connection.newStream(head, posts, true);
-        if (posts) {
+        FramedStream stream = connection.newStream(head, hasBody, true);
+        if (hasBody) {
             try (BufferedSink sink = Okio.buffer(stream.getSink())) {
                 sink.write(exchanges.body);
             }
         }
         for (Header header : stream.getResponseHeaders()) {
             if (header.name.utf8().equals(":status")) {
-                exchange.status(header.value.utf8());
+                exchange.setStatus(header.value.utf8());
             }
         }
-        readOut(exchange, Okio.buffer(stream.getSource()).inputStream());
+        readBody(exchange, Okio.buffer(stream.getSource()).inputStream());
     }
 
-    private static void readOut(Exchange exchange, InputStream body) throws IOException {
-        byte[] piece = new byte[16 << 10];
-        for (int read = body.read(piece); read >= 0; read = body.read(piece)) {
-            exchange.add(piece, 0, read);
+    private static void readBody(Exchange exchange, InputStream body) throws IOException {
+        byte[] chunk = new byte[16 << 10];
+        for (int read = body.read(chunk); read >= 0; read = body.read(chunk)) {
+            exchange.addBody(chunk, 0, read);
         }
         exchange.finish();
     }

@@ -28,33 +28,33 @@ import spdy.interop.Folder;
 import spdy.interop.Tls;
 
 /**
- * A folder served over SPDY/3.1 by OkHttp's FramedConnection, plain or (with a certificate) by TLS and ALPN; with
- * {@code --mock yes} by its MockWebServer, over TLS alone.
+ * Serves a folder over SPDY/3.1 with OkHttp's FramedConnection, over plain TCP or (with a certificate) TLS with ALPN.
+ * {@code --mock yes} uses its MockWebServer instead, over TLS only.
  *
  * <pre>java spdy.interop.okhttp.Server --root DIR [--port 0] [--cert FILE --key FILE [--mock yes]]</pre>
  *
- * The first line of stdout is JSON and tells the port. POST is answered with what came. It cannot push: the
- * library refuses to in SPDY.
+ * The first line of stdout is JSON and contains the port. POST returns the request body. It cannot push: the
+ * library does not support push for SPDY.
  */
 public final class Server {
     private Server() {}
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = new Arguments(args, Arguments.OF_A_SERVER);
+        Arguments arguments = new Arguments(args, Arguments.SERVER_OPTIONS);
         Folder folder = new Folder(arguments.text("root"));
         int port = arguments.number("port");
         SSLSocketFactory tls = null;
         if (arguments.has("cert")) {
-            tls = Tls.ofAServer(arguments.text("cert"), arguments.text("key")).getSocketFactory();
+            tls = Tls.forServer(arguments.text("cert"), arguments.text("key")).getSocketFactory();
         }
         if (arguments.has("mock")) {
-            mock(folder, port, tls);
+            serveMock(folder, port, tls);
         } else {
-            framed(folder, port, tls);
+            serveFramed(folder, port, tls);
         }
     }
 
-    private static void mock(Folder folder, int port, SSLSocketFactory tls) throws IOException {
+    private static void serveMock(Folder folder, int port, SSLSocketFactory tls) throws IOException {
         Logger.getLogger(MockWebServer.class.getName()).setLevel(Level.WARNING);
         MockWebServer server = new MockWebServer();
         server.useHttps(tls, false);
@@ -64,7 +64,7 @@ public final class Server {
             public MockResponse dispatch(RecordedRequest request) throws InterruptedException {
                 Buffer body = request.getBody();
                 if (!request.getMethod().equals("POST")) {
-                    byte[] file = open(folder, request.getPath());
+                    byte[] file = readFile(folder, request.getPath());
                     if (file == null) {
                         return new MockResponse().setResponseCode(404);
                     }
@@ -74,18 +74,18 @@ public final class Server {
             }
         });
         server.start(InetAddress.getByName("127.0.0.1"), port);
-        Folder.ready("okhttp", server.getPort(), "spdy/3.1", true);
+        Folder.printReady("okhttp", server.getPort(), "spdy/3.1", true);
     }
 
-    private static void framed(Folder folder, int port, SSLSocketFactory tls) throws IOException {
-        ExecutorService working = Executors.newCachedThreadPool();
+    private static void serveFramed(Folder folder, int port, SSLSocketFactory tls) throws IOException {
+        ExecutorService executor = Executors.newCachedThreadPool();
         try (ServerSocket listener = new ServerSocket(port, 50, InetAddress.getByName("127.0.0.1"))) {
-            Folder.ready("okhttp", listener.getLocalPort(), "spdy/3.1", tls != null);
+            Folder.printReady("okhttp", listener.getLocalPort(), "spdy/3.1", tls != null);
             while (true) {
                 Socket socket = listener.accept();
-                working.execute(() -> {
+                executor.execute(() -> {
                     try {
-                        speak(folder, tls == null ? socket : secured(socket, tls), working);
+                        serveConnection(folder, tls == null ? socket : wrapTls(socket, tls), executor);
                     } catch (IOException e) {
                         System.err.println("connection: " + e);
                     }
@@ -94,17 +94,17 @@ public final class Server {
         }
     }
 
-    private static Socket secured(Socket socket, SSLSocketFactory tls) throws IOException {
-        SSLSocket secured = (SSLSocket) tls.createSocket(socket, null, socket.getPort(), true);
-        secured.setUseClientMode(false);
-        SSLParameters parameters = secured.getSSLParameters();
+    private static Socket wrapTls(Socket socket, SSLSocketFactory tls) throws IOException {
+        SSLSocket tlsSocket = (SSLSocket) tls.createSocket(socket, null, socket.getPort(), true);
+        tlsSocket.setUseClientMode(false);
+        SSLParameters parameters = tlsSocket.getSSLParameters();
         parameters.setApplicationProtocols(new String[] {Protocol.SPDY_3.toString()});
-        secured.setSSLParameters(parameters);
-        secured.startHandshake();
-        return secured;
+        tlsSocket.setSSLParameters(parameters);
+        tlsSocket.startHandshake();
+        return tlsSocket;
     }
 
-    private static void speak(Folder folder, Socket socket, ExecutorService working) throws IOException {
+    private static void serveConnection(Folder folder, Socket socket, ExecutorService executor) throws IOException {
         socket.setTcpNoDelay(true);
         FramedConnection connection = new FramedConnection.Builder(false)
                 .socket(socket)
@@ -112,14 +112,14 @@ public final class Server {
                 .listener(new FramedConnection.Listener() {
                     @Override
                     public void onStream(FramedStream stream) {
-                        working.execute(() -> answer(folder, stream));
+                        executor.execute(() -> respond(folder, stream));
                     }
                 })
                 .build();
         connection.sendConnectionPreface();
     }
 
-    private static void answer(Folder folder, FramedStream stream) {
+    private static void respond(Folder folder, FramedStream stream) {
         try {
             String method = value(stream.getRequestHeaders(), ":method");
             String path = value(stream.getRequestHeaders(), ":path");
@@ -128,7 +128,7 @@ public final class Server {
             if (method.equals("POST")) {
                 body = Okio.buffer(stream.getSource()).readByteArray();
             } else {
-                body = open(folder, path);
+                body = readFile(folder, path);
             }
             if (body == null) {
                 status = "404 Not Found";
@@ -149,7 +149,7 @@ public final class Server {
         }
     }
 
-    private static byte[] open(Folder folder, String path) {
+    private static byte[] readFile(Folder folder, String path) {
         try {
             return folder.file(path);
         } catch (IOException e) {

@@ -25,36 +25,37 @@ import spdy.interop.Exchanges.Exchange;
 import spdy.interop.Tls;
 
 /**
- * Fetches every URL at once over one SPDY/3.1 session of Undertow's client and prints what came as JSON.
+ * Fetches every URL at once over one SPDY/3.1 session of Undertow's client and prints the responses as JSON.
  *
  * <pre>java spdy.interop.undertow.Client [--repeat N] [--post FILE] [--seconds N] URL...</pre>
  *
- * By ALPN over TLS; plain by prior knowledge. It takes no notice of what is pushed.
+ * An https: URL uses TLS with ALPN, an http: URL plain TCP with prior knowledge. Pushes are ignored.
  */
 public final class Client {
     private Client() {}
 
     public static void main(String[] args) throws Exception {
-        Exchanges exchanges = new Exchanges("undertow", new Arguments(args, Arguments.OF_A_CLIENT));
+        Exchanges exchanges = new Exchanges("undertow", new Arguments(args, Arguments.CLIENT_OPTIONS));
         URI origin = exchanges.origin;
-        boolean secure = origin.getScheme().equals("https");
+        boolean secure = exchanges.isSecure();
         String scheme = secure ? "spdy" : "spdy-plain";
         ClientConnection session = UndertowClient.getInstance()
                 .connect(
                         new URI(scheme, null, origin.getHost(), origin.getPort(), "/", null, null),
                         Server.worker(),
-                        secure ? new UndertowXnioSsl(Xnio.getInstance(), OptionMap.EMPTY, Tls.ofAClient()) : null,
+                        secure ? new UndertowXnioSsl(Xnio.getInstance(), OptionMap.EMPTY, Tls.forClient()) : null,
                         Server.buffers(true),
-                        // Else a WINDOW_UPDATE waits for the acknowledgement of the one before.
+                        // Without this, a WINDOW_UPDATE waits until the previous one is acknowledged.
                         OptionMap.create(Options.TCP_NODELAY, true))
                 .get();
-        session.getCloseSetter().set(closed -> exchanges.lost("the connection was closed"));
-        // Its channels belong to the thread of their connection.
-        session.getIoThread().execute(() -> exchanges.asked.forEach(exchange -> ask(exchanges, session, exchange)));
+        session.getCloseSetter().set(closed -> exchanges.sessionFailed("the connection was closed"));
+        // Channels may only be used on the I/O thread of their connection.
+        session.getIoThread()
+                .execute(() -> exchanges.requests.forEach(exchange -> sendRequest(exchanges, session, exchange)));
         exchanges.report();
     }
 
-    private static void ask(Exchanges exchanges, ClientConnection session, Exchange exchange) {
+    private static void sendRequest(Exchanges exchanges, ClientConnection session, Exchange exchange) {
         ClientRequest request = new ClientRequest()
                 .setMethod(exchanges.body == null ? Methods.GET : Methods.POST)
                 .setProtocol(Protocols.HTTP_1_1)
@@ -70,28 +71,28 @@ public final class Client {
             public void completed(ClientExchange sent) {
                 sent.setResponseListener(new Callback<>(exchange) {
                     @Override
-                    public void completed(ClientExchange answered) {
-                        exchange.status(Integer.toString(answered.getResponse().getResponseCode()));
-                        receive(exchange, answered.getResponseChannel());
+                    public void completed(ClientExchange responded) {
+                        exchange.setStatus(Integer.toString(responded.getResponse().getResponseCode()));
+                        receiveBody(exchange, responded.getResponseChannel());
                     }
                 });
                 if (exchanges.body != null) {
-                    send(exchange, ByteBuffer.wrap(exchanges.body), sent.getRequestChannel());
+                    sendBody(exchange, ByteBuffer.wrap(exchanges.body), sent.getRequestChannel());
                 }
             }
         });
     }
 
-    private static void send(Exchange exchange, ByteBuffer body, StreamSinkChannel channel) {
+    private static void sendBody(Exchange exchange, ByteBuffer body, StreamSinkChannel channel) {
         try {
             while (body.hasRemaining()) {
                 if (channel.write(body) == 0) {
-                    channel.getWriteSetter().set(writable -> send(exchange, body, writable));
+                    channel.getWriteSetter().set(writable -> sendBody(exchange, body, writable));
                     channel.resumeWrites();
                     return;
                 }
             }
-            // With a frame still queued it puts FIN on that one, and sends another empty one with FIN after it.
+            // If a frame is still queued, Undertow sets FIN on it and then sends another empty frame with FIN.
             channel.suspendWrites();
             channel.shutdownWrites();
             if (!channel.flush()) {
@@ -104,14 +105,14 @@ public final class Client {
         }
     }
 
-    private static void receive(Exchange exchange, StreamSourceChannel channel) {
-        ByteBuffer piece = ByteBuffer.allocate(16 << 10);
+    private static void receiveBody(Exchange exchange, StreamSourceChannel channel) {
+        ByteBuffer chunk = ByteBuffer.allocate(16 << 10);
         try {
             while (true) {
-                piece.clear();
-                int read = channel.read(piece);
+                chunk.clear();
+                int read = channel.read(chunk);
                 if (read == 0) {
-                    channel.getReadSetter().set(readable -> receive(exchange, readable));
+                    channel.getReadSetter().set(readable -> receiveBody(exchange, readable));
                     channel.resumeReads();
                     return;
                 }
@@ -119,14 +120,14 @@ public final class Client {
                     exchange.finish();
                     return;
                 }
-                exchange.add(piece.array(), 0, read);
+                exchange.addBody(chunk.array(), 0, read);
             }
         } catch (IOException e) {
             exchange.fail(e);
         }
     }
 
-    /** Fails the exchange where the other half of a callback is of no interest. */
+    /** A callback that fails the exchange on an error. */
     private abstract static class Callback<T> implements ClientCallback<T> {
         private final Exchange exchange;
 

@@ -27,21 +27,21 @@ import spdy.interop.Folder;
 import spdy.interop.Tls;
 
 /**
- * A folder served over SPDY/3.1 by Undertow, plain or (with a certificate) by TLS and ALPN.
+ * Serves a folder over SPDY/3.1 with Undertow, over plain TCP or (with a certificate) TLS with ALPN.
  *
  * <pre>java spdy.interop.undertow.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
  *
- * The first line of stdout is JSON and tells the port. POST is answered with what came. It cannot push in SPDY.
+ * The first line of stdout is JSON and contains the port. POST returns the request body. Undertow cannot push in SPDY.
  */
 public final class Server {
-    /** Bytes of a buffer; header blocks must be in heap memory. */
-    private static final int BUFFER = 16 << 10;
+    /** Size of a buffer in bytes. */
+    private static final int BUFFER_BYTES = 16 << 10;
 
     private Server() {}
 
-    /** Buffers for frames, or with {@code direct} false for header blocks. */
+    /** Buffers: direct ones for frames, heap buffers for header blocks, which must be in heap memory. */
     static ByteBufferPool buffers(boolean direct) {
-        return new DefaultByteBufferPool(direct, BUFFER);
+        return new DefaultByteBufferPool(direct, BUFFER_BYTES);
     }
 
     static XnioWorker worker() throws IOException {
@@ -53,7 +53,7 @@ public final class Server {
     }
 
     public static void main(String[] args) throws Exception {
-        Arguments arguments = new Arguments(args, Arguments.OF_A_SERVER);
+        Arguments arguments = new Arguments(args, Arguments.SERVER_OPTIONS);
         Folder folder = new Folder(arguments.text("root"));
         InetSocketAddress address =
                 new InetSocketAddress(InetAddress.getByName("127.0.0.1"), arguments.number("port"));
@@ -62,34 +62,35 @@ public final class Server {
         boolean tls = arguments.has("cert");
         AcceptingChannel<? extends StreamConnection> listener;
         if (tls) {
-            SSLContext context = Tls.ofAServer(arguments.text("cert"), arguments.text("key"));
-            SpdyOpenListener spoken = new SpdyOpenListener(buffers(true), buffers(false), enabled);
-            AlpnOpenListener opening = new AlpnOpenListener(buffers(true), enabled, SpdyOpenListener.SPDY_3_1, spoken);
-            opening.setRootHandler(new Answers(folder));
+            SSLContext context = Tls.forServer(arguments.text("cert"), arguments.text("key"));
+            SpdyOpenListener spdyListener = new SpdyOpenListener(buffers(true), buffers(false), enabled);
+            AlpnOpenListener openListener =
+                    new AlpnOpenListener(buffers(true), enabled, SpdyOpenListener.SPDY_3_1, spdyListener);
+            openListener.setRootHandler(new RequestHandler(folder));
             listener = new UndertowXnioSsl(Xnio.getInstance(), OptionMap.EMPTY, context)
                     .createSslConnectionServer(
-                            worker(), address, ChannelListeners.openListenerAdapter(opening), options);
+                            worker(), address, ChannelListeners.openListenerAdapter(openListener), options);
         } else {
-            SpdyPlainOpenListener opening = new SpdyPlainOpenListener(buffers(true), buffers(false), enabled);
-            opening.setRootHandler(new Answers(folder));
+            SpdyPlainOpenListener openListener = new SpdyPlainOpenListener(buffers(true), buffers(false), enabled);
+            openListener.setRootHandler(new RequestHandler(folder));
             listener = worker().createStreamConnectionServer(
-                    address, ChannelListeners.openListenerAdapter(opening), options);
+                    address, ChannelListeners.openListenerAdapter(openListener), options);
         }
         listener.resumeAccepts();
-        Folder.ready("undertow", listener.getLocalAddress(InetSocketAddress.class).getPort(), "spdy/3.1", tls);
+        Folder.printReady("undertow", listener.getLocalAddress(InetSocketAddress.class).getPort(), "spdy/3.1", tls);
     }
 
-    private static final class Answers implements HttpHandler {
+    private static final class RequestHandler implements HttpHandler {
         private final Folder folder;
 
-        Answers(Folder folder) {
+        RequestHandler(Folder folder) {
             this.folder = folder;
         }
 
         @Override
         public void handleRequest(HttpServerExchange exchange) throws IOException {
             if (exchange.getRequestMethod().toString().equals("POST")) {
-                exchange.getRequestReceiver().receiveFullBytes(Answers::answer);
+                exchange.getRequestReceiver().receiveFullBytes(RequestHandler::respond);
                 return;
             }
             byte[] body = folder.file(exchange.getRequestPath());
@@ -97,10 +98,10 @@ public final class Server {
                 exchange.setStatusCode(404);
                 body = new byte[0];
             }
-            answer(exchange, body);
+            respond(exchange, body);
         }
 
-        private static void answer(HttpServerExchange exchange, byte[] body) {
+        private static void respond(HttpServerExchange exchange, byte[] body) {
             exchange.getResponseHeaders().put(Headers.CONTENT_TYPE, "application/octet-stream");
             exchange.getResponseHeaders().put(Headers.CONTENT_LENGTH, body.length);
             exchange.getResponseSender().send(ByteBuffer.wrap(body));

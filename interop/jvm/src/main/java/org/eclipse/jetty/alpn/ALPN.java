@@ -8,14 +8,14 @@ import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
 
 /**
- * The door by which OkHttp 2.7 asks for ALPN: a class that Jetty once put into the boot class path of Java 7
- * and 8. Since Java 9 TLS sockets know ALPN themselves, so this one only carries the names to them and back.
- * OkHttp finds it by its name and calls it by reflection.
+ * The class that OkHttp 2.7 calls for ALPN. Jetty provided it on the boot class path of Java 7 and 8. TLS sockets
+ * support ALPN since Java 9, so this class only passes the protocol names to the socket and back. OkHttp looks it up
+ * by name and calls it by reflection.
  */
 public final class ALPN {
     public interface Provider {}
 
-    /** What a client offers, and hears. */
+    /** Offers the client's protocols and receives the selected one. */
     public interface ClientProvider extends Provider {
         List<String> protocols();
 
@@ -24,7 +24,7 @@ public final class ALPN {
         void unsupported();
     }
 
-    /** What a server is asked; OkHttp's has the methods of a client as well, by one proxy for both. */
+    /** Selects the server's protocol. OkHttp's proxy object implements both provider interfaces. */
     public interface ServerProvider extends Provider {
         String select(List<String> protocols);
 
@@ -35,7 +35,7 @@ public final class ALPN {
 
     private ALPN() {}
 
-    /** Before the handshake: what may be agreed on. */
+    /** Called before the handshake: sets the protocols to offer. */
     public static void put(SSLSocket socket, Provider provider) {
         PROVIDERS.put(socket, provider);
         SSLParameters parameters = socket.getSSLParameters();
@@ -43,19 +43,19 @@ public final class ALPN {
         socket.setSSLParameters(parameters);
     }
 
-    /** After the handshake: the provider, told what was agreed on. */
+    /** Called after the handshake: passes the negotiated protocol to the provider and returns the provider. */
     public static Provider get(SSLSocket socket) {
         ClientProvider provider = (ClientProvider) PROVIDERS.get(socket);
-        String agreed = socket.getApplicationProtocol();
-        if (agreed == null || agreed.isEmpty()) {
+        String negotiated = socket.getApplicationProtocol();
+        if (negotiated == null || negotiated.isEmpty()) {
             provider.unsupported();
         } else {
-            provider.selected(agreed);
+            provider.selected(negotiated);
         }
         return provider;
     }
 
-    /** The socket's TLS is set up, or was given up. */
+    /** Called when the handshake has succeeded or failed. */
     public static void remove(SSLSocket socket) {
         PROVIDERS.remove(socket);
     }
