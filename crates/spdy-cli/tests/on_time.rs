@@ -1,10 +1,10 @@
-//! Virtual time against the kernel's own, through namespaces and TUN devices.
+//! Compares virtual time with real time of the kernel, through namespaces and TUN devices.
 //!
-//! A measurement of time needs a core when it is due, so these tests are a program of their own, which Cargo runs when no
-//! other does, and take turns. The programs on both ends are not optimised here: one link at a time is what two cores
-//! carry. How many attempts count, and how many of those must be right, is stated in `on_time/tally.rs`.
+//! A time measurement needs a free core at the right moment, so these tests are a separate program, which Cargo runs when no other
+//! test runs, and they run one after the other. The programs on both ends are not optimised here: two cores can carry one link at a
+//! time. `on_time/tally.rs` states how many attempts are valid, and how many of those must be right.
 //!
-//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+//! These tests fail with a message on a machine without namespaces; `SPDY_SKIP_NAMESPACES=1` skips them.
 
 #[path = "on_time/experiment.rs"]
 mod experiment;
@@ -22,14 +22,14 @@ use spdy_testkit::wait::output_within;
 use tally::{Attempt, Tally};
 use unprivileged::unprivileged;
 
-/// Longest time of one calibration on a machine that is late all the time: each run is repeated up to ten times.
-const LONGEST: Duration = Duration::from_secs(600);
+/// Maximum time of one calibration on a machine that is always late: each run is repeated up to ten times.
+const MAX_CALIBRATION_TIME: Duration = Duration::from_secs(600);
 
-/// One test's turn to measure; `None` if they are left out.
+/// Waits until no other test measures; `None` if these tests are skipped.
 fn turn() -> Option<MutexGuard<'static, ()>> {
     static TURN: Mutex<()> = Mutex::new(());
-    let left_out = std::env::var_os("SPDY_SKIP_NAMESPACES").is_some();
-    (!left_out).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+    let is_skipped = std::env::var_os("SPDY_SKIP_NAMESPACES").is_some();
+    (!is_skipped).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The result of `spdy lab calibrate`, one link at a time.
@@ -47,12 +47,12 @@ fn json_of(command: &mut Command) -> Value {
         .stderr(Stdio::piped())
         .spawn()
         .expect("start `spdy`");
-    let output = output_within(LONGEST, child);
+    let output = output_within(MAX_CALIBRATION_TIME, child);
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// An attempt with the result `error`, of which `bound` is allowed.
+/// An attempt with the relative or absolute error `error`, whose limit is `bound`.
 fn attempt_within(error: f64, bound: f64) -> Attempt {
     match error.abs() <= bound {
         true => Attempt::Right,
@@ -60,7 +60,7 @@ fn attempt_within(error: f64, bound: f64) -> Attempt {
     }
 }
 
-/// An attempt of which no run counts, for `reason`. Only lateness and starvation are the machine's.
+/// An attempt without a valid run, for `reason`. Only lateness and starvation are caused by the machine.
 fn invalid_attempt(reason: &Value) -> Attempt {
     let reason = reason.to_string();
     match reason.contains(" late") || reason.contains("for a core") {
@@ -69,14 +69,14 @@ fn invalid_attempt(reason: &Value) -> Attempt {
     }
 }
 
-/// An attempt with these `faults`, else `right_or_wrong`. A wrong rate or a packet that a device dropped is the program's fault.
+/// `right_or_wrong`, unless there are `faults`. A wrong rate or a packet that a device dropped is the program's fault.
 fn unless_late(faults: &Value, right_or_wrong: Attempt) -> Attempt {
     let faults = faults.as_array().expect("a list");
-    let is_of_machine = |fault: &&Value| {
+    let is_caused_by_machine = |fault: &&Value| {
         let reason = fault["reason"].as_str().unwrap_or_default();
         reason.starts_with("late_") || reason == "starved"
     };
-    match (faults.iter().find(is_of_machine), faults.first()) {
+    match (faults.iter().find(is_caused_by_machine), faults.first()) {
         (Some(lateness), _) => Attempt::Invalid(lateness.to_string()),
         (None, Some(fault)) => Attempt::Wrong(fault.to_string()),
         (None, None) => right_or_wrong,
@@ -85,17 +85,17 @@ fn unless_late(faults: &Value, right_or_wrong: Attempt) -> Attempt {
 
 const LOSS_FREE: &str = "downloads without loss";
 const LOSSY: &str = "downloads with loss";
-/// Settings of the small calibration without loss of which the mean is judged: one or two of eight may be short of runs.
-const LEAST_CELLS: u64 = 6;
+/// Minimum number of cells of the small calibration without loss: one or two of eight may have too few valid runs.
+const MIN_CELLS: u64 = 6;
 
 #[test]
-fn virtual_time_is_near_the_kernels_own() {
+fn virtual_time_is_close_to_kernel_time() {
     let Some(_turn) = turn() else { return };
-    let mut tally = Tally::of([LOSS_FREE, LOSSY]);
-    while tally.any_is_open() {
+    let mut tally = Tally::new([LOSS_FREE, LOSSY]);
+    while tally.has_open_quantities() {
         let report = run_calibration(&["--cells", "small", "--runs", "1", "--lossy-runs", "4"]);
         let summary = &report["summary"];
-        // Ratios within one run do not care how busy the machine is.
+        // Ratios within one run do not depend on how busy the machine is.
         let pairs = summary["pairs"].as_array().expect("pairs").len();
         assert_eq!(summary["pairs_that_agree"], pairs, "{report}");
         let cells = report["cells"].as_array().expect("a list").iter();
@@ -103,7 +103,7 @@ fn virtual_time_is_near_the_kernels_own() {
             .filter_map(|cell| Some(&cell["incomplete_reason"]).filter(|cell| cell.is_string()));
         let reason = short.next().cloned().unwrap_or_default();
         let errors = &summary["loss_free"];
-        let has_enough_cells = errors["cells"].as_u64() >= Some(LEAST_CELLS);
+        let has_enough_cells = errors["cells"].as_u64() >= Some(MIN_CELLS);
         tally.record(
             LOSS_FREE,
             match errors["mean"].as_f64().filter(|_| has_enough_cells) {
@@ -122,7 +122,7 @@ fn virtual_time_is_near_the_kernels_own() {
     tally.judge();
 }
 
-/// Whole page loads by the client and the server that ship.
+/// Complete page loads with the shipped client and server.
 #[test]
 fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
     let Some(_turn) = turn() else { return };
@@ -131,8 +131,8 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
         format!("{page} by {protocol} over {network}")
     };
     let loads = loads.as_flattened();
-    let mut tally = Tally::of(loads.iter().map(|load| name(*load)));
-    while tally.any_is_open() {
+    let mut tally = Tally::new(loads.iter().map(|load| name(*load)));
+    while tally.has_open_quantities() {
         for &(page_over_link, protocol) in loads {
             let name = name((page_over_link, protocol));
             if tally.is_open(&name) {
@@ -143,13 +143,13 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
     tally.judge();
 }
 
-/// What a receiver gets, and how long an echo takes.
+/// The received rate, and the time of an echo.
 #[test]
 fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
     let Some(_turn) = turn() else { return };
     let folder = tempfile::tempdir().expect("create a folder");
-    let mut tally = Tally::of(["1000000 bps", "10000000 bps", "10 ms", "100 ms"]);
-    while tally.any_is_open() {
+    let mut tally = Tally::new(["1000000 bps", "10000000 bps", "10 ms", "100 ms"]);
+    while tally.has_open_quantities() {
         let arguments = ["lab", "calibrate", "--link=short", "--json", "-q"];
         let report = json_of(&mut unprivileged(folder.path(), &arguments));
         let number = |value: &Value, name: &str| value[name].as_f64().expect("a number");
@@ -169,18 +169,18 @@ fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
     tally.judge();
 }
 
-/// A page, and the network that it is loaded over.
+/// A page and a network.
 type PageOverLink = (&'static str, &'static str);
 
-/// Links so slow that programs without optimisation keep up with them: such a run may wait for a core for a hundredth of its time.
-/// The small page has the slower link, so that its loads take 3 s and those of `portal` 7 s.
+/// Links slow enough for programs without optimisation: a run may wait for a core for 1 % of its time. The small page has the
+/// slower link, so that its loads take 3 s and those of `portal` 7 s.
 const LOADS: [PageOverLink; 2] = [
     ("portal", "down=500kbit,up=250kbit,rtt=200ms"),
     ("lulic-bing", "down=400kbit,up=200kbit,rtt=400ms"),
 ];
 const PROTOCOLS: [&str; 4] = ["http", "spdy", "h2", "h3"];
 
-/// A load of a page: virtual over real time, less 1, may be 3 %.
+/// A load of a page: the ratio of virtual to real time may differ from 1 by 3 %.
 fn load((page, network): PageOverLink, protocol: &str) -> Attempt {
     let mut arguments = vec!["--pages", page, "--runs", "1", "--network", network];
     arguments.extend(["--protocols", protocol]);

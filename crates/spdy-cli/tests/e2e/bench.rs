@@ -1,4 +1,4 @@
-//! `spdy bench` against `spdy serve`: what it counts, and how it ends.
+//! `spdy bench` against `spdy serve`: what it counts, and its exit codes.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,10 +14,10 @@ use spdy_testkit::wait::{ended, with_read_timeout};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 use crate::support::site::Site;
 
-/// Bytes of the file that is asked for.
+/// Size of the requested file.
 const FILE_BYTES: u64 = 128;
 
-/// A folder with one file, and a server of it.
+/// A folder with one file, and a server for it.
 fn start_server(options: &[&str]) -> (tempfile::TempDir, ServeProcess) {
     let folder = tempfile::tempdir().expect("create a folder");
     fs::write(folder.path().join("file"), [b'x'; FILE_BYTES as usize]).expect("write the file");
@@ -25,7 +25,7 @@ fn start_server(options: &[&str]) -> (tempfile::TempDir, ServeProcess) {
     (folder, server)
 }
 
-/// The JSON of a run that ends with `code`.
+/// The JSON of a run that exits with `code`.
 fn result(code: i32, arguments: &[&str]) -> Value {
     let output = run_expecting(code, spdy(&["bench", "--json", "--quiet"]).args(arguments));
     serde_json::from_slice(&output.stdout).expect("one line of JSON")
@@ -107,22 +107,22 @@ fn a_rate_starts_that_many_requests() {
         ],
     );
     assert_eq!(json["requests"], 400);
-    // The last is begun 399 / 2000 s after the first, however fast the answers are.
+    // The last request starts 399 / 2000 s after the first, however fast the responses are.
     assert!(json["seconds"].as_f64() >= Some(0.199), "{json}");
 }
 
 #[test]
-fn wrong_responses_are_counted_and_end_with_1() {
+fn wrong_responses_are_counted_and_exit_1() {
     let (_folder, server) = start_server(&[]);
     let origin = server.origin(false);
-    let (file, nothing) = (format!("{origin}/file"), format!("{origin}/nothing"));
+    let (file, missing) = (format!("{origin}/file"), format!("{origin}/missing"));
     for protocol in ["spdy/3.1", "h2", "http/1.1"] {
         let run = |options: &[&str]| {
             let mut arguments = vec!["--protocol", protocol, "--requests", "20"];
             arguments.extend(options);
             result(1, &arguments)
         };
-        let json = run(&[&file, &nothing]);
+        let json = run(&[&file, &missing]);
         assert_eq!(
             json["statuses"],
             serde_json::json!({"200": 10, "404": 10}),
@@ -204,7 +204,7 @@ fn a_refused_connection_exits_1_and_a_usage_error_2() {
     }
     run_expecting(
         1,
-        &mut spdy(&["bench", "--process", "nothing is called so", &url]),
+        &mut spdy(&["bench", "--process", "no such process", &url]),
     );
 }
 
@@ -226,7 +226,7 @@ fn cpu_and_memory_of_a_process_tree_are_reported() {
         ],
     );
     let server = &json["server"];
-    // This test, the server it started, and the load itself.
+    // This test, the server it started, and `spdy bench` itself.
     assert!(server["processes"].as_u64() >= Some(3), "{json}");
     assert!(
         server["resident_bytes"].as_u64() > Some(1_000_000),
@@ -235,7 +235,7 @@ fn cpu_and_memory_of_a_process_tree_are_reported() {
     assert!(server["cpu_seconds_per_100000"].is_number(), "{json}");
 }
 
-/// Takes connections and answers nothing until its client has gone.
+/// A listener that accepts connections and sends no response.
 fn silent_listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
     let url = format!("http://{}/", listener.local_addr().expect("a bound socket"));
@@ -266,7 +266,7 @@ fn requests_without_a_response_time_out() {
             ],
         );
         let errors = &json["errors"];
-        // HTTP/1.1 loses with the first of a connection the one behind it.
+        // In HTTP/1.1 the loss of a connection's first request also loses the one after it.
         let lost = errors["connection lost"]["count"].as_u64().unwrap_or(0);
         let timed_out = errors["timeout"]["count"].as_u64().unwrap_or(0);
         assert_eq!(
@@ -285,7 +285,7 @@ fn drain(mut stream: TcpStream) {
 #[test]
 fn closed_connections_are_reopened_without_lost_requests() {
     let (listener, url) = silent_listener();
-    // Two answers a connection, and all that comes behind them is dropped.
+    // Each connection gets two responses; later requests are dropped.
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             thread::spawn(move || two_responses(stream));
@@ -354,7 +354,7 @@ fn ctrl_c_ends_a_run_with_partial_results() {
     .stderr(Stdio::null())
     .spawn()
     .expect("start the program");
-    // Its first request is answered: it measures.
+    // The first request got its response, so it measures.
     let (stream, _) = listener.accept().expect("a connection");
     let mut stream = with_read_timeout(stream);
     let mut request = [0; 1024];

@@ -57,7 +57,7 @@ fn help_matches_its_snapshot() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_have_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = stdout_of(0, &["completions", shell]);
         for command in ["race", "serve", "fetch", "replica"] {
@@ -67,7 +67,7 @@ fn completions_know_the_commands() {
 }
 
 #[test]
-fn a_wrong_command_line_ends_with_2() {
+fn an_invalid_command_line_exits_2() {
     for arguments in [
         &["walk"][..],
         &["race", "--runs", "0"],
@@ -76,8 +76,8 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         run_expecting(2, &mut spdy(arguments));
     }
-    for none in ["0", "-1", "x"] {
-        let stderr = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
+    for invalid in ["0", "-1", "x"] {
+        let stderr = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={invalid}")]);
         assert!(
             stderr.contains("expected a whole number, 1 or more"),
             "{stderr}"
@@ -103,8 +103,8 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
         let output = run_expecting(0, &mut command);
         String::from_utf8(output.stdout).expect("JSON is text")
     };
-    let usual = race(&[]);
-    for choice in [
+    let default_output = race(&[]);
+    for options in [
         &["--deploy", "first-party"][..],
         &["--set", "shard=3"],
         &["--set", "fold=yes"],
@@ -113,13 +113,13 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
         &["--push"],
         &["--push=all"],
     ] {
-        assert_ne!(race(choice), usual, "{choice:?}");
+        assert_ne!(race(options), default_output, "{options:?}");
     }
     assert_eq!(
         race(&["--push=no", "--deploy", "all", "--set", "cache=cold"]),
-        usual
+        default_output
     );
-    for (wrong_options, expected) in [
+    for (invalid_options, expected) in [
         (&["--deploy", "some"][..], "all or first-party"),
         (&["--set", "cache=warm:1"], "warm:1h"),
         (&["--set", "frame=63"], "64 to 1048576"),
@@ -133,14 +133,14 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
         (&["--set", "urls=paper"], "set accelerator=cold"),
     ] {
         let mut arguments = vec!["race"];
-        arguments.extend(wrong_options);
+        arguments.extend(invalid_options);
         let stderr = stderr_of(2, &arguments);
-        assert!(stderr.contains(expected), "{wrong_options:?}: {stderr}");
+        assert!(stderr.contains(expected), "{invalid_options:?}: {stderr}");
     }
 }
 
 #[test]
-fn names_that_do_not_exist_get_the_list_of_those_that_do() {
+fn an_unknown_name_is_reported_with_the_known_ones() {
     let cases: [(&[&str], &[&str]); 6] = [
         (&["race", "nowhere"], &["nowhere", "flags", "portal"]),
         (&["doctor", "nowhere"], &["nowhere", "flags", "portal"]),
@@ -193,7 +193,7 @@ fn a_page_of_an_experiment_is_found_by_its_name() {
 }
 
 #[test]
-fn an_error_is_one_line_and_ends_with_1() {
+fn an_error_is_one_line_and_exits_1() {
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.har");
     fs::write(&file, "{\"log\": 7}").expect("write the file");

@@ -1,11 +1,11 @@
-//! The doctor: its findings, and how certain they are.
+//! `spdy doctor`: its findings, and how certain they are.
 
 use serde_json::Value;
 
 use crate::support::program::{stderr_of, stdout_of};
 
 #[test]
-fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
+fn the_doctor_warns_of_randomness_if_there_are_few_runs() {
     let warning = "a saving may be random too";
     let examine = |network: &str, runs: &str| {
         let doctor = ["doctor", "lulic-bing", "--network", network, "--runs", runs];
@@ -19,7 +19,7 @@ fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
     assert!(!stderr_of(0, &default).contains(warning), "default runs");
 }
 
-/// With one seed, 1 % loss is faster than none on some pages, by chance.
+/// With a single seed, 1 % loss is randomly faster than no loss on some pages.
 #[test]
 fn the_doctor_reports_no_difference_within_chance() {
     let loss = |options: &[&str]| {

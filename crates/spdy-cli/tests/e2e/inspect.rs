@@ -1,4 +1,4 @@
-//! `spdy inspect` on what `spdy fetch` and `spdy serve` said to each other, plain and in TLS.
+//! `spdy inspect` on connections between `spdy fetch` and `spdy serve`, with and without TLS.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::support::clients::capture::Relay;
 use crate::support::files::FILES;
 use crate::support::program::{ServeProcess, run_expecting, spdy, stdout_of};
 
-/// A vector's file.
+/// The path of a test vector.
 fn vector(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/spec/live");
     path.join(name).display().to_string()
 }
 
-/// A fetch of 1 MB that was captured, and its key log.
+/// Captures a fetch of 1 MB. Returns the capture and its key log.
 fn capture_fetch(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
     let server = ServeProcess::start(&FILES.folder, &[]);
     let relay = Relay::to(if secure { server.tls } else { server.plain });
@@ -57,7 +57,7 @@ fn a_plain_fetch_is_read_from_its_capture() {
     ] {
         assert!(stdout.contains(expected), "no {expected:?} in {stdout}");
     }
-    // Frames are not in the summary, the time line is.
+    // Without an option only the summary is shown; the timeline has the frames.
     let summary = stdout_of(0, &["inspect", text(&pcap), "--summary"]);
     assert!(
         !summary.contains("SYN_STREAM") && summary.contains("client fin"),
@@ -177,7 +177,7 @@ fn a_capture_from_stdin_is_shown_while_it_grows() {
         let line = lines.find(|line| line.as_ref().expect("text").contains(expected));
         assert!(line.is_some(), "no {expected:?}");
     };
-    // Not the last packets: the session goes on, and its beginning is shown all the same.
+    // Without the last packets: the session is still open, and its beginning is shown.
     let (first_part, rest) = capture.split_at(capture.len() - 1000);
     stdin.write_all(first_part).expect("write to the program");
     until("SYN_STREAM stream 1");
@@ -189,7 +189,7 @@ fn a_capture_from_stdin_is_shown_while_it_grows() {
 }
 
 #[test]
-fn a_port_forward_inside_a_websocket_is_read_and_an_exec_by_one_is_named() {
+fn spdy_inside_a_websocket_is_read_and_other_protocols_are_named() {
     let recorded = |name: &str, side: &str| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/kubernetes");
         folder

@@ -1,8 +1,7 @@
-//! The built program, from the outside: its command line, and the other programs that it talks to.
+//! Tests of the built program: its command line, and the other programs that it communicates with.
 //!
-//! Everything here runs the built `spdy` over loopback sockets against independent peers, which
-//! `scripts/setup-peers` installs. A missing peer is a failure that says so; `SPDY_SKIP_PEERS=1` leaves the
-//! peers out for a quick run.
+//! All tests run the built `spdy` over loopback sockets with independent peers, which `scripts/setup-peers` installs. A test fails
+//! with a message if a peer is missing; `SPDY_SKIP_PEERS=1` skips tests with peers.
 
 mod accelerate;
 mod bench;

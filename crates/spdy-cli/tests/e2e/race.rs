@@ -28,7 +28,7 @@ const FIELDS: [&str; 17] = [
 ];
 
 #[test]
-fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
+fn a_race_with_an_incomplete_load_shows_the_others_and_fails() {
     let network = "down=10kbit,up=10kbit,rtt=100ms,loss=50%";
     let race = [
         "race",
@@ -156,14 +156,14 @@ fn a_race_shows_the_doctors_advice() {
     let race = ["race", "portal", "--network", "cable", "-p", "https,spdy"];
     let with = |options: &[&str]| stdout_of(0, &[&race[..], options].concat());
     let table = with(&["--doctor=2", "--report", path]);
-    let brief: Vec<_> = table
+    let advice: Vec<_> = table
         .lines()
         .skip_while(|line| !line.is_empty())
         .skip(1)
         .collect();
-    assert!(brief[0].starts_with("what would help"), "{table}");
-    assert_eq!(brief.len(), 1 + 2 + 1, "{table}");
-    // By the faster of the two, and what the doctor has first.
+    assert!(advice[0].starts_with("what would help"), "{table}");
+    assert_eq!(advice.len(), 1 + 2 + 1, "{table}");
+    // The advice is for the faster of the two loads, with the doctor's first finding.
     let loads = with(&["--json", "--doctor"]);
     let entries: Vec<Value> = loads
         .lines()
@@ -191,7 +191,7 @@ fn a_race_shows_the_doctors_advice() {
     ];
     let of_doctor: Value = serde_json::from_str(&stdout_of(0, &of_doctor)).expect("JSON");
     assert_eq!(*examination, of_doctor);
-    let (_, best) = brief[1].split_once(" %  ").expect("a part, and a change");
+    let (_, best) = advice[1].split_once(" %  ").expect("a part, and a change");
     let arguments = ["doctor", "portal", "-n", "cable", "--protocol", protocol];
     let stdout = stdout_of(0, &arguments);
     let first = stdout.lines().find(|line| line.contains(" %  "));

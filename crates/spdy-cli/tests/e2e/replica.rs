@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::program::{stderr_of, stdout_of};
 
-/// A recording of a page with one image, whose body the recorder left out, and one request that failed.
+/// A recording of a page with one image, whose body is missing, and one failed request.
 const HAR: &str = r#"{"log":{"version":"1.2","creator":{"name":"hand","version":"1"},"pages":[
   {"id":"p1","startedDateTime":"2013-06-04T10:00:00.000Z","title":"t","pageTimings":{"onContentLoad":90,"onLoad":120}}],
  "entries":[
@@ -94,7 +94,7 @@ fn a_recording_becomes_a_replica_that_shows_checks_and_races() {
 }
 
 #[test]
-fn a_sound_replica_passes_its_check() {
+fn a_valid_replica_passes_its_check() {
     for name in ["flags", "portal"] {
         stdout_of(0, &["replica", "check", name]);
     }

@@ -8,17 +8,17 @@ use rusqlite::Connection;
 use serde_json::Value;
 use spdy_testkit::wait::output_within;
 
-use super::{LONGEST, turn};
+use super::{MAX_CALIBRATION_TIME, turn};
 
 const BOTH_CLOCKS: &str = "name = 'clocks'\nruns = 2\npages = ['lulic-bing']\nprotocols = ['http', 'spdy']\n[factors]\nnetwork = \
                            'lte'\nclock = ['virtual', 'real']\n";
 
-/// A folder with an experiment, and `spdy lab` run there.
+/// A folder with an experiment, and `spdy lab` in it.
 struct Lab(tempfile::TempDir);
 
 impl Lab {
     fn new(experiment: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         std::fs::write(folder.path().join("small.toml"), experiment).expect("write the file");
         Self(folder)
     }
@@ -38,10 +38,10 @@ impl Lab {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        output_within(LONGEST, child.expect("spdy starts"))
+        output_within(MAX_CALIBRATION_TIME, child.expect("start `spdy`"))
     }
 
-    /// Runs a command that must end with `code`.
+    /// Runs a command that must exit with `code`.
     fn run_expecting(&self, code: i32, arguments: &[&str]) -> Output {
         let output = self.run(arguments);
         let stderr = text(&output.stderr);
@@ -54,7 +54,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The loads of a store by their keys and runs, each by its columns.
+/// The columns of each load in a store, by its cell key and run.
 fn rows(
     lab: &Lab,
     store: &str,
@@ -96,7 +96,7 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     let stderr = text(&first.stderr);
     let rows_before = rows(&lab, "a.db");
     assert_eq!(rows_before.len(), 8, "{stderr}");
-    let mut counting = true;
+    let mut all_valid = true;
     for ((key, run), row) in &rows_before {
         if row["clock"] == Text("virtual".to_owned()) {
             for name in [
@@ -116,7 +116,7 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
             (&Null, &Null),
             "{key}"
         );
-        // The same chance as in virtual time.
+        // The same seed as in virtual time.
         let virtual_key = key.replace("clock=real", "clock=virtual");
         let virtual_row = &rows_before[&(virtual_key, *run)];
         assert_eq!(row["seed"], virtual_row["seed"], "{key}");
@@ -131,13 +131,13 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
         );
         let (load, on_wire) = (number(&row["load_ms"]), number(&row["time_on_wire_ms"]));
         assert!(on_wire > 0.9 * load, "{key}: {on_wire} of {load}");
-        // 70 ms there and back, and the lateness of one way.
+        // Half of the 70 ms round trip, plus the lateness in one direction.
         let delay = number(&row["achieved_delay_down_ms"]);
         assert!(
             (delay - number(&row["rtt_ms"]) / 2.0 - mean).abs() < mean + 0.001,
             "{key}: {delay}"
         );
-        counting &= row["invalid"] == Null;
+        all_valid &= row["invalid"] == Null;
         match &row["rejected"] {
             Null => assert_eq!(number(&row["attempts"]), 1.0, "{key}"),
             Text(reason) => assert_eq!(
@@ -155,10 +155,10 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
             );
         }
     }
-    let code = if counting { 0 } else { 1 };
+    let code = if all_valid { 0 } else { 1 };
     assert_eq!(first.status.code(), Some(code), "{stderr}");
 
-    // A cell that is lost is loaded again, and nothing else changes.
+    // A missing cell is loaded again, and nothing else changes.
     let lost = "page=lulic-bing,protocol=spdy,network=lte,clock=real";
     let store = Connection::open(lab.path("a.db")).expect("a store");
     store
@@ -183,7 +183,7 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     lab.run_expecting(0, &["merge", "b.db", "--store", "a.db"]);
     assert_eq!(rows(&lab, "a.db"), rows_after);
 
-    // What does not count is in no median.
+    // Invalid runs are not in the median.
     let store = Connection::open(lab.path("a.db")).expect("a store");
     store
         .execute_batch(&format!(
@@ -222,7 +222,7 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     let compared = text(&lab.run(&["compare", "a.db", "a.db", "--json"]).stdout);
     assert!(compared.contains("\"runs\":[1,1]"), "{compared}");
 
-    // Nor is a cell of which nothing counts passed over in silence.
+    // A cell without valid runs is reported.
     let store = Connection::open(lab.path("a.db")).expect("a store");
     store
         .execute_batch(&format!(

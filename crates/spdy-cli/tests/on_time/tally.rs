@@ -1,22 +1,23 @@
-//! Which attempts count, and how many of them must be right.
+//! Decides which attempts are valid, and how many of them must be right.
 //!
-//! A quantity is measured until two of at most three valid attempts agree: two right ones pass, two wrong ones fail. An
-//! attempt is valid if the machine kept up: the link's packets were on time and the programs at its ends did not wait for
-//! a core, by the program's own limits (docs/reference/link-measurements.md). A wrong rate or a load that is not whole makes no attempt
+//! A quantity is measured until two of at most three valid attempts agree: two right ones pass, two wrong ones fail. An attempt is
+//! valid if the machine was fast enough: the link's packets were on time and the programs at its ends did not wait for a core, by
+//! the program's own limits (docs/reference/link-measurements.md). A wrong rate or an incomplete load does not make an attempt
 //! invalid.
 //!
-//! If the time runs out before that, the quantity was not measured. On a machine that is busy with other processes this is no fault of
-//! the program: the test passes and prints a line to stderr. On a free machine the test fails, because then the program itself is late.
+//! If the time runs out before that, the quantity was not measured. If other processes keep the machine busy, this is not the
+//! program's fault: the test passes and prints a line to stderr. On a free machine the test fails, because then the program itself
+//! is late.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// Valid attempts of which that many decide.
+/// Number of agreeing valid attempts that decide.
 const DECIDE: usize = 2;
-/// Longest time for the attempts of one test; an attempt that has begun ends.
+/// Maximum time for the attempts of one test; an attempt that has started is completed.
 const TIME: Duration = Duration::from_secs(240);
-/// A machine is busy if other processes use at least this part of the time of all cores.
+/// A machine is busy if other processes use at least this fraction of the time of all cores.
 const BUSY: f64 = 0.1;
 
 /// The result of one attempt to measure one quantity.
@@ -24,9 +25,9 @@ const BUSY: f64 = 0.1;
 pub(crate) enum Attempt {
     /// Valid, and within the bound.
     Right,
-    /// Valid, and not: how far off.
+    /// Valid, but out of bounds, with the error.
     Wrong(String),
-    /// The machine did not keep up: how.
+    /// The machine was too slow, with the reason.
     Invalid(String),
 }
 
@@ -52,8 +53,8 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Of these quantities.
-    pub(crate) fn of<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+    /// A tally of these quantities.
+    pub(crate) fn new<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         let open = |name: N| (name.into(), Attempts::default());
         Self {
             start: Instant::now(),
@@ -62,10 +63,10 @@ impl Tally {
         }
     }
 
-    /// Takes an attempt at `name`; those after its decision change nothing.
+    /// Records an attempt at `name`. Attempts after its decision have no effect.
     pub(crate) fn record(&mut self, name: &str, attempt: Attempt) {
         let attempts = self.quantities.get_mut(name);
-        let attempts = attempts.unwrap_or_else(|| panic!("{name} is no quantity of this test"));
+        let attempts = attempts.unwrap_or_else(|| panic!("unknown quantity {name}"));
         if attempts.is_open() {
             match attempt {
                 Attempt::Right => attempts.right_count += 1,
@@ -80,40 +81,41 @@ impl Tally {
         self.start.elapsed() < TIME && self.quantities[name].is_open()
     }
 
-    /// Whether any quantity does.
-    pub(crate) fn any_is_open(&self) -> bool {
+    /// Whether any quantity needs another attempt.
+    pub(crate) fn has_open_quantities(&self) -> bool {
         let mut names = self.quantities.keys();
         names.any(|name| self.is_open(name))
     }
 
-    /// Fails if a quantity is wrong, or was not measured on a machine that is free.
+    /// Fails if a quantity is wrong, or was not measured on a free machine.
     pub(crate) fn judge(self) {
         let machine = self.machine.zip(Machine::now());
         // A machine whose load is unknown counts as busy.
-        let other_use = machine.map_or(1.0, |(earlier, now)| now.others_since(&earlier));
+        let other_use = machine.map_or(1.0, |(earlier, now)| now.other_use_since(&earlier));
         match self.verdict(other_use) {
             Ok(None) => {}
-            // Past what keeps the output of tests that pass.
+            // Written directly, because the output of passing tests is captured.
             Ok(Some(reason)) => drop(writeln!(std::io::stderr(), "{reason}")),
             Err(reason) => panic!("{reason}"),
         }
     }
 
-    /// A report of the quantities that were not measured, where other processes used the part `other_use` of the machine; or why the test fails.
+    /// `Ok` with a report of the quantities that were not measured, because other processes used the fraction `other_use` of the
+    /// machine. `Err` with the reason why the test fails.
     fn verdict(&self, other_use: f64) -> Result<Option<String>, String> {
-        let those = |is_so: fn(&Attempts) -> bool| -> Vec<_> {
+        let matching = |predicate: fn(&Attempts) -> bool| -> Vec<_> {
             self.quantities
                 .iter()
-                .filter(|(_, attempts)| is_so(attempts))
+                .filter(|(_, attempts)| predicate(attempts))
                 .collect()
         };
-        let wrong_quantities = those(|attempts| attempts.failures.len() >= DECIDE);
+        let wrong_quantities = matching(|attempts| attempts.failures.len() >= DECIDE);
         if !wrong_quantities.is_empty() {
             return Err(format!(
                 "wrong in {DECIDE} valid attempts: {wrong_quantities:#?}"
             ));
         }
-        let open = those(Attempts::is_open);
+        let open = matching(Attempts::is_open);
         if open.is_empty() {
             return Ok(None);
         }
@@ -129,7 +131,7 @@ impl Tally {
     }
 }
 
-/// What a machine's cores did so far, and our part in it, in ticks.
+/// CPU time of all cores, and of this process, in ticks.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     all: u64,
@@ -138,15 +140,15 @@ struct Machine {
 }
 
 impl Machine {
-    /// `None` where the system does not report it.
+    /// `None` if the system does not report it.
     fn now() -> Option<Self> {
         let stat = std::fs::read_to_string("/proc/stat").ok()?;
         let own = std::fs::read_to_string("/proc/self/stat").ok()?;
         Self::parse(&stat, &own)
     }
 
-    /// By the first line of `stat`: user nice system idle iowait irq softirq steal; and the fields utime, stime, cutime and
-    /// cstime of `own` (proc(5)).
+    /// Parses the first line of `stat` (user nice system idle iowait irq softirq steal), and utime, stime, cutime and cstime of
+    /// `own_stat` (proc(5)).
     fn parse(stat: &str, own_stat: &str) -> Option<Self> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let ticks: Option<Vec<u64>> = line
@@ -155,7 +157,7 @@ impl Machine {
             .map(|ticks| ticks.parse().ok())
             .collect();
         let ticks = ticks.filter(|ticks| ticks.len() == 8)?;
-        // A name may have blanks, and ends with the last bracket.
+        // A process name may contain spaces; it ends at the last bracket.
         let (_, fields) = own_stat.rsplit_once(')')?;
         let own_ticks = fields.split_whitespace().skip(11).take(4);
         let own_ticks: Option<Vec<u64>> = own_ticks.map(|ticks| ticks.parse().ok()).collect();
@@ -166,8 +168,8 @@ impl Machine {
         })
     }
 
-    /// The part of all cores' time since `earlier` that other processes used.
-    fn others_since(&self, earlier: &Self) -> f64 {
+    /// The fraction of all cores' time since `earlier` that other processes used.
+    fn other_use_since(&self, earlier: &Self) -> f64 {
         let all = self.all.saturating_sub(earlier.all).max(1);
         let idle = self.idle.saturating_sub(earlier.idle);
         let own_ticks = self.own_ticks.saturating_sub(earlier.own_ticks);
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
 
     fn tally(attempts: Vec<Attempt>) -> Tally {
-        let mut tally = Tally::of(["it"]);
+        let mut tally = Tally::new(["it"]);
         attempts
             .into_iter()
             .for_each(|attempt| tally.record("it", attempt));
@@ -195,14 +197,14 @@ mod tests {
     fn two_of_three_valid_attempts_decide() {
         let late = || Attempt::Invalid("late".to_owned());
         let open = tally(vec![Attempt::Right, late(), wrong_attempt(), late()]);
-        assert!(open.any_is_open());
+        assert!(open.has_open_quantities());
         let half_right = tally(vec![
             wrong_attempt(),
             Attempt::Right,
             Attempt::Right,
             wrong_attempt(),
         ]);
-        assert!(!half_right.any_is_open());
+        assert!(!half_right.has_open_quantities());
         assert_eq!(half_right.verdict(0.0), Ok(None));
         let twice_wrong = tally(vec![
             wrong_attempt(),
@@ -210,11 +212,11 @@ mod tests {
             wrong_attempt(),
             Attempt::Right,
         ]);
-        assert!(!twice_wrong.any_is_open() && twice_wrong.verdict(0.9).is_err());
+        assert!(!twice_wrong.has_open_quantities() && twice_wrong.verdict(0.9).is_err());
     }
 
     #[test]
-    fn what_was_not_measured_fails_only_where_the_machine_was_free() {
+    fn an_unmeasured_quantity_fails_only_on_a_free_machine() {
         let once_right = tally(vec![Attempt::Right]);
         assert!(once_right.verdict(0.05).is_err());
         let note = once_right.verdict(0.5).expect("the machine was busy");
@@ -227,12 +229,13 @@ mod tests {
     fn foreign_cpu_time_is_neither_idle_nor_own() {
         let process_stat =
             |ticks: u64| format!("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 {ticks} 1 2 3 0 0");
-        let at =
-            |stat: &str, ticks| Machine::parse(stat, &process_stat(ticks)).expect("it can be read");
+        let at = |stat: &str, ticks| {
+            Machine::parse(stat, &process_stat(ticks)).expect("valid statistics")
+        };
         let earlier = at("cpu  0 0 0 0 0 0 0 0 0 0\n", 0);
         let later = at("cpu  30 0 10 50 0 0 0 10 0 0\n", 20);
         assert!(
-            (later.others_since(&earlier) - 0.3).abs() < 1e-9,
+            (later.other_use_since(&earlier) - 0.3).abs() < 1e-9,
             "{later:?}"
         );
     }

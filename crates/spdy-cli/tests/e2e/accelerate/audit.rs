@@ -1,4 +1,4 @@
-//! `spdy accelerate audit`: of recordings, of live pages with and without a browser, and whether what it advises is taken.
+//! `spdy accelerate audit`: of recordings and of live pages, with and without a browser. Its advice is accepted as configuration.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&stdout).expect("valid JSON")
 }
 
-/// The entries at the end of `report`, ready to be copied.
+/// The configuration entries at the end of `report`, ready to be copied.
 fn advised_entries(report: &str) -> String {
     let begin = report.find("[[site.rewrite.hosts]]").expect("an entry");
     let lines = report[begin..].lines();
@@ -73,7 +73,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_proxy_all_of_it() {
             .all(|resource| resource["delivery"] != "direct")
     );
 
-    // Without them nothing is proxied, and the report shows what would be proxied and the saving.
+    // Without the entries nothing is proxied, and the report shows what would be proxied and the saving.
     write("");
     let (bare, _) = audit(0, &by_config);
     assert!(bare.contains("0 proxied, 36 direct, 8 are"), "{bare}");
@@ -123,7 +123,7 @@ fn without_a_browser_a_live_page_is_crawled() {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).expect("write the file");
         }
-        // What is served is read at the beginning.
+        // The server reads the files once, at its start.
         ServeProcess::start(folder.path(), &[])
     };
     let text = |text: &str| text.to_owned();
@@ -192,7 +192,7 @@ fn without_a_browser_a_live_page_is_crawled() {
 }
 
 #[test]
-fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
+fn a_live_page_is_loaded_by_a_browser_if_one_is_installed() {
     if !peers_enabled() {
         return;
     }
@@ -221,7 +221,7 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
 }
 
 /// The `[upstream]` section of `text` to its end, as an operator copies it.
-fn upstream_of(text: &str) -> &str {
+fn upstream_section(text: &str) -> &str {
     &text[text.find("[upstream]").expect("lines of [upstream]")..]
 }
 
@@ -236,7 +236,7 @@ fn configuration_lines_from_an_audit_proxy_the_modules() {
         ServeProcess::start(folder.path(), &[])
     };
     let text = |text: &str| text.to_owned();
-    // Modules of other hosts are loaded by CORS.
+    // Modules of other hosts are loaded with CORS.
     let module = |name: &str, text: &str| {
         let url = format!("http://esm.test/{name}").parse().expect("a URL");
         let module = Exchange::synthetic(url, Kind::Script, "text/javascript", text.to_owned());
@@ -299,7 +299,7 @@ fn configuration_lines_from_an_audit_proxy_the_modules() {
     );
     let config =
         |extra_config: &str| format!("{site_lines}{}{extra_config}", advised_entries(&plan));
-    // Without what [upstream] needs, the check says so.
+    // Without the required keys of [upstream], the check reports it.
     let (code, message) = check(&config(""));
     assert!(
         code == 0
@@ -307,7 +307,7 @@ fn configuration_lines_from_an_audit_proxy_the_modules() {
             && message.contains("`upstream.resolve`"),
         "{message}"
     );
-    let config = config(upstream_of(&plan));
+    let config = config(upstream_section(&plan));
     let (code, message) = check(&config);
     assert!(code == 0 && !message.contains("upstream"), "{message}");
     let accelerator = Accelerator::start(&config);

@@ -1,6 +1,6 @@
-//! `scripts/accelerate-demo`, a newcomer's first look: a page in real time from its hosts and through the accelerator, and the picture.
+//! `scripts/accelerate-demo`: loads a page in real time from its hosts and through the accelerator, and draws the result.
 //!
-//! A machine that gives no namespaces fails this test, and says so; `SPDY_SKIP_NAMESPACES=1` leaves it out.
+//! The test fails with a message if the machine allows no namespaces; `SPDY_SKIP_NAMESPACES=1` skips it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,18 +23,18 @@ const LINES: [&str; 3] = [
     "through the accelerator with a warm cache",
 ];
 
-/// How long the program may have run before it is asked.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+/// Maximum age of a response's `Date`.
+const MAX_AGE: Duration = Duration::from_secs(120);
 
-/// Times that a busy machine may spoil what it shows.
-const TRIES: usize = 3;
+/// Attempts, because other processes can slow down a load.
+const ATTEMPTS: usize = 3;
 
 fn json(arguments: &[&str]) -> Value {
     let output = run_expecting(0, &mut spdy(arguments));
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Hosts that the recorded load asked, and how many bodies of which lengths it got.
+/// The hosts that the recorded load requested, and the sorted sizes of its images.
 fn hosts_and_image_lengths(folder: &Path, name: &str) -> (Vec<String>, Vec<u64>) {
     let path = folder.join(format!("{name}.replica"));
     let har = json(&["replica", "export", "har", path.to_str().expect("UTF-8")]);
@@ -70,7 +70,7 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
     );
     let folder = tempfile::tempdir().expect("create a folder");
     let mut measured_times = Vec::new();
-    for _ in 0..TRIES {
+    for _ in 0..ATTEMPTS {
         let mut command = Command::new(SCRIPT);
         command.arg("1").arg(folder.path());
         command.env("SPDY", env!("CARGO_BIN_EXE_spdy"));
@@ -87,9 +87,9 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
         let (hosts, images) = hosts_and_image_lengths(folder.path(), "direct");
         assert_eq!((hosts.len(), images.len()), (7, 42), "{hosts:?}");
         for name in ["first", "again"] {
-            let through = hosts_and_image_lengths(folder.path(), name);
+            let accelerated = hosts_and_image_lengths(folder.path(), name);
             assert_eq!(
-                through,
+                accelerated,
                 (vec!["www.portal.test".to_owned()], images.clone())
             );
         }
@@ -116,7 +116,7 @@ fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
         b"GET /i/thumb-00.png HTTP/1.1\r\nHost: www.portal.test\r\nConnection: close\r\n\r\n";
     let response = PendingResponse::begin(server.plain, head).end(usize::MAX);
     assert!(
-        response.is_whole && response.status == 200,
+        response.is_complete && response.status == 200,
         "{}",
         response.head
     );
@@ -128,8 +128,8 @@ fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
         httpdate::parse_http_date(&text).expect("a date")
     };
     let age = SystemTime::now().duration_since(date("date"));
-    assert!(age.is_ok_and(|age| age < READY_WITHIN), "{}", response.head);
-    // As long before as when it was recorded.
+    assert!(age.is_ok_and(|age| age < MAX_AGE), "{}", response.head);
+    // The same time before `Date` as in the recording.
     let modified = date("date").duration_since(date("last-modified"));
     assert_eq!(modified.expect("an earlier date").as_secs(), 92_333);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `spdy accelerate`: its configuration, what it serves, and the programs around it.
+//! `spdy accelerate`: its configuration, its responses, and the programs that it works with.
 
 mod abuse;
 #[cfg(unix)]

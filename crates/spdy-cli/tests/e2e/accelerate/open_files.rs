@@ -1,4 +1,4 @@
-//! How many files `spdy accelerate` may have open.
+//! The limit of open files of `spdy accelerate`.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,7 @@ use crate::support::accelerator::program::Accelerator;
 const CONFIG: &str = "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n\
                       [[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n";
 
-/// It, started where the shell has these limits, with this many connections by its configuration.
+/// Starts an accelerator with the shell's `limits` and a limit of `connections` in its configuration.
 fn start_with_limits(limits: &str, connections: u32) -> Accelerator {
     let script = format!("{limits}; exec \"$@\"");
     let config = format!("[limits]\nmax_connections = {connections}\n{CONFIG}");

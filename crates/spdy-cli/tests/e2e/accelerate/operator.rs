@@ -11,15 +11,15 @@ use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::program::{ServeProcess, output, run_expecting, spdy};
 
-/// The example that is shipped, from the root of the tree.
+/// The path of the shipped example.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
 
 #[test]
-fn the_example_that_is_shipped_is_good() {
+fn the_shipped_example_is_valid() {
     let output = run_expecting(0, &mut spdy(&["accelerate", "--check", EXAMPLE]));
     let stderr = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert_eq!(stderr, "good: example.com, www.example.com\n");
-    // What stands in comments is good, too.
+    // The example is also valid with its commented keys enabled.
     let [secret, former, token] = [b's', b'f', b't'].map(|fill| {
         let file = tempfile::NamedTempFile::new().expect("create the file");
         std::fs::write(file.path(), [fill; 32]).expect("write the file");
@@ -40,7 +40,7 @@ fn the_example_that_is_shipped_is_good() {
                 Some(rest) if rest.starts_with("token_file") => {
                     format!("token_file = '{}'\n", token.path().display())
                 }
-                // There is none on this machine.
+                // These files do not exist on this machine.
                 Some(rest) if rest.contains("headers_file") || rest.contains("key_file") => {
                     format!("{line}\n")
                 }
@@ -58,9 +58,9 @@ fn the_example_that_is_shipped_is_good() {
         (code, first_line),
         (0, "good: example.com, www.example.com")
     );
-    // The zone of the aliases is none of `[dns]`. Each alias is reported, one for each secret.
-    let of_name = "x.site-assets.example is not served by [dns]";
-    assert_eq!(rest.matches(of_name).count(), 2, "{rest}");
+    // The zone of the aliases is not in `[dns]`. Each alias is reported, one for each secret.
+    let missing_alias = "x.site-assets.example is not served by [dns]";
+    assert_eq!(rest.matches(missing_alias).count(), 2, "{rest}");
     assert_eq!(rest.lines().count(), 2, "{rest}");
 }
 
@@ -226,13 +226,12 @@ fn a_public_admin_listener_is_warned_about() {
     }
 }
 
-/// Sends `request` to `to`, and gives the answer as text.
+/// Sends `request` to `to` and returns the response as text.
 fn exchange(to: SocketAddr, request: &str) -> String {
     let mut io = with_read_timeout(TcpStream::connect(to).expect("connect"));
     io.write_all(request.as_bytes()).expect("write");
     let mut response = Vec::new();
-    io.read_to_end(&mut response)
-        .expect("a response and the end");
+    io.read_to_end(&mut response).expect("a complete response");
     String::from_utf8_lossy(&response).into_owned()
 }
 
@@ -243,13 +242,13 @@ fn get(to: SocketAddr, host: &str, path: &str) -> String {
     )
 }
 
-fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
-    let len = wish.len();
+fn purge(to: SocketAddr, token: &str, purge_request: &str) -> String {
+    let len = purge_request.len();
     exchange(
         to,
         &format!(
             "POST /purge HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
-             Content-Length: {len}\r\n\r\n{wish}"
+             Content-Length: {len}\r\n\r\n{purge_request}"
         ),
     )
 }
@@ -264,16 +263,18 @@ fn query_address(to: SocketAddr, label: &str) {
     question.extend([0, 1, 0, 1]); // A, IN
     let socket = UdpSocket::bind("127.0.0.1:0").expect("free ports on loopback");
     socket.connect(to).expect("an address");
-    socket.set_read_timeout(Some(WAIT_LIMIT)).expect("a while");
+    socket
+        .set_read_timeout(Some(WAIT_LIMIT))
+        .expect("set the timeout");
     socket.send(&question).expect("send the query");
     let mut response = [0; 512];
     let len = socket.recv(&mut response).expect("a response");
     assert!(len > question.len() && response[..2] == question[..2]);
 }
 
-/// The metrics beyond those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
+/// The metrics in addition to those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
 fn assert_is_documented(metrics: &str) {
-    // The metrics of certificates are there only with ACME.
+    // Certificate metrics exist only with ACME.
     let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
     let is_always_exported = |name: &&str| families.iter().any(|family| name.starts_with(family));
     let (_, page) = include_str!("../../../../../docs/reference/metrics.md")
@@ -316,7 +317,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
              [[dns.zone.names]]\nname = 'ns'\naddresses = ['127.0.0.1']\n\
              [[site]]\nnames = [{names}]\norigin = 'http://{}'\n",
             secret.display(),
-            folder.path().join("kept").display(),
+            folder.path().join("cache").display(),
             token.display(),
             token.display(),
             origin.plain
@@ -336,7 +337,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     }
     assert_eq!(ready["sites"][0], "www.site.test");
 
-    // A folder says when its files changed, so for a while they are fresh.
+    // `spdy serve` sends the modification times of files, so responses are fresh for a while.
     assert!(get(plain, "www.site.test", "/a.txt").ends_with("first"));
     let log_entry = accelerator.json_line(1);
     assert_eq!(
@@ -420,13 +421,13 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     let authorization = format!("Authorization: Bearer {TOKEN}");
     assert!(get(admin, "localhost", "/purge").starts_with("HTTP/1.1 405 "));
     // A request that does not wait gets the URL of the purge's status.
-    let taken_on = purge(admin, TOKEN, r#"{"site": "www.site.test"}"#);
-    assert!(taken_on.starts_with("HTTP/1.1 202 "), "{taken_on}");
+    let accepted = purge(admin, TOKEN, r#"{"site": "www.site.test"}"#);
+    assert!(accepted.starts_with("HTTP/1.1 202 "), "{accepted}");
     assert!(
-        taken_on.contains("\r\nlocation: /purge/2\r\n"),
-        "{taken_on}"
+        accepted.contains("\r\nlocation: /purge/2\r\n"),
+        "{accepted}"
     );
-    assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
+    assert!(accepted.ends_with(r#"{"id":2,"state":"running"}"#));
     assert!(get(admin, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
     let job = || with(admin, "localhost", "/purge/2", &authorization);
     let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"removed_from_disk":true,"published":false}"#;
@@ -455,14 +456,14 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     );
     assert!(get(admin, "localhost", "/other").starts_with("HTTP/1.1 404 "));
 
-    // Another name, without an end of anything.
+    // Adds another name; no connection or process ends.
     accelerator.write(&config("'www.site.test', 'new.site.test'"));
     assert!(get(plain, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
     accelerator.reload_unchanged();
     until("the new name is served", || {
         get(plain, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
     });
-    // A configuration that cannot work changes nothing.
+    // An invalid configuration changes nothing.
     accelerator.reload(&config("'Not.A.Name'"));
     assert!(get(plain, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
     assert!(get(plain, "www.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));

@@ -1,4 +1,4 @@
-//! Where `spdy accelerate` goes for an origin, and that it never comes back to itself.
+//! How `spdy accelerate` connects to an origin, and that it never connects to itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +8,7 @@ use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::program::ServeProcess;
 
-/// The head of what `from` answers, and its text.
+/// The head and body of the response of `from`.
 fn get(from: SocketAddr) -> String {
     let request = b"GET /a.txt HTTP/1.1\r\nhost: www.site.test\r\nconnection: close\r\n\r\n";
     let response = PendingResponse::begin(from, request).end(1 << 16);
@@ -32,7 +32,7 @@ fn an_origin_that_resolves_to_the_accelerator_is_refused() {
     let port = accelerator.plain().port();
     let listener = SocketAddr::from(([127, 0, 0, 1], port));
     assert!(get(listener).ends_with("first"));
-    // A loop that began would end with 508, after a connection to ourselves.
+    // If the program connected to itself, the response would be 508.
     for address in ["127.0.0.9", "127.0.0.1", "::ffff:127.0.0.1"] {
         let address: IpAddr = address.parse().expect("an address");
         accelerator.reload(&config(origin.plain));
@@ -44,7 +44,7 @@ fn an_origin_that_resolves_to_the_accelerator_is_refused() {
             get(listener).starts_with("HTTP/1.1 502 ")
         });
     }
-    // The log says why; clients only see that it was refused.
+    // The log has the reason; clients only get a general error.
     let log_line = accelerator.line_with("connection to an origin denied");
     assert!(log_line.contains("own_listener"), "{log_line}");
 }

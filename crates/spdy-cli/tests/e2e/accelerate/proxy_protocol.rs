@@ -25,7 +25,8 @@ fn config(origin: &EchoOrigin, listen: &str) -> String {
     )
 }
 
-/// An accelerator that keeps nothing and listens as `listen` says, and its origin; `None` where no peers are wanted.
+/// An accelerator that stores nothing, with `listen` as its `[listen]` table, and its origin; `None` if tests with peers are
+/// disabled.
 fn start_behind_balancer(listen: &str) -> Option<(EchoOrigin, Accelerator)> {
     peers_enabled().then(|| {
         let origin = EchoOrigin::start("no-store", Duration::ZERO);
@@ -34,7 +35,7 @@ fn start_behind_balancer(listen: &str) -> Option<(EchoOrigin, Accelerator)> {
     })
 }
 
-/// curl as a client that comes to `balancer` for the site.
+/// curl, as a client that connects to `balancer` for the site.
 fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--fail", "--noproxy", "*"])
@@ -64,7 +65,7 @@ fn the_announced_client_is_logged_and_forwarded() {
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
     let accelerator = Accelerator::start_json(&config(&origin, listen));
     let address = accelerator.plain();
-    for (number, (how, is_secure, expected_scheme)) in [
+    for (number, (server_options, is_secure, expected_scheme)) in [
         ("send-proxy", false, "http"),
         ("send-proxy-v2", false, "http"),
         ("send-proxy-v2-ssl", false, "http"),
@@ -73,18 +74,18 @@ fn the_announced_client_is_logged_and_forwarded() {
     .into_iter()
     .enumerate()
     {
-        let balancer = HaProxy::start(address, how, is_secure, NAME);
+        let balancer = HaProxy::start(address, server_options, is_secure, NAME);
         let target = format!("/{number}");
         let mut curl = curl(&balancer, expected_scheme, &target);
-        // What a balancer of connections passes on is the client's own word.
-        let of_himself = ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp, https"];
-        curl.args(of_himself.iter().flat_map(|field| ["--header", field]));
+        // A TCP balancer forwards these fields unchanged, so they are the client's own.
+        let forged_fields = ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp, https"];
+        curl.args(forged_fields.iter().flat_map(|field| ["--header", field]));
         run_expecting(0, &mut curl);
         let (client, scheme) = seen_client(&origin, &target);
         assert_eq!(
             (&client[..], &scheme[..]),
             (CLIENT, expected_scheme),
-            "{how}"
+            "{server_options}"
         );
         let line = accelerator.json_line(1 + number);
         assert_eq!(
@@ -96,7 +97,7 @@ fn the_announced_client_is_logged_and_forwarded() {
     }
 }
 
-/// What ends TLS and does not say so is known by the port that clients came to.
+/// If the balancer terminates TLS but does not announce it, TLS is detected by the port that clients connected to.
 #[test]
 fn a_connection_to_the_tls_port_counts_as_tls() {
     let listen = "plain = ['127.0.0.1:0']\ntls = []\nproxy_protocol = true";
@@ -111,7 +112,7 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
     accelerator.line_with("reloaded the configuration");
     run_expecting(0, &mut curl(&balancer, "https", "/after"));
     assert_eq!(seen_client(&origin, "/after").1, "https");
-    // Where is listened stays, and so does where TLS ends.
+    // A change of the listeners needs a restart, and so does a change of where TLS is terminated.
     let with_tls_port = port.replace("tls = []", "tls = ['127.0.0.1:0']");
     accelerator.reload(&config(&origin, &with_tls_port));
     accelerator.line_with("listen.tls changed");
@@ -120,7 +121,7 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
 }
 
 #[test]
-fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
+fn tls_passed_through_by_a_balancer_begins_after_the_proxy_header() {
     let listen = "tls = ['127.0.0.1:0']\nproxy_protocol = true";
     let Some((origin, accelerator)) = start_behind_balancer(listen) else {
         return;

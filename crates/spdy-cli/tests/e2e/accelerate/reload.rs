@@ -1,4 +1,4 @@
-//! A configuration that is read again while `spdy accelerate` runs: what takes effect, and what is told to stay.
+//! Reloads of the configuration while `spdy accelerate` runs: which keys take effect, and which are reported to need a restart.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::{PendingResponse, RawResponse};
 use crate::support::program::ServeProcess;
 
-/// The answer to a request of `target` at `host`, sent to `to` with `field`.
+/// The response for `target` at `host`, sent to `to` with `field`.
 fn get_with_field(to: SocketAddr, host: &str, target: &str, field: &str) -> RawResponse {
     let head =
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
@@ -56,9 +56,9 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     assert_eq!(metrics(), 421);
 
     let retries = "[upstream]\nretries = 2";
-    let renewed = config(second_token, first_token, retries)
+    let new_config = config(second_token, first_token, retries)
         .replace("[admin]\n", "[admin]\nnames = ['metrics.internal']\n");
-    accelerator.reload(&renewed);
+    accelerator.reload(&new_config);
     until("the new tokens are valid", || {
         accepts(second_token, first_token) == (true, true)
     });
@@ -68,9 +68,12 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
         "the old tokens are invalid"
     );
     assert_eq!(metrics(), 200);
-    let stays = |line: &String| line.contains("takes effect only after a restart");
+    let needs_restart = |line: &String| line.contains("takes effect only after a restart");
     assert_eq!(
-        accelerator.log_lines().iter().find(|line| stays(line)),
+        accelerator
+            .log_lines()
+            .iter()
+            .find(|line| needs_restart(line)),
         None
     );
 

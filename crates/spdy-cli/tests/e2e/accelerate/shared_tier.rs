@@ -1,5 +1,5 @@
-//! Two accelerators and a cluster of three Redis servers. Each serves responses that the other has fetched, and applies the purges of
-//! the other. Without the cluster each works alone.
+//! Two accelerators and a cluster of three Redis servers. Each serves responses that the other has fetched, and applies the purges
+//! of the other. Without the cluster each works alone.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ fn respond(request: &OriginRequest) -> Vec<Step> {
     complete_response(head, format!("/* {} */", request.target).as_bytes())
 }
 
-/// One of those that share.
+/// An accelerator with a shared tier.
 struct SharingAccelerator(Accelerator);
 
 impl SharingAccelerator {
@@ -28,7 +28,7 @@ impl SharingAccelerator {
         Self(Accelerator::start(config))
     }
 
-    /// Ends it in order.
+    /// Stops it, and waits until it has ended.
     fn end(self) {
         self.0.end();
     }
@@ -45,12 +45,12 @@ impl SharingAccelerator {
         response
     }
 
-    /// Whether it was kept.
+    /// Whether the response is a cache hit.
     fn is_hit(&self, target: &str) -> bool {
         let status = self
             .get(target)
             .field("cache-status")
-            .expect("each has one")
+            .expect("a Cache-Status")
             .to_owned();
         status.starts_with("spdy; hit")
     }
@@ -60,14 +60,14 @@ impl SharingAccelerator {
         value.unwrap_or_else(|| panic!("no {name}"))
     }
 
-    /// Waits until so many parts of the cluster answer it.
+    /// Waits until `count` parts of the cluster are available.
     fn wait_for_slots(&self, count: u64) {
         until(&format!("{count} parts respond"), || {
             self.metric("spdy_cache_shared_parts{state=\"available\"}") == count
         });
     }
 
-    /// Gets `target`, which is in no tier, and waits until it is in the one that is shared.
+    /// Requests `target`, which is in no tier, and waits until it is written to the shared tier.
     fn fill_shared_tier(&self, target: &str) {
         let name = "spdy_cache_shared_objects_total{event=\"written\"}";
         let count_before = self.metric(name);
@@ -77,11 +77,11 @@ impl SharingAccelerator {
         });
     }
 
-    fn purge(&self, wish: &str) -> String {
+    fn purge(&self, purge_request: &str) -> String {
         let request = format!(
             "POST /purge HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\
-             Connection: close\r\n\r\n{wish}",
-            wish.len()
+             Connection: close\r\n\r\n{purge_request}",
+            purge_request.len()
         );
         PendingResponse::begin(self.0.admin(), request.as_bytes())
             .end(usize::MAX)
@@ -119,13 +119,13 @@ impl Setup {
         path
     }
 
-    /// A configuration, with these keys of `[cache]`.
+    /// A configuration with these keys of `[cache]`.
     fn config(&self, cache: &str) -> String {
-        self.config_of(cache, 10_000)
+        self.config_with_timeout(cache, 10_000)
     }
 
-    /// The same, with this timeout for the cluster.
-    fn config_of(&self, cache: &str, timeout_ms: u64) -> String {
+    /// Like [`config`](Self::config), with this timeout for the cluster.
+    fn config_with_timeout(&self, cache: &str, timeout_ms: u64) -> String {
         format!(
             "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
              [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
@@ -134,12 +134,12 @@ impl Setup {
             self.file("secret", &"s".repeat(32)),
             self.file("token", TOKEN),
             self.cluster.urls(),
-            self.origins.places.origin(SITE),
-            self.origins.places.address(SITE).ip(),
+            self.origins.addresses.origin(SITE),
+            self.origins.addresses.address(SITE).ip(),
         )
     }
 
-    /// How often the origin was asked for `target`.
+    /// How many requests for `target` the origin got.
     fn origin_requests(&self, target: &str) -> usize {
         let requests = self.origins.requests();
         requests
@@ -167,12 +167,12 @@ fn purges_missed_while_stopped_are_applied_at_start() {
             "{purge_response}"
         );
     };
-    purge("kept");
-    let disk = format!("disk = {:?}", setup.folder.path().join("kept"));
+    purge("stays");
+    let disk = format!("disk = {:?}", setup.folder.path().join("cache"));
     let with_disk = setup.config(&disk);
     let second = SharingAccelerator::start(&with_disk);
     second.wait_for_slots(16);
-    second.fill_shared_tier("/kept.css");
+    second.fill_shared_tier("/stays.css");
     second.fill_shared_tier("/gone.css");
     second.end();
     purge("gone");
@@ -180,11 +180,11 @@ fn purges_missed_while_stopped_are_applied_at_start() {
     second.wait_for_slots(16);
     until("the purge is applied", || !second.is_hit("/gone.css"));
     assert_eq!(setup.origin_requests("/gone.css"), 2);
-    // What was purged before it was fetched is no news.
-    assert!(second.is_hit("/kept.css"));
+    // A purge from before the fetch does not remove it.
+    assert!(second.is_hit("/stays.css"));
     let hits = "spdy_cache_disk_objects_total{event=\"hit\"}";
     assert!(second.metric(hits) >= 1, "a disk cache hit");
-    assert_eq!(setup.origin_requests("/kept.css"), 1);
+    assert_eq!(setup.origin_requests("/stays.css"), 1);
 }
 
 #[cfg(unix)]
@@ -196,10 +196,10 @@ fn shutdown_completes_while_the_cluster_stalls_or_is_down() {
     let mut setup = Setup::new();
     let start = |name: &str| {
         let disk = format!("disk = {:?}", setup.folder.path().join(name));
-        let config = setup.config_of(&disk, 1000);
-        let started = SharingAccelerator::start(&config);
-        started.wait_for_slots(16);
-        started
+        let config = setup.config_with_timeout(&disk, 1000);
+        let accelerator = SharingAccelerator::start(&config);
+        accelerator.wait_for_slots(16);
+        accelerator
     };
     let (first, second) = (start("one"), start("other"));
     (0..NODES).for_each(|node| setup.cluster.pause(node));
@@ -249,7 +249,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     assert!(first.is_hit("/a.css"));
     assert_eq!(setup.origin_requests("/a.css"), 2);
 
-    // The cluster goes.
+    // The cluster fails.
     (0..NODES).for_each(|node| setup.cluster.kill(node));
     first.wait_for_slots(0);
     second.wait_for_slots(0);
@@ -267,7 +267,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     assert_eq!(purged, r#"{"purged":1,"soft":false,"published":false}"#);
     assert!(second.is_hit("/b.css"), "the purge was not published");
 
-    // And comes back, with nothing of what it had.
+    // The cluster is available again, with no data.
     setup.cluster.restart(&[0, 1, 2]);
     first.wait_for_slots(16);
     second.wait_for_slots(16);

@@ -18,7 +18,7 @@ fn interop(folder: &str) -> PathBuf {
         .join(folder)
 }
 
-/// What `interop/cache-tests/run.js` tells of one test.
+/// The result of one test, as `interop/cache-tests/run.js` prints it.
 #[derive(Debug, Deserialize)]
 struct TestOutcome {
     id: String,
@@ -34,22 +34,22 @@ struct PortMessage {
     port: u16,
 }
 
-/// Required tests of http-cache-tests 0.4.5 that may be failed on purpose: no more.
-const MOST_EXCEPTIONS: usize = 5;
-/// How many of its optimal tests pass at least, of 86.
-const OPTIMAL: usize = 77;
+/// Maximum number of required tests of http-cache-tests 0.4.5 that may fail on purpose.
+const MAX_EXCEPTIONS: usize = 5;
+/// Minimum number of its 86 optimal tests that pass.
+const MIN_OPTIMAL_PASSED: usize = 77;
 
-/// Every required test passes, and every one of ours in `more.js`, but those that `exceptions.json` argues against; and those fail.
+/// Every required test passes, and every one of our own in `more.js`, except those in `exceptions.json`, which must fail.
 ///
-/// Clients may revalidate here (`cache.obey_reload`): the suite asks what a cache makes of `no-cache` in requests.
+/// Clients may revalidate here (`cache.obey_reload`), because the suite tests `no-cache` in requests.
 #[test]
-fn the_cache_does_what_http_cache_tests_requires() {
+fn the_cache_passes_the_required_http_cache_tests() {
     if !peers_enabled() {
         return;
     }
     let folder = interop("cache-tests");
-    let is_there = folder.join("node_modules/http-cache-tests").is_dir();
-    require("http-cache-tests", is_there && is_installed("node"));
+    let is_present = folder.join("node_modules/http-cache-tests").is_dir();
+    require("http-cache-tests", is_present && is_installed("node"));
     let mut origin = Command::new("node");
     origin.arg(folder.join("origin.js"));
     let (_origin, port) = RunningProgram::start(origin, ReadyOn::Stdout, |line| {
@@ -67,7 +67,7 @@ fn the_cache_does_what_http_cache_tests_requires() {
         [cache]
         obey_reload = true
         [upstream]
-        # An origin that hangs up on purpose is not to be left alone for it.
+        # The origin closes connections on purpose, which must cause no backoff.
         failures = 0
         "#
     ));
@@ -85,8 +85,8 @@ fn the_cache_does_what_http_cache_tests_requires() {
             .collect()
     };
     let mut outcomes = run(&[]);
-    // The PUT that configures the origin is lost if another test has just ended its connection. It may have arrived, so no
-    // program retries it. This is no failure of the cache.
+    // The PUT that configures the origin is lost if another test has just ended its connection. The program does not retry it,
+    // because it may have arrived. This is no failure of the cache.
     for outcome in &mut outcomes {
         let reason = outcome.reason.as_deref().unwrap_or_default();
         if reason.starts_with("Setup: PUT config") {
@@ -98,7 +98,7 @@ fn the_cache_does_what_http_cache_tests_requires() {
     let exceptions = std::fs::read(folder.join("exceptions.json")).expect("read the file");
     let exceptions: BTreeMap<String, String> =
         serde_json::from_slice(&exceptions).expect("a reason for each test");
-    assert!(exceptions.len() <= MOST_EXCEPTIONS, "{exceptions:#?}");
+    assert!(exceptions.len() <= MAX_EXCEPTIONS, "{exceptions:#?}");
 
     let of_kind = |kind: &str| {
         let of_kind = outcomes
@@ -130,12 +130,15 @@ fn the_cache_does_what_http_cache_tests_requires() {
         "a different number of tests"
     );
     assert!(outcomes.iter().any(|outcome| outcome.ours));
-    assert!(optimal.0 >= OPTIMAL, "{optimal:?} of the optimal tests");
+    assert!(
+        optimal.0 >= MIN_OPTIMAL_PASSED,
+        "{optimal:?} of the optimal tests"
+    );
 }
 
-/// Before an origin that takes longer to answer than h2spec to send its next frame: several of its tests break a rule in the
-/// second frame, and take an answer to the first, which may well come before that, for a failure.
-fn before_h2spec(listen: &str) -> Accelerator {
+/// Starts an accelerator whose origin responds more slowly than h2spec sends its next frame. Several of its tests violate a rule in
+/// the second frame, and fail if the response to the first arrives before.
+fn start_for_h2spec(listen: &str) -> Accelerator {
     start_accelerator(
         &EchoOrigin::start("no-store", Duration::from_millis(100)),
         listen,
@@ -155,7 +158,7 @@ fn start_accelerator(origin: &EchoOrigin, listen: &str) -> Accelerator {
     ))
 }
 
-/// Runs h2spec, strict tests and all, and gives its report if a test failed.
+/// Runs h2spec with its strict tests. Returns its report if a test failed.
 fn h2spec(port: u16, options: &[&str]) -> Result<(), String> {
     let program = interop("h2spec/target/h2spec");
     require("h2spec", program.is_file());
@@ -177,13 +180,13 @@ fn h2spec_finds_nothing_over_tls() {
     if !peers_enabled() {
         return;
     }
-    let accelerator = before_h2spec(r#"tls = ["127.0.0.1:0"]"#);
+    let accelerator = start_for_h2spec(r#"tls = ["127.0.0.1:0"]"#);
     h2spec(accelerator.tls().port(), &["--tls", "--insecure"])
         .unwrap_or_else(|output| panic!("{output}"));
 }
 
-/// A door for HTTP/2 alone: where HTTP/1.1 is spoken too, a preface of another protocol is answered with 400, as it should be,
-/// and not by hanging up.
+/// A listener for HTTP/2 only. If HTTP/1.1 is also enabled, an invalid HTTP/2 preface correctly gets a 400 and not a closed
+/// connection.
 #[test]
 fn h2spec_finds_nothing_without_tls() {
     if !peers_enabled() {
@@ -194,11 +197,11 @@ fn h2spec_finds_nothing_without_tls() {
         plain = ["127.0.0.1:0"]
         protocols = ["h2"]
         "#;
-    let accelerator = before_h2spec(listen);
+    let accelerator = start_for_h2spec(listen);
     h2spec(accelerator.plain().port(), &[]).unwrap_or_else(|output| panic!("{output}"));
 }
 
-/// As it is with nothing configured, and its own authority believed.
+/// With default settings, and the accelerator's own CA as a trusted root.
 #[test]
 fn sslyze_accepts_tls_by_mozillas_profile() {
     if !peers_enabled() {

@@ -1,4 +1,4 @@
-//! Spans of `spdy accelerate` as a collector gets them, and collectors that are unreachable, refuse spans, or never answer.
+//! Spans of `spdy accelerate` as a collector receives them, and collectors that are unreachable, reject spans, or never respond.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -24,12 +24,12 @@ struct TestSite {
 
 impl TestSite {
     fn open(cache_control: &'static str) -> Self {
-        let shop = Self {
+        let site = Self {
             origin: EchoOrigin::start(cache_control, Duration::ZERO),
             folder: tempfile::tempdir().expect("create a folder"),
         };
-        shop.write("token", "a token of the operator");
-        shop
+        site.write("token", "a token of the operator");
+        site
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -44,11 +44,11 @@ impl TestSite {
     fn config(&self, collector: SocketAddr, keys: &str) -> String {
         format!(
             "[telemetry]\nendpoint = 'http://{collector}'\n{keys}\n{}",
-            self.rest()
+            self.config_without_telemetry()
         )
     }
 
-    fn rest(&self) -> String {
+    fn config_without_telemetry(&self) -> String {
         format!(
             "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
              [[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
@@ -64,33 +64,33 @@ fn get(accelerator: &Accelerator, target: &str, fields: &str) -> RawResponse {
     PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
 }
 
-/// How many spans had `outcome`, by the metrics of the admin listener.
+/// Number of spans with `outcome`, by the metrics of the admin listener.
 fn span_count(accelerator: &Accelerator, outcome: &str) -> u64 {
     let name = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
     let count = accelerator.metric(&name);
     count.unwrap_or_else(|| panic!("{outcome} is not counted"))
 }
 
-fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
+fn spans_of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
     let all = spans.iter().filter(|span| span.kind() == kind);
     all.collect()
 }
 
 #[test]
 fn spans_are_exported_with_a_token_and_without_secrets() {
-    let shop = TestSite::open("public, max-age=600");
-    let collector = OtelCollector::start(Behavior::Takes);
-    shop.write("headers", "Authorization: Bearer sesame-of-the-collector\n");
-    let headers = shop.path("headers");
+    let site = TestSite::open("public, max-age=600");
+    let collector = OtelCollector::start(Behavior::Accepts);
+    site.write("headers", "Authorization: Bearer sesame-of-the-collector\n");
+    let headers = site.path("headers");
     let keys = format!("service_name = 'front'\nheaders_file = {headers:?}");
-    let accelerator = Accelerator::start(&shop.config(collector.address, &keys));
+    let accelerator = Accelerator::start(&site.config(collector.address, &keys));
     let fields = "Cookie: id=sesame-of-a-client\r\nUser-Agent: test/1\r\n";
     let response = get(&accelerator, "/a?sesame-of-a-page", fields);
     let cache_status = response.field("cache-status").expect("a Cache-Status");
-    let spans = collector.spans_once(2);
+    let spans = collector.wait_for_spans(2);
     let (request, fetch) = (
-        of_kind(&spans, SpanKind::Server)[0].clone(),
-        of_kind(&spans, SpanKind::Client)[0].clone(),
+        spans_of_kind(&spans, SpanKind::Server)[0].clone(),
+        spans_of_kind(&spans, SpanKind::Client)[0].clone(),
     );
     assert_eq!((&request.name[..], &fetch.name[..]), ("GET", "GET"));
     assert_eq!(
@@ -120,13 +120,13 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
         (
             &fetch,
             "url.full",
-            &format!("http://{}/a", shop.origin.address),
+            &format!("http://{}/a", site.origin.address),
         ),
     ] {
         assert_eq!(attribute_text(&span.attributes, name), expected, "{name}");
     }
     // The origin got the trace and span IDs of the fetch, the same as the collector.
-    let traceparents = shop.origin.requests()[0].values("traceparent");
+    let traceparents = site.origin.requests()[0].values("traceparent");
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let expected = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));
     assert_eq!(traceparents, [expected]);
@@ -152,17 +152,17 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
 
 #[test]
 fn queries_are_recorded_only_if_configured_and_failures_marked() {
-    let shop = TestSite::open("no-store");
-    let collector = OtelCollector::start(Behavior::Takes);
+    let site = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Accepts);
     let nowhere = ClosedPort::leak();
-    let config = shop.config(collector.address, "queries = true");
-    let config = config.replace(&shop.origin.address.to_string(), &nowhere.to_string());
+    let config = site.config(collector.address, "queries = true");
+    let config = config.replace(&site.origin.address.to_string(), &nowhere.to_string());
     let accelerator = Accelerator::start(&config);
     assert_eq!(get(&accelerator, "/a?b=c", "").status, 502);
-    let spans = collector.spans_once(2);
+    let spans = collector.wait_for_spans(2);
     let (request, fetch) = (
-        of_kind(&spans, SpanKind::Server)[0],
-        of_kind(&spans, SpanKind::Client)[0],
+        spans_of_kind(&spans, SpanKind::Server)[0],
+        spans_of_kind(&spans, SpanKind::Client)[0],
     );
     assert_eq!(attribute_text(&request.attributes, "url.query"), "b=c");
     assert_eq!(
@@ -182,24 +182,24 @@ fn queries_are_recorded_only_if_configured_and_failures_marked() {
 
 #[test]
 fn a_collector_outage_fails_no_request_and_is_logged_once() {
-    let shop = TestSite::open("no-store");
-    let place = ClosedPort::take();
-    let accelerator = Accelerator::start(&shop.config(place.address, ""));
+    let site = TestSite::open("no-store");
+    let closed_port = ClosedPort::take();
+    let accelerator = Accelerator::start(&site.config(closed_port.address, ""));
     for number in 0..40 {
         assert_eq!(get(&accelerator, &format!("/{number}"), "").status, 200);
     }
     accelerator.line_with("does not accept spans");
-    let collector = OtelCollector::start_at(place.open(), Behavior::Takes);
+    let collector = OtelCollector::start_at(closed_port.open(), Behavior::Accepts);
     accelerator.line_with("accepts spans again");
-    // Nothing that fitted into the queue is lost.
-    assert_eq!(collector.spans_once(80).len(), 80);
-    collector.be(Behavior::Answers(503));
+    // No span that fitted into the queue is lost.
+    assert_eq!(collector.wait_for_spans(80).len(), 80);
+    collector.set_behavior(Behavior::RespondsWith(503));
     get(&accelerator, "/a", "");
     until("the failure is logged", || {
         accelerator.count_lines_with("does not accept spans: response status 503") == 1
     });
-    collector.be(Behavior::Takes);
-    assert_eq!(collector.spans_once(82).len(), 82);
+    collector.set_behavior(Behavior::Accepts);
+    assert_eq!(collector.wait_for_spans(82).len(), 82);
     until("the return is logged", || {
         accelerator.count_lines_with("accepts spans again") == 2
     });
@@ -208,28 +208,28 @@ fn a_collector_outage_fails_no_request_and_is_logged_once() {
 
 #[test]
 fn rejected_and_dropped_spans_are_counted() {
-    let shop = TestSite::open("no-store");
-    let collector = OtelCollector::start(Behavior::Answers(400));
-    let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
+    let site = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::RespondsWith(400));
+    let accelerator = Accelerator::start(&site.config(collector.address, "queue = 4"));
     get(&accelerator, "/a", "");
     until("the spans are rejected", || {
         span_count(&accelerator, "rejected") == 2
     });
     let requests_before = collector.requests().len();
-    collector.be(Behavior::TakesAllButOne);
+    collector.set_behavior(Behavior::RejectsOne);
     get(&accelerator, "/a", "");
     let [rejected, sent] = ["rejected", "sent"];
     until("all spans are counted", || {
         span_count(&accelerator, rejected) + span_count(&accelerator, sent) == 4
     });
-    // Both in one batch, as a rule.
+    // Usually both are in one batch.
     let batches = collector.requests().len() - requests_before;
     assert_eq!(span_count(&accelerator, rejected), 2 + batches as u64);
-    collector.be(Behavior::Hangs);
+    collector.set_behavior(Behavior::Hangs);
     for _ in 0..20 {
         assert_eq!(get(&accelerator, "/a", "").status, 200);
     }
-    // A batch is on its way, and one more waits: of four spans at most each.
+    // One batch is being sent and one more waits; each has at most four spans.
     until("spans are dropped", || {
         span_count(&accelerator, "dropped") >= 40 - 3 * 4
     });
@@ -239,15 +239,15 @@ fn rejected_and_dropped_spans_are_counted() {
 
 #[test]
 fn shutdown_sends_the_last_spans_but_skips_a_hanging_collector() {
-    let shop = TestSite::open("no-store");
-    let collector = OtelCollector::start(Behavior::Takes);
-    let accelerator = Accelerator::start(&shop.config(collector.address, ""));
+    let site = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Accepts);
+    let accelerator = Accelerator::start(&site.config(collector.address, ""));
     get(&accelerator, "/a", "");
     accelerator.end();
     assert_eq!(collector.spans().len(), 2);
-    collector.be(Behavior::Hangs);
+    collector.set_behavior(Behavior::Hangs);
     let keys = "timeout_s = 600";
-    let accelerator = Accelerator::start(&shop.config(collector.address, keys));
+    let accelerator = Accelerator::start(&site.config(collector.address, keys));
     get(&accelerator, "/a", "");
     accelerator.end();
     assert_eq!(collector.spans().len(), 2);
@@ -255,8 +255,8 @@ fn shutdown_sends_the_last_spans_but_skips_a_hanging_collector() {
 
 #[test]
 fn opentelemetry_variables_fill_missing_configuration() {
-    let shop = TestSite::open("no-store");
-    let collector = OtelCollector::start(Behavior::Takes);
+    let site = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Accepts);
     let endpoint = format!(
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://{}/below",
         collector.address
@@ -268,10 +268,10 @@ fn opentelemetry_variables_fill_missing_configuration() {
         "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=a%20test",
         "OTEL_EXPORTER_OTLP_HEADERS=x-key=sesame",
     ];
-    let config = format!("[telemetry]\n{}", shop.rest());
+    let config = format!("[telemetry]\n{}", site.config_without_telemetry());
     let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &config);
     get(&accelerator, "/a", "");
-    collector.spans_once(2);
+    collector.wait_for_spans(2);
     let request = &collector.requests()[0];
     assert_eq!(request.target(), "/below/v1/traces");
     assert_eq!(request.values("x-key"), ["sesame"]);
@@ -285,11 +285,12 @@ fn opentelemetry_variables_fill_missing_configuration() {
         attribute_text(&resource.attributes, "deployment.environment.name"),
         "a test"
     );
-    // Without the table there is nothing, whatever they say.
-    let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &shop.rest());
+    // Without the `[telemetry]` table no spans are sent, whatever the variables are.
+    let accelerator =
+        Accelerator::start_under(&wrapper.map(OsStr::new), &site.config_without_telemetry());
     get(&accelerator, "/b", "");
     assert_eq!(
-        shop.origin.requests()[1].values("traceparent"),
+        site.origin.requests()[1].values("traceparent"),
         [] as [&str; 0]
     );
     assert_eq!(accelerator.count_lines_with("sending spans to"), 0);
@@ -297,8 +298,8 @@ fn opentelemetry_variables_fill_missing_configuration() {
 
 #[test]
 fn the_environments_sampler_applies_without_a_configured_one() {
-    let shop = TestSite::open("no-store");
-    let collector = OtelCollector::start(Behavior::Takes);
+    let site = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Accepts);
     for (sampler, keys, is_recorded, is_warned_of) in [
         ("parentbased_always_off", "", false, false),
         ("parentbased_always_off", "sample = 1", true, false),
@@ -306,10 +307,10 @@ fn the_environments_sampler_applies_without_a_configured_one() {
     ] {
         let variable = format!("OTEL_TRACES_SAMPLER={sampler}");
         let wrapper = ["env", &variable].map(OsStr::new);
-        let config = shop.config(collector.address, keys);
+        let config = site.config(collector.address, keys);
         let accelerator = Accelerator::start_under(&wrapper, &config);
         get(&accelerator, "/a", "");
-        let requests = shop.origin.requests();
+        let requests = site.origin.requests();
         let traceparents = requests.last().expect("a request").values("traceparent");
         let flags = if is_recorded { "-01" } else { "-00" };
         assert!(
@@ -325,35 +326,35 @@ fn the_environments_sampler_applies_without_a_configured_one() {
 #[cfg(unix)]
 #[test]
 fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
-    let shop = TestSite::open("no-store");
-    let collector = OtelCollector::start(Behavior::Takes);
-    shop.write("headers", "Authorization: the first\n");
-    let headers = shop.path("headers");
+    let site = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Accepts);
+    site.write("headers", "Authorization: the first\n");
+    let headers = site.path("headers");
     let keys = format!("headers_file = {headers:?}");
-    let config = shop.config(collector.address, &keys);
+    let config = site.config(collector.address, &keys);
     let accelerator = Accelerator::start(&config);
-    shop.write("headers", "Authorization: the second\n");
+    site.write("headers", "Authorization: the second\n");
     accelerator.reload(&config);
     accelerator.line_with("reloaded the configuration");
     get(&accelerator, "/a", "");
-    collector.spans_once(2);
+    collector.wait_for_spans(2);
     assert_eq!(
         collector.requests()[0].values("authorization"),
         ["the second"]
     );
     assert_eq!(accelerator.count_lines_with("[telemetry] changed"), 0);
-    accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
+    accelerator.reload(&site.config(collector.address, &format!("{keys}\nsample = 0")));
     accelerator.line_with("[telemetry] changed");
     get(&accelerator, "/b", "");
-    collector.spans_once(4);
+    collector.wait_for_spans(4);
 }
 
 #[test]
 fn check_reports_telemetry_errors_without_the_token() {
-    let shop = TestSite::open("no-store");
+    let site = TestSite::open("no-store");
     let collector = SocketAddr::from(([127, 0, 0, 1], 4318));
-    shop.write("headers", "sesame\n");
-    let headers = shop.path("headers");
+    site.write("headers", "sesame\n");
+    let headers = site.path("headers");
     for (keys, code, expected) in [
         (
             format!("headers_file = {headers:?}"),
@@ -377,7 +378,7 @@ fn check_reports_telemetry_errors_without_the_token() {
         ),
         ("sample = 0.5".to_owned(), 0, "good"),
     ] {
-        let (exit_code, message) = check(&shop.config(collector, &keys));
+        let (exit_code, message) = check(&site.config(collector, &keys));
         assert_eq!(exit_code, code, "{message}");
         assert!(
             message.contains(expected) && !message.contains("sesame"),

@@ -1,5 +1,5 @@
-//! WebSockets of a page in Chromium to the site's own origin, which is tungstenite: over TLS through two accelerators, of which the
-//! second is the origin of the first.
+//! WebSockets from a page in Chromium to the site's own origin, which uses tungstenite: over TLS through two accelerators. The
+//! second one is the origin of the first.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const LOOK: Viewport = Viewport {
     dark: false,
 };
 
-/// What pages do with a WebSocket.
+/// Helpers with which pages use a WebSocket.
 const SCRIPT: &str = "
     window.opened = (target, protocols) => new Promise((resolve, reject) => {
         const socket = new WebSocket('wss://www.site.test' + target, protocols);
@@ -36,7 +36,7 @@ const SCRIPT: &str = "
     });
 ";
 
-/// The second accelerator, which is the origin of the first.
+/// Starts the second accelerator, which is the origin of the first.
 fn start_accelerator(origin: &SocketOrigin) -> Accelerator {
     Accelerator::start(&format!(
         "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[[site]]\nnames = ['origin.site.test']\norigin = 'http://{}'\n",
@@ -44,8 +44,8 @@ fn start_accelerator(origin: &SocketOrigin) -> Accelerator {
     ))
 }
 
-/// The first, as the browser knows it.
-fn in_front_of(second: &Accelerator, token: &Path) -> Accelerator {
+/// Starts the first accelerator, to which the browser connects.
+fn start_in_front_of(second: &Accelerator, token: &Path) -> Accelerator {
     Accelerator::start(&format!(
         "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
          [upstream]\nauthorities = [{:?}]\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.site.test:{}'\naddress = '127.0.0.1'\n",
@@ -63,7 +63,7 @@ fn browser(first: &Accelerator) -> Chromium {
         "--ignore-certificate-errors".to_owned(),
         "--disable-quic".to_owned(),
     ]);
-    browser.prepare(SCRIPT);
+    browser.run_in_new_pages(SCRIPT);
     browser.open("https://www.site.test/", LOOK);
     browser
 }
@@ -86,7 +86,7 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     let second = start_accelerator(&origin);
     let token = tempfile::NamedTempFile::new().expect("create the file");
     std::fs::write(&token, "a token of the operator").expect("write the file");
-    let first = in_front_of(&second, token.path());
+    let first = start_in_front_of(&second, token.path());
     let mut browser = browser(&first);
     let page = browser.fetched_resources().remove(0);
     assert_eq!(page.protocol, "h2", "the page was loaded over HTTP/2");
@@ -143,7 +143,7 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     until("two have ended, and the third is open", || {
         websocket_metrics(&first) == expected
     });
-    // A page that gets code 1001 opens another WebSocket, to the next process.
+    // A page that gets close code 1001 can open another WebSocket, to the next process.
     first.end();
     assert_eq!(
         browser.evaluate("window.last.closed"),

@@ -19,30 +19,30 @@ peer_tests! {
     undertow = PeerTest::plain(Peer::Undertow, "spdy/3.1"),
     undertow_over_tls = PeerTest::tls(Peer::Undertow, "spdy/3.1") => {
         every_peer
-        its_client_gets_the_page_beside_pushes_it_rejects
+        its_client_gets_the_page_with_pushes_it_rejects
     };
     jetty_spdy_3 = PeerTest::plain(Peer::Jetty, "spdy/3"),
     jetty_spdy_3_over_tls = PeerTest::tls(Peer::Jetty, "spdy/3"),
     jetty_spdy_2 = PeerTest::plain(Peer::Jetty, "spdy/2"),
     jetty_spdy_2_over_tls = PeerTest::tls(Peer::Jetty, "spdy/2") => {
         every_peer
-        its_client_takes_our_pushes
-        its_client_takes_what_serve_pushes
-        its_client_takes_our_pushes_in_one_block
-        its_client_takes_our_pushes_with_the_version_twice
-        its_pushes_come
+        its_client_accepts_our_pushes
+        its_client_accepts_pushes_of_serve
+        its_client_accepts_our_pushes_in_one_block
+        its_client_accepts_our_pushes_with_the_version_twice
+        its_pushes_are_accepted
         its_pushes_satisfy_requests
     };
 }
 
-/// It often ends an upload twice: with FIN on its last DATA, and with empty DATA and FIN behind it. It cannot get fifty long
-/// responses beside the uploads: it loses bytes if a read ends within the 8 bytes of a WINDOW_UPDATE.
+/// Undertow often ends an upload twice: with FIN on its last DATA, and with an empty DATA with FIN after it. It cannot receive
+/// fifty long responses during the uploads: it loses bytes if a read ends within the 8 bytes of a WINDOW_UPDATE.
 #[test]
 fn undertow_uploads_fifty_files_at_once() {
     PeerTest::plain(Peer::Undertow, "spdy/3.1").its_client_uploads_fifty_files_at_once();
 }
 
-/// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.
+/// MockWebServer sends `Content-Length`. A name with upper-case letters is a stream error, unless `--fold-names` is set.
 #[test]
 fn fetch_resets_responses_of_mock_web_server_unless_it_folds_names() {
     if !peers_enabled() {
@@ -77,8 +77,8 @@ fn fetch_resets_responses_of_mock_web_server_unless_it_folds_names() {
     }
 }
 
-/// It takes the windows of our SETTINGS for its own as well, and over 64 KiB grants nothing: what a program uploads that
-/// sets nothing stood still there.
+/// Undertow also uses the initial window of our SETTINGS for its own receive window, and grants no more than 64 KiB. Uploads with
+/// the default settings stalled because of that.
 #[test]
 fn the_default_client_uploads_to_undertow() {
     if !peers_enabled() {

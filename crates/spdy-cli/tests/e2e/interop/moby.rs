@@ -9,11 +9,11 @@ peer_tests! {
     plain = PeerTest::plain(Peer::Moby, "spdy/3.1"),
     tls = PeerTest::tls(Peer::Moby, "spdy/3.1") => {
         every_peer
-        its_client_takes_our_pushes
-        its_client_takes_what_serve_pushes
-        its_client_takes_our_pushes_in_one_block
-        its_client_takes_our_pushes_with_the_version_twice
-        its_pushes_come
+        its_client_accepts_our_pushes
+        its_client_accepts_pushes_of_serve
+        its_client_accepts_our_pushes_in_one_block
+        its_client_accepts_our_pushes_with_the_version_twice
+        its_pushes_are_accepted
         its_pushes_satisfy_requests
     };
 }

@@ -33,7 +33,7 @@ macro_rules! peer_tests {
             its_client_gets_every_file
             its_client_gets_a_hundred_at_once
             its_client_gets_its_posts_back
-            its_client_gets_pages_beside_pushes_in_the_default_form
+            its_client_gets_pages_with_pushes_in_the_default_form
             fetch_gets_every_file
             fetch_gets_a_hundred_at_once
             fetch_gets_its_posts_back
@@ -57,11 +57,11 @@ macro_rules! peer_tests {
 }
 pub(crate) use peer_tests;
 
-/// The page of the tests of pushes.
+/// The page of the push tests.
 const PAGE: &str = "128";
-/// What is pushed beside it, by name and size.
+/// Names of the files that are pushed with it.
 const PUSHES: [&str; 2] = ["10k", "1m"];
-/// What is pushed to clients, whose windows may be of 64 KiB and their readers slow to come.
+/// Files that are pushed to clients, which may have windows of 64 KiB and read slowly.
 const SMALL_PUSHES: [&str; 2] = ["0", "10k"];
 
 /// Every file once, from 0 B to 20 MB.
@@ -69,7 +69,7 @@ pub(crate) fn every_file() -> Vec<&'static File> {
     FILES.files.iter().collect()
 }
 
-/// A hundred requests, as many as a session of ours allows at once: small files, and one of 1 MB among them.
+/// A hundred requests, the maximum that our sessions allow at once: small files and one of 1 MB.
 pub(crate) fn a_hundred() -> Vec<&'static File> {
     let small = FILES.files.iter().filter(|file| file.len <= 10 << 10);
     let mut files: Vec<_> = small.cycle().take(99).collect();
@@ -84,8 +84,8 @@ pub(crate) fn a_hundred() -> Vec<&'static File> {
     files
 }
 
-/// The page that names what `--push graph` pushes.
-fn the_page() -> File {
+/// The page with references to the files that `--push graph` pushes.
+fn graph_page() -> File {
     File {
         name: PAGE_NAME,
         len: files::PAGE.len(),
@@ -93,23 +93,23 @@ fn the_page() -> File {
     }
 }
 
-fn named(name: &str) -> &'static File {
+fn file_named(name: &str) -> &'static File {
     let file = FILES.files.iter().find(|file| file.name == name);
     file.unwrap_or_else(|| panic!("no file {name}"))
 }
 
-/// A peer, what is spoken with it, and whether over TLS.
+/// A peer, a protocol, and whether TLS is used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerTest {
     peer: Peer,
     protocol: &'static str,
     secure: bool,
-    /// Our server is told what is spoken.
+    /// Whether our server is configured with the protocol.
     is_version_known: bool,
 }
 
 impl PeerTest {
-    /// By prior knowledge, over TCP.
+    /// Prior knowledge, over TCP.
     pub(crate) const fn plain(peer: Peer, protocol: &'static str) -> Self {
         Self {
             peer,
@@ -119,15 +119,15 @@ impl PeerTest {
         }
     }
 
-    /// Over TCP, where our server finds out what is spoken.
-    pub(crate) const fn sniffed(peer: Peer, protocol: &'static str) -> Self {
+    /// Over TCP, where our server detects the protocol.
+    pub(crate) const fn with_detection(peer: Peer, protocol: &'static str) -> Self {
         Self {
             is_version_known: false,
             ..Self::plain(peer, protocol)
         }
     }
 
-    /// By ALPN.
+    /// Over TLS with ALPN.
     pub(crate) const fn tls(peer: Peer, protocol: &'static str) -> Self {
         Self {
             peer,
@@ -137,7 +137,7 @@ impl PeerTest {
         }
     }
 
-    /// What our server speaks.
+    /// The protocols of our server.
     fn protocols(self) -> Vec<Protocol> {
         match self.is_version_known {
             true => vec![self.protocol.parse().expect("a known protocol")],
@@ -160,7 +160,7 @@ impl PeerTest {
         self.serve_responds(&a_hundred());
     }
 
-    /// The peer's client asks `spdy serve` for `files`, all at once over one session.
+    /// The peer's client requests `files` from `spdy serve`, all at once over one session.
     fn serve_responds(self, files: &[&'static File]) {
         if !peers_enabled() {
             return;
@@ -169,7 +169,7 @@ impl PeerTest {
         if self.is_version_known {
             options.extend(["--protocols", self.protocol]);
         }
-        options.extend(self.peer.options_of_serve());
+        options.extend(self.peer.serve_options());
         let server = ServeProcess::start(&FILES.folder, &options);
         let origin = server.origin(self.secure);
         let result = self
@@ -211,25 +211,26 @@ impl PeerTest {
         (site, origin)
     }
 
-    /// The peer's client posts each file to our server, which answers with what came.
+    /// The peer's client posts each file to our server, which returns the body.
     pub(crate) fn its_client_gets_its_posts_back(self) {
         self.its_client_posts(&every_file());
     }
 
-    /// One that no window holds.
+    /// A body larger than the initial window.
     pub(crate) fn its_client_gets_a_long_post_back(self) {
-        self.its_client_posts(&[named("1m")]);
+        self.its_client_posts(&[file_named("1m")]);
     }
 
-    /// Uploads fifty files at once, to show faults that occur only sometimes. The responses are short, so that this tests uploads alone.
+    /// Uploads fifty files at once, to show faults that occur only sometimes. The responses are short, so that this tests only
+    /// uploads.
     pub(crate) fn its_client_uploads_fifty_files_at_once(self) {
         if !peers_enabled() {
             return;
         }
         let (_site, origin) = self.site(PushForm::default());
         let url = format!("{origin}{DIGEST_PATH}");
-        let result = self.post(url, named("1m"), &["--repeat", "50"]);
-        let digest = &named("1m").sha256;
+        let result = self.post(url, file_named("1m"), &["--repeat", "50"]);
+        let digest = &file_named("1m").sha256;
         let response = File {
             name: "the digest of 1m",
             len: digest.len(),
@@ -264,41 +265,41 @@ impl PeerTest {
     ) -> (Site, PeerFetch) {
         let (site, origin) = self.site(form);
         let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
-        let mut options = self.peer.option_of_pushes(SMALL_PUSHES.len());
+        let mut options = self.peer.wait_for_pushes_options(SMALL_PUSHES.len());
         options.extend(["--seconds".to_owned(), seconds.to_string()]);
         options.extend(extra_options.iter().map(|&option| option.to_owned()));
         let result = self.peer.fetch(self.protocol, &[url], &options);
         (site, result)
     }
 
-    /// In the form that it wants.
-    pub(crate) fn its_client_takes_our_pushes(self) {
-        self.takes_pushes(self.peer.push_form());
+    /// In the form that the client supports.
+    pub(crate) fn its_client_accepts_our_pushes(self) {
+        self.accepts_pushes(self.peer.push_form());
     }
 
-    /// In one block too.
-    pub(crate) fn its_client_takes_our_pushes_in_one_block(self) {
-        self.takes_pushes(PushForm::OneBlock);
+    /// Also in one block.
+    pub(crate) fn its_client_accepts_our_pushes_in_one_block(self) {
+        self.accepts_pushes(PushForm::OneBlock);
     }
 
-    /// In two blocks with the version in both too.
-    pub(crate) fn its_client_takes_our_pushes_with_the_version_twice(self) {
-        self.takes_pushes(PushForm::VersionTwice);
+    /// Also in two blocks with the version in both.
+    pub(crate) fn its_client_accepts_our_pushes_with_the_version_twice(self) {
+        self.accepts_pushes(PushForm::VersionTwice);
     }
 
-    fn takes_pushes(self, form: PushForm) {
+    fn accepts_pushes(self, form: PushForm) {
         if !peers_enabled() {
             return;
         }
         let (site, result) = self.push_to_its_client(form, 20, &[]);
-        self.expect_responses(&result, &[named(PAGE)]);
+        self.expect_responses(&result, &[file_named(PAGE)]);
         self.expect_pushes(&result);
         let expected = SMALL_PUSHES.map(|name| (name.to_owned(), None));
         assert_eq!(site.pushes(), expected, "{self:?}");
     }
 
     fn expect_pushes(self, result: &PeerFetch) {
-        // A path, or in SPDY/2 a whole URL.
+        // A path, or in SPDY/2 an absolute URL.
         let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
         let mut actual: Vec<_> = result
             .pushed
@@ -309,7 +310,7 @@ impl PeerTest {
             })
             .collect();
         actual.sort_unstable();
-        let pushed = SMALL_PUSHES.map(named);
+        let pushed = SMALL_PUSHES.map(file_named);
         let expected = pushed.map(|file| {
             let path = format!("/{}", file.name);
             (path, file.len, Some(file.sha256.as_str()), None)
@@ -317,8 +318,8 @@ impl PeerTest {
         assert_eq!(actual, expected, "{self:?}");
     }
 
-    /// `spdy serve` pushes what a page names, in the form that the peer wants.
-    pub(crate) fn its_client_takes_what_serve_pushes(self) {
+    /// `spdy serve` pushes what a page references, in the form that the peer supports.
+    pub(crate) fn its_client_accepts_pushes_of_serve(self) {
         if !peers_enabled() {
             return;
         }
@@ -327,34 +328,34 @@ impl PeerTest {
             PushForm::VersionTwice => &["--push-form", "version-twice"],
             PushForm::OneBlock => &[], // the default
         };
-        let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
-        let result = self.fetch_what_serve_pushes_beside(form, &options);
-        self.expect_responses(&result, &[&the_page()]);
+        let options = self.peer.wait_for_pushes_options(SMALL_PUSHES.len());
+        let result = self.fetch_graph_page(form, &options);
+        self.expect_responses(&result, &[&graph_page()]);
         self.expect_pushes(&result);
     }
 
-    /// Pushes of `spdy serve` in the default form end no session: the page comes, again and again.
-    pub(crate) fn its_client_gets_pages_beside_pushes_in_the_default_form(self) {
+    /// Pushes of `spdy serve` in the default form end no session: repeated requests get the page.
+    pub(crate) fn its_client_gets_pages_with_pushes_in_the_default_form(self) {
         if !peers_enabled() {
             return;
         }
         let repeat = ["--repeat".to_owned(), "5".to_owned()];
-        let result = self.fetch_what_serve_pushes_beside(&[], &repeat);
-        self.expect_responses(&result, &[&the_page(); 5]);
+        let result = self.fetch_graph_page(&[], &repeat);
+        self.expect_responses(&result, &[&graph_page(); 5]);
     }
 
-    /// The peer's client gets the page of `spdy serve --push graph`.
-    fn fetch_what_serve_pushes_beside(self, form: &[&str], client: &[String]) -> PeerFetch {
+    /// The peer's client requests the page from `spdy serve --push graph`.
+    fn fetch_graph_page(self, form: &[&str], client: &[String]) -> PeerFetch {
         let mut options = vec!["--protocols", self.protocol, "--push", "graph"];
         options.extend(form);
-        options.extend(self.peer.options_of_serve());
+        options.extend(self.peer.serve_options());
         let server = ServeProcess::start(&FILES.folder, &options);
         let url = format!("{}/{PAGE_NAME}", server.origin(self.secure));
         self.peer.fetch(self.protocol, &[url], client)
     }
 
-    /// It wants none, in any form: the page comes all the same, and the session stays.
-    pub(crate) fn its_client_gets_the_page_beside_pushes_it_rejects(self) {
+    /// The client rejects pushes in every form. It still gets the page, and the session stays open.
+    pub(crate) fn its_client_gets_the_page_with_pushes_it_rejects(self) {
         for form in [
             PushForm::TwoBlocks,
             PushForm::VersionTwice,
@@ -364,8 +365,8 @@ impl PeerTest {
         }
     }
 
-    /// It resets them in another form than its own: the page comes all the same, and the session stays.
-    pub(crate) fn its_client_gets_the_page_beside_pushes_in_another_form(self) {
+    /// The client resets pushes in other forms than its own. It still gets the page, and the session stays open.
+    pub(crate) fn its_client_gets_the_page_with_pushes_in_another_form(self) {
         for form in [PushForm::TwoBlocks, PushForm::OneBlock] {
             self.rejects_pushes(form);
         }
@@ -375,15 +376,15 @@ impl PeerTest {
         if !peers_enabled() {
             return;
         }
-        let unusable = self.peer.options_of_unusable_pushes();
-        let (_site, result) = self.push_to_its_client(form, 20, unusable);
-        self.expect_responses(&result, &[named(PAGE)]);
+        let push_options = self.peer.unusable_push_options();
+        let (_site, result) = self.push_to_its_client(form, 20, push_options);
+        self.expect_responses(&result, &[file_named(PAGE)]);
         let complete_pushes = result.pushed.iter().filter(|push| push.sha256.is_some());
         assert_eq!(complete_pushes.count(), 0, "{self:?}: {:?}", result.pushed);
     }
 
-    /// It wants the status in the SYN_STREAM of a push, and ends its session without it.
-    pub(crate) fn its_client_is_lost_at_our_pushes_in_two_blocks(self) {
+    /// The client needs the status in the SYN_STREAM of a push, and ends its session without it.
+    pub(crate) fn its_client_ends_the_session_at_our_pushes_in_two_blocks(self) {
         if !peers_enabled() {
             return;
         }
@@ -402,17 +403,17 @@ impl PeerTest {
         self.fetch_gets(&a_hundred());
     }
 
-    /// `spdy fetch` with what this peer needs.
+    /// `spdy fetch` with the options that this peer needs.
     fn fetch(self) -> Command {
         let mut command = spdy(&["fetch", "--protocol", self.protocol, "--json"]);
-        command.args(self.peer.options_of_fetch());
+        command.args(self.peer.fetch_options());
         if self.secure {
             command.arg("--cacert").arg(&CERTIFICATE.authority);
         }
         command
     }
 
-    /// Runs `command` to its end, and reads what it tells of each URL.
+    /// Runs `command` and parses the result of each URL.
     fn results(self, command: &mut Command) -> Vec<Value> {
         let output = run_expecting(0, command);
         let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
@@ -432,7 +433,7 @@ impl PeerTest {
         results
     }
 
-    /// `spdy fetch` asks the peer's server for `files`, all at once over one session.
+    /// `spdy fetch` requests `files` from the peer's server, all at once over one session.
     fn fetch_gets(self, files: &[&'static File]) {
         if !peers_enabled() {
             return;
@@ -445,7 +446,7 @@ impl PeerTest {
         let results = self.results(&mut command);
         assert_eq!(results.len(), urls.len(), "{self:?}: {results:?}");
 
-        // What it wrote, and what it says of it, without regard to the order in which the bodies came.
+        // Compares the written files and the reported results, independent of the order in which the bodies arrived.
         let mut expected: Vec<_> = files
             .iter()
             .map(|file| (file.len, file.sha256.clone()))
@@ -462,7 +463,7 @@ impl PeerTest {
         assert_eq!(written_bodies, expected, "{self:?}, as written");
     }
 
-    /// `spdy fetch` posts each file, and gets it back.
+    /// `spdy fetch` posts each file, and gets the body back.
     pub(crate) fn fetch_gets_its_posts_back(self) {
         self.fetch_posts(&every_file());
     }
@@ -481,15 +482,15 @@ impl PeerTest {
         }
     }
 
-    /// What the peer's server pushes, `spdy fetch` takes.
-    pub(crate) fn its_pushes_come(self) {
+    /// `spdy fetch` accepts the pushes of the peer's server.
+    pub(crate) fn its_pushes_are_accepted(self) {
         if !peers_enabled() {
             return;
         }
         let results = self.fetch_page_with_pushes();
         let (page, pushes) = results.split_first().expect("the page");
         assert_eq!(page.get("pushed"), None, "{self:?}: {page}");
-        assert_eq!(reported(page), of(named(PAGE)), "{self:?}");
+        assert_eq!(reported(page), size_and_hash(file_named(PAGE)), "{self:?}");
         let mut actual: Vec<_> = pushes
             .iter()
             .map(|push| {
@@ -502,12 +503,12 @@ impl PeerTest {
         actual.sort();
         assert_eq!(
             actual,
-            PUSHES.map(|name| (name, of(named(name)))),
+            PUSHES.map(|name| (name, size_and_hash(file_named(name)))),
             "{self:?}"
         );
     }
 
-    /// A push answers the request for its URL, which then is never sent.
+    /// A push responds to the request for its URL, which then is never sent.
     pub(crate) fn its_pushes_satisfy_requests(self) {
         if !peers_enabled() {
             return;
@@ -521,18 +522,26 @@ impl PeerTest {
         assert_eq!(results.len(), 3, "{self:?}: {results:?}");
         for (result, name) in results[1..].iter().zip(PUSHES) {
             assert_eq!(result["pushed"]["claimed"], true, "{self:?}: {result}");
-            assert_eq!(reported(result), of(named(name)), "{self:?}");
+            assert_eq!(
+                reported(result),
+                size_and_hash(file_named(name)),
+                "{self:?}"
+            );
         }
     }
 
-    /// What it pushes is of another origin than its page, as it says: refused, and the page comes.
+    /// The pushes have another origin than their page, so they are refused. The page is fetched.
     pub(crate) fn its_pushes_are_of_another_origin(self) {
         if !peers_enabled() {
             return;
         }
         let results = self.fetch_page_with_pushes();
         assert_eq!(results.len(), 1, "{self:?}: {results:?}");
-        assert_eq!(reported(&results[0]), of(named(PAGE)), "{self:?}");
+        assert_eq!(
+            reported(&results[0]),
+            size_and_hash(file_named(PAGE)),
+            "{self:?}"
+        );
     }
 
     fn fetch_page_with_pushes(self) -> Vec<Value> {
@@ -544,12 +553,12 @@ impl PeerTest {
     }
 }
 
-/// Bytes and hash of a file.
-fn of(file: &File) -> (usize, String) {
+/// Size and hash of a file.
+fn size_and_hash(file: &File) -> (usize, String) {
     (file.len, file.sha256.clone())
 }
 
-/// Bytes and hash, as `spdy fetch` tells them.
+/// Size and hash, as `spdy fetch` reports them.
 fn reported(result: &Value) -> (usize, String) {
     let bytes = result["bytes"].as_u64().expect("a number") as usize;
     (bytes, result["sha256"].as_str().expect("a hash").to_owned())

@@ -1,4 +1,4 @@
-//! The files that `spdy lab browse --keep-runs` stores of a browser's loads, read by the programs that they are for.
+//! The files that `spdy lab browse --keep-runs` stores of a browser's loads, checked with the programs that read such files.
 //!
 //! These tests fail with a message on a machine without namespaces; `SPDY_SKIP_NAMESPACES=1` skips them.
 
@@ -15,25 +15,25 @@ use spdy_page::open::{ImportOptions, read};
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{output, run_expecting, spdy};
 
-/// Whether these tests are left out.
-fn are_left_out() -> bool {
+/// Whether these tests are skipped.
+fn skips() -> bool {
     std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() || !peers_enabled()
 }
 
-/// The portal by `protocol`, once; files of the load are in `folder`, and its cell is what comes back.
+/// Loads the portal once by `protocol`. The files of the load are stored in `folder`. Returns its cell.
 fn browse(protocol: &str, folder: &Path) -> Value {
     require("Chromium", is_installed("chromium"));
     let mut browse = spdy(&["lab", "browse", "portal", "--network", "lte", "--runs", "1"]);
     browse.args(["--repeats", "0", "--protocols", protocol, "--json", "-q"]);
-    // Whether the link was on time is another question: the exit code may be 0 or 1.
+    // The exit code may be 0 or 1: it depends on whether the link was on time, which is not tested here.
     let output = output(browse.arg("--keep-runs").arg(folder));
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     report["cells"][0].clone()
 }
 
-/// What tshark sees of `fields` in the packets of `capture` that `filter` names, a line for each value.
-fn by_tshark(capture: &Path, filter: &str, field: &str) -> Vec<String> {
+/// The values of `field` that tshark finds in the packets of `capture` that match `filter`.
+fn tshark_values(capture: &Path, filter: &str, field: &str) -> Vec<String> {
     require("tshark", is_installed("tshark"));
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(capture);
@@ -47,7 +47,7 @@ fn by_tshark(capture: &Path, filter: &str, field: &str) -> Vec<String> {
         .collect()
 }
 
-/// Paths of the page, as requests say them.
+/// The request targets of the page.
 fn paths() -> BTreeSet<String> {
     let page = spdy_page::builtin::portal();
     page.exchanges
@@ -57,8 +57,8 @@ fn paths() -> BTreeSet<String> {
 }
 
 #[test]
-fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
-    if are_left_out() {
+fn an_http_2_load_is_stored_as_har_capture_with_keys_and_screenshot() {
+    if skips() {
         return;
     }
     let folder = tempfile::tempdir().expect("create a folder");
@@ -79,23 +79,23 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
     check_har(&har, "HTTP/2");
 
     let capture = folder.path().join(name("pcapng"));
-    let captured_paths = by_tshark(&capture, "http2.headers.path", "http2.headers.path");
+    let captured_paths = tshark_values(&capture, "http2.headers.path", "http2.headers.path");
     let missing: Vec<_> = paths()
         .into_iter()
         .filter(|path| !captured_paths.contains(path))
         .collect();
     assert!(
         missing.is_empty(),
-        "not opened: {missing:?} of {captured_paths:?}"
+        "not decrypted: {missing:?} of {captured_paths:?}"
     );
-    // Every packet that the link counted is in it, each once.
-    let count_packets = |filter: &str| by_tshark(&capture, filter, "frame.number").len() as u64;
+    // The capture has every packet that the link counted, once.
+    let count_packets = |filter: &str| tshark_values(&capture, filter, "frame.number").len() as u64;
     let link_count = |way: &str, what: &str| {
         cell["visits"][0]["link"][way][what]
             .as_u64()
             .unwrap_or_default()
     };
-    // The link is measured a moment before its packets are taken.
+    // The link's counters are read shortly before the capture ends.
     let (up, down) = (
         count_packets("ip.src == 198.19.0.1"),
         count_packets("ip.dst == 198.19.0.1"),
@@ -113,7 +113,7 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
         count_packets("frame.interface_name == \"taken\"") >= lost,
         "{cell}"
     );
-    // Our own reader opens the connections too, and finds no SPDY in them.
+    // Our own reader also decrypts the connections, and finds no SPDY in them.
     let inspected = run_expecting(1, spdy(&["inspect"]).arg(&capture));
     let stderr = String::from_utf8_lossy(&inspected.stderr);
     assert!(stderr.contains("no SPDY session found"), "{stderr}");
@@ -127,8 +127,8 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
 }
 
 #[test]
-fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
-    if are_left_out() {
+fn an_http_3_load_uses_only_quic_and_its_capture_has_the_keys() {
+    if skips() {
         return;
     }
     let folder = tempfile::tempdir().expect("create a folder");
@@ -143,14 +143,14 @@ fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
 
     let capture = file("pcapng");
     // HEADERS of every request, and of every response (RFC 9114 §7.2.2).
-    let frames = by_tshark(&capture, "http3.frame_type", "http3.frame_type");
+    let frames = tshark_values(&capture, "http3.frame_type", "http3.frame_type");
     let headers = frames.iter().filter(|kind| *kind == "1").count();
     assert!(headers >= 2 * paths().len(), "{headers} HEADERS");
-    let by_tcp = by_tshark(&capture, "tcp", "frame.number");
-    assert_eq!(by_tcp, [""; 0], "QUIC and nothing else");
+    let tcp_packets = tshark_values(&capture, "tcp", "frame.number");
+    assert_eq!(tcp_packets, [""; 0], "expected only QUIC");
 }
 
-/// A HAR of the portal, by our importer and by the form: HAR 1.2 wants these of every log, page and entry.
+/// Checks a HAR of the portal with our importer, and for the fields that HAR 1.2 requires in every log, page and entry.
 fn check_har(har: &[u8], version: &str) {
     let log: Value = serde_json::from_slice(har).expect("a HAR is valid JSON");
     let log = &log["log"];
@@ -187,7 +187,7 @@ fn check_har(har: &[u8], version: &str) {
     }
     let import = read(har.to_vec().into(), "x.har", &ImportOptions::default());
     let replica = import.expect("the importer accepts it").replica;
-    // 44 of the page, and the icon that Chromium looks for by itself.
+    // 44 of the page, and the icon that Chromium requests by itself.
     assert_eq!(replica.exchanges.len(), 45);
     assert!(
         replica.load > replica.dom_content_loaded,
@@ -202,7 +202,7 @@ fn check_har(har: &[u8], version: &str) {
     assert!(paths().is_subset(&imported_paths), "{imported_paths:?}");
 }
 
-/// How many different rows of pixels a PNG has, as its filters leave them: one colour all over has one or two.
+/// Number of different pixel rows of a PNG, with their filters applied. An image of a single colour has one or two.
 fn different_rows(png: &[u8]) -> usize {
     let mut rest = png
         .strip_prefix(b"\x89PNG\r\n\x1a\n")

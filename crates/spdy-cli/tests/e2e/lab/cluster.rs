@@ -1,4 +1,4 @@
-//! Experiments that outgrow one machine: cells in parts, stores that are merged, engines that start cells.
+//! Experiments on several machines: parts of the cells, merged stores, and engines that start cells.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use spdy_testkit::wait::ended;
 
-use crate::lab::runs::{content, next_random};
+use crate::lab::runs::{next_random, without_counters};
 #[cfg(unix)]
 use crate::support::lab::dask::{self, Dask};
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
@@ -38,7 +38,7 @@ fn single_cells_print_as_table_or_json() {
 #[test]
 fn merged_parts_make_one_store_in_any_order() {
     let lab = Lab::new(SMALL);
-    lab.run("alone.db", &[]);
+    lab.run("single.db", &[]);
     let part = |part: &str, store: &str| {
         let words = [
             "cell",
@@ -59,7 +59,7 @@ fn merged_parts_make_one_store_in_any_order() {
         )
     };
     let counts = |added: u64, earlier: u64| (added.into(), earlier.into(), 0.into());
-    // A file for each task: 12 cells in five parts, one of them loaded by two tasks.
+    // One file for each task: 12 cells in five parts, one of which is loaded by two tasks.
     for (name, of, cells) in [
         ("1", "1/5", 3),
         ("2", "2/5", 3),
@@ -74,7 +74,7 @@ fn merged_parts_make_one_store_in_any_order() {
         );
     }
     assert_eq!(part("1/5", "part-6.db"), counts(3, 0));
-    // A task that is started again finds its work done.
+    // A task that is started again finds its cells already loaded.
     assert_eq!(part("1/5", "part-6.db"), counts(0, 3));
     let stdout = lab.stdout(&[
         "merge",
@@ -105,12 +105,12 @@ fn merged_parts_make_one_store_in_any_order() {
         3
     );
     lab.stdout(&["merge", "part-2.db", "--store", "all.db"]);
-    assert_eq!(lab.csv("all.db"), lab.csv("alone.db"));
+    assert_eq!(lab.csv("all.db"), lab.csv("single.db"));
     assert!(
-        content(lab.bytes("all.db")) == content(lab.bytes("alone.db")),
+        without_counters(lab.bytes("all.db")) == without_counters(lab.bytes("single.db")),
         "the files differ"
     );
-    // A store is no part of itself, and parts of another plan are none.
+    // A store cannot be merged into itself, nor a part of another plan into it.
     run_expecting(
         2,
         &mut lab.command(&["merge", "all.db", "--store", "./all.db"]),
@@ -177,11 +177,11 @@ fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
         let export = ["export", "a.db", "--parquet", "-"];
         let stdout = run_expecting(0, &mut lab.command(&export)).stdout;
-        assert!(stdout == bytes, "stdout is another file");
+        assert!(stdout == bytes, "stdout and the file differ");
     } else {
         let stderr = text(&run_expecting(2, &mut lab.command(&export)).stderr);
         assert!(stderr.contains("--features parquet"), "{stderr}");
-        assert!(!lab.path("a.parquet").exists(), "a file of nothing");
+        assert!(!lab.path("a.parquet").exists(), "an empty file was created");
     }
     for words in [
         &["export", "a.db"][..],
@@ -191,14 +191,14 @@ fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
     }
 }
 
-/// What starts tasks on one of them.
+/// The path of an engine, a script that starts tasks on a cluster.
 #[cfg(unix)]
 fn engine(name: &str) -> PathBuf {
     let engines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines");
     engines.join(name)
 }
 
-/// URLs that may hold a password, and some that hold none.
+/// URLs that may contain a password, and URLs without one.
 #[cfg(unix)]
 const WITH_PASSWORDS: [&str; 4] = [
     "postgres://lab:hush@127.0.0.1/sweep",
@@ -207,7 +207,7 @@ const WITH_PASSWORDS: [&str; 4] = [
     "postgres://lab:hu\nsh@127.0.0.1/sweep",
 ];
 #[cfg(unix)]
-const WITHOUT: [&str; 3] = [
+const WITHOUT_PASSWORDS: [&str; 3] = [
     "postgres://lab@127.0.0.1:1/sweep",
     "postgres://[::1]:1,127.0.0.1:1/sweep?connect_timeout=3",
     "postgres:///sweep?host=/nowhere&user=lab",
@@ -235,9 +235,9 @@ fn a_task_of_an_array_takes_no_url_with_a_password() {
         );
         assert_eq!(text(&output.stdout), "", "{url}");
     }
-    for store in WITHOUT.into_iter().chain(["part:of@mine.db"]) {
-        let called = text(&run_expecting(0, &mut array(store)).stdout);
-        assert!(called.contains(&format!("--store {store} ")), "{called}");
+    for store in WITHOUT_PASSWORDS.into_iter().chain(["part:of@mine.db"]) {
+        let command = text(&run_expecting(0, &mut array(store)).stdout);
+        assert!(command.contains(&format!("--store {store} ")), "{command}");
     }
 }
 
@@ -268,8 +268,8 @@ fn sweep_errors_never_show_a_password() {
         let stderr = sweep_stderr(2, &["--store", url]);
         assert!(stderr.contains("use PGPASSWORD"), "{stderr}");
     }
-    // No server is there, as the program itself says.
-    for url in WITHOUT {
+    // There is no server, which the program itself reports.
+    for url in WITHOUT_PASSWORDS {
         let stderr = sweep_stderr(1, &["--store", url]);
         assert!(stderr.contains("postgres://"), "{stderr}");
     }
@@ -279,7 +279,7 @@ fn sweep_errors_never_show_a_password() {
         ("--cells", "some", "invalid"),
         ("--retries", "-1", "expected 0 or more"),
     ] {
-        let stderr = sweep_stderr(2, &["--store", WITHOUT[0], option, count]);
+        let stderr = sweep_stderr(2, &["--store", WITHOUT_PASSWORDS[0], option, count]);
         assert!(stderr.contains(expected), "{option} {count}: {stderr}");
     }
 }
@@ -291,7 +291,7 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
         return;
     }
     let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 6]"));
-    lab.run("alone.db", &[]);
+    lab.run("single.db", &[]);
     let (server, dask) = (PostgresServer::start(), Dask::start());
     let url = server.database("swept");
     let mut workers = [dask.worker(), dask.worker()];
@@ -308,21 +308,23 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
         .stderr(Stdio::piped());
     let mut child = sweep.spawn().expect("start the driver");
 
-    // When one of them is lost, which, and whether its machine with it or its process alone, whose cell then goes on.
+    // Random: when a worker is lost, which one, and whether its child processes are killed or continue with their cell.
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let seed = now.expect("a time after 1970").as_nanos() as u64;
     let mut state = seed;
     let at = format!("{} of 24 tasks", 2 + next_random(&mut state) % 15);
-    let (which, with_its_task) = (
+    let (which, with_children) = (
         next_random(&mut state) % 2,
         next_random(&mut state).is_multiple_of(2),
     );
-    let case = format!("seed {seed}: worker {which} lost at {at}, with its task: {with_its_task}");
+    let case = format!(
+        "seed {seed}: worker {which} lost at {at}, with its child processes: {with_children}"
+    );
     let mut lines = Vec::new();
     for line in BufReader::new(child.stderr.take().expect("a pipe")).lines() {
         let line = line.expect("text");
         if line == at {
-            workers[which as usize].kill(with_its_task);
+            workers[which as usize].kill(with_children);
         }
         lines.push(line);
     }
@@ -334,12 +336,12 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
     );
     assert_eq!(
         lab.stdout(&["export", &url, "--csv", "-"]),
-        lab.csv("alone.db"),
+        lab.csv("single.db"),
         "{case}"
     );
     lab.stdout(&["merge", &url, "--store", "swept.db"]);
     assert!(
-        content(lab.bytes("swept.db")) == content(lab.bytes("alone.db")),
+        without_counters(lab.bytes("swept.db")) == without_counters(lab.bytes("single.db")),
         "{case}: the files differ"
     );
 }

@@ -7,15 +7,15 @@ use std::process::{Command, Output, Stdio};
 use rusqlite::Connection;
 use spdy_testkit::wait::until;
 
-use crate::lab::runs::content;
+use crate::lab::runs::without_counters;
 use crate::support::certificate::CERTIFICATE;
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::lab::postgres::{PASSWORD, PostgresServer};
 use crate::support::peers::peers_enabled;
 use crate::support::program::{output_of, run_expecting, spdy};
 
-/// Starts all of `commands`, and waits until each has ended well.
-fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
+/// Starts all of `commands`, and waits until each has exited successfully.
+fn run_concurrently(commands: Vec<Command>) -> Vec<Output> {
     let start = |mut command: Command| {
         let child = command
             .stdout(Stdio::piped())
@@ -49,9 +49,9 @@ fn a_postgres_store_reads_the_same_as_a_file() {
             .count(),
         12
     );
-    // Two at once: both make the tables, and load the same cells in the same order.
+    // Two at once: both create the tables, and load the same cells in the same order.
     let run = ["run", "small.toml", "--store", &url, "--jobs", "1"];
-    let outputs = all_at_once(vec![
+    let outputs = run_concurrently(vec![
         lab.command_with_password(&run),
         lab.command_with_password(&run),
     ]);
@@ -74,7 +74,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
                 .iter()
                 .map(|word| if *word == "STORE" { store } else { word })
                 .collect();
-            // How a store is called is all that differs.
+            // Only the name of the store differs.
             lab.stdout(&words)
                 .replace(&display_url(&server, "sweep"), "a.db")
         };
@@ -85,13 +85,13 @@ fn a_postgres_store_reads_the_same_as_a_file() {
         lab.path("small.html").is_file(),
         "a report is named after the experiment"
     );
-    // Carried to a file it is that file.
+    // Merged into a file, it equals the file of the run.
     lab.stdout(&["merge", &url, "--store", "copy.db"]);
     assert!(
-        content(lab.bytes("copy.db")) == content(lab.bytes("a.db")),
+        without_counters(lab.bytes("copy.db")) == without_counters(lab.bytes("a.db")),
         "the files differ"
     );
-    // And back.
+    // And merged from the file into another database.
     let back = server.database("back");
     lab.stdout(&["merge", "copy.db", "--store", &back]);
     assert_eq!(
@@ -99,7 +99,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
         lab.csv("a.db")
     );
 
-    // Lulic's own table has no half milliseconds, and empty columns.
+    // Lulic's table, with empty columns and no fractions of milliseconds.
     let connection = Connection::open(lab.path("results.db")).expect("create the file");
     connection.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
@@ -108,7 +108,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     )
     .expect("valid SQL");
     let imported = server.database("imported");
-    for store in [&imported[..], "his.db"] {
+    for store in [&imported[..], "lulic.db"] {
         lab.stdout(&["import", "results.db", "--store", store]);
         let output = run_expecting(
             1,
@@ -122,15 +122,15 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     }
     assert_eq!(
         lab.stdout(&["export", &imported, "--csv", "-"]),
-        lab.csv("his.db")
+        lab.csv("lulic.db")
     );
     assert_eq!(
         lab.stdout(&["show", &imported]),
-        lab.stdout(&["show", "his.db"])
+        lab.stdout(&["show", "lulic.db"])
     );
 }
 
-/// How the program calls `database`.
+/// The URL of `database` as the program prints it.
 fn display_url(server: &PostgresServer, database: &str) -> String {
     let url = server.url(database);
     let (_, query) = url.split_once("?host=").expect("a socket");
@@ -145,7 +145,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
     }
     let server = PostgresServer::start();
     let lab = Lab::new(SMALL);
-    lab.run("alone.db", &[]);
+    lab.run("single.db", &[]);
     let url = server.database("shared");
     let tasks = ["1/2", "2/2", "1/2", "1/1"].map(|part| {
         lab.command_with_password(&[
@@ -159,13 +159,13 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
             "1",
         ])
     });
-    all_at_once(tasks.into());
+    run_concurrently(tasks.into());
     assert_eq!(
         lab.stdout(&["export", &url, "--csv", "-"]),
-        lab.csv("alone.db")
+        lab.csv("single.db")
     );
     assert_eq!(server.sql("shared", "SELECT done FROM plan"), "1\n");
-    // Cells of a task that died before it committed are missing, and the next run loads them.
+    // Cells of a task that ended before its commit are missing, and the next run loads them.
     server.sql(
         "shared",
         "DELETE FROM results WHERE id > 20; UPDATE plan SET done = 0",
@@ -189,7 +189,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
     );
     assert_eq!(
         lab.stdout(&["export", &url, "--csv", "-"]),
-        lab.csv("alone.db")
+        lab.csv("single.db")
     );
 }
 
@@ -202,7 +202,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     let lab = Lab::new(SMALL);
     let url = server.database("stopped");
     lab.stdout(&["cell", "small.toml", "1", "--store", &url]);
-    // It has added the next cell, and neither commits nor goes away.
+    // This transaction has added the next cell, and is neither committed nor ended.
     let transaction = server.hold(
         "stopped",
         "INSERT INTO results (id, plan, cell, run) SELECT 3, plan, replace(cell, 'http', 'spdy'), 1 FROM results WHERE id = 1",
@@ -211,7 +211,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     let cell = ["cell", "small.toml", "2", "--store", &url_with_timeout];
     let stderr = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
     assert!(stderr.contains("due to lock timeout"), "{stderr}");
-    // Its end takes its part back.
+    // Its end rolls the insert back.
     drop(transaction);
     let cell = ["cell", "small.toml", "2", "--store", &url];
     let added = lab.stdout(&cell);
@@ -220,10 +220,10 @@ fn waiting_for_a_stalled_transaction_times_out() {
         "{added}"
     );
 
-    // Two tasks do not create the tables at once: the first holds an advisory lock, with the number of SQLite's application id.
-    let empty = server.database("made");
+    // Two tasks do not create the tables at once: the first holds an advisory lock, whose number is SQLite's application ID.
+    let empty = server.database("empty_tables");
     let transaction = server.hold(
-        "made",
+        "empty_tables",
         "DO $$ BEGIN PERFORM pg_advisory_xact_lock(x'53504459'::int); END $$",
     );
     let url_with_timeout = format!("{empty}&options=-clock_timeout%3D100ms");
@@ -243,14 +243,14 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     let lab = Lab::new(SMALL);
     let url = server.database("earlier");
     lab.stdout(&["run", "small.toml", "--store", &url]);
-    let today = lab.stdout(&["export", &url, "--csv", "-"]);
+    let original = lab.stdout(&["export", &url, "--csv", "-"]);
     let names = server.sql(
         "earlier",
         "SELECT column_name FROM information_schema.columns \
          WHERE table_schema = 'public' AND table_name = 'results' ORDER BY ordinal_position",
     );
     server.sql("earlier", "ALTER TABLE results DROP COLUMN frame");
-    assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
+    assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), original);
     let run = ["run", "small.toml", "--store", &url];
     let stderr = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(stderr.contains("without the columns frame;"), "{stderr}");
@@ -262,15 +262,15 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
         );
     }
     server.sql("earlier", "UPDATE spdy_store SET version = 1");
-    assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
+    assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), original);
     let stderr = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(
         stderr.contains("is a store of version 1, expected "),
         "{stderr}"
     );
-    // Merged into another it is one of today.
-    lab.stdout(&["merge", &url, "--store", "today.db"]);
-    assert_eq!(lab.csv("today.db"), today);
+    // Merged into a new store, it has the current version.
+    lab.stdout(&["merge", &url, "--store", "merged.db"]);
+    assert_eq!(lab.csv("merged.db"), original);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn database_errors_never_show_a_password() {
     };
     let url = server.database("sweep");
     let tcp = |user: &str, password: &str, parameters: &str| {
-        server.url_by_tcp("sweep", user, password) + parameters
+        server.tcp_url("sweep", user, password) + parameters
     };
     // Wrong passwords, databases, options, hosts and TLS settings.
     let failed = "password authentication failed for user \"lab\"";
@@ -358,9 +358,9 @@ fn database_errors_never_show_a_password() {
         &tcp("lab", PASSWORD, &roots(&lab.path("else.pem"))),
         &["TLS", "invalid peer certificate"],
     );
-    assert_refused(&(url.clone() + "&sslmode=require"), &["TLS"]); // a socket has none
+    assert_refused(&(url.clone() + "&sslmode=require"), &["TLS"]); // a Unix socket has no TLS
 
-    // With the right roots, without any, and unencrypted: each finds what the one before has done.
+    // With the right roots, without any, and unencrypted: each run finds the cells of the previous one.
     let done = run_output(
         0,
         &tcp("lab", PASSWORD, &roots(&CERTIFICATE.authority)),
@@ -376,9 +376,9 @@ fn database_errors_never_show_a_password() {
     }
 
     // Another plan, another version, the tables of another program.
-    let lab_of_more = Lab::new(SMALL);
+    let larger_lab = Lab::new(SMALL);
     let run = ["run", "small.toml", "--store", &url];
-    let stderr = text(&run_expecting(1, &mut lab_of_more.command_with_password(&run)).stderr);
+    let stderr = text(&run_expecting(1, &mut larger_lab.command_with_password(&run)).stderr);
     assert!(
         stderr.contains("has results of the plan small ("),
         "{stderr}"
@@ -389,11 +389,11 @@ fn database_errors_never_show_a_password() {
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
     assert_refused(&bookmarks, &["not an experiment store", "spdy_store"]);
     let empty = server.database("empty");
-    let nothing = run_expecting(1, &mut lab.command_with_password(&["show", &empty]));
+    let output = run_expecting(1, &mut lab.command_with_password(&["show", &empty]));
     assert!(
-        text(&nothing.stderr).contains("store postgres://lab@"),
+        text(&output.stderr).contains("store postgres://lab@"),
         "{}",
-        text(&nothing.stderr)
+        text(&output.stderr)
     );
     assert_eq!(
         server.sql(
@@ -413,7 +413,7 @@ fn database_errors_never_show_a_password() {
     ];
     run_expecting(0, &mut lab.command_with_password(&run));
 
-    // A command line that cannot be understood is told without what stands in it.
+    // The error of an invalid command line does not repeat its arguments.
     let output = run_expecting(
         2,
         &mut spdy(&["lab", "run", "lulic", "--stor", &tcp("lab", PASSWORD, "")]),

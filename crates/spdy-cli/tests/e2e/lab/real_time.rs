@@ -1,4 +1,4 @@
-//! `clock = "real"`: which experiments are refused. Loads in real time are tests of `tests/on_time`.
+//! `clock = "real"`: which experiments are rejected. Loads in real time are tested in `tests/on_time`.
 
 use crate::support::lab::experiment_folder::{Lab, text};
 use crate::support::program::run_expecting;

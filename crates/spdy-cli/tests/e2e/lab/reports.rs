@@ -1,4 +1,4 @@
-//! Reports as a browser shows them: on a desk and on a phone, in light and dark, every chart, and nothing from elsewhere.
+//! Reports in a browser: on wide and narrow screens, in light and dark, every chart, and no request to another host.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::support::clients::chromium::{Chromium, Viewport};
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{run_expecting, spdy};
 
-/// Four protocols over two axes and a third factor, with chance in it; names of networks; nothing to compare with.
+/// Four protocols over two axes and a third factor, with randomness; names of networks; and one with nothing to compare.
 const EXPERIMENTS: [(&str, &str); 3] = [
     (
         "grid",
@@ -44,20 +44,20 @@ const LOOKS: [Viewport; 4] = [
     },
 ];
 
-/// What is wrong with the pictures of a page, all of its details opened: a list of sentences.
-pub(crate) const FAULTS: &str = r#"
+/// A script that opens all details of a page and returns a list of errors in its figures.
+pub(crate) const FIND_FAULTS: &str = r#"
 (() => {
   document.querySelectorAll('details').forEach(it => it.open = true);
   const faults = [];
   const wide = document.documentElement;
   if (wide.scrollWidth > wide.clientWidth) faults.push(`the page is ${wide.scrollWidth} wide, the screen ${wide.clientWidth}`);
   const covers = [...document.querySelectorAll('svg .hit')].filter(it => getComputedStyle(it).fill !== 'rgba(0, 0, 0, 0)');
-  if (covers.length) faults.push(`${covers.length} rows are covered`);
+  if (covers.length) faults.push(`${covers.length} rows are hidden`);
   for (const svg of document.querySelectorAll('svg')) {
     const name = svg.querySelector('title')?.textContent ?? 'a picture without a title';
     const box = svg.getBoundingClientRect();
     if (box.width < 100 || box.height < 12) faults.push(`${name}: ${box.width} x ${box.height}`);
-    // A waterfall may be wider: it is moved to and fro within its figure.
+    // A waterfall may be wider: it can be scrolled within its figure.
     if (!svg.closest('.wide') && (box.left < 0 || box.right > wide.clientWidth + 0.5)) faults.push(`${name}: out of the screen`);
     if (!svg.querySelector('path, rect, circle')) faults.push(`${name}: nothing drawn`);
     const view = svg.viewBox.baseVal;
@@ -73,13 +73,13 @@ pub(crate) const FAULTS: &str = r#"
       if (it.left < -1 || it.right > view.width + 1) faults.push(`${name}: "${it.text}" is cut at the side`);
       if (it.top < -2 || it.bottom > view.height + 2) faults.push(`${name}: "${it.text}" is cut above or below`);
       const color = getComputedStyle(texts[boxes.indexOf(it)]).fill;
-      if (color === getComputedStyle(document.body).backgroundColor) faults.push(`${name}: "${it.text}" is as its ground`);
+      if (color === getComputedStyle(document.body).backgroundColor) faults.push(`${name}: "${it.text}" has the colour of its background`);
     }
     if (!svg.classList.contains('waterfall')) {
       boxes.forEach((a, at) => boxes.slice(at + 1).forEach(b => {
         const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        if (across > 1 && down > 4) faults.push(`${name}: "${a.text}" and "${b.text}" stand on one another`);
+        if (across > 1 && down > 4) faults.push(`${name}: "${a.text}" and "${b.text}" overlap`);
       }));
     }
   }
@@ -87,9 +87,9 @@ pub(crate) const FAULTS: &str = r#"
 })()
 "#;
 
-/// Regression: a page can download files, and the folder was that of the user who ran the tests.
+/// Regression: a page could download files to the folder of the user who ran the tests.
 #[test]
-fn a_page_that_chromium_looks_at_can_leave_no_file() {
+fn a_page_in_chromium_cannot_download_files() {
     if !peers_enabled() {
         return;
     }
@@ -112,7 +112,7 @@ fn a_page_that_chromium_looks_at_can_leave_no_file() {
 }
 
 #[test]
-fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
+fn every_chart_is_visible_on_wide_and_narrow_screens_in_light_and_dark() {
     if !peers_enabled() {
         return;
     }
@@ -149,7 +149,7 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
         let url = format!("file://{}", path.display());
         for look in LOOKS {
             chromium.open(&url, look);
-            let faults = chromium.evaluate(FAULTS);
+            let faults = chromium.evaluate(FIND_FAULTS);
             let shade = if look.dark { "dark" } else { "light" };
             chromium.save_screenshot(&format!("{name}-{}-{shade}", look.width));
             assert_eq!(
@@ -170,7 +170,7 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
         if *name == "race" {
             continue;
         }
-        // The page has every figure that is written for papers, each once.
+        // The page has every figure of the report's files, each once.
         let files = fs::read_dir(folder.path().join(name)).expect("read the report");
         let mut files: Vec<_> = files
             .map(|file| file.expect("a file").path())

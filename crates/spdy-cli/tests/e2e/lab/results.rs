@@ -1,4 +1,4 @@
-//! What is made of results: comparisons and their budgets, reports, and verdicts on claims.
+//! What is computed from results: comparisons with budgets, reports, and verdicts on claims.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::program::{output, run_expecting, spdy};
 
 #[test]
-fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
+fn two_stores_are_compared_cell_by_cell_and_a_budget_is_checked() {
     let lab = Lab::new(SMALL);
     lab.run("before.db", &[]);
     let same = text(
@@ -28,7 +28,7 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
         "{same}"
     );
 
-    // Another network by the same names: what a worse site or program would look like.
+    // Changed times and sizes in the same cells, like those of a slower site or program.
     let worse = "UPDATE results SET load_ms = load_ms * 1.05, bytes_down = bytes_down / 2 WHERE method = 'spdy'";
     fs::copy(lab.path("before.db"), lab.path("after.db")).expect("copy the file");
     let connection = Connection::open(lab.path("after.db")).expect("a store");
@@ -58,7 +58,7 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
     assert_eq!(json["cells"].as_array().expect("cells").len(), 12);
     assert_eq!(json["cells"][0]["paired"], true);
 
-    // A cell that is there no more passes no gate.
+    // A missing cell fails the budget.
     let connection = Connection::open(lab.path("after.db")).expect("a store");
     connection
         .execute(
@@ -107,7 +107,7 @@ fn a_report_needs_no_network_and_escapes_names() {
     ] {
         assert!(html.contains(heading), "no {heading}");
     }
-    // 12 cells of two protocols: 6 dots against the midline; each cell once over each of two factors, and thrice as three moments.
+    // 12 cells of two protocols: 6 dots for ratios. Each cell has one dot for each of two factors, and three for its three times.
     assert_eq!(html.matches("class=\"dot faint ").count(), 6);
     assert_eq!(html.matches("class=\"dot p-").count(), 24 + 36);
     assert_eq!(html.matches("class=\"chart waterfall named\"").count(), 2);
@@ -155,7 +155,7 @@ fn a_report_needs_no_network_and_escapes_names() {
     }
     assert_eq!(count, 9);
 
-    // A report is not written over what it is of, nor is a table.
+    // A report or a table cannot overwrite its store.
     let bytes_before = lab.bytes("small.db");
     run_expecting(
         2,
@@ -170,7 +170,7 @@ fn a_report_needs_no_network_and_escapes_names() {
         "the store was overwritten"
     );
 
-    // A time without an end has no place in a picture, and no name speaks to a terminal.
+    // An infinite time has no place in a chart, and names cannot send control characters to a terminal.
     let connection = Connection::open(lab.path("small.db")).expect("a store");
     let endless = "UPDATE results SET load_ms = 9e999, cell = replace(cell, '<b', char(27) || ']0;x') WHERE id = 1";
     connection.execute(endless, []).expect("rows");
@@ -213,20 +213,20 @@ fn claims_print_deterministically_as_text_json_and_markdown() {
         "{markdown}"
     );
 
-    // What needs recordings says so; a folder without them is a fault.
+    // Claims that need recordings report it; a folder without recordings is an error.
     let belshe = output(&mut spdy(&["lab", "reproduce", "belshe", "--quick"]));
     let belshe = text(&belshe.stdout);
     assert!(belshe.contains("no corpus: use --corpus"), "{belshe}");
     let empty = tempfile::tempdir().expect("create a folder");
     let folder = empty.path().to_str().expect("a UTF-8 name");
-    let nothing = run_expecting(
+    let output = run_expecting(
         1,
         &mut spdy(&["lab", "reproduce", "all", "--corpus", folder]),
     );
     assert!(
-        text(&nothing.stderr).contains("has no page"),
+        text(&output.stderr).contains("has no page"),
         "{}",
-        text(&nothing.stderr)
+        text(&output.stderr)
     );
-    run_expecting(2, &mut spdy(&["lab", "reproduce", "nobody"]));
+    run_expecting(2, &mut spdy(&["lab", "reproduce", "unknown"]));
 }

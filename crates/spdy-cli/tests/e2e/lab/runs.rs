@@ -1,4 +1,4 @@
-//! `spdy lab`: experiments that say what they are, and end the same whatever befell them.
+//! `spdy lab run`: results are deterministic, also after interruptions.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -14,9 +14,9 @@ use spdy_testkit::wait::{ended, until};
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::program::{output_of, run_expecting};
 
-/// A store without three counters of its header (SQLite's file format §1.3): two count how often it was written, one
-/// counts changes of its schema, and rebuilding the file changes them.
-pub(crate) fn content(mut bytes: Vec<u8>) -> Vec<u8> {
+/// The bytes of a store without three counters in its header (SQLite's file format §1.3): two count writes, one counts schema
+/// changes, and rebuilding the file changes them.
+pub(crate) fn without_counters(mut bytes: Vec<u8>) -> Vec<u8> {
     for counter in [24..28, 40..44, 92..96] {
         bytes[counter].fill(0);
     }
@@ -24,7 +24,7 @@ pub(crate) fn content(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
+fn a_run_writes_the_same_file_for_any_number_of_jobs() {
     let lab = Lab::new(SMALL);
     let first = lab.run("a.db", &["--jobs", "1"]);
     let second = lab.run("b.db", &["--jobs", "5"]);
@@ -74,16 +74,16 @@ pub(crate) fn next_random(state: &mut u64) -> u64 {
 fn a_run_killed_ten_times_has_the_same_result() {
     let lab = Lab::new(SMALL);
     let start = Instant::now();
-    lab.run("alone.db", &[]);
+    lab.run("single.db", &[]);
     let duration = start.elapsed();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let seed = now.expect("a time after 1970").as_nanos() as u64;
     let mut state = seed;
     let mut cell_counts = Vec::new();
     for _ in 0..10 {
-        // Ten times up to a third of the whole: some strike early, most on the way, the last may find all done.
-        let moment = duration.mul_f64((next_random(&mut state) % 1_000) as f64 / 3_000.0);
-        run_and_kill_after(&lab, moment);
+        // Up to a third of a full run each: some kills come early, most in the middle, and the last may find all cells loaded.
+        let delay = duration.mul_f64((next_random(&mut state) % 1_000) as f64 / 3_000.0);
+        run_and_kill_after(&lab, delay);
         cell_counts.push(lab.cells_in("killed.db"));
     }
     assert!(
@@ -93,17 +93,17 @@ fn a_run_killed_ten_times_has_the_same_result() {
     lab.run("killed.db", &[]);
     assert_eq!(
         lab.csv("killed.db"),
-        lab.csv("alone.db"),
+        lab.csv("single.db"),
         "seed {seed}, cells after each kill {cell_counts:?}"
     );
     assert!(
-        content(lab.bytes("killed.db")) == content(lab.bytes("alone.db")),
+        without_counters(lab.bytes("killed.db")) == without_counters(lab.bytes("single.db")),
         "seed {seed}, cells after each kill {cell_counts:?}: the files differ"
     );
 }
 
-/// Starts the experiment and kills it at that moment, if it is not over by then.
-fn run_and_kill_after(lab: &Lab, moment: Duration) {
+/// Starts the experiment and kills it after `delay`, unless it has ended before.
+fn run_and_kill_after(lab: &Lab, delay: Duration) {
     let mut child = lab
         .command(&["run", "small.toml", "--store", "killed.db"])
         .stdout(Stdio::piped())
@@ -111,12 +111,12 @@ fn run_and_kill_after(lab: &Lab, moment: Duration) {
         .spawn()
         .expect("start the program");
     let mut stdout = child.stdout.take().expect("a pipe");
-    let (sender, over) = mpsc::channel();
+    let (sender, finished) = mpsc::channel();
     let reader = thread::spawn(move || {
         let _ = stdout.read_to_end(&mut Vec::new());
         let _ = sender.send(());
     });
-    let _ = over.recv_timeout(moment);
+    let _ = finished.recv_timeout(delay);
     let _ = child.kill();
     child.wait().expect("wait for the process");
     reader.join().expect("the reader thread panicked");
@@ -149,7 +149,7 @@ fn ctrl_c_stops_a_run_and_the_same_command_resumes_it() {
     lab.run("a.db", &[]);
     lab.run("b.db", &[]);
     assert!(
-        content(lab.bytes("a.db")) == content(lab.bytes("b.db")),
+        without_counters(lab.bytes("a.db")) == without_counters(lab.bytes("b.db")),
         "the files differ"
     );
 }
@@ -184,9 +184,9 @@ fn ctrl_c_drops_incomplete_cells() {
     assert_eq!(lab.cells_in("a.db"), 0);
 }
 
-/// Whether a thread of `child` loads pages.
+/// Whether a thread of `child` is loading pages.
 #[cfg(target_os = "linux")]
-fn loads(child: &Child) -> bool {
+fn is_loading(child: &Child) -> bool {
     let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).expect("a running process");
     let mut names = tasks.map(|task| fs::read_to_string(task.expect("a task").path().join("comm")));
     names.any(|name| name.is_ok_and(|name| name == "load\n"))
@@ -203,14 +203,16 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
         .spawn()
         .expect("start the program");
     until("a cell is stored", || lab.cells_in("a.db") > 0);
-    // Loads go on, but no cell can be written: once the last is loaded it waits for us, and cannot end in order.
-    let holder = Connection::open(lab.path("a.db")).expect("a store");
-    let patience = holder.busy_timeout(Duration::from_secs(10));
-    patience.expect("a setting");
-    holder.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
-    until("the last is loaded", || !loads(&child));
+    // Loads continue, but no cell can be written: after the last load the process waits for this lock, and cannot exit normally.
+    let locked_store = Connection::open(lab.path("a.db")).expect("a store");
+    let timeout_result = locked_store.busy_timeout(Duration::from_secs(10));
+    timeout_result.expect("set the option");
+    locked_store
+        .execute_batch("BEGIN EXCLUSIVE")
+        .expect("a lock");
+    until("the last is loaded", || !is_loading(&child));
     interrupt(&child);
-    // Before that it said what has no effect.
+    // Before the second signal, the process has reported the first one.
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut text = String::new();
     while !text.contains("stopping") {
@@ -220,7 +222,7 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
     interrupt(&child);
     let status = ended(&mut child);
     assert_eq!(status.code(), Some(130), "{status}");
-    drop(holder);
+    drop(locked_store);
     assert!((1..18).contains(&lab.cells_in("a.db")));
 }
 
@@ -240,9 +242,9 @@ fn two_concurrent_runs_into_one_store_equal_one_run() {
         let output = output_of(child);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
-    lab.run("alone.db", &[]);
+    lab.run("single.db", &[]);
     assert!(
-        content(lab.bytes("both.db")) == content(lab.bytes("alone.db")),
+        without_counters(lab.bytes("both.db")) == without_counters(lab.bytes("single.db")),
         "the files differ"
     );
 }
@@ -266,7 +268,7 @@ fn incomplete_loads_are_stored_marked_and_reported() {
     assert!(stderr.ends_with(" of 4 loads are incomplete\n"), "{stderr}");
     let csv = lab.csv("lossy.db");
     assert!(csv.contains("http://www.portal.test/"), "no cause in {csv}");
-    // They are results as others are: nothing is loaded again.
+    // They are results like others, so nothing is loaded again.
     let output = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
     assert!(text(&output.stderr).contains("4 of 4 cells are already present"));
 }

@@ -1,6 +1,6 @@
 //! Programs behind a link in real time: the kernel's TCP through namespaces and TUN devices.
 //!
-//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+//! These tests fail with a message on a machine without namespaces; `SPDY_SKIP_NAMESPACES=1` skips them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt as _;
@@ -13,16 +13,16 @@ use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{output, run_expecting, spdy};
 use crate::support::unprivileged::{UNPRIVILEGED_ID, unprivileged};
 
-/// Runs on a busy machine that may be late before one counts.
+/// Maximum number of runs; on a busy machine, some may be late.
 const ATTEMPTS: usize = 10;
 
-/// Whether these tests are left out.
+/// Whether these tests are skipped.
 fn skips() -> bool {
     std::env::var_os("SPDY_SKIP_NAMESPACES").is_some()
 }
 
-/// What the link achieved: the last line on stderr.
-fn achieved(output: &Output) -> Value {
+/// The measurements of the link: the last line on stderr.
+fn link_stats(output: &Output) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.lines().last().unwrap_or_default();
     serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {stderr}"))
@@ -49,14 +49,14 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
             "{} bytes arrived",
             output.stdout.len()
         );
-        let run = achieved(&output);
+        let run = link_stats(&output);
         if run["faults"] != serde_json::json!([]) {
             faults.push(run["faults"].clone());
             continue;
         }
         assert_eq!(run["network"], "down=2mbit,up=384kbit,rtt=30ms", "{run}");
         let number = |way: &str, field: &str| run[way][field].as_f64().expect("a number");
-        // 208 segments of 1,448 bytes at most, none of them larger than the link's packets.
+        // At least 208 segments of 1,448 bytes, none of them larger than the link's packets.
         assert!(number("down", "packets") >= 208.0, "{run}");
         assert!(number("down", "busy_seconds") > 1.0, "{run}");
         let rate = number("down", "busy_bps") / 2e6;
@@ -104,7 +104,7 @@ fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
         shown[3], "CapEff:\t0000000000000000",
         "expected no privileges over the link"
     );
-    // And the link carries what its server has.
+    // The link carries the data of a server of this user.
     let site_folder = folder.path().join("served");
     std::fs::create_dir(&site_folder).expect("create a folder");
     std::fs::write(site_folder.join("file"), "behind the link").expect("write the file");
@@ -160,10 +160,10 @@ fn impossible_settings_are_reported_with_a_reason() {
         rate.contains("down=2") && rate.contains("as 2mbit"),
         "{rate}"
     );
-    let nothing = shape(2, &["--", "true"]);
+    let no_network = shape(2, &["--", "true"]);
     assert!(
-        nothing.contains("no network: give a name") && nothing.contains("rtt="),
-        "{nothing}"
+        no_network.contains("no network: give a name") && no_network.contains("rtt="),
+        "{no_network}"
     );
     let congestion = shape(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
     assert!(
@@ -237,8 +237,8 @@ fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
     assert_eq!(status.signal(), Some(2), "{status}");
 }
 
-/// What `spdy lab browse` says of the page in `replica` over a fast network.
-fn browsed(replica: &str, protocols: &str) -> Value {
+/// The report of `spdy lab browse` for the page in `replica` over a fast network.
+fn browse(replica: &str, protocols: &str) -> Value {
     let mut browse = spdy(&["lab", "browse", replica, "--network", "lte", "--runs", "1"]);
     browse.args(["--repeats", "0", "--protocols", protocols, "--json", "-q"]);
     let output = output(&mut browse);
@@ -246,22 +246,25 @@ fn browsed(replica: &str, protocols: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Whether the link was on time is another question, and not asked here.
+/// Whether the link was on time is not tested here.
 #[test]
-fn chromium_behind_a_link_finds_a_recorded_page_whole() {
+fn chromium_behind_a_link_loads_a_complete_recorded_page() {
     if skips() || !peers_enabled() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let report = browsed("portal", "http,h2");
+    let report = browse("portal", "http,h2");
     let cells = report["cells"].as_array().expect("a list");
     assert_eq!(cells.len(), 2, "{report}");
-    for (cell, least) in cells.iter().zip([8, 7]) {
+    for (cell, min_connections) in cells.iter().zip([8, 7]) {
         let visit = &cell["visits"][0];
-        // 44 of the page, and the icon that Chromium looks for by itself.
+        // 44 of the page, and the icon that Chromium requests by itself.
         assert_eq!(visit["exchanges"], 45, "{visit}");
         assert_eq!(visit["failed_requests"], serde_json::json!([]));
-        assert!(visit["connections"].as_u64() >= Some(least), "{visit}");
+        assert!(
+            visit["connections"].as_u64() >= Some(min_connections),
+            "{visit}"
+        );
         assert!(
             visit["link"]["down"]["bytes"].as_u64() > Some(300_000),
             "{visit}"
@@ -289,11 +292,11 @@ fn a_load_that_requests_unrecorded_resources_does_not_count() {
         .find(|exchange| is_image(exchange));
     let image = image.expect("a page with images");
     let removed_url = image.url.clone();
-    image.url.set_path("/nobody-asks-for-this.png");
+    image.url.set_path("/not-requested.png");
     let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.warc.gz");
     std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
-    let report = browsed(&file.to_string_lossy(), "http");
+    let report = browse(&file.to_string_lossy(), "http");
     let cell = &report["cells"][0];
     let failed_request = cell["visits"][0]["failed_requests"][0]
         .as_str()
@@ -309,7 +312,7 @@ fn a_load_that_requests_unrecorded_resources_does_not_count() {
     );
 }
 
-/// A page that names a script at a dead name (by a URL that differs each time) and an image that no server answered.
+/// A page with a script on an unresolvable host (its URL differs each time) and an image without a response.
 fn page_with_failures() -> spdy_page::replica::Replica {
     use spdy_page::replica::{Exchange, Kind};
     let html = "<!doctype html><title>x</title><img src=/refused.png>\
@@ -347,7 +350,7 @@ fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
     let mut page = page_with_failures();
     for is_recorded in [true, false] {
         std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
-        for cell in browsed(&file.to_string_lossy(), "http,h2")["cells"]
+        for cell in browse(&file.to_string_lossy(), "http,h2")["cells"]
             .as_array()
             .expect("a list")
         {

@@ -1,4 +1,4 @@
-//! Stores of `spdy lab`: each says what it is, and is neither mixed with another nor written over.
+//! Stores of `spdy lab`: they are never mixed with others or overwritten.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use spdy_sim::model::MODEL_VERSION;
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::program::{output, run_expecting};
 
-/// Makes the store what version 1 of its tables was: without the choices that came later.
-fn age(store: &Path) {
+/// Changes the store to version 1 of its tables, which lacks the later options.
+fn downgrade(store: &Path) {
     let connection = Connection::open(store).expect("a store");
     let names = "SELECT name FROM pragma_table_info('results') ORDER BY cid";
     let names: Vec<String> = {
@@ -18,8 +18,8 @@ fn age(store: &Path) {
         let names = query.query_map([], |row| row.get(0)).expect("rows");
         names.collect::<Result<_, _>>().expect("text")
     };
-    let place = |column: &str| names.iter().position(|name| name == column).expect(column);
-    let later = &names[place("fold") + 1..place("dom_content_loaded_ms")];
+    let position = |column: &str| names.iter().position(|name| name == column).expect(column);
+    let later = &names[position("fold") + 1..position("dom_content_loaded_ms")];
     assert!(!later.is_empty());
     for name in later {
         alter(store, &format!("DROP COLUMN {name}"));
@@ -28,20 +28,20 @@ fn age(store: &Path) {
     version.expect("a number");
 }
 
-/// Changes the table `results`.
-fn alter(store: &Path, how: &str) {
+/// Executes `ALTER TABLE results` with `clause`.
+fn alter(store: &Path, clause: &str) {
     let connection = Connection::open(store).expect("a store");
-    let altered = connection.execute_batch(&format!("ALTER TABLE results {how}"));
-    altered.unwrap_or_else(|error| panic!("{how}: {error}"));
+    let altered = connection.execute_batch(&format!("ALTER TABLE results {clause}"));
+    altered.unwrap_or_else(|error| panic!("{clause}: {error}"));
 }
 
 #[test]
 fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
     let lab = Lab::new(SMALL);
     lab.run("a.db", &[]);
-    let today = lab.csv("a.db");
-    age(&lab.path("a.db"));
-    assert_eq!(lab.csv("a.db"), today);
+    let original = lab.csv("a.db");
+    downgrade(&lab.path("a.db"));
+    assert_eq!(lab.csv("a.db"), original);
     let bytes_before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
     let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
@@ -49,15 +49,15 @@ fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
     assert!(lab.bytes("a.db") == bytes_before, "the store was changed");
 }
 
-/// Columns were added to version 2 while it was the version: a store of it may lack some.
+/// Version 2 got further columns without a new version number: a store of version 2 may lack some.
 #[test]
 fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
     lab.run("a.db", &[]);
-    let today = lab.csv("a.db");
+    let original = lab.csv("a.db");
     alter(&lab.path("a.db"), "DROP COLUMN cache");
     alter(&lab.path("a.db"), "DROP COLUMN frame");
-    assert_eq!(lab.csv("a.db"), today);
+    assert_eq!(lab.csv("a.db"), original);
     let bytes_before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
     let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
@@ -68,12 +68,12 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     assert!(lab.bytes("a.db") == bytes_before, "the store was changed");
     run_expecting(
         0,
-        &mut lab.command(&["merge", "a.db", "--store", "whole.db"]),
+        &mut lab.command(&["merge", "a.db", "--store", "complete.db"]),
     );
-    assert_eq!(lab.csv("whole.db"), today);
+    assert_eq!(lab.csv("complete.db"), original);
 }
 
-/// Regression: one store had loads from builds before and after a change of the model, with no mark of it.
+/// Regression: a store had loads of builds before and after a change of the model, without a mark.
 #[test]
 fn loads_of_different_models_are_never_mixed() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
@@ -93,11 +93,7 @@ fn loads_of_different_models_are_never_mixed() {
     assert!(stderr.contains(&expected), "{stderr}");
     let stderr = stderr_of(1, &["run", "small.toml", "--store", "all.db"]);
     assert!(stderr.contains(&expected), "{stderr}");
-    assert_eq!(
-        lab.cells_in("all.db"),
-        6,
-        "all of the first part, and nothing else"
-    );
+    assert_eq!(lab.cells_in("all.db"), 6, "expected only the first part");
     let stderr = stderr_of(0, &["show", "all.db"]);
     let expected = format!("the model of its loads is {old}, but this program has {MODEL_VERSION}");
     assert!(stderr.contains(&expected), "{stderr}");
@@ -107,8 +103,8 @@ fn loads_of_different_models_are_never_mixed() {
         .execute("UPDATE results SET model = 7", [])
         .expect("a column");
     drop(connection);
-    stderr_of(0, &["run", "small.toml", "--store", "whole.db"]);
-    let compared = stderr_of(0, &["compare", "whole.db", "part-2.db"]);
+    stderr_of(0, &["run", "small.toml", "--store", "complete.db"]);
+    let compared = stderr_of(0, &["compare", "complete.db", "part-2.db"]);
     let expected = format!("the model is {MODEL_VERSION} before and 7 after");
     assert!(compared.contains(&expected), "{compared}");
 }
@@ -175,11 +171,11 @@ fn a_page_that_changed_is_another_experiment() {
             .replace("[2, 6]", "6"),
     );
     let replicas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spdy-page/replicas");
-    let put =
+    let replace_page =
         |name: &str| fs::copy(replicas.join(name), lab.path("page.warc")).expect("copy the file");
-    put("portal.warc.gz");
+    replace_page("portal.warc.gz");
     lab.run("a.db", &[]);
-    put("flags.warc.gz");
+    replace_page("flags.warc.gz");
     let stderr = text(
         &run_expecting(
             1,
@@ -204,9 +200,9 @@ fn lulics_table_is_imported_shown_and_exported() {
            (4, '256', '10', 'http', 'www.flags.test', 200, 12000, 13.5, 0);",
     )
     .expect("valid SQL");
-    let import = ["import", "results.db", "--store", "his.db"];
+    let import = ["import", "results.db", "--store", "lulic.db"];
     run_expecting(0, &mut lab.command(&import));
-    let stdout = text(&run_expecting(0, &mut lab.command(&["show", "his.db"])).stdout);
+    let stdout = text(&run_expecting(0, &mut lab.command(&["show", "lulic.db"])).stdout);
     let lines: Vec<_> = stdout.lines().collect();
     assert!(
         lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
@@ -221,7 +217,7 @@ fn lulics_table_is_imported_shown_and_exported() {
             "256  12000      –      –"
         ]
     );
-    let csv = lab.csv("his.db");
+    let csv = lab.csv("lulic.db");
     let starts: Vec<_> = csv
         .lines()
         .skip(1)
@@ -236,28 +232,28 @@ fn lulics_table_is_imported_shown_and_exported() {
             "4,256,10,http,www.flags.test,200,12000,13.5,1",
         ]
     );
-    // It is not overwritten, and no other plan may add to its rows.
+    // The store is not overwritten, and no other plan may add to its rows.
     let output = run_expecting(1, &mut lab.command(&import));
     assert!(
         text(&output.stderr).contains("already exists"),
         "{}",
         text(&output.stderr)
     );
-    let run = ["run", "small.toml", "--store", "his.db"];
+    let run = ["run", "small.toml", "--store", "lulic.db"];
     let stderr = text(&run_expecting(1, &mut lab.command(&run)).stderr);
     assert!(stderr.contains("the plan results ("), "{stderr}");
 
     // A store has the columns of Lulic's database too, but further columns distinguish its cells.
     let output = run_expecting(
         1,
-        &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
+        &mut lab.command(&["import", "lulic.db", "--store", "twice.db"]),
     );
     assert!(
-        text(&output.stderr).contains("his.db is an experiment store of spdy"),
+        text(&output.stderr).contains("lulic.db is an experiment store of spdy"),
         "{}",
         text(&output.stderr)
     );
-    assert!(!lab.path("twice.db").exists(), "a store of nothing");
+    assert!(!lab.path("twice.db").exists(), "an empty store was created");
 
     connection
         .execute_batch("ALTER TABLE results DROP COLUMN tow")
@@ -271,15 +267,15 @@ fn lulics_table_is_imported_shown_and_exported() {
         "{}",
         text(&output.stderr)
     );
-    assert!(!lab.path("wrong.db").exists(), "a store of nothing");
+    assert!(!lab.path("wrong.db").exists(), "an empty store was created");
 }
 
 #[test]
 fn more_than_the_limits_is_refused() {
-    let at_most = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
-    let lab = Lab::new(&at_most(1 << 20));
+    let experiment_of = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
+    let lab = Lab::new(&experiment_of(1 << 20));
     run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
-    let lab = Lab::new(&at_most((1 << 20) + 1));
+    let lab = Lab::new(&experiment_of((1 << 20) + 1));
     let listing = run_expecting(1, &mut lab.command(&["cells", "small.toml"]));
     assert!(
         text(&listing.stderr).contains("longer than 1048576 bytes"),

@@ -11,16 +11,16 @@ use rusqlite::Connection;
 use serde_json::Value;
 use spdy_testkit::wait::{ended, until, with_read_timeout};
 
-use crate::lab::reports::FAULTS;
+use crate::lab::reports::FIND_FAULTS;
 use crate::support::clients::chromium::{Chromium, Viewport};
 use crate::support::lab::experiment_folder::{Lab, text};
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
 
-/// Four cells of one load.
+/// Four cells with one load each.
 const EXPERIMENT: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
 
-/// `spdy lab view` with these arguments in `folder`, and where it is.
+/// Starts `spdy lab view` with these arguments in `folder`. Returns its address.
 fn view(folder: &Path, arguments: &[&str]) -> (RunningProgram, String) {
     let mut command = spdy(&["lab", "view"]);
     command.args(arguments).current_dir(folder);
@@ -30,19 +30,19 @@ fn view(folder: &Path, arguments: &[&str]) -> (RunningProgram, String) {
     })
 }
 
-/// The answer to a question, asked under the name that it has.
+/// The response to a GET with the view's own address as the host.
 fn get(address: &str, path: &str) -> String {
     exchange(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}"))
 }
 
-/// The state, as the script of the page has it.
+/// The state that the page's script requests.
 fn state(address: &str) -> Value {
     let response = get(address, "/state");
     let (_, body) = response.split_once("\r\n\r\n").expect("a body");
     serde_json::from_str(body).expect("JSON")
 }
 
-/// The whole answer to a request by hand.
+/// Sends a request head and returns the whole response.
 fn exchange(address: &str, head: &str) -> String {
     let mut stream = with_read_timeout(TcpStream::connect(address).expect("connect"));
     let request = format!("{head}\r\nconnection: close\r\n\r\n");
@@ -100,7 +100,7 @@ fn a_view_serves_only_its_own_host_and_reports_progress() {
             "{response}"
         );
     }
-    assert!(get("/elsewhere", &address).starts_with("HTTP/1.1 404 "));
+    assert!(get("/unknown", &address).starts_with("HTTP/1.1 404 "));
     let posted = exchange(
         &address,
         &format!("POST /report HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0"),
@@ -134,7 +134,7 @@ fn a_replaced_store_with_as_many_cells_is_detected() {
     assert_ne!(second["edition"], first["edition"]);
     assert!(get(&address, "/report").contains("Experiment: other"));
 
-    // The same plan, page and cells, but changed times.
+    // The same plan, page and cells, with changed times.
     let changed = Connection::open(lab.path("one.db")).expect("a store");
     let change = "UPDATE results SET load_ms = 12345678";
     assert_eq!(changed.execute(change, []).expect("rows"), 4);
@@ -291,7 +291,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     let progress = progress.as_str().expect("text").to_owned();
     assert!(progress.contains("of 48 cells of live"), "{progress}");
     // The scroll position and the open sections, by name, because the page grows later.
-    let place = "(() => { \
+    let page_position = "(() => { \
         const open = name => [...document.querySelectorAll('details')].find(it => it.textContent.startsWith(name)).open; \
         const heading = [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution'); \
         return [open('Distribution of load'), open('Distribution of the ratios'), Math.round(heading.getBoundingClientRect().top)]; \
@@ -299,32 +299,32 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     chromium.evaluate(
         "for (const it of document.querySelectorAll('details')) if (it.textContent.startsWith('Distribution')) it.open = !it.open; \
          [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution').scrollIntoView(); \
-         scrollBy(0, -120); window.kept = document.querySelector('main'); 0",
+         scrollBy(0, -120); window.previousMain = document.querySelector('main'); 0",
     );
-    let before_update = chromium.evaluate(place);
+    let before_update = chromium.evaluate(page_position);
     assert_eq!(before_update, serde_json::json!([false, true, 120]));
 
     let mut run = spdy(&["lab", "run", "live.toml"]);
     run_expecting(0, run.current_dir(folder.path()));
-    // The words change first, the figures are fetched after them.
+    // The text changes first; the figures are fetched after it.
     until(
         &mut chromium,
         "document.querySelector('#progress').textContent.includes('complete') && document.querySelector('.waterfall') \
-         && window.kept !== document.querySelector('main')",
+         && window.previousMain !== document.querySelector('main')",
     );
-    let after_update = chromium.evaluate(place);
+    let after_update = chromium.evaluate(page_position);
     assert_eq!(
         (&after_update[0], &after_update[1]),
         (&before_update[0], &before_update[1]),
-        "what was open"
+        "open sections"
     );
-    // Screens have whole pixels, and each swap may round.
+    // Positions are rounded to whole pixels, and each update may round.
     let scrolled = after_update[2].as_f64().expect("pixels") - 120.0;
     assert!(
         scrolled.abs() <= 3.0,
         "the page scrolled by {scrolled} pixels"
     );
-    // Another store with as many cells takes its place.
+    // Replaces the store by another one with as many cells.
     fs::copy(folder.path().join("live.db"), folder.path().join("next.db")).expect("read the file");
     let next = Connection::open(folder.path().join("next.db")).expect("a store");
     let rename = "UPDATE plan SET name = 'next'";
@@ -336,7 +336,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
         "document.querySelector('header').textContent.includes('next')",
     );
 
-    let faults = chromium.evaluate(FAULTS);
+    let faults = chromium.evaluate(FIND_FAULTS);
     chromium.save_screenshot("view");
     assert_eq!(faults, Value::Array(Vec::new()), "{faults:#}");
     let own_url = format!("http://{address}/");
@@ -350,7 +350,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     assert!(messages.is_empty(), "{messages:?}");
 }
 
-/// Runs the experiment `live` until so many of its cells are in its store, and kills it then.
+/// Runs the experiment `live` until its store has `cells` cells, and kills it then.
 fn run_until(folder: &Path, cells: usize) {
     let mut command = spdy(&["lab", "run", "live.toml", "--jobs", "1"]);
     command
@@ -359,14 +359,14 @@ fn run_until(folder: &Path, cells: usize) {
         .stderr(Stdio::null());
     let mut child = command.spawn().expect("start the program");
     until("the cells are stored", || {
-        cells_of(folder) >= cells || child.try_wait().expect("wait for the process").is_some()
+        stored_cells(folder) >= cells || child.try_wait().expect("wait for the process").is_some()
     });
     let _ = child.kill();
     child.wait().expect("wait for the process");
 }
 
-/// Cells that are in the store of `live` by now.
-fn cells_of(folder: &Path) -> usize {
+/// Number of cells in the store of `live`.
+fn stored_cells(folder: &Path) -> usize {
     let Ok(connection) = Connection::open(folder.join("live.db")) else {
         return 0;
     };

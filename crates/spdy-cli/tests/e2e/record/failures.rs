@@ -1,4 +1,4 @@
-//! `spdy record` with failures: what it prints, what it records, and that it leaves nothing behind.
+//! `spdy record` with failures: what it prints, what it records, and that no file or process remains.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -58,9 +58,9 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    // This server never answers, so Ctrl-C comes while the recorder waits for the page.
+    // This server never responds, so Ctrl-C is sent while the recorder waits for the page.
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
-    listener.set_nonblocking(true).expect("a setting");
+    listener.set_nonblocking(true).expect("set the option");
     let address = listener.local_addr().expect("a bound socket");
     let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("create a folder"));
     let output = outputs.path().join("none.warc");
@@ -77,7 +77,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         ]);
         command.env("TMPDIR", folder.path());
         let mut recorder = command.spawn().expect("start the program");
-        // Waits for the browser's request. It also opens speculative connections, and closes them without one.
+        // Waits for the browser's request. Chromium also opens speculative connections, and closes them without one.
         let mut connection = loop {
             let mut socket = None;
             until("the browser connects", || {
@@ -85,7 +85,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
                 socket.is_some()
             });
             let (socket, _) = socket.expect("a connection");
-            socket.set_nonblocking(false).expect("a setting");
+            socket.set_nonblocking(false).expect("set the option");
             let mut socket = with_read_timeout(socket);
             if socket.read_exact(&mut [0; 4]).is_ok() {
                 break socket;
@@ -94,13 +94,13 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         let id = i32::try_from(recorder.id()).expect("a process has an id");
         kill(Pid::from_raw(id), signal).expect("a running process");
         assert_eq!(ended(&mut recorder).code(), code);
-        // When the browser is gone, so is its connection.
+        // Once the browser has exited, its connection is closed.
         let mut rest = Vec::new();
         let end = connection.read_to_end(&mut rest);
         let is_late = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
         assert!(
             !end.is_err_and(|error| is_late(error.kind())),
-            "the browser stays"
+            "the browser still runs"
         );
         let file_count = fs::read_dir(folder.path())
             .expect("read the folder")
@@ -118,11 +118,11 @@ fn a_page_that_never_settles_is_recorded_partially() {
     require("Chromium", is_installed("chromium"));
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
     let address = listener.local_addr().expect("a bound socket");
-    // Ends with the test's process, and so does each request for /never.
+    // This thread, and those that hold requests for /never, end with the test process.
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             std::thread::spawn(move || {
-                serve_all_but_one(socket.expect("accept the browser's connection"));
+                serve_page_without_image(socket.expect("accept the browser's connection"));
             });
         }
     });
@@ -150,8 +150,8 @@ fn a_page_that_never_settles_is_recorded_partially() {
     );
 }
 
-/// A page with an image that never comes.
-fn serve_all_but_one(socket: TcpStream) {
+/// A page with an image that never gets a response.
+fn serve_page_without_image(socket: TcpStream) {
     let page = "<!doctype html><img src=/never>";
     serve_requests(socket, |target| {
         (target == "/").then(|| response_with("Content-Type: text/html", page))
@@ -163,8 +163,8 @@ fn response_with(field: &str, body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{field}\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// Answers each request on `socket` with what `of` has for its target.
-fn serve_requests(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
+/// Responds to each request on `socket` with `respond(target)`; `None` sends no response.
+fn serve_requests(mut socket: TcpStream, respond: impl Fn(&str) -> Option<String>) {
     let mut request = Vec::new();
     let mut byte = [0];
     while matches!(socket.read(&mut byte), Ok(1)) {
@@ -173,7 +173,7 @@ fn serve_requests(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
             let head = String::from_utf8_lossy(&request).into_owned();
             request.clear();
             let target = head.split(' ').nth(1).unwrap_or_default();
-            if let Some(response) = of(target)
+            if let Some(response) = respond(target)
                 && socket.write_all(response.as_bytes()).is_err()
             {
                 return;
@@ -255,8 +255,8 @@ fn a_failed_page_does_not_stop_the_others() {
     assert!(images.count() >= 196, "{report}");
 }
 
-/// The stand-in of `spdy-record`'s own tests, which reads its log from a file.
-fn stand_in(output: &Path) -> std::process::Command {
+/// The fake browser of `spdy-record`'s own tests, which reads its log from a file.
+fn fake_browser(output: &Path) -> std::process::Command {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let browser = crates.join("spdy-record/tests/data/browser.sh");
     let log = crates.join("spdy-page/tests/data/chromium.netlog.json");
@@ -270,7 +270,7 @@ fn stand_in(output: &Path) -> std::process::Command {
 fn a_failed_run_is_reported_and_the_previous_replica_stays() {
     let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("page.warc");
-    let mut command = stand_in(&output);
+    let mut command = fake_browser(&output);
     let marker = folder.path().join("once");
     command.arg(format!("--browser-arg=once={}", marker.display()));
     let result = run_expecting(1, command.args(["--runs", "2", "--json"]));
@@ -279,8 +279,8 @@ fn a_failed_run_is_reported_and_the_previous_replica_stays() {
     assert_eq!(runs.len(), 2, "{report}");
     assert!(runs[0]["fingerprint"].is_string(), "{report}");
     assert_eq!(runs[1]["fingerprint"], Value::Null, "{report}");
-    let fault = runs[1]["error"].as_str().unwrap_or_default();
-    assert!(fault.contains("the browser already ran"), "{report}");
+    let error = runs[1]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("the browser already ran"), "{report}");
     let stderr = String::from_utf8_lossy(&result.stderr).into_owned();
     assert!(
         stderr.contains("cannot record http://a.test/ in run 2: the browser exited"),
@@ -291,10 +291,10 @@ fn a_failed_run_is_reported_and_the_previous_replica_stays() {
 }
 
 #[test]
-fn where_nothing_can_be_written_no_browser_is_started() {
+fn an_unwritable_output_is_reported_before_a_browser_starts() {
     let folder = tempfile::tempdir().expect("create a folder");
     let started = folder.path().join("started");
-    let mut command = stand_in(&folder.path().join("none/page.warc.gz"));
+    let mut command = fake_browser(&folder.path().join("none/page.warc.gz"));
     command.arg(format!("--browser-arg=once={}", started.display()));
     let stderr = String::from_utf8_lossy(&run_expecting(1, &mut command).stderr).into_owned();
     assert!(stderr.contains("error: cannot write "), "{stderr}");

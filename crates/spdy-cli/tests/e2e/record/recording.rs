@@ -1,4 +1,4 @@
-//! `spdy record` with a real Chromium: what the origin sent is what the replica has, and what is served from it.
+//! `spdy record` with a real Chromium: the replica has exactly what the origin sent, and `spdy serve` serves it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::support::origins::raw::{RawOrigin, SentExchange};
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
-/// Records the site; what the program told, and the replica.
+/// Records the site. Returns the printed report and the replica.
 fn record(origin: &RawOrigin, output: &Path, options: &[&str]) -> (Value, Replica) {
     let mut command = spdy(&["record", &origin.url(), "--json", "--insecure"]);
     for resolve in origin.resolve() {
@@ -35,14 +35,14 @@ fn record(origin: &RawOrigin, output: &Path, options: &[&str]) -> (Value, Replic
     (report, import.replica)
 }
 
-/// Exchanges by URL and method, as [`RawOrigin::exchanges`] has them.
+/// Exchanges sorted by URL and method, like [`RawOrigin::exchanges`].
 fn sorted(replica: &Replica) -> Vec<&Exchange> {
     let mut exchanges: Vec<_> = replica.exchanges.iter().collect();
     exchanges.sort_by_key(|exchange| (exchange.url.to_string(), exchange.method.to_string()));
     exchanges
 }
 
-/// `path` of the one exchange that was recorded of it with this status.
+/// The first recorded exchange with this path and status.
 fn find_exchange<'a>(replica: &'a Replica, path: &str, status: u16) -> &'a Exchange {
     let mut all = replica.exchanges.iter();
     let exchange =
@@ -66,7 +66,7 @@ fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
     assert_is_served(&file, &replica);
 }
 
-/// Heads and bodies, both ways, by SHA-256; nothing more and nothing less.
+/// The replica has the heads and bodies of exactly the sent requests and responses.
 fn assert_is_what_was_sent(replica: &Replica, sent_exchanges: &[SentExchange]) {
     let recorded = sorted(replica);
     let names = |of: &dyn Fn(usize) -> String, count: usize| (0..count).map(of).collect::<Vec<_>>();
@@ -170,7 +170,7 @@ fn assert_is_what_was_sent(replica: &Replica, sent_exchanges: &[SentExchange]) {
     assert!(replica.load > replica.dom_content_loaded && replica.dom_content_loaded.is_some());
 }
 
-/// What failed is kept and told.
+/// Failures are stored in the replica and reported.
 fn assert_failures_reported(report: &Value, replica: &Replica) {
     assert_eq!(report["exchanges"], replica.exchanges.len());
     assert_eq!(report["hosts"], 4);
@@ -186,7 +186,7 @@ fn assert_failures_reported(report: &Value, replica: &Replica) {
         "{report}"
     );
     assert_eq!(
-        report["failures"][0]["url"], "http://127.0.0.1:1/nobody.png",
+        report["failures"][0]["url"], "http://127.0.0.1:1/refused.png",
         "{report}"
     );
     assert_eq!(replica.failures.len(), 1);
@@ -204,13 +204,13 @@ fn assert_failures_reported(report: &Value, replica: &Replica) {
     assert!(remarks.contains("trailer fields"), "{remarks}");
 }
 
-/// Every answer once more, from `spdy serve`: the same body, and the same fields but for those of a connection.
+/// `spdy serve` sends every response again: with the same body, and the same fields except those of the connection.
 fn assert_is_served(file: &Path, replica: &Replica) {
     let server = ServeProcess::start(file, &["--protocols", "http/1.1"]);
     let mut statuses = BTreeMap::new();
     for exchange in &replica.exchanges {
         let status = exchange.status().expect("a status");
-        // Of several answers to one request a server gives the first full one.
+        // If there are several responses to one request, the server sends the first complete one.
         let request = (exchange.method.to_string(), exchange.url.to_string());
         if statuses.insert(request, status).is_some() && status != 304 {
             continue;
@@ -237,8 +237,8 @@ fn assert_is_served(file: &Path, replica: &Replica) {
     }
 }
 
-/// Fields by name, in the order of their values; those of one connection left out, and Date, which was not recorded.
-fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
+/// Fields by name, with their values in order; without those of the connection, and without Date, which was not recorded.
+fn fields(head: &Head<'_>, is_generated: bool) -> BTreeMap<String, Vec<String>> {
     let mut fields = BTreeMap::<String, Vec<String>>::new();
     let hop = [
         "connection",
@@ -249,8 +249,8 @@ fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
     ];
     for (name, value) in head.fields() {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
-        // A server judges conditions itself, by what it has: the fields of a 304 are those of the answer it stands for.
-        let is_left_out = is_made_up && name != "etag";
+        // The server evaluates conditional requests itself: a 304 has the fields of the stored response.
+        let is_left_out = is_generated && name != "etag";
         if !hop.contains(&&name[..]) && !is_left_out {
             fields
                 .entry(name)
@@ -261,7 +261,7 @@ fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
     fields
 }
 
-/// The recorded request, sent again: its recorded head, but that the connection ends.
+/// Sends the recorded request again, with its recorded head and `Connection: close`.
 fn repeat_request(server: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     let mut lines = vec![
         format!("{} {} HTTP/1.1", exchange.method, target(&exchange.url)),
@@ -286,7 +286,7 @@ fn repeat_request(server: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u
     (head, body)
 }
 
-/// All that comes for `wire`, after which nothing else is asked.
+/// Sends `wire` and returns everything that the server sends until it closes the connection.
 fn exchange_with(server: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> {
     match url.scheme() {
         "https" => exchange_bytes_over_tls(server.tls, url, wire),
@@ -317,11 +317,11 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
     runtime.block_on(async {
         let socket = tokio::net::TcpStream::connect(address).await;
         let socket = Box::new(socket.expect("connect"));
-        let shaken = tls
+        let handshake = tls
             .with_alpn(&[Protocol::Http1])
             .connect(socket, host)
             .await;
-        let (mut socket, _) = shaken.expect("any certificate is accepted");
+        let (mut socket, _) = handshake.expect("any certificate is accepted");
         socket.write_all(wire).await.expect("write the request");
         socket
             .shutdown()
@@ -402,7 +402,7 @@ fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
     );
 }
 
-/// Names of the fields of an answer, in lower case as HTTP/2 writes them; those of a connection are not sent over it.
+/// Names of the fields of a response, in lower case as in HTTP/2, without the fields of an HTTP/1.1 connection.
 fn names(exchange: &Exchange) -> Vec<String> {
     let head = Head::parse(&exchange.response_head).expect("a recorded head");
     let names = head
@@ -428,7 +428,7 @@ fn pinned_runs_fetch_the_same_and_differences_are_reported() {
     }
     require("Chromium", is_installed("chromium"));
     let folder = tempfile::tempdir().expect("create a folder");
-    // The clock and chance of the page, of a frame of another site, and of a worker.
+    // The clock and random numbers of the page, of a frame of another site, and of a worker.
     let random = "[Math.random(), Date.now(), +new Date, crypto.getRandomValues(new Uint8Array(4)), performance.now() * 0].join('-')";
     let write = |name: &str, text: String| {
         fs::write(folder.path().join(name), text).expect("write the test's file");
@@ -451,7 +451,7 @@ fn pinned_runs_fetch_the_same_and_differences_are_reported() {
     for (pinned, same) in [(true, true), (false, false)] {
         let url = format!("{}/", server.origin(false));
         let mut command = spdy(&["record", &url, "--runs", "2", "--json", "-o", output]);
-        command.args(["--settle", "5"]); // for a frame and a worker that wait for a core
+        command.args(["--settle", "5"]); // for a frame and a worker that wait for a CPU core
         let output = run_expecting(0, command.args(pinned.then_some("--pin")));
         let report: Value = serde_json::from_slice(&output.stdout).expect("valid JSON");
         let run = |number: usize, field: &str| report["runs"][number][field].clone();

@@ -1,4 +1,4 @@
-//! Programs that people browse with load a replica from `spdy serve`.
+//! curl and Chromium load a replica from `spdy serve`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::support::files::sha256;
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{ServeProcess, run_expecting};
 
-/// Resources of the page that ships as `portal`.
+/// Number of resources of the built-in page `portal`.
 const RESOURCES: usize = 44;
 
 fn serve_portal(options: &[&str]) -> ServeProcess {
@@ -28,7 +28,7 @@ fn serve_portal(options: &[&str]) -> ServeProcess {
     )
 }
 
-/// Host and path of everything on the page.
+/// The hash of each resource of the page, by host and path.
 fn resources() -> BTreeMap<(String, String), String> {
     let exchanges = builtin::portal().exchanges;
     let key = |url: &url::Url| {
@@ -64,8 +64,8 @@ fn curl_gets_a_resource_by_http_2_without_tls() {
     curl_gets("http", &["--http2-prior-knowledge"], "2", 1);
 }
 
-/// The first `count` resources on their real hosts, with one curl, as they came: compressed bodies stay so.
-fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
+/// Fetches the first `count` resources on their real hosts with one curl, without decompressing bodies.
+fn curl_gets(scheme: &str, protocol_options: &[&str], version: &str, count: usize) {
     if !peers_enabled() {
         return;
     }
@@ -89,7 +89,7 @@ fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
         &format!("::{address}"),
     ]);
     curl.args(["--write-out", "%{http_version} %{http_code} %{url}\n"])
-        .args(how);
+        .args(protocol_options);
     for (number, (host, path)) in resources.keys().take(count).enumerate() {
         curl.arg("--output")
             .arg(folder.path().join(number.to_string()))
@@ -111,7 +111,7 @@ fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
 }
 
 #[test]
-fn curl_believes_the_certificate_that_serve_was_given() {
+fn curl_accepts_the_configured_certificate_of_serve() {
     if !peers_enabled() {
         return;
     }
@@ -163,7 +163,8 @@ fn chromium_loads_the_whole_page_by_http_3() {
     );
 }
 
-/// Loads the page from a server with `serve_options` in a Chromium with `browsing`. `sent_type` and `received_type` are its log's event types of headers.
+/// Loads the page from a server with `serve_options` in a Chromium with `browsing`. `sent_type` and `received_type` are the event
+/// types of headers in its log.
 fn chromium_loads(
     serve_options: &[&str],
     browsing: &[String],
@@ -212,7 +213,7 @@ fn chromium_loads(
     );
 }
 
-/// Host and path of every request that Chromium's log shows answered with 200, by the names of its events.
+/// Host and path of every request that Chromium's log shows with the status 200, by the names of its events.
 fn answered_requests(
     log: &str,
     sent_type: &str,

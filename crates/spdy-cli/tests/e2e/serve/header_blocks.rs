@@ -1,11 +1,12 @@
-//! How header blocks are written, whichever command writes them: a value that holds a token costs its bytes every time,
-//! and what is farther back than `--header-window` cannot be repeated.
+//! How header blocks are compressed, whichever command writes them: a value with a token costs its full size every time, and text
+//! farther back than `--header-window` cannot be referenced.
 
 use serde_json::Value;
 
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
-/// Bytes of the header blocks that `run` writes with the largest window and with the smallest.
+/// Asserts that `run`, which returns the bytes of its header blocks, writes more of them with the smallest window than with the
+/// largest.
 fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
     let [with_large_window, with_small_window] =
         ["15", "11"].map(|bits| run(&["--header-window", bits]));
@@ -15,7 +16,7 @@ fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
     );
 }
 
-/// A header whose value may be matched, is more than the smallest window holds, and has nothing twice.
+/// A header whose value may be compressed, is longer than the smallest window, and has no repetition.
 fn long_header() -> String {
     let mut state = 1_u32;
     let text = std::iter::repeat_with(|| {
@@ -33,7 +34,7 @@ fn site() -> tempfile::TempDir {
     folder
 }
 
-/// Header bytes on the wire of three requests, and of their answers.
+/// Header bytes on the wire of three requests, and of their responses.
 fn header_bytes(server: &ServeProcess, options: &[&str]) -> [u64; 2] {
     let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", server.origin(false)));
     let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
@@ -79,7 +80,7 @@ fn less_window_makes_a_clients_requests_longer() {
 }
 
 #[test]
-fn a_load_and_a_race_have_a_window_too() {
+fn bench_and_race_have_a_header_window() {
     let folder = site();
     let server = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let url = format!("{}/a.css", server.origin(false));
@@ -87,15 +88,15 @@ fn a_load_and_a_race_have_a_window_too() {
         let output = run_expecting(0, command);
         serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
     };
-    let by_bench = |options: &[&str]| {
+    let bench_bytes = |options: &[&str]| {
         let mut command = spdy(&["bench", "--json", "-n", "20", "-p", "spdy/3.1", &url]);
         let report = json(command.args(options));
         report["bytes"]["sent_headers"].as_u64().expect("bytes")
     };
     let long = long_header();
-    grows_with_less_window(|options| by_bench(&[&["-H", &long], options].concat()));
-    let by_race = |options: &[&str]| {
-        let choices = [
+    grows_with_less_window(|options| bench_bytes(&[&["-H", &long], options].concat()));
+    let race_bytes = |options: &[&str]| {
+        let arguments = [
             "race",
             "portal",
             "--network",
@@ -104,15 +105,15 @@ fn a_load_and_a_race_have_a_window_too() {
             "spdy",
             "--json",
         ];
-        let mut command = spdy(&choices);
+        let mut command = spdy(&arguments);
         let output = run_expecting(0, command.args(options));
         let text = String::from_utf8(output.stdout).expect("text");
         let first: Value =
             serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
         first["request_header_bytes_wire"].as_u64().expect("bytes")
     };
-    // Its requests are short: less window costs none of them anything, but what is near is written in fewer bits.
+    // Its requests are short, so a smaller window loses no matches, but near distances are encoded in fewer bits.
     let [with_large_window, with_small_window] =
-        ["header_window=15", "header_window=11"].map(|level| by_race(&["--set", level]));
+        ["header_window=15", "header_window=11"].map(|level| race_bytes(&["--set", level]));
     assert_ne!(with_large_window, with_small_window);
 }

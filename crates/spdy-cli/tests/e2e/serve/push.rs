@@ -1,4 +1,4 @@
-//! Pushes from `spdy serve` to `spdy fetch`: what goes along, what is claimed, what is only told.
+//! Pushes from `spdy serve` to `spdy fetch`: what is pushed, which pushes are claimed, and what is only hinted.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::support::peers::peers_enabled;
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
-/// A page with a style sheet that names an image, in a folder.
+/// A folder with a page, its style sheet, and an image that the style sheet references.
 fn site() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("create a folder");
     let big = "p { color: red }\n".repeat(20_000);
@@ -30,7 +30,7 @@ fn serve(folder: &Path, extra_options: &[&str]) -> ServeProcess {
     ServeProcess::start(folder, &[&options[..], extra_options].concat())
 }
 
-/// What `spdy fetch` tells of each URL, a line each.
+/// The result of `spdy fetch` for each URL.
 fn fetch_results(protocol: &str, options: &[&str], urls: &[String]) -> Vec<Value> {
     let mut command = spdy(&["fetch", "--protocol", protocol, "--json"]);
     let output = run_expecting(0, command.args(options).args(urls));
@@ -113,9 +113,9 @@ fn an_unclaimed_push_never_overwrites_a_file() {
     assert_eq!(read_file("c.png.1"), "not much of an image");
 }
 
-/// They were read to their end, however long a server made them.
+/// Regression: pushes were read to their end, however long a server made them.
 #[test]
-fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
+fn unclaimed_pushes_are_limited_in_bytes() {
     let folder = site();
     let server = serve(folder.path(), &["--push", "graph"]);
     let url = format!("{}/", server.origin(false));
@@ -171,7 +171,7 @@ fn clients_without_push_get_link_hints() {
 }
 
 #[test]
-fn by_default_the_text_of_a_file_brings_nothing_along() {
+fn by_default_references_cause_no_pushes_or_hints() {
     let folder = site();
     for options in [&[][..], &["--push", "none"]] {
         let server = serve(folder.path(), options);
@@ -210,7 +210,7 @@ fn requests_of_several_networks_after_a_page_are_learned() {
         let urls = [page.clone(), style.clone()];
         fetch_results("spdy/3.1", &["--push", "accept", "-H", &referer], &urls)
     };
-    // Three networks are evidence enough, and views of one are not.
+    // Requests from three networks are enough evidence; repeated requests from one network are not.
     for _ in 0..4 {
         assert_eq!(claimed_pushes(&fetch_both()), [("", None), ("a.css", None)]);
     }

@@ -1,4 +1,4 @@
-//! `spdy serve` and `spdy fetch` against each other over loopback, as people would run them.
+//! `spdy serve` and `spdy fetch` against each other over loopback, as users run them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use spdy_testkit::wait::{WAIT_LIMIT, ended, output_within};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
 
-/// A running server, and where it listens.
+/// A running server and its addresses.
 struct ServeProcess {
     child: Child,
     plain: u16,
@@ -23,7 +23,7 @@ struct ServeProcess {
 impl ServeProcess {
     fn start(source: impl Fn(&Path) -> String, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // It must make no difference to a server.
+        // The variable must have no effect on a server.
         let key_log = folder.path().join("server.keys");
         let ca = folder.path().join("ca.pem").to_str().unwrap().to_owned();
         let source = source(folder.path());
@@ -65,7 +65,7 @@ impl ServeProcess {
         }
     }
 
-    /// A folder with a page, and a file of a million bytes.
+    /// Serves a folder with a page and a file of a million bytes.
     fn folder(options: &[&str]) -> Self {
         let write = |folder: &Path| {
             let site = folder.join("site");
@@ -93,7 +93,7 @@ impl ServeProcess {
     }
 }
 
-/// What `command` says until its end.
+/// The output of `command`.
 fn output(command: &mut Command) -> Output {
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     output_within(WAIT_LIMIT, piped.stdin(Stdio::null()).spawn().unwrap())
@@ -300,7 +300,7 @@ fn redirects_are_followed_only_on_request_and_up_to_a_limit() {
     );
 }
 
-/// An origin that sends each of `responses` on one connection, and the requests that it received: one head each.
+/// An origin that sends each of `responses` on its own connection. The thread returns the received request heads.
 fn origin(responses: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -432,7 +432,7 @@ fn a_recorded_page_is_served_by_host_and_by_address() {
         json(server.fetch(&["--json", "--resolve", &unknown_host, &url]))["status"],
         421
     );
-    // The second host has an address of its own.
+    // The second host has its own address.
     let url = format!("http://127.0.0.2:{}/", server.plain);
     assert_eq!(json(server.fetch(&["--json", &url]))["status"], 200);
 }
@@ -470,24 +470,24 @@ fn a_stopped_server_exits_0() {
 fn one_address_has_at_most_sixteen_metrics_connections() {
     let server = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
     let metrics = server.metrics.as_ref().unwrap();
-    let mut looks: Vec<_> = (0..17)
+    let mut connections: Vec<_> = (0..17)
         .map(|_| TcpStream::connect(metrics).unwrap())
         .collect();
-    // All stay open until all requests are sent: a closed connection would free a slot for a waiting one.
-    let are_served = looks.iter_mut().map(|look| {
-        let result = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    // All connections stay open until all requests are sent: a closed one would free a slot for a waiting one.
+    let have_response = connections.iter_mut().map(|connection| {
+        let result = connection.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let mut first = [0; 1];
-        result.is_ok() && look.read(&mut first).is_ok_and(|len| len == 1)
+        result.is_ok() && connection.read(&mut first).is_ok_and(|len| len == 1)
     });
-    let are_served: Vec<_> = are_served.collect();
+    let have_response: Vec<_> = have_response.collect();
     assert_eq!(
-        are_served.iter().filter(|is| **is).count(),
+        have_response.iter().filter(|is| **is).count(),
         16,
-        "{are_served:?}"
+        "{have_response:?}"
     );
 }
 
-/// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
+/// A page whose host name resolves to loopback (DNS rebinding) sends its own name as the host.
 #[test]
 fn metrics_are_not_served_to_the_host_of_a_web_page() {
     let server = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
@@ -497,11 +497,11 @@ fn metrics_are_not_served_to_the_host_of_a_web_page() {
         ("localhost", "200 OK"),
         ("evil.test", "421 Misdirected Request"),
     ] {
-        let mut look = TcpStream::connect(metrics).unwrap();
+        let mut connection = TcpStream::connect(metrics).unwrap();
         let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        look.write_all(head.as_bytes()).unwrap();
+        connection.write_all(head.as_bytes()).unwrap();
         let mut response = String::new();
-        look.read_to_string(&mut response).unwrap();
+        connection.read_to_string(&mut response).unwrap();
         assert!(
             response.starts_with(&format!("HTTP/1.1 {expected}")),
             "{host}: {response}"
@@ -532,7 +532,7 @@ fn session_counters_are_exported_to_prometheus() {
     for line in [
         "# TYPE spdy_sessions counter",
         "spdy_sessions_total{role=\"server\",version=\"3.1\"} 1",
-        // Plain connections are 3 until they give the session credit.
+        // A session without TLS counts as version 3 until the client grants session-level credit.
         "spdy_sessions_total{role=\"server\",version=\"3\"} 1",
         "spdy_requests_total{role=\"server\"} 2",
         "spdy_responses_total{role=\"server\",class=\"2xx\"} 1",

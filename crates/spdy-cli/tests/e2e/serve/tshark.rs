@@ -1,4 +1,4 @@
-//! The wire as a stranger reads it: tshark names the frames of `spdy fetch` to `spdy serve`.
+//! tshark, an independent implementation, decodes the frames between `spdy fetch` and `spdy serve`.
 
 use std::process::Command;
 

@@ -9,15 +9,15 @@ use spdy_net::tls::certificates::{KeyKind, LocalCa};
 
 /// Files in PEM.
 pub(crate) struct Certificate {
-    /// The authority, for `--cacert`.
+    /// The CA, for `--cacert`.
     pub(crate) authority: PathBuf,
-    /// The chain of the server.
+    /// The server's certificate chain.
     pub(crate) chain: PathBuf,
-    /// Its key.
+    /// Its private key.
     pub(crate) key: PathBuf,
 }
 
-/// One for `localhost` and 127.0.0.1, made once a run.
+/// A certificate for `localhost` and 127.0.0.1, generated once per test process.
 pub(crate) static CERTIFICATE: LazyLock<Certificate> = LazyLock::new(|| {
     let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
     let names = ["localhost".to_owned()];

@@ -1,4 +1,4 @@
-//! The files that travel: from nothing to 20 MB, with bytes that do not compress.
+//! The files that tests transfer: from 0 B to 20 MB, with incompressible bytes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-/// One file of the folder that every server of the tests serves.
+/// One file of the folder that every test server serves.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     /// Its name, which is its size.
@@ -17,15 +17,15 @@ pub(crate) struct File {
     pub(crate) sha256: String,
 }
 
-/// The folder and what is in it.
+/// The folder and its files.
 pub(crate) struct Files {
-    /// Where they are.
+    /// The path of the folder.
     pub(crate) folder: PathBuf,
-    /// From the smallest to the largest.
+    /// Sorted by size.
     pub(crate) files: Vec<File>,
 }
 
-/// Made once a run.
+/// Created once per test process.
 pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
     let sizes = [
         ("0", 0),
@@ -39,7 +39,7 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
     let files = sizes.into_iter().map(|(name, len)| {
         let bytes = noise(len);
         let path = folder.join(name);
-        // Another run may be serving the same bytes: leave them if they are there.
+        // Another test process may be serving the same bytes: keep existing files.
         if fs::metadata(&path).map_or(true, |metadata| metadata.len() != len as u64) {
             let fresh = folder.join(format!("{name}.{}", std::process::id()));
             fs::write(&fresh, &bytes).expect("write the test's file");
@@ -58,10 +58,10 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
     Files { folder, files }
 });
 
-/// A page in the same folder, not counted among the files.
+/// A page in the same folder; not one of `files`.
 pub(crate) const PAGE_NAME: &str = "page.html";
 
-/// It names an empty file and one of 10 KB: what `--push graph` pushes beside it.
+/// It references an empty file and one of 10 KB, which `--push graph` pushes with it.
 pub(crate) const PAGE: &str = "<!doctype html><img src=/0><img src=10k>";
 
 /// SHA-256 of `bytes` in hexadecimal.
@@ -72,7 +72,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The same `len` bytes every time (xorshift64).
+/// `len` pseudo-random bytes, always the same (xorshift64).
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x5fd7_0313_2012_0001_u64;
     let mut bytes = Vec::with_capacity(len + 8);

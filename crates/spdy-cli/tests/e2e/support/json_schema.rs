@@ -1,9 +1,9 @@
-//! As much of JSON Schema (draft 2020-12) as our own schema says. A keyword that is not known here is a failure, so that none is
-//! passed over.
+//! A validator for the part of JSON Schema (draft 2020-12) that our own schema uses. It panics at an unknown keyword, so that none
+//! is ignored.
 
 use serde_json::{Map, Value};
 
-/// Keywords that judge nothing.
+/// Keywords that do not constrain a value.
 const ANNOTATIONS: [&str; 6] = [
     "$schema",
     "$defs",
@@ -13,9 +13,9 @@ const ANNOTATIONS: [&str; 6] = [
     "format",
 ];
 
-/// What is wrong with `value` by `schema`, if anything: where, and by which keyword.
-pub(crate) fn fault(schema: &Value, value: &Value) -> Option<String> {
-    Checker { root: schema }.fault(schema, value, "")
+/// The first error of `value` by `schema`: its path and the keyword.
+pub(crate) fn first_error(schema: &Value, value: &Value) -> Option<String> {
+    Checker { root: schema }.first_error(schema, value, "")
 }
 
 struct Checker<'a> {
@@ -23,10 +23,10 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn fault(&self, schema: &Value, value: &Value, at: &str) -> Option<String> {
+    fn first_error(&self, schema: &Value, value: &Value, at: &str) -> Option<String> {
         let keywords = schema.as_object().expect("a schema is an object");
-        let judged = |(keyword, constraint): (&String, &Value)| {
-            let is_good = match keyword.as_str() {
+        let check = |(keyword, constraint): (&String, &Value)| {
+            let is_valid = match keyword.as_str() {
                 keyword if ANNOTATIONS.contains(&keyword) => true,
                 "type" => has_type(constraint, value),
                 "const" => constraint == value,
@@ -46,33 +46,35 @@ impl Checker<'_> {
                 }
                 "anyOf" => list(constraint)
                     .iter()
-                    .any(|schema| self.fault(schema, value, at).is_none()),
+                    .any(|schema| self.first_error(schema, value, at).is_none()),
                 "oneOf" => {
                     let matching = list(constraint)
                         .iter()
-                        .filter(|schema| self.fault(schema, value, at).is_none());
+                        .filter(|schema| self.first_error(schema, value, at).is_none());
                     matching.count() == 1
                 }
-                "$ref" => return self.fault(self.definition(constraint), value, at),
+                "$ref" => return self.first_error(self.definition(constraint), value, at),
                 "items" => {
                     let mut items = value.as_array().into_iter().flatten();
-                    return items.find_map(|item| self.fault(constraint, item, at));
+                    return items.find_map(|item| self.first_error(constraint, item, at));
                 }
                 "properties" => {
                     let mut properties = object(constraint).iter();
                     return properties.find_map(|(key, schema)| {
-                        self.fault(schema, value.get(key)?, &format!("{at}/{key}"))
+                        self.first_error(schema, value.get(key)?, &format!("{at}/{key}"))
                     });
                 }
-                "additionalProperties" => return self.unlisted(keywords, constraint, value, at),
+                "additionalProperties" => {
+                    return self.check_additional(keywords, constraint, value, at);
+                }
                 unknown => panic!("unsupported schema keyword {unknown}"),
             };
-            (!is_good).then(|| format!("{at}: {keyword}"))
+            (!is_valid).then(|| format!("{at}: {keyword}"))
         };
-        keywords.iter().find_map(judged)
+        keywords.iter().find_map(check)
     }
 
-    fn unlisted(
+    fn check_additional(
         &self,
         keywords: &Map<String, Value>,
         constraint: &Value,
@@ -88,7 +90,7 @@ impl Checker<'_> {
             match constraint {
                 Value::Bool(true) => None,
                 Value::Bool(false) => Some(format!("{at}/{key}: additionalProperties")),
-                schema => self.fault(schema, value, &format!("{at}/{key}")),
+                schema => self.first_error(schema, value, &format!("{at}/{key}")),
             }
         })
     }

@@ -1,4 +1,4 @@
-//! What the tests share: the program, its peers, the files that travel.
+//! What the tests share: the program, its peers, test files and origins.
 
 pub(crate) mod accelerator;
 pub(crate) mod certificate;

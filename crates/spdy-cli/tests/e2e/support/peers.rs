@@ -1,4 +1,4 @@
-//! Independent implementations, by the drivers in `interop/`.
+//! Independent implementations, run by the drivers in `interop/`.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::support::certificate::CERTIFICATE;
 use crate::support::files::FILES;
 use crate::support::program::{ReadyOn, RunningProgram, output};
 
-/// An implementation of SPDY that is not ours.
+/// An independent implementation of SPDY.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Peer {
     /// npm `spdy` and `spdy-transport`.
@@ -19,9 +19,9 @@ pub(crate) enum Peer {
     Netty,
     /// moby/spdystream 0.5.
     Moby,
-    /// OkHttp 2.7; its server is made of its own connections.
+    /// OkHttp 2.7, with a server that uses its `FramedConnection`.
     OkHttp,
-    /// The server that comes with OkHttp 2.7 for tests.
+    /// OkHttp's server for tests.
     MockWebServer,
     /// Jetty 9.2.
     Jetty,
@@ -29,7 +29,7 @@ pub(crate) enum Peer {
     Undertow,
 }
 
-/// What a driver's client prints.
+/// The JSON that a driver's client prints.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PeerFetch {
     pub(crate) protocol: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct PeerFetch {
     pub(crate) errors: Vec<String>,
 }
 
-/// One of its responses.
+/// One response in it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Response {
     pub(crate) url: String,
@@ -53,7 +53,7 @@ struct PortMessage {
     port: u16,
 }
 
-/// True if tests with peers are enabled: unless SPDY_SKIP_PEERS is set.
+/// True unless SPDY_SKIP_PEERS is set.
 pub(crate) fn peers_enabled() -> bool {
     std::env::var_os("SPDY_SKIP_PEERS").is_none_or(|value| value.is_empty())
 }
@@ -66,14 +66,14 @@ pub(crate) fn require(what: &str, is_present: bool) {
     );
 }
 
-/// Whether there is a program called `name`.
+/// Whether there is a program called `name` in PATH.
 pub(crate) fn is_installed(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 impl Peer {
-    /// Starts its server over the [`FILES`]; gives the origin of its URLs.
+    /// Starts its server for the [`FILES`]; returns the origin of its URLs.
     pub(crate) fn serve(self, protocol: &str, secure: bool) -> (RunningProgram, String) {
         let mut command = self.driver(Role::Server);
         command
@@ -99,8 +99,7 @@ impl Peer {
         )
     }
 
-    /// Fetches `urls` by its client, all at once over one session.
-    /// It gives up after 20 s, unless `options` say otherwise.
+    /// Fetches `urls` with its client, all at once over one session. The timeout is 20 s, unless `options` set another.
     pub(crate) fn fetch(self, protocol: &str, urls: &[String], options: &[String]) -> PeerFetch {
         let mut command = self.driver(Role::Client);
         command
@@ -119,7 +118,7 @@ impl Peer {
         })
     }
 
-    /// What its drivers are told of what they are to be, if they can be several things.
+    /// Options that select one of several protocols or roles of a driver.
     fn kind_options(self, protocol: &str) -> Vec<&str> {
         match self {
             Self::Node | Self::Jetty => vec!["--protocol", protocol],
@@ -128,12 +127,12 @@ impl Peer {
         }
     }
 
-    /// Whether it grants windows and keeps to them.
+    /// Whether it implements flow control.
     pub(crate) fn has_flow_control(self) -> bool {
         self != Self::Moby
     }
 
-    /// How its client wants a push to be written.
+    /// The form of pushes that its client accepts.
     pub(crate) fn push_form(self) -> PushForm {
         match self {
             Self::Node => PushForm::OneBlock,
@@ -144,32 +143,32 @@ impl Peer {
         }
     }
 
-    /// What its client must be told to stay until it has `pushes`; the others know by themselves.
-    pub(crate) fn option_of_pushes(self, pushes: usize) -> Vec<String> {
+    /// Options with which its client waits for `pushes` pushes; other clients need none.
+    pub(crate) fn wait_for_pushes_options(self, pushes: usize) -> Vec<String> {
         match self {
             Self::Moby => vec!["--pushes".to_owned(), pushes.to_string()],
             _ => Vec::new(),
         }
     }
 
-    /// Options of its client for pushes that never end for it.
-    pub(crate) fn options_of_unusable_pushes(self) -> &'static [&'static str] {
+    /// Options that shorten the wait of its client for pushes that never end.
+    pub(crate) fn unusable_push_options(self) -> &'static [&'static str] {
         match self {
             Self::Netty => &["--push-seconds", "1"],
             _ => &[],
         }
     }
 
-    /// What `spdy serve` must be told for its client.
-    pub(crate) fn options_of_serve(self) -> &'static [&'static str] {
+    /// Options that `spdy serve` needs for its client.
+    pub(crate) fn serve_options(self) -> &'static [&'static str] {
         match self {
             Self::Moby => &["--no-flow-control"],
             _ => &[],
         }
     }
 
-    /// What `spdy fetch` must be told for its server.
-    pub(crate) fn options_of_fetch(self) -> &'static [&'static str] {
+    /// Options that `spdy fetch` needs for its server.
+    pub(crate) fn fetch_options(self) -> &'static [&'static str] {
         match self {
             Self::Moby => &["--no-flow-control"],
             _ => &[],
@@ -191,7 +190,7 @@ impl Peer {
                     folder.join("node_modules/spdy").is_dir() && is_installed("node"),
                 );
                 let mut command = Command::new("node");
-                // Its deprecated ways are not our business.
+                // It uses deprecated APIs of Node.js; the warnings are of no interest here.
                 command.arg("--no-deprecation").arg(folder.join(match role {
                     Role::Server => "server.js",
                     Role::Client => "client.js",
@@ -216,14 +215,14 @@ impl Peer {
     }
 }
 
-/// The driver in `package`, built by Maven to `target`.
+/// The driver in `package`, built by Maven in `target`.
 fn java(target: &Path, package: &str, role: Role) -> Command {
     let classpath = std::fs::read_to_string(target.join("classpath.txt"));
     require(package, classpath.is_ok() && is_installed("java"));
     let classes = target.join("classes");
     let classpath = classpath.unwrap_or_default();
     let mut command = Command::new("java");
-    // Many start at once on few cores, and each lives for a second: no time for the second compiler.
+    // Many short-lived JVMs start at once on few cores: they use the faster compiler and the smaller garbage collector.
     command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
     command.arg(format!("{}:{}", classes.display(), classpath.trim()));
     let main = match role {

@@ -1,4 +1,4 @@
-//! The built program, run to its end or as a server beside the test.
+//! The built program, run until it exits or as a server during a test.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 
 use spdy_testkit::wait;
 
-/// How long a program may take to say that it is ready.
+/// How long a program may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// What would be long for any of them.
+/// Timeout of a program; far more than any needs.
 const MAX_RUN_TIME: Duration = Duration::from_secs(300);
 
-/// Lines that are remembered of a program that runs.
+/// Maximum number of stored output lines of a running program.
 const MAX_LINES: usize = 10_000;
 
-/// The program, with `arguments`.
+/// The program with `arguments`.
 pub(crate) fn spdy(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spdy"));
     command
@@ -30,7 +30,7 @@ pub(crate) fn spdy(arguments: &[&str]) -> Command {
     command
 }
 
-/// The output of `command`, which must end with `code`.
+/// The output of `command`, which must exit with `code`.
 pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
     let output = output(command);
     let text =
@@ -45,22 +45,22 @@ pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
     output
 }
 
-/// The standard output of the program with `arguments`, which must end with `code`.
+/// The stdout of the program with `arguments`, which must exit with `code`.
 pub(crate) fn stdout_of(code: i32, arguments: &[&str]) -> String {
     String::from_utf8(run_expecting(code, &mut spdy(arguments)).stdout).expect("text is UTF-8")
 }
 
-/// The standard error of the program with `arguments`, which must end with `code`.
+/// The stderr of the program with `arguments`, which must exit with `code`.
 pub(crate) fn stderr_of(code: i32, arguments: &[&str]) -> String {
     String::from_utf8(run_expecting(code, &mut spdy(arguments)).stderr).expect("text is UTF-8")
 }
 
-/// The output of `command`, which is killed if it does not end.
+/// The output of `command`, which is killed if it does not exit in time.
 pub(crate) fn output(command: &mut Command) -> Output {
     output_within(MAX_RUN_TIME, command)
 }
 
-/// The same of one that may take `longest`.
+/// The output of `command`, which is killed after `longest`.
 pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output {
     let spawned = command
         .stdin(Stdio::null())
@@ -71,7 +71,7 @@ pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output 
     wait::output_within(longest, child)
 }
 
-/// What `child` says until its end; it is killed when it does not end.
+/// The output of `child`, which is killed if it does not exit in time.
 pub(crate) fn output_of(child: Child) -> Output {
     wait::output_within(MAX_RUN_TIME, child)
 }
@@ -90,12 +90,12 @@ impl Drop for RunningProgram {
 }
 
 impl RunningProgram {
-    /// The number that the system knows it by.
+    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether the process has exited.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child
             .try_wait()
@@ -103,7 +103,7 @@ impl RunningProgram {
             .is_some()
     }
 
-    /// Waits until it has ended by itself, in order.
+    /// Waits until the process has exited successfully.
     pub(crate) fn wait_for_exit(&mut self) {
         let status = wait::ended(&mut self.child);
         assert!(status.success(), "{status}: {:#?}", self.lines());
@@ -114,14 +114,14 @@ impl RunningProgram {
         self.lines.lock().expect("no thread panicked").clone()
     }
 
-    /// The first line with `words`, once it is printed.
+    /// The first line that contains `words`, once it is printed.
     pub(crate) fn line_with(&self, words: &str) -> String {
         self.line_where(words, |lines| {
             lines.iter().find(|line| line.contains(words))
         })
     }
 
-    /// The line of this number, the first is 0, once it is printed.
+    /// The line with this index, once it is printed.
     pub(crate) fn line(&self, number: usize) -> String {
         self.line_where(&format!("line {number}"), |lines| lines.get(number))
     }
@@ -140,17 +140,17 @@ impl RunningProgram {
         }
     }
 
-    /// Starts `command` and reads lines of `from` until `ready` finds in them what it wants.
+    /// Starts `command` and passes its output lines to `ready` until that returns a value.
     pub(crate) fn start<T>(
         command: Command,
         from: ReadyOn,
         ready: impl FnMut(&str) -> Option<T>,
     ) -> (Self, T) {
-        Self::start_fed(command, Stdio::null(), from, ready)
+        Self::start_with_stdin(command, Stdio::null(), from, ready)
     }
 
-    /// The same, with `stdin`.
-    pub(crate) fn start_fed<T>(
+    /// Like [`start`](Self::start), with `stdin`.
+    pub(crate) fn start_with_stdin<T>(
         mut command: Command,
         stdin: Stdio,
         from: ReadyOn,
@@ -175,7 +175,7 @@ impl RunningProgram {
             lines: all_lines,
         };
         let (sender, receiver) = mpsc::channel();
-        // Reads to the end, long after readiness: a full pipe would stop the program.
+        // Reads until the end, also after the program is ready: a full pipe would block it.
         thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
                 let mut all_lines = shared_lines.lock().expect("no thread panicked");
@@ -189,7 +189,7 @@ impl RunningProgram {
         let mut output = Vec::new();
         loop {
             let Ok(line) = receiver.recv_timeout(READY_WITHIN) else {
-                panic!("{command:?} did not get ready; its output: {output:#?}");
+                panic!("{command:?} is not ready; its output: {output:#?}");
             };
             if let Some(value) = ready(&line) {
                 return (process, value);
@@ -199,12 +199,12 @@ impl RunningProgram {
     }
 }
 
-/// Where a program says that it is ready.
+/// Where a program reports that it is ready.
 #[derive(Clone, Copy)]
 pub(crate) enum ReadyOn {
-    /// As JSON, as our drivers do.
+    /// JSON on stdout, as our drivers print it.
     Stdout,
-    /// As `spdy serve` does.
+    /// Text on stderr, as `spdy serve` prints it.
     Stderr,
 }
 
@@ -236,7 +236,7 @@ impl ServeProcess {
         }
     }
 
-    /// The origin of URLs over TLS or not.
+    /// The origin of URLs, with TLS or without.
     pub(crate) fn origin(&self, secure: bool) -> String {
         if secure {
             format!("https://{}", self.tls)
@@ -246,7 +246,7 @@ impl ServeProcess {
     }
 }
 
-/// The address that stands in `line` behind `scheme`.
+/// The address that follows `scheme` in `line`.
 pub(crate) fn address_after(line: &str, scheme: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once(scheme)?;
     let end = rest

@@ -1,5 +1,5 @@
-//! A server of our own in the test's process, for what `spdy serve` has no use for: it answers POST with what
-//! came or with its digest, and pushes what a query asks for.
+//! A server in the test process with features that `spdy serve` does not have: it echoes the body of a POST or its digest, and
+//! pushes the files in a query.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -23,22 +23,22 @@ use tokio::runtime::Runtime;
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::{FILES, sha256};
 
-/// The path that answers POST with the SHA-256 of the body, in hexadecimal.
+/// The path that responds to POST with the SHA-256 of the body, in hexadecimal.
 pub(crate) const DIGEST_PATH: &str = "/digest";
 
-/// How a push ended: its path, and why it was not sent to its end.
+/// The result of a push: its path, and the error if it was not sent completely.
 pub(crate) type PushEnd = (String, Option<String>);
 
-/// The server; it ends with this value.
+/// The running server. It stops when dropped.
 pub(crate) struct Site {
-    /// Where it listens.
+    /// Address of the listener.
     pub(crate) address: SocketAddr,
     pushes: Arc<Mutex<Vec<PushEnd>>>,
     _runtime: Runtime,
 }
 
 impl Site {
-    /// Speaks `protocols` alone, over TLS if `secure`, and pushes in `push_form`.
+    /// Accepts only `protocols`, with TLS if `secure`, and pushes in `push_form`.
     pub(crate) fn start(
         protocols: Vec<Protocol>,
         secure: bool,
@@ -75,7 +75,7 @@ impl Site {
                 let protocols = protocols.clone();
                 async move {
                     let tls = tls.as_ref();
-                    // How it ended is the client's to tell.
+                    // The client reports errors of the connection.
                     let _ =
                         serve_connection(io, handler, &protocols, tls, &options, &shared, &never)
                             .await;
@@ -89,7 +89,7 @@ impl Site {
         }
     }
 
-    /// The pushes that have ended, by path.
+    /// The pushes that have ended, sorted by path.
     pub(crate) fn pushes(&self) -> Vec<PushEnd> {
         let mut pushes = self.pushes.lock().expect("no thread panicked").clone();
         pushes.sort();
@@ -126,8 +126,8 @@ async fn respond(request: Request<Body>, pushes: Arc<Mutex<Vec<PushEnd>>>) -> Re
     }
 }
 
-/// Pushes the file `name` beside the answer to `head`; done when all of it was handed to the session, whose
-/// windows have room for what the tests push.
+/// Pushes the file `name` with the response to `head`. Returns when all of it is queued in the session, whose windows are large
+/// enough for the files that the tests push.
 async fn push(head: &http::request::Parts, name: &str) -> Result<(), String> {
     let pusher = head
         .extensions

@@ -1,4 +1,4 @@
-//! The program for a user that is not root.
+//! Runs the program as a user that is not root.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -9,8 +9,8 @@ use std::process::Command;
 /// A user and a group without a name. Not 65534 (`nobody`): the kernel shows that for IDs that a namespace does not map.
 pub(crate) const UNPRIVILEGED_ID: u32 = 54_321;
 
-/// The program for a user without privileges: the user that runs the tests, or `UNPRIVILEGED_ID` if that is root. `folder` gets a copy
-/// that this user may run.
+/// The program as a user without privileges: the user that runs the tests, or `UNPRIVILEGED_ID` if that is root. It runs a copy in
+/// `folder` that this user may execute.
 pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
     let open = Permissions::from_mode(0o755);
     std::fs::set_permissions(folder, open).expect("set the permissions");

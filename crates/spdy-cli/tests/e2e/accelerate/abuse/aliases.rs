@@ -18,13 +18,13 @@ const CLOSE: &str = "Connection: close\r\n\r\n";
 const AS_IMAGE: &str =
     "Sec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: cross-site\r\n";
 
-/// Both sites have this page. One of its images is at a name that leads to the canary.
-fn respond(request: &OriginRequest, places: &OriginAddresses, canary: SocketAddr) -> Vec<Step> {
+/// Both sites have this page. One of its images is on a host that resolves to the canary.
+fn respond(request: &OriginRequest, addresses: &OriginAddresses, canary: SocketAddr) -> Vec<Step> {
     match (request.host, request.target.as_str()) {
         (SITE, "/") => {
             let page = format!(
                 "<img src='{}/a.png'><img src='http://rebound.test:{}/a.png'>",
-                places.origin(PICTURES),
+                addresses.origin(PICTURES),
                 canary.port()
             );
             complete_response("200 OK\r\nContent-Type: text/html\r\n", page.as_bytes())
@@ -46,24 +46,24 @@ struct Setup {
     canary: Canary,
     origins: Origins,
     program: AcceleratedSite,
-    /// Of the pictures, for the first site.
+    /// The alias of the image host, for the first site.
     name: String,
-    /// Of a host that leads to the canary.
+    /// The alias of a host that resolves to the canary.
     rebound: String,
-    /// Of the pictures, for the second site.
-    of_second: String,
+    /// The alias of the image host, for the second site.
+    second_name: String,
 }
 
 impl Setup {
-    fn set() -> Self {
+    fn start() -> Self {
         let canary = Canary::start();
         let canary_address = canary.address;
         let hosts = [(SITE, "http"), (PICTURES, "http")];
-        let origins = Origins::start(&hosts, move |request, places| {
-            respond(request, places, canary_address)
+        let origins = Origins::start(&hosts, move |request, addresses| {
+            respond(request, addresses, canary_address)
         });
         let (port, canary_port) = (
-            origins.places.address(PICTURES).port(),
+            origins.addresses.address(PICTURES).port(),
             canary_address.port(),
         );
         let folder = tempfile::tempdir().expect("create a folder");
@@ -82,11 +82,11 @@ impl Setup {
             "[site.rewrite]\nnames_under = '{ZONE}'\n{}",
             hosts.map(|host| named(&host)).concat()
         );
-        let site_origin = origins.places.origin(SITE);
+        let site_origin = origins.addresses.origin(SITE);
         let program = AcceleratedSite::start(
             &origins,
             &Setting {
-                // The host is asked for what is asked for here, and nothing else.
+                // Without prefetches, so that the host only gets requests of the test's clients.
                 top: &format!("secret_file = {secret:?}\n[learn]\nprefetch = false"),
                 site: &format!(
                     "{rewrite}[[site]]\nnames = ['{SECOND}']\norigin = '{site_origin}'\naddress = '127.0.0.1'\n{rewrite}"
@@ -99,18 +99,18 @@ impl Setup {
             },
         );
         let names = |site: &str| names_in(&program.get(site, "/", "").text());
-        let ([name, rebound], [of_second, _]) = (names(SITE), names(SECOND));
+        let ([name, rebound], [second_name, _]) = (names(SITE), names(SECOND));
         Self {
             canary,
             origins,
             program,
             name,
             rebound,
-            of_second,
+            second_name,
         }
     }
 
-    /// What becomes of `message`, and how often the pictures' host was asked.
+    /// Sends `message`; returns the response and the number of requests that the image host got.
     fn exchange(&self, message: &str) -> (RawResponse, usize) {
         let count_requests = |setup: &Self| {
             let requests = setup.origins.requests().into_iter();
@@ -122,7 +122,7 @@ impl Setup {
     }
 }
 
-/// The names in the page, in order.
+/// The aliases in the page, in order.
 fn names_in(page: &str) -> [String; 2] {
     let mut parts = page.split("https://").skip(1).map(|part| {
         let end = part.find(ZONE).expect(page) + ZONE.len();
@@ -133,8 +133,8 @@ fn names_in(page: &str) -> [String; 2] {
 
 #[test]
 fn aliases_accept_only_requests_that_a_page_would_make() {
-    let setup = Setup::set();
-    let (name, second) = (&setup.name, &setup.of_second);
+    let setup = Setup::start();
+    let (name, second) = (&setup.name, &setup.second_name);
     assert_ne!(name, second);
     let get = |host: &str, target: &str, fields: &str| {
         format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{fields}{CLOSE}")
@@ -183,7 +183,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[400],
         ),
         (
-            // The URL counts, and Host does not (RFC 9112 §3.2.2).
+            // The host in the URL counts, not the Host field (RFC 9112 §3.2.2).
             "the site's absolute URL",
             get(name, &format!("http://{SITE}/nothing"), ""),
             &[404],
@@ -285,12 +285,12 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
         );
         assert_eq!(forwarded_requests, 0, "{what}: its host got a request");
     }
-    let in_full = format!("http://{name}/a.png");
+    let absolute_url = format!("http://{name}/a.png");
     for (host, target) in [
         (name.clone(), "/a.png"),
         (name.to_ascii_uppercase(), "/a.png"),
         (format!("{name}:1"), "/a.png"),
-        (SITE.to_owned(), &in_full),
+        (SITE.to_owned(), &absolute_url),
     ] {
         let (response, _) = setup.exchange(&get(&host, target, AS_IMAGE));
         assert_eq!(
@@ -304,7 +304,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
 
 #[test]
 fn an_aliased_host_cannot_redirect_the_accelerator() {
-    let setup = Setup::set();
+    let setup = Setup::start();
     let name = &setup.name;
     let response = setup.program.get(name, "/to-canary", "");
     assert_eq!(response.status, 404, "an open redirect: {}", response.head);

@@ -1,5 +1,5 @@
-//! Origins that stall, break off, send wrong lengths, endless bodies or invalid responses. The program serves and stores no wrong byte,
-//! reports the failure to the client, bounds its memory, and still serves other requests.
+//! Origins that stall, close early, send wrong lengths, endless bodies or invalid responses. The program serves and stores no wrong
+//! byte, reports the failure to the client, bounds its memory, and still serves other requests.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -13,8 +13,8 @@ const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
 const MIB: usize = 1 << 20;
 
-/// How much more memory the program may have after all of it, bytes: one text as long as any may be (64 MiB), one answer that might
-/// have been kept (32 MiB), and what the allocator has not given back. More rounds take no more.
+/// Maximum growth of the program's memory in this test, bytes: one page of the maximum size (64 MiB), one response that might have
+/// been stored (32 MiB), and memory that the allocator has not returned. More rounds do not increase it.
 const MAX_GROWTH: u64 = 160 << 20;
 
 fn gzip(text: &[u8], repeats: usize) -> Vec<u8> {
@@ -25,7 +25,7 @@ fn gzip(text: &[u8], repeats: usize) -> Vec<u8> {
     out.finish().expect("writing to memory cannot fail")
 }
 
-/// Twice as much text as is taken of any page, in 128 KiB.
+/// Twice the maximum size of a page, compressed to 128 KiB.
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&[b' '; MIB], 128));
 
 fn send_text(text: &str) -> Step {
@@ -61,7 +61,7 @@ fn respond(request: &OriginRequest) -> Vec<Step> {
             )),
             Step::Reset,
         ],
-        "/says-nothing" => vec![Step::Close],
+        "/closes" => vec![Step::Close],
         "/too-short" => cut(PNG, b"half"),
         "/too-short-page" => cut(HTML, b"<p>half"),
         "/too-short-sheet" => cut(CSS, b"p { color: red } /* half"),
@@ -170,10 +170,10 @@ fn setup() -> (Origins, AcceleratedSite) {
     let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |request, _| {
         respond(request)
     });
-    let cdn = origins.places.address(CDN).port();
+    let cdn = origins.addresses.address(CDN).port();
     let setting = Setting {
-        // The port that the host is listed with is one that origins may have.
-        // As soon as a machine with much to do lets those answer that do.
+        // Listing a host with its port allows the program to connect to that port.
+        // The timeouts are long enough for a busy machine.
         upstream: "head_timeout_s = 5\nbody_timeout_s = 5\nfailures = 0\nallow_addresses = ['127.0.0.2/32']",
         site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{cdn}'\nscheme = 'http'\n"),
         ..Setting::default()
@@ -182,7 +182,7 @@ fn setup() -> (Origins, AcceleratedSite) {
     (origins, program)
 }
 
-/// It goes on serving.
+/// The program still serves requests.
 fn assert_healthy(program: &AcceleratedSite) {
     let response = program.get(SITE, "/good", "");
     assert_eq!(
@@ -193,7 +193,7 @@ fn assert_healthy(program: &AcceleratedSite) {
     );
 }
 
-/// It never had a whole answer, and says so: by its status, or by breaking off what had begun.
+/// The response reports that the origin's response was incomplete: by its status, or because it is truncated.
 fn assert_reports_failure(target: &str, response: &RawResponse, statuses: &[u16]) {
     if response.status == 200 {
         assert!(
@@ -203,8 +203,8 @@ fn assert_reports_failure(target: &str, response: &RawResponse, statuses: &[u16]
             response.text()
         );
         assert!(
-            !response.is_whole,
-            "{target}: half a body was sent as a complete one: {} {}",
+            !response.is_complete,
+            "{target}: a truncated body was sent as complete: {} {}",
             response.head,
             response.text()
         );
@@ -237,7 +237,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
         ("/stalls-in-body", &[200]),
         ("/resets", &[502]),
         ("/resets-in-body", &[200, 502]),
-        ("/says-nothing", &[502]),
+        ("/closes", &[502]),
         ("/too-short", &[200]),
         ("/too-short-page", &[200]),
         ("/too-short-sheet", &[200, 502]),
@@ -255,13 +255,13 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
         ("/no-gzip.html", &[200, 502]),
         ("/wrong-sum.css", &[200, 502]),
     ];
-    // The site's own, and the same of another host; only pages are nothing that is moved.
-    let port = origins.places.address(CDN).port();
+    // Both for the site itself and for another host. Pages of other hosts are not proxied.
+    let port = origins.addresses.address(CDN).port();
     let hosts = [
         (SITE, String::new()),
         (CDN, format!("/.spdy/1/-/p/{CDN}~{port}")),
     ];
-    // All at once: no request waits for a stalled origin of another.
+    // All at once: no request waits for another one's stalled origin.
     thread::scope(|scope| {
         let of_hosts = hosts.iter().flat_map(|host| cases.map(|case| (host, case)));
         for ((host, prefix), (target, statuses)) in of_hosts {
@@ -281,7 +281,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
                     let requests_before = count_requests();
                     let response = program.get(SITE, &format!("{prefix}{target}"), "");
                     assert_reports_failure(&format!("{host}{target}"), &response, statuses);
-                    // That another host was of no avail is remembered for a while.
+                    // Failures of another host are cached for a while.
                     let is_dead = *host == CDN && response.head.contains("detail=negative");
                     assert!(
                         count_requests() > requests_before || (round > 0 && is_dead),
@@ -316,8 +316,8 @@ fn bytes_after_a_response_are_discarded() {
     }
     let second_response = program.get(SITE, "/too-long", "");
     assert_eq!(second_response.text(), "good", "{}", second_response.head);
-    let to_the_end = program.get(SITE, "/no-length", "");
-    assert_eq!(to_the_end.text(), "to the end");
+    let without_length = program.get(SITE, "/no-length", "");
+    assert_eq!(without_length.text(), "to the end");
     assert!(
         origins.connections(SITE) >= 2,
         "a connection with unread bytes was reused"
@@ -349,7 +349,7 @@ fn endless_responses_are_cut_off_within_memory_limits() {
             let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\n\r\n");
             let response = program.begin(request.as_bytes()).end(64 * MIB);
             assert_eq!(
-                (response.status, response.is_whole),
+                (response.status, response.is_complete),
                 (200, false),
                 "{target}"
             );
@@ -360,10 +360,10 @@ fn endless_responses_are_cut_off_within_memory_limits() {
             );
         }
     }
-    // What is not looked into is not unpacked.
+    // A response that is not rewritten is not decompressed.
     let response = program.get(SITE, "/bomb.png", "Accept-Encoding: gzip\r\n");
     assert!(
-        response.is_whole && response.body.len() < MIB,
+        response.is_complete && response.body.len() < MIB,
         "{}",
         response.head
     );

@@ -1,5 +1,5 @@
-//! What is refused over HTTP/1.1 is refused over every protocol in front: the same corpus over HTTP/2, HTTP/3 and SPDY, and fields that
-//! HTTP/1.1 cannot even carry, which its origin must never read as something else.
+//! What is rejected over HTTP/1.1 is rejected over every other protocol: the same corpus over HTTP/2, HTTP/3 and SPDY, and fields
+//! that cannot be sent in HTTP/1.1, which must not change the meaning of the request to the origin.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use spdy_testkit::wait::WAIT_LIMIT;
 
 use crate::accelerate::abuse::proxied_urls::{SITE, Setup, corpus, setup};
 use crate::accelerate::abuse::smuggling::{
-    NEXT_REQUEST, PATHS, SMUGGLED, SmugglingSetup, assert_origin_had_one_reading,
+    NEXT_REQUEST, PATHS, SMUGGLED, SmugglingSetup, assert_origin_got_unambiguous_requests,
 };
 use crate::support::clients::raw_frames::{Fields, FrameProtocol};
 
-/// Fields of a connection of HTTP/1.1. HTTP/2 refuses them; SPDY and HTTP/3 drop them here, and what is left is no abuse.
+/// Connection fields of HTTP/1.1. HTTP/2 rejects them; SPDY and HTTP/3 drop them here, and the rest of the request is valid.
 const CONNECTION_FIELDS: [&str; 5] = [
     "connection",
     "upgrade",
@@ -30,13 +30,13 @@ const CONNECTION_FIELDS: [&str; 5] = [
     "http2-settings",
 ];
 
-fn is_of_connections(case: &corpus::Case) -> bool {
+fn has_connection_field(case: &corpus::Case) -> bool {
     let mut names = case.fields.iter().map(|(name, _)| name);
     names.any(|name| CONNECTION_FIELDS.contains(name))
 }
 
 /// True if a case with the response `status` was handled correctly, by the origins' requests after the first `requests_before`.
-fn is_right(
+fn is_correct(
     setup: &Setup,
     case: &corpus::Case,
     status: Option<u16>,
@@ -44,7 +44,7 @@ fn is_right(
 ) -> bool {
     let requests = setup.origins.requests().split_off(requests_before);
     match (case.refusal, status) {
-        // HTTP itself was done with it.
+        // The HTTP implementation rejected it.
         (_, None) => requests.is_empty(),
         ("not-proxied", Some(404)) => {
             requests.len() == 1 && requests[0].host == SITE && requests[0].target == case.target
@@ -62,8 +62,10 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
     let mut failures = Vec::new();
     for framed in FrameProtocol::ALL {
         for case in &cases {
-            // HTTP cuts off what follows `#`, so this is the same URL in another form.
-            if case.name == "fragment" || framed == FrameProtocol::Spdy && is_of_connections(case) {
+            // Everything after `#` is removed, so this is an allowed URL.
+            if case.name == "fragment"
+                || framed == FrameProtocol::Spdy && has_connection_field(case)
+            {
                 continue;
             }
             let authority = SITE.as_bytes();
@@ -77,9 +79,9 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
             fields.extend(case_fields.map(|(name, value)| (*name, value.as_bytes())));
             let requests_before = setup.origins.requests().len();
             let status = framed.request_status(setup.program.plain(), &fields, None);
-            // To a client of HTTP/2 that is no path, and to one of HTTP/1.1 a URL.
+            // In HTTP/2 this is an invalid path, in HTTP/1.1 a URL.
             let is_absolute = case.name == "absolute-form" && matches!(status, Some(400 | 404));
-            if !is_right(&setup, case, status, requests_before) && !is_absolute {
+            if !is_correct(&setup, case, status, requests_before) && !is_absolute {
                 let requests = setup.origins.requests().split_off(requests_before);
                 failures.push((framed, case.name, case.refusal, status, requests));
             }
@@ -92,7 +94,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
 #[test]
 fn every_abuse_of_proxied_urls_is_refused_over_http3() {
     let setup = setup();
-    let pem = setup.origins.signed.path("authority.pem");
+    let pem = setup.origins.certificates.path("authority.pem");
     let pem = std::fs::read(pem).expect("read the certificate");
     let trust = Trust::only(certificates_from_pem(&pem, "a test's").expect("valid PEM"));
     let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
@@ -108,8 +110,8 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
         let runtime = SharedRuntime::new(TokioRuntime::start());
         let client = Client::new(runtime, Arc::new(SystemNetwork), config);
         for case in corpus::cases('1') {
-            // What this client cannot say, or says in another form.
-            let is_other = matches!(case.name, "fragment" | "absolute-form");
+            // Cases that this client cannot send, or sends in another form.
+            let is_unsupported = matches!(case.name, "fragment" | "absolute-form");
             let uri = format!("https://{SITE}:{}{}", setup.program.tls.port(), case.target);
             let mut request = Request::builder().method(case.method).uri(uri);
             for (name, value) in &case.fields {
@@ -118,11 +120,11 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
             let Ok(request) = request.body(Body::empty()) else {
                 continue;
             };
-            let keeps_target = request
+            let is_unchanged = request
                 .uri()
                 .path_and_query()
                 .is_some_and(|path| *path == case.target[..]);
-            if is_other || !keeps_target || is_of_connections(&case) {
+            if is_unsupported || !is_unchanged || has_connection_field(&case) {
                 continue;
             }
             let requests_before = setup.origins.requests().len();
@@ -134,7 +136,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
                 .ok()
                 .map(|response| response.status().as_u16());
             cases_sent += 1;
-            if !is_right(&setup, &case, status, requests_before) {
+            if !is_correct(&setup, &case, status, requests_before) {
                 failures.push((
                     case.name,
                     case.refusal,
@@ -150,19 +152,19 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
 
 #[test]
 fn no_path_is_confused_over_http2_and_spdy() {
-    let stage = SmugglingSetup::start();
-    let plain = stage.accelerator.plain();
+    let setup = SmugglingSetup::start();
+    let plain = setup.accelerator.plain();
     for framed in FrameProtocol::ALL {
-        // Kept first, so that what is taken for it would be answered with it.
+        // The cache stores this first, so that a path that is mistaken for it would get its response.
         assert_eq!(request_status(framed, plain, "/secret"), Some(200));
         for target in PATHS {
-            let requests_before = stage.origin.requests().len();
+            let requests_before = setup.origin.requests().len();
             let status = request_status(framed, plain, target);
-            let requests = stage.origin.requests().split_off(requests_before);
+            let requests = setup.origin.requests().split_off(requests_before);
             match status {
                 Some(200) if requests.is_empty() => {
-                    // From what is kept, under its own name.
-                    let earlier = stage.origin.requests();
+                    // A cache hit, stored under its own path.
+                    let earlier = setup.origin.requests();
                     assert!(
                         earlier.iter().any(|request| request.target() == target),
                         "{framed:?} {target}"
@@ -176,7 +178,7 @@ fn no_path_is_confused_over_http2_and_spdy() {
             }
         }
     }
-    assert_origin_had_one_reading(&stage);
+    assert_origin_got_unambiguous_requests(&setup);
 }
 
 fn request_status(framed: FrameProtocol, to: std::net::SocketAddr, target: &str) -> Option<u16> {
@@ -189,7 +191,7 @@ fn request_status(framed: FrameProtocol, to: std::net::SocketAddr, target: &str)
     framed.request_status(to, fields, None)
 }
 
-/// Frames can hold in any field what ends a field, or a head, in HTTP/1.1.
+/// In HTTP/2 and SPDY a field can contain the bytes that end a field or a head in HTTP/1.1.
 #[test]
 fn no_framed_header_smuggles_a_request_to_the_origin() {
     const METHOD: (&str, &[u8]) = (":method", b"POST");
@@ -197,9 +199,13 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
     const PATH: (&str, &[u8]) = (":path", b"/form");
     const HOST: (&str, &[u8]) = (":authority", b"site.test");
     let smuggled = SMUGGLED.as_bytes();
-    let behind = |start: &str| [start.as_bytes(), b"\r\n\r\n", smuggled].concat();
-    let (in_path, in_host, in_value) = (behind("/form HTTP/1.1"), behind("site.test"), behind("a"));
-    let name_of_lines = format!("x: a\r\n\r\n{SMUGGLED}x");
+    let with_smuggled = |start: &str| [start.as_bytes(), b"\r\n\r\n", smuggled].concat();
+    let (in_path, in_host, in_value) = (
+        with_smuggled("/form HTTP/1.1"),
+        with_smuggled("site.test"),
+        with_smuggled("a"),
+    );
+    let multiline_name = format!("x: a\r\n\r\n{SMUGGLED}x");
     let chunks = format!("0\r\n\r\n{SMUGGLED}");
     let with = |extra_fields: &[(&'static str, &'static [u8])]| {
         [&[METHOD, SCHEME, PATH, HOST], extra_fields].concat()
@@ -253,7 +259,7 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
         ),
         (
             "a request in a name",
-            [&with(&[])[..], &[(&name_of_lines[..], b"b")]].concat(),
+            [&with(&[])[..], &[(&multiline_name[..], b"b")]].concat(),
             None,
         ),
         (
@@ -367,25 +373,25 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
         ),
         ("an empty name", with(&[("", b"/smuggled")]), None),
     ];
-    let stage = SmugglingSetup::start();
+    let setup = SmugglingSetup::start();
     for framed in FrameProtocol::ALL {
         for (what, fields, body) in &cases {
-            let requests_before = stage.origin.requests().len();
-            let status = framed.request_status(stage.accelerator.plain(), fields, *body);
-            let requests = stage.origin.requests().split_off(requests_before);
+            let requests_before = setup.origin.requests().len();
+            let status = framed.request_status(setup.accelerator.plain(), fields, *body);
+            let requests = setup.origin.requests().split_off(requests_before);
             assert!(
                 requests.len() <= 1,
                 "{framed:?}, {what}: one became {requests:?}"
             );
-            let was_passed = status.is_some_and(|status| status == 200);
+            let was_forwarded = status.is_some_and(|status| status == 200);
             assert_eq!(
                 requests.len(),
-                usize::from(was_passed),
+                usize::from(was_forwarded),
                 "{framed:?}, {what}: {status:?}, {requests:?}"
             );
-            let next = stage.responses_to(NEXT_REQUEST);
+            let next = setup.responses_to(NEXT_REQUEST);
             assert_eq!(next, ["GET /after, 0 bytes"], "{framed:?}, after {what}");
         }
     }
-    assert_origin_had_one_reading(&stage);
+    assert_origin_got_unambiguous_requests(&setup);
 }

@@ -1,5 +1,5 @@
 //! Thousands of clients that hold their connections. Each costs at most the memory that docs/reference/memory.md states, and other
-//! clients get correct and complete responses. `scripts/slow-clients` shows two hundred of slowhttptest's.
+//! clients get correct and complete responses. `scripts/slow-clients` does the same with two hundred clients of slowhttptest.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -21,32 +21,32 @@ use crate::support::origins::scripted::{Origins, complete_response};
 const SITE: &str = "www.site.test";
 const LIMITS: &str = include_str!("../../../../../../docs/reference/memory.md");
 
-/// All of them together, unless SPDY_SLOW_CLIENTS says how many, or the system lets this process open fewer files.
+/// Number of clients, unless SPDY_SLOW_CLIENTS sets another, or this process may open fewer files.
 const CLIENTS: usize = 10_000;
-/// Files that the test, and the program, have open besides.
+/// Other files that the test or the program has open.
 const OTHER_FILES: usize = 400;
-/// Of one address, less than what one may have.
-const OF_ONE_ADDRESS: usize = 2_000;
-/// Hands that are shaken at once.
+/// Clients for each source address; less than the limit for one address.
+const CLIENTS_PER_ADDRESS: usize = 2_000;
+/// Maximum number of concurrent handshakes.
 const MAX_CONCURRENT_HANDSHAKES: usize = 32;
-/// What the configuration lets the cache hold, MiB.
+/// Size of the memory cache by the configuration, MiB.
 const CACHE_MIB: u64 = 16;
-/// What slow readers ask for, bytes.
-const LARGE: usize = 100_000;
+/// Size of the resource that slow readers request, bytes.
+const LARGE_BYTES: usize = 100_000;
 
-/// How a client is slow.
+/// A way in which a client is slow.
 #[derive(Clone, Debug)]
 struct SlowClientKind {
-    /// As docs/reference/memory.md calls it.
+    /// Its name in docs/reference/memory.md.
     name: &'static str,
-    /// It is in TLS, and speaks this there.
+    /// The protocol inside TLS; `None` without TLS.
     tls: Option<Protocol>,
-    /// What it has sent when it stops.
+    /// The bytes that it sends before it stops.
     bytes_sent: Vec<u8>,
 }
 
 impl SlowClientKind {
-    /// Those last that are cut off first: a head has 30 s, and all else a minute.
+    /// Sorted by timeout, shortest last: a head has 30 s, everything else a minute.
     fn all() -> Vec<Self> {
         let of = |name, tls, bytes_sent: &[u8]| Self {
             name,
@@ -64,20 +64,20 @@ impl SlowClientKind {
                 (":path", b"/large"),
             ]
         };
-        let behind_closed_window =
-            |framed: FrameProtocol, scheme| framed.behind_a_closed_window(&fields(scheme));
+        let with_zero_window =
+            |framed: FrameProtocol, scheme| framed.with_zero_window(&fields(scheme));
         let spdy = Protocol::Spdy(Version::V31);
         vec![
             of("HTTP/1.1, an answer not read", None, all.as_bytes()),
             of(
                 "HTTP/2, its window closed",
                 None,
-                &behind_closed_window(FrameProtocol::Http2, b"http"),
+                &with_zero_window(FrameProtocol::Http2, b"http"),
             ),
             of(
                 "SPDY/3.1, its window closed",
                 None,
-                &behind_closed_window(FrameProtocol::Spdy, b"http"),
+                &with_zero_window(FrameProtocol::Spdy, b"http"),
             ),
             of(
                 "HTTP/1.1 in TLS, an answer not read",
@@ -87,19 +87,19 @@ impl SlowClientKind {
             of(
                 "HTTP/2 in TLS, its window closed",
                 Some(Protocol::Http2),
-                &behind_closed_window(FrameProtocol::Http2, b"https"),
+                &with_zero_window(FrameProtocol::Http2, b"https"),
             ),
             of(
                 "SPDY/3.1 in TLS, its window closed",
                 Some(spdy),
-                &behind_closed_window(FrameProtocol::Spdy, b"https"),
+                &with_zero_window(FrameProtocol::Spdy, b"https"),
             ),
             of("half a body", None, body.as_bytes()),
             of("half a head", None, head.as_bytes()),
         ]
     }
 
-    /// What docs/reference/memory.md says that one costs, bytes.
+    /// Memory of one client by docs/reference/memory.md, bytes.
     fn documented(&self) -> u64 {
         let row = format!("| {} | ", self.name);
         let cells = LIMITS.lines().find_map(|line| line.strip_prefix(&row));
@@ -107,12 +107,12 @@ impl SlowClientKind {
         kib.unwrap_or_else(|| panic!("docs/reference/memory.md has no {}", self.name)) << 10
     }
 
-    /// A client of this manner, the one of this number, at the moment from which it does nothing more.
+    /// Opens client `number` of this kind; when it returns, the client does nothing more.
     async fn client(self, addresses: ListenAddresses, number: usize) -> BoxIo {
         let socket = TcpSocket::new_v4().expect("enough sockets (see ulimit -n)");
-        // What is not read is to wait at the server.
-        socket.set_recv_buffer_size(4096).expect("a setting");
-        let last = u8::try_from(2 + number / OF_ONE_ADDRESS).expect("enough addresses");
+        // A small buffer, so that unread data waits at the server.
+        socket.set_recv_buffer_size(4096).expect("set the option");
+        let last = u8::try_from(2 + number / CLIENTS_PER_ADDRESS).expect("enough addresses");
         let from = SocketAddr::from((Ipv4Addr::new(127, 0, 1, last), 0));
         socket.bind(from).expect("a free port on loopback");
         let to = match self.tls {
@@ -130,22 +130,22 @@ impl SlowClientKind {
             .expect("write the request");
         io.flush().await.expect("write the request");
         if !self.name.starts_with("half") {
-            // Its answer has begun, or its session.
+            // The response or the session has begun.
             io.read_u8().await.expect("a response");
         }
         io
     }
 
-    /// So many of them, of which the first has this number.
+    /// Opens `count` clients of this kind; `first` is the number of the first one.
     async fn clients(&self, addresses: &ListenAddresses, count: usize, first: usize) -> Vec<BoxIo> {
-        let (mut coming, mut connections) = (JoinSet::new(), Vec::with_capacity(count));
+        let (mut handshakes, mut connections) = (JoinSet::new(), Vec::with_capacity(count));
         for number in first..first + count {
-            coming.spawn(self.clone().client(addresses.clone(), number));
-            if coming.len() >= MAX_CONCURRENT_HANDSHAKES {
-                connections.extend(coming.join_next().await);
+            handshakes.spawn(self.clone().client(addresses.clone(), number));
+            if handshakes.len() >= MAX_CONCURRENT_HANDSHAKES {
+                connections.extend(handshakes.join_next().await);
             }
         }
-        while let Some(client) = coming.join_next().await {
+        while let Some(client) = handshakes.join_next().await {
             connections.push(client);
         }
         let connections: Result<_, _> = connections.into_iter().collect();
@@ -153,7 +153,7 @@ impl SlowClientKind {
     }
 }
 
-/// Where they come in.
+/// The addresses of the listeners.
 #[derive(Clone)]
 struct ListenAddresses {
     plain: SocketAddr,
@@ -164,13 +164,13 @@ struct ListenAddresses {
 fn clients() -> usize {
     let configured_count = std::env::var("SPDY_SLOW_CLIENTS").ok();
     configured_count.map_or_else(
-        || CLIENTS.min(most_files().map_or(CLIENTS, |max_files| max_files - OTHER_FILES)),
+        || CLIENTS.min(max_open_files().map_or(CLIENTS, |max_files| max_files - OTHER_FILES)),
         |text| text.parse().expect("a number"),
     )
 }
 
-/// What `ulimit -n` says, where the system tells it in a file.
-fn most_files() -> Option<usize> {
+/// The limit of open files of this process; `None` if the system does not report it in a file.
+fn max_open_files() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits
         .lines()
@@ -178,9 +178,11 @@ fn most_files() -> Option<usize> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The answer that is not read, of bytes of which none is like the next.
+/// The body that is not read. It has no repeated part.
 fn large() -> Vec<u8> {
-    (0..LARGE).map(|at| (at * 31 + at / 256) as u8).collect()
+    (0..LARGE_BYTES)
+        .map(|at| (at * 31 + at / 256) as u8)
+        .collect()
 }
 
 fn origins() -> Origins {
@@ -194,11 +196,11 @@ fn origins() -> Origins {
     })
 }
 
-/// Others are served meanwhile, from what is kept and from the origin, in time and byte for byte.
+/// Other clients are served at the same time, from the cache and from the origin, completely and without delay.
 fn assert_serves(program: &AcceleratedSite, round: usize) {
     let cached_response = program.get(SITE, "/large", "");
     assert!(
-        cached_response.is_whole && cached_response.body == large(),
+        cached_response.is_complete && cached_response.body == large(),
         "{}",
         cached_response.head
     );
@@ -221,7 +223,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     };
     let program = AcceleratedSite::start(&origins, &setting);
     let authority =
-        std::fs::read(origins.signed.path("authority.pem")).expect("read the certificate");
+        std::fs::read(origins.certificates.path("authority.pem")).expect("read the certificate");
     let authority = certificates_from_pem(&authority, "a test's").expect("valid PEM");
     let trust = Trust::only(authority);
     let addresses = ListenAddresses {
@@ -240,13 +242,16 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     for (number, kind) in kinds.iter().enumerate() {
         let count = clients / kinds.len();
         let first = number * count;
-        let had = program.memory();
+        let memory_before_kind = program.memory();
         connections.push(runtime.block_on(kind.clients(&addresses, count, first)));
         assert_serves(&program, 1 + number);
         peak_open_files = peak_open_files.max(program.open_files().unwrap_or(clients));
         memory_limit += count as u64 * kind.documented();
-        let of_one = |(had, has): (u64, u64)| has.saturating_sub(had) / count as u64;
-        figures.push((kind.name, had.zip(program.memory()).map(of_one)));
+        let per_client = |(before, after): (u64, u64)| after.saturating_sub(before) / count as u64;
+        figures.push((
+            kind.name,
+            memory_before_kind.zip(program.memory()).map(per_client),
+        ));
     }
     for round in 100..120 {
         assert_serves(&program, round);
@@ -255,7 +260,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
         let growth = memory_after.saturating_sub(memory_before);
         assert!(
             growth <= memory_limit,
-            "{growth} bytes more, at most {memory_limit} by docs/reference/memory.md; of one: {figures:?}"
+            "{growth} bytes more, at most {memory_limit} by docs/reference/memory.md; per client: {figures:?}"
         );
     }
     assert!(
@@ -263,7 +268,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
         "{peak_open_files} of {clients} were open at once"
     );
     // A client that reads late gets its response.
-    let response = runtime.block_on(read_at_last(connections.swap_remove(0).swap_remove(0)));
+    let response = runtime.block_on(read_for_a_second(connections.swap_remove(0).swap_remove(0)));
     let body = response.windows(4).position(|four| four == b"\r\n\r\n");
     let body = &response[body.expect("a head") + 4..];
     assert!(
@@ -273,8 +278,8 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     );
 }
 
-/// What comes within a second.
-async fn read_at_last(mut io: BoxIo) -> Vec<u8> {
+/// Reads for one second.
+async fn read_for_a_second(mut io: BoxIo) -> Vec<u8> {
     let mut response = Vec::new();
     let reading = async { while matches!(io.read_buf(&mut response).await, Ok(1..)) {} };
     let _ = tokio::time::timeout(Duration::from_secs(1), reading).await;

@@ -1,4 +1,4 @@
-//! Clients and origins that attack the accelerator or break the rules.
+//! Clients and origins that attack the accelerator or violate the protocol.
 
 mod aliases;
 mod broken_origins;

@@ -19,7 +19,7 @@ pub(crate) mod corpus;
 pub(crate) const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
 
-/// Where the canary sits: loopback, so denied unless it is listed.
+/// The canary's address: loopback, so denied unless it is listed.
 const CANARY_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
 /// A listener that must get no connection.
@@ -99,7 +99,7 @@ fn redirect_targets(canary: SocketAddr, cdn: SocketAddr) -> Vec<String> {
     .to_vec()
 }
 
-/// Addresses that a name, allowed as it is, leads to all of a sudden.
+/// Denied addresses that an allowed host name resolves to (DNS rebinding).
 const REBOUND: [&str; 24] = [
     "127.0.0.99",
     "127.0.0.1",
@@ -127,7 +127,11 @@ const REBOUND: [&str; 24] = [
     "2001:db8::1",
 ];
 
-fn respond(request: &OriginRequest, places: &OriginAddresses, locations: &[String]) -> Vec<Step> {
+fn respond(
+    request: &OriginRequest,
+    addresses: &OriginAddresses,
+    locations: &[String],
+) -> Vec<Step> {
     let png = "200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=60\r\n";
     if request.host == SITE {
         return match request.target.as_str() {
@@ -145,12 +149,12 @@ fn respond(request: &OriginRequest, places: &OriginAddresses, locations: &[Strin
     if let Some(number) = request.target.strip_prefix("/to/") {
         return match number.parse::<usize>() {
             Ok(number) => redirect(&locations[number]),
-            // Some locations are paths, if one knows how to read them.
+            // Some locations can be read as paths.
             Err(_) => complete_response("404 Not Found\r\n", b""),
         };
     }
     match request.target.as_str() {
-        "/round" => redirect(&format!("{}/round", places.origin(CDN))),
+        "/round" => redirect(&format!("{}/round", addresses.origin(CDN))),
         "/twice" => complete_response("302 Found\r\nLocation: /a.png\r\nLocation: /b.png\r\n", b""),
         "/nowhere" => complete_response("302 Found\r\n", b""),
         "/page" => complete_response(
@@ -181,12 +185,15 @@ pub(crate) struct Setup {
 pub(crate) fn setup() -> Setup {
     let canary = Canary::start();
     let canary_address = canary.address;
-    let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |request, places| {
-        let locations = redirect_targets(canary_address, places.address(CDN));
-        respond(request, places, &locations)
-    });
-    let (cdn, canary_port) = (origins.places.address(CDN), canary.address.port());
-    // The port is freed at once. If another process takes it in between, this test fails and does not pass.
+    let origins = Origins::start(
+        &[(SITE, "http"), (CDN, "https")],
+        move |request, addresses| {
+            let locations = redirect_targets(canary_address, addresses.address(CDN));
+            respond(request, addresses, &locations)
+        },
+    );
+    let (cdn, canary_port) = (origins.addresses.address(CDN), canary.address.port());
+    // The port is free again at once. If another process takes it, this test fails; it cannot pass by mistake.
     let own_address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let own_address = own_address.expect("a free port on loopback");
     let folder = tempfile::tempdir().expect("create a folder");
@@ -239,11 +246,11 @@ pub(crate) fn setup() -> Setup {
 }
 
 impl Setup {
-    /// A moved URL of the CDN's.
+    /// The proxied URL of `path` on the CDN.
     fn proxied_url(&self, path: &str) -> String {
         format!(
             "/.spdy/1/-/s/cdn.test~{}{path}",
-            self.origins.places.address(CDN).port()
+            self.origins.addresses.address(CDN).port()
         )
     }
 
@@ -251,7 +258,7 @@ impl Setup {
         self.program.get(SITE, target, fields)
     }
 
-    /// It still serves moved resources, and the canary got no connection.
+    /// It still serves proxied resources, and the canary got no connection.
     pub(crate) fn assert_healthy(&self) {
         let response = self.get(&self.proxied_url("/a.png"), "");
         assert_eq!(
@@ -264,7 +271,7 @@ impl Setup {
     }
 }
 
-/// No origin was contacted, and nothing is stored.
+/// The response is an error, and neither an origin nor the cache was used.
 fn is_refusal(response: &RawResponse) -> bool {
     response.field("cache-status").is_none()
         && response.field("proxy-status").is_none()
@@ -275,7 +282,7 @@ fn is_refusal(response: &RawResponse) -> bool {
 fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
     let setup = setup();
     let mut cases = corpus::cases('1');
-    // In HTTP these two are other forms of an allowed URL: what follows `#` is cut off before the request is handled.
+    // In HTTP these two are other forms of an allowed URL: everything after `#` is removed before the request is handled.
     cases.retain(|case| !matches!(case.name, "fragment" | "absolute-form"));
     assert!(cases.len() >= 80, "{} cases", cases.len());
     let mut failures = Vec::new();
@@ -294,8 +301,8 @@ fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
         }
         let response = setup.program.exchange(format!("{head}\r\n").as_bytes());
         let requests = setup.origins.requests().split_off(requests_before);
-        let is_right = match case.refusal {
-            // It is the site's own path, whatever it looks like.
+        let is_correct = match case.refusal {
+            // The path is forwarded to the site, whatever it looks like.
             "not-proxied" => {
                 requests.len() == 1
                     && requests[0].host == SITE
@@ -303,12 +310,12 @@ fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
                     && response.status == 404
             }
             "method" => is_refusal(&response) && matches!(response.status, 405 | 400),
-            // HTTP itself is done with some of them.
+            // The HTTP implementation rejects some of them.
             _ => {
                 is_refusal(&response) && matches!(response.status, 404 | 400) && requests.is_empty()
             }
         };
-        if !is_right {
+        if !is_correct {
             failures.push((
                 case.name,
                 case.refusal,
@@ -335,7 +342,7 @@ fn an_origin_cannot_send_the_program_where_it_may_not_go() {
             let what = format!("{location:?} {load:?}: {}", response.head);
             match response.status {
                 404 => {}
-                // Only a page's own load is sent on, and it goes there itself.
+                // Only the page's own loads are redirected, so the browser connects to the target, not the program.
                 307 => {
                     assert!(!load.is_empty(), "an open redirect: {what}");
                     let to = response.field("location").unwrap_or_default();
@@ -519,11 +526,11 @@ fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
     let private_fields = "Cookie: session=secret\r\nAuthorization: Basic c2VjcmV0\r\nReferer: https://www.site.test/secret?token=1\r\n\
                 X-Forwarded-For: secret\r\nX-Original-URL: /secret\r\nX-HTTP-Method-Override: DELETE\r\nForwarded: for=secret\r\n\
                 X-Secret: secret\r\nConnection: X-Secret\r\nSec-CH-UA: secret\r\nProxy-Authorization: secret\r\n";
-    let response = setup.get(&setup.proxied_url("/told.png"), private_fields);
+    let response = setup.get(&setup.proxied_url("/private.png"), private_fields);
     assert_eq!(response.status, 200);
     let request = setup.origins.requests().pop().expect("a request");
     assert!(
-        request.target == "/told.png" && !request.head.contains("secret"),
+        request.target == "/private.png" && !request.head.contains("secret"),
         "{}",
         request.head
     );

@@ -1,4 +1,4 @@
-//! Clients that never finish what they send. `scripts/slow-clients` shows the same with slowhttptest, in numbers.
+//! Clients that never finish their requests. `scripts/slow-clients` measures the same with slowhttptest.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use spdy_testkit::wait::with_read_timeout;
 use crate::support::accelerator::program::Accelerator;
 use crate::support::origins::echo::{EchoOrigin, ReceivedRequest};
 
-/// More than the connections that there may be to an origin.
+/// More than the maximum number of connections to an origin.
 const UPLOADS: usize = 40;
-/// Connections that there may be in all.
-const PLACES: usize = 4;
+/// Maximum number of client connections.
+const MAX_CONNECTIONS: usize = 4;
 
-/// An origin is asked once a request is there, or the beginning of a long one: half of a short one holds no connection to it, and
-/// halves of long ones hold some and leave the rest to others.
+/// The program connects to an origin once a request is complete, or its first part is large. An incomplete small request holds no
+/// connection to the origin. Incomplete large ones hold only some of the connections, and other requests use the rest.
 #[test]
 fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
     for (length, sent_bytes) in [(9, 4), (1_000_000, 20_000)] {
@@ -34,19 +34,20 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
             origin.address
         ));
         let connect = || TcpStream::connect(accelerator.plain()).expect("connect");
-        let head =
-            format!("POST /half HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n");
-        let half = [head.as_bytes(), &vec![b'x'; sent_bytes]].concat();
+        let head = format!(
+            "POST /partial HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let partial_request = [head.as_bytes(), &vec![b'x'; sent_bytes]].concat();
         let uploads: Vec<_> = (0..UPLOADS)
             .map(|_| {
                 let mut upload = connect();
-                upload.write_all(&half).expect("write");
+                upload.write_all(&partial_request).expect("write");
                 upload
             })
             .collect();
 
-        // More than once: some of the halves may not have come so far at first.
-        let targets: Vec<_> = (0..10).map(|at| format!("/whole-{at}")).collect();
+        // Ten requests, because some uploads may not have arrived before the first one.
+        let targets: Vec<_> = (0..10).map(|at| format!("/complete-{at}")).collect();
         for target in &targets {
             let request =
                 format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
@@ -64,7 +65,7 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
         assert_eq!(
             requested_targets,
             targets,
-            "with {} halves open",
+            "with {} uploads open",
             uploads.len()
         );
     }
@@ -75,13 +76,13 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
 fn full_connection_slots_are_logged_and_waiting_clients_served() {
     let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let config = format!(
-        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[limits]\nmax_connections = {PLACES}\n\
+        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[limits]\nmax_connections = {MAX_CONNECTIONS}\n\
          [[site]]\nnames = ['site.test']\norigin = 'http://{}'\n",
         origin.address
     );
     let accelerator = Accelerator::start(&config);
     let connect = || TcpStream::connect(accelerator.plain()).expect("connect");
-    let mut slow_clients: Vec<_> = (0..PLACES)
+    let mut slow_clients: Vec<_> = (0..MAX_CONNECTIONS)
         .map(|_| {
             let mut client = connect();
             client
@@ -90,16 +91,18 @@ fn full_connection_slots_are_logged_and_waiting_clients_served() {
             client
         })
         .collect();
-    let mut waits = with_read_timeout(connect());
-    let request = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    waits.write_all(request).expect("write");
+    let mut waiting_client = with_read_timeout(connect());
+    let request = b"GET /complete HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    waiting_client.write_all(request).expect("write");
     let log_line = accelerator.line_with("all connection slots are in use");
     assert!(
-        log_line.contains(&format!("connections={PLACES}")),
+        log_line.contains(&format!("connections={MAX_CONNECTIONS}")),
         "{log_line}"
     );
     slow_clients.pop();
     let mut response = String::new();
-    waits.read_to_string(&mut response).expect("a response");
+    waiting_client
+        .read_to_string(&mut response)
+        .expect("a response");
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }

@@ -2,11 +2,11 @@
 //! a response is stored under the wrong key.
 //!
 //! ```text
-//!  client ── the case, then GET /after ──▶ spdy accelerate ── what it made of that ──▶ origin, which echoes what it read
+//!  client ── the case, then GET /after ──▶ spdy accelerate ── the forwarded requests ──▶ origin, which echoes what it parsed
 //! ```
 //!
-//! Each case states what the client gets: a status, or the echo. Three laws hold for all cases. The origin never reads a target
-//! with the word `smuggled`, every head that it reads is unambiguous, and the next request gets its own response.
+//! Each case states what the client gets: a status, or the echo. Three invariants hold for all cases. The origin never gets a
+//! target with the word `smuggled`, every head that it gets is unambiguous, and the next request gets its own response.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,13 +15,13 @@ use std::time::Duration;
 use crate::support::accelerator::program::Accelerator;
 use crate::support::origins::echo::EchoOrigin;
 
-/// Longer than any response takes here: a read that reaches this timeout waits for bytes that never come.
+/// Longer than any response takes: a read that reaches this timeout waits for bytes that never arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// What follows each case on its connection.
+/// The request that follows each case on its connection.
 pub(crate) const NEXT_REQUEST: &[u8] =
     b"GET /after HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
 
-/// The origin, and the accelerator in front of it.
+/// An origin, and the accelerator in front of it.
 pub(crate) struct SmugglingSetup {
     pub(crate) origin: EchoOrigin,
     pub(crate) accelerator: Accelerator,
@@ -47,7 +47,7 @@ impl SmugglingSetup {
         }
     }
 
-    /// What a client gets that sends `bytes` on a connection of its own: a status or an echo for each answer.
+    /// Sends `bytes` on a new connection. Returns a status or an echo for each response.
     pub(crate) fn responses_to(&self, bytes: &[u8]) -> Vec<String> {
         let bytes_received = exchange(self.accelerator.plain(), bytes);
         let host = format!(" of {}", self.origin.address);
@@ -58,11 +58,13 @@ impl SmugglingSetup {
     }
 }
 
-/// Sends `bytes`, and reads until the other end has no more to say.
+/// Sends `bytes` and reads until the server closes the connection.
 fn exchange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(to).expect("connect");
-    socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
-    // A server that refuses the beginning need not read the rest.
+    socket
+        .set_read_timeout(Some(TIMEOUT))
+        .expect("set the option");
+    // A server that rejects the beginning need not read the rest.
     let _ = socket.write_all(bytes);
     let mut response = Vec::new();
     match socket.read_to_end(&mut response) {
@@ -76,7 +78,7 @@ fn exchange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The status of each answer in `bytes`, or of 200 the body.
+/// The status of each response in `bytes`, or the body if the status is 200.
 fn parse_responses(mut bytes: &[u8]) -> Vec<String> {
     let mut responses = Vec::new();
     while let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -100,19 +102,23 @@ fn post(fields: &str, body: &str) -> Vec<u8> {
     format!("POST /form HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n{body}").into_bytes()
 }
 
-/// A smuggled request, which no client sent by itself.
+/// A request that no client sends outside of another request.
 pub(crate) const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: site.test\r\n\r\n";
 
-/// A request, and what its client gets.
+/// A request, and the expected responses.
 struct Case {
-    what: &'static str,
+    description: &'static str,
     bytes: Vec<u8>,
-    gets: &'static [&'static str],
+    expected: &'static [&'static str],
 }
 
 #[test]
 fn no_framing_is_ambiguous() {
-    let case = |what, bytes, gets| Case { what, bytes, gets };
+    let case = |description, bytes, expected| Case {
+        description,
+        bytes,
+        expected,
+    };
     let hidden = format!("0\r\n\r\n{SMUGGLED}");
     let cases = [
         case("lengths that differ", post(&format!("Content-Length: 0\r\nContent-Length: {}\r\n", SMUGGLED.len()), SMUGGLED), &["400"]),
@@ -175,7 +181,11 @@ fn no_framing_is_ambiguous() {
 fn no_request_line_or_host_is_ambiguous() {
     let line = |line: &str, fields: &str| format!("{line}\r\n{fields}\r\n").into_bytes();
     let host = "Host: site.test\r\n";
-    let case = |what, bytes, gets| Case { what, bytes, gets };
+    let case = |description, bytes, expected| Case {
+        description,
+        bytes,
+        expected,
+    };
     let cases = [
         case("no host", line("GET /a HTTP/1.1", ""), &["400"] as &[&str]),
         case(
@@ -447,11 +457,11 @@ pub(crate) const PATHS: [&str; 60] = [
 /// The cache never treats two spellings of a path as one: the path of the request, of the key and of the fetch are the same bytes.
 #[test]
 fn no_two_paths_share_a_cache_key() {
-    let stage = SmugglingSetup::start();
+    let setup = SmugglingSetup::start();
     let responses_to = |target: &str| {
         let request =
             format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
-        stage.responses_to(request.as_bytes())
+        setup.responses_to(request.as_bytes())
     };
     // Twice: the second response comes from the cache, under the same path.
     for _ in 0..2 {
@@ -466,13 +476,14 @@ fn no_two_paths_share_a_cache_key() {
             );
         }
     }
-    assert_origin_had_one_reading(&stage);
+    assert_origin_got_unambiguous_requests(&setup);
 }
 
-/// The origin gets the host and port of the request, and its response may depend on them. So a response is stored for that host only.
+/// The origin gets the host and port of the request, and its response may depend on them. So a response is stored for that host
+/// only.
 #[test]
 fn no_two_hosts_share_a_cache_key() {
-    let stage = SmugglingSetup::start();
+    let setup = SmugglingSetup::start();
     let names = [
         "site.test",
         "site.test:81",
@@ -481,12 +492,12 @@ fn no_two_hosts_share_a_cache_key() {
         "site.test",
     ];
     for name in names {
-        let responses = stage.responses_to(
+        let responses = setup.responses_to(
             format!("GET /named HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n").as_bytes(),
         );
         assert_eq!(responses, ["GET /named, 0 bytes"], "{name}");
     }
-    let forwarded_hosts: Vec<_> = stage
+    let forwarded_hosts: Vec<_> = setup
         .origin
         .requests()
         .iter()
@@ -502,7 +513,7 @@ fn no_two_hosts_share_a_cache_key() {
 /// A header of a GET that names another target, method or host is not forwarded: the response would be stored under the wrong key.
 #[test]
 fn no_header_overrides_target_method_or_host() {
-    let stage = SmugglingSetup::start();
+    let setup = SmugglingSetup::start();
     let claims = "X-Original-URL: /smuggled\r\nX-Rewrite-URL: /smuggled\r\nX_Original_URL: /smuggled\r\n\
         X-HTTP-Method-Override: DELETE\r\nX-Host: evil.test\r\nX-Forwarded-Host: evil.test\r\n\
         X_Forwarded_Host: evil.test\r\nX-Forwarded-Server: evil.test\r\nX-Forwarded-Prefix: /evil\r\n\
@@ -510,10 +521,10 @@ fn no_header_overrides_target_method_or_host() {
     let head =
         format!("GET /claims HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n{claims}\r\n");
     assert_eq!(
-        stage.responses_to(head.as_bytes()),
+        setup.responses_to(head.as_bytes()),
         ["GET /claims, 0 bytes"]
     );
-    let requests = stage.origin.requests();
+    let requests = setup.origin.requests();
     let head = String::from_utf8_lossy(&requests[0].head).to_ascii_lowercase();
     for claim in ["smuggled", "evil", "6.6.6.6", "delete", "content_length"] {
         assert!(!head.contains(claim), "{claim} in {head}");
@@ -522,30 +533,37 @@ fn no_header_overrides_target_method_or_host() {
 
 /// Every case gets its expected response, and the next request gets its own.
 fn assert_cases(cases: &[Case]) {
-    let stage = SmugglingSetup::start();
+    let setup = SmugglingSetup::start();
     let mut failures = Vec::new();
-    for Case { what, bytes, gets } in cases {
-        let responses = stage.responses_to(&[bytes, NEXT_REQUEST].concat());
-        if responses != *gets {
-            failures.push(format!("{what}: expected {gets:?}, found {responses:?}"));
+    for Case {
+        description,
+        bytes,
+        expected,
+    } in cases
+    {
+        let responses = setup.responses_to(&[bytes, NEXT_REQUEST].concat());
+        if responses != *expected {
+            failures.push(format!(
+                "{description}: expected {expected:?}, found {responses:?}"
+            ));
         }
-        let next = stage.responses_to(NEXT_REQUEST);
-        assert_eq!(next, ["GET /after, 0 bytes"], "after {what}");
+        let next = setup.responses_to(NEXT_REQUEST);
+        assert_eq!(next, ["GET /after, 0 bytes"], "after {description}");
     }
     assert!(failures.is_empty(), "{failures:#?}");
-    assert_origin_had_one_reading(&stage);
+    assert_origin_got_unambiguous_requests(&setup);
 }
 
-/// No head that the origin read can be read another way, and none was smuggled.
-pub(crate) fn assert_origin_had_one_reading(stage: &SmugglingSetup) {
-    for request in stage.origin.requests() {
+/// No head that the origin got is ambiguous, and no request was smuggled.
+pub(crate) fn assert_origin_got_unambiguous_requests(setup: &SmugglingSetup) {
+    for request in setup.origin.requests() {
         let head = request.head.escape_ascii();
         assert!(!request.target().contains("smuggled"), "{head}");
         let lengths = request.values("content-length").len();
         let codings = request.values("transfer-encoding").len();
         assert!(lengths + codings <= 1, "{head}");
         assert_eq!(request.values("host").len(), 1, "{head}");
-        // Only a whole handshake is one, and asks for nothing else.
+        // An upgrade must be a complete WebSocket handshake.
         match request.values("sec-websocket-key").is_empty() {
             true => assert!(request.values("upgrade").is_empty(), "{head}"),
             false => assert_eq!(request.values("upgrade"), ["websocket"], "{head}"),

@@ -1,6 +1,6 @@
-//! Hosts with names of their own: a page in Chromium that has its images, sheet, scripts and frame from such names. What is fetched must
-//! be the same, byte for byte; the frame must be as much a stranger to the page as it was; and over how many connections it comes is told,
-//! beside the same from a name of the site's own.
+//! Host aliases: a page in Chromium whose images, style sheet, scripts and frame have alias hosts. The bytes must be the same as
+//! without the accelerator, and the frame must still be cross-origin to the page. The test also checks which resources share a
+//! connection, compared with an alias in the site's own domain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
 const FRAMES: &str = "frames.other-d.test";
 const ZONE: &str = "x.names-e.test";
-/// Another name of the site's own, of its registrable domain.
+/// Another name of the site, in its registrable domain.
 const OWN_HOST: &str = "img.site.test";
 
 const PAGE: &str = r#"<!doctype html>
@@ -42,12 +42,12 @@ const FRAME: &str = r#"<!doctype html>
 <body><img alt="" src="in-frame.png"><script src="/frame.js"></script></body></html>
 "#;
 
-/// What the frame can learn of the page around it.
+/// What the frame can read of the page around it.
 const FRAME_SCRIPT: &str = "let around = 'read'; try { around = parent.document.title } catch (error) { around = error.name }\n\
     fetch('data.json').then(got => got.json()).then(data => parent.postMessage(\
     { around, cookies: document.cookie, at: location.pathname, data: data.of }, '*'));\n";
 
-/// What the host that was asked says, where the page has `cdn` and `frames` for the origins of the others.
+/// The response of the requested host. `cdn` and `frames` are the origins of the other two.
 fn respond(request: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
     let filled = |text: &str| text.replace("{cdn}", cdn).replace("{frames}", frames);
     let open = "Access-Control-Allow-Origin: *\r\n";
@@ -94,48 +94,47 @@ fn respond(request: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
     complete_response(&head, body.as_bytes())
 }
 
-/// Whether a reader's browser keeps and sends cookies of others than the page's site.
+/// Whether the browser stores and sends third-party cookies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ThirdParties {
-    MayKeepCookies,
+    Allowed,
     Blocked,
 }
 
 impl ThirdParties {
-    /// What `profile.cookie_controls_mode` calls it.
+    /// The value of the preference `profile.cookie_controls_mode`.
     fn mode(self) -> u8 {
         match self {
-            Self::MayKeepCookies => 0,
+            Self::Allowed => 0,
             Self::Blocked => 1,
         }
     }
 }
 
-/// A browser that comes to `site` by the site's name, by names of the zone and by the other of its own, and to the rest of `origins` where
-/// they are.
+/// A browser that resolves the site's names and the alias zone to `site`, and the other hosts of `origins` to their addresses.
 fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> Chromium {
     let site_rules =
         [SITE, OWN_HOST, &format!("*.{ZONE}")].map(|name| format!("MAP {name}:443 {site}"));
     let mut rules = site_rules.to_vec();
-    for (name, address) in origins.places.all().skip(1) {
+    for (name, address) in origins.addresses.all().skip(1) {
         rules.push(format!("MAP {name} {}", address.ip()));
     }
     let preferences = json!({ "profile": { "cookie_controls_mode": third_parties.mode() } });
-    let mut browser = Chromium::start_preferring(
+    let mut browser = Chromium::start_with_preferences(
         &preferences,
         &[
             format!("--host-resolver-rules={}", rules.join(", ")),
             format!(
                 "--ignore-certificate-errors-spki-list={}",
-                origins.signed.pins
+                origins.certificates.pins
             ),
             "--disable-quic".to_owned(),
-            // What frames fetch is then told with the rest.
+            // Without site isolation, DevTools reports the requests of frames with the rest.
             "--disable-features=IsolateOrigins,site-per-process".to_owned(),
             "--disable-site-isolation-trials".to_owned(),
         ],
     );
-    browser.prepare(
+    browser.run_in_new_pages(
         "window.violations = []; document.addEventListener('securitypolicyviolation', \
          event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI)); \
          window.message = new Promise(done => window.addEventListener('message', event => done(event.data))); \
@@ -144,9 +143,9 @@ fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> 
     browser
 }
 
-/// What works of the page, and what was fetched.
+/// Opens the page. Returns results of its scripts, and the fetched resources.
 fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<FetchedResource>) {
-    browser.forget();
+    browser.clear_cache();
     let look = Viewport {
         width: 1000,
         dark: false,
@@ -162,17 +161,17 @@ fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<FetchedResource>) {
         }))()",
     );
     let resources = browser.fetched_resources();
-    let complaints = browser.console_messages();
-    assert!(complaints.is_empty(), "{complaints:#?}");
+    let messages = browser.console_messages();
+    assert!(messages.is_empty(), "{messages:#?}");
     (works, resources)
 }
 
-/// By URL, with `names` in their own places.
+/// Bodies by URL, with each alias in `names` replaced by its origin.
 fn bodies(
     resources: &[FetchedResource],
     names: &BTreeMap<String, String>,
 ) -> BTreeMap<String, BTreeSet<Vec<u8>>> {
-    let in_place = |text: &str| {
+    let restore_origins = |text: &str| {
         let names = names.iter();
         names.fold(text.to_owned(), |text, (name, origin)| {
             text.replace(name, origin)
@@ -183,16 +182,18 @@ fn bodies(
         let body = resource.body.clone();
         let body = body.unwrap_or_else(|error| panic!("{}: {error}", resource.url));
         let body = match String::from_utf8(body) {
-            Ok(text) => in_place(&text).into_bytes(),
+            Ok(text) => restore_origins(&text).into_bytes(),
             Err(binary) => binary.into_bytes(),
         };
-        all.entry(in_place(&resource.url)).or_default().insert(body);
+        all.entry(restore_origins(&resource.url))
+            .or_default()
+            .insert(body);
     }
     all
 }
 
-/// The names that the page has for its hosts, each with the host's own origin.
-fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String, String> {
+/// The aliases in the page, each with the origin of its host.
+fn names_of(page: &FetchedResource, addresses: &OriginAddresses) -> BTreeMap<String, String> {
     let text = String::from_utf8(page.body.clone().expect("the page")).expect("text");
     let name_after = |mark: &str| {
         let at = text.find(mark).expect(mark) + mark.len();
@@ -203,14 +204,14 @@ fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String
         ("<img id=\"two\" alt=\"\" src=\"", CDN),
         ("<iframe src=\"", FRAMES),
     ]
-    .map(|(mark, host)| (name_after(mark), places.origin(host)))
+    .map(|(mark, host)| (name_after(mark), addresses.origin(host)))
     .into()
 }
 
-/// The accelerator before `origins`, with names for the two others.
+/// An accelerator in front of `origins`, with aliases for the two other hosts.
 fn start_accelerator(origins: &Origins, secret: &std::path::Path) -> AcceleratedSite {
     std::fs::write(secret, [b'x'; 32]).expect("write the file");
-    let port = |name| origins.places.address(name).port();
+    let port = |name| origins.addresses.address(name).port();
     let (cdn, frames) = (port(CDN), port(FRAMES));
     AcceleratedSite::start(
         origins,
@@ -229,18 +230,18 @@ fn start_accelerator(origins: &Origins, secret: &std::path::Path) -> Accelerated
     )
 }
 
-/// The same page from its hosts and from names; gives which things came over one connection.
+/// Compares the page from its hosts with the page from aliases. Returns which resources shared a connection.
 fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
     let hosts = [SITE, CDN, FRAMES].map(|name| (name, "https"));
-    let origins = Origins::start(&hosts, |request, places| {
-        respond(request, &places.origin(CDN), &places.origin(FRAMES))
+    let origins = Origins::start(&hosts, |request, addresses| {
+        respond(request, &addresses.origin(CDN), &addresses.origin(FRAMES))
     });
-    let mut direct = browser(&origins, origins.places.address(SITE), third_parties);
+    let mut direct = browser(&origins, origins.addresses.address(SITE), third_parties);
     let (direct_results, direct_resources) = look(&mut direct);
-    let keeps_others = direct.cookies().iter().any(|(_, name)| name == "of-third");
+    let has_third_party_cookies = direct.cookies().iter().any(|(_, name)| name == "of-third");
     assert_eq!(
-        keeps_others,
-        third_parties == ThirdParties::MayKeepCookies,
+        has_third_party_cookies,
+        third_parties == ThirdParties::Allowed,
         "the preference has no effect"
     );
     drop(direct);
@@ -252,12 +253,12 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
     let accelerated_site = start_accelerator(&origins, &folder.path().join("secret"));
     let mut browser = browser(&origins, accelerated_site.tls, third_parties);
     let (works, resources) = look(&mut browser);
-    // Whose cookies the frame sees is its own host's business, and here the host sets none.
+    // The frame's cookies depend on its own host, which sets none here.
     let mut expected = direct_results;
     expected["message"]["cookies"] = "".into();
     assert_eq!(works, expected);
 
-    same_bytes(&resources, &direct_resources, &origins.places);
+    assert_same_bytes(&resources, &direct_resources, &origins.addresses);
     assert_eq!(
         browser.cookies(),
         [(SITE.to_owned(), "of-site".to_owned())],
@@ -271,17 +272,20 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
 }
 
 /// The bytes from the aliases equal those from their hosts, except for the preconnect hint, which is removed.
-fn same_bytes(
+fn assert_same_bytes(
     resources: &[FetchedResource],
     direct_resources: &[FetchedResource],
-    places: &OriginAddresses,
+    addresses: &OriginAddresses,
 ) {
     let page = format!("https://{SITE}/");
     let names = resources.iter().find(|resource| resource.url == page);
-    let names = names_of(names.expect("the page"), places);
+    let names = names_of(names.expect("the page"), addresses);
     let (mut accelerated_bodies, direct_bodies) =
         (bodies(resources, &names), bodies(direct_resources, &names));
-    let hint = format!("<link rel=\"preconnect\" href=\"{}\">", places.origin(CDN));
+    let hint = format!(
+        "<link rel=\"preconnect\" href=\"{}\">",
+        addresses.origin(CDN)
+    );
     let direct_page = direct_bodies[&page].iter().map(|text| {
         let text = String::from_utf8(text.clone()).expect("text");
         text.replace(&hint, "<!---->").into_bytes()
@@ -302,7 +306,7 @@ fn same_bytes(
     );
 }
 
-/// Which things came over one connection, by the last part of their paths; all from the accelerator.
+/// The resources of each connection, by the last part of their paths. All are from the accelerator.
 fn by_connection(resources: &[FetchedResource], port: u16) -> BTreeSet<BTreeSet<String>> {
     let mut by_number = BTreeMap::<_, BTreeSet<_>>::new();
     for resource in resources {
@@ -326,7 +330,7 @@ fn sets(sets: &[&[&str]]) -> BTreeSet<BTreeSet<String>> {
     sets.iter().map(set).collect()
 }
 
-/// What the page loads as it loads what has no `crossorigin`, of both hosts.
+/// What the page loads without `crossorigin` from both hosts.
 const PLAIN: [&str; 6] = [
     "main.css",
     "classic.js",
@@ -335,9 +339,9 @@ const PLAIN: [&str; 6] = [
     "relative.png",
     "root.png",
 ];
-/// What it loads to read it, without cookies.
+/// What it loads with CORS, without cookies.
 const MODULES: [&str; 3] = ["main.mjs", "part.mjs", "late.mjs"];
-/// What the frame is and loads, which another site's page has around it.
+/// The frame and its resources, embedded in a page of another site.
 const IN_FRAME: [&str; 4] = ["frame.html", "frame.js", "in-frame.png", "data.json"];
 
 #[test]
@@ -348,13 +352,13 @@ fn chromium_gets_the_same_bytes_from_aliases_over_one_connection() {
     require("Chromium", is_installed("chromium"));
     let with_page = [&[""], &PLAIN[..]].concat();
     assert_eq!(
-        compare(ThirdParties::MayKeepCookies),
+        compare(ThirdParties::Allowed),
         sets(&[&with_page, &MODULES, &IN_FRAME])
     );
 }
 
-/// Nothing of a third party shares a connection with a page whose cookies it may not have. Names that are asked for at once, before there
-/// is a connection for any of them, open one each.
+/// A third party that may not have the page's cookies shares no connection with the page. Names that are requested at once, before
+/// any of them has a connection, open one each.
 #[test]
 fn with_blocked_third_party_cookies_aliases_use_own_connections() {
     if !peers_enabled() {
@@ -373,7 +377,7 @@ fn with_blocked_third_party_cookies_aliases_use_own_connections() {
     );
 }
 
-/// To a browser a name of the site's registrable domain is no third party, and the advice to have such names first is worth this.
+/// For a browser, a name in the site's registrable domain is not a third party. This is the benefit of such aliases.
 #[test]
 fn an_alias_in_the_sites_domain_shares_the_connection_except_modules() {
     if !peers_enabled() {
@@ -394,13 +398,13 @@ fn an_alias_in_the_sites_domain_shares_the_connection_except_modules() {
         };
         respond(&request, &own_origin, &own_origin)
     });
-    let own_address = origins.places.address(OWN_HOST);
+    let own_address = origins.addresses.address(OWN_HOST);
     let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
             site: &format!(
                 "[[site]]\nnames = ['{OWN_HOST}']\norigin = '{}'\naddress = '{}'\n",
-                origins.places.origin(OWN_HOST),
+                origins.addresses.origin(OWN_HOST),
                 own_address.ip()
             ),
             ..Setting::default()

@@ -1,5 +1,5 @@
-//! A page of four domains in Chromium: straight from its origins, then through `spdy accelerate`. What is fetched must be the same,
-//! byte for byte, and no host may learn more about the client.
+//! A page with resources on four domains in Chromium: directly from its origins, then through `spdy accelerate`. The fetched bytes
+//! must be the same, and no host may learn more about the client.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,10 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
         .map(|name| format!("MAP {name}:443 {site}"))
         .to_vec();
     for name in [CDN, FONTS, FRAMES] {
-        rules.push(format!("MAP {name} {}", origins.places.address(name).ip()));
+        rules.push(format!(
+            "MAP {name} {}",
+            origins.addresses.address(name).ip()
+        ));
     }
     // Allows third-party cookies, which Chromium blocks by default. Otherwise their absence would prove nothing.
     let preferences = serde_json::json!({"profile": {"cookie_controls_mode": 0}});
@@ -30,15 +33,15 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
         format!("--host-resolver-rules={}", rules.join(", ")),
         format!(
             "--ignore-certificate-errors-spki-list={}",
-            origins.signed.pins
+            origins.certificates.pins
         ),
         "--disable-quic".to_owned(),
         // Without site isolation, DevTools reports the requests of frames with the rest.
         "--disable-features=IsolateOrigins,site-per-process".to_owned(),
         "--disable-site-isolation-trials".to_owned(),
     ];
-    let mut browser = Chromium::start_preferring(&preferences, &arguments);
-    browser.prepare(
+    let mut browser = Chromium::start_with_preferences(&preferences, &arguments);
+    browser.run_in_new_pages(
         "window.violations = []; document.addEventListener('securitypolicyviolation', \
          event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI))",
     );
@@ -50,13 +53,13 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
 struct PageResult {
     /// Widths of the images, fonts, modules, styles.
     works: serde_json::Value,
-    /// By URL, as the origins know it: text as it is, everything else by its hash.
+    /// Bodies by original URL: text, or the hash of binary data.
     bodies: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Opens the page under one of the site's names, and has it prove that it works.
+/// Opens the page under one of the site's names, and checks that everything in it works.
 fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<FetchedResource>) {
-    browser.forget();
+    browser.clear_cache();
     browser.open(&format!("https://{name}/{flavour}"), LOOK);
     let works = browser.evaluate(
         "(async () => {
@@ -79,8 +82,8 @@ fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<F
         })()",
     );
     let resources = browser.fetched_resources();
-    let complaints = browser.console_messages();
-    assert!(complaints.is_empty(), "{flavour}: {complaints:#?}");
+    let messages = browser.console_messages();
+    assert!(messages.is_empty(), "{flavour}: {messages:#?}");
     let mut result = PageResult {
         works,
         bodies: BTreeMap::new(),
@@ -97,7 +100,7 @@ fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (PageResult, Vec<F
     (result, resources)
 }
 
-/// `text` with every moved URL in its own place again.
+/// `text` with each proxied URL replaced by the original one.
 fn restore_urls(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -106,11 +109,11 @@ fn restore_urls(text: &str) -> String {
         let prefix = prefix.trim_end_matches(&format!("https://{SECOND}")[..]);
         out.push_str(prefix);
         rest = &rest[at + "/.spdy/1/-/s/".len()..];
-        let (place, path) = rest.split_once('/').expect("a proxied URL has a path");
-        out.push_str(&format!("https://{}/", place.replace('~', ":")));
+        let (host, path) = rest.split_once('/').expect("a proxied URL has a path");
+        out.push_str(&format!("https://{}/", host.replace('~', ":")));
         rest = path;
     }
-    // A sheet of the site's own that a page pins is asked for so.
+    // The page requests its own pinned style sheets with this query.
     (out + rest).replace("?spdy=off", "")
 }
 
@@ -128,7 +131,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     }
     require("Chromium", is_installed("chromium"));
     let origins = origins();
-    let mut direct = browser(&origins, origins.places.address(SITE));
+    let mut direct = browser(&origins, origins.addresses.address(SITE));
     let direct_results: Vec<_> = POLICIES
         .map(|flavour| look(&mut direct, SITE, flavour))
         .into();
@@ -139,29 +142,33 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     let accelerated_site = start_accelerator(&origins);
     let mut browser = browser(&origins, accelerated_site.tls);
     for (flavour, (direct_result, _)) in POLICIES.into_iter().zip(&direct_results) {
-        // The last leaves nothing of the moved hosts where it is.
-        browser.forget_cookies();
+        // After the last visit no resource of the proxied hosts may remain.
+        browser.clear_cookies();
         let (result, resources) = look(&mut browser, SITE, flavour);
         assert_eq!(result.works, direct_result.works, "{flavour}");
         let pinned = PinnedHashes::of(flavour, &resources);
-        compare(flavour, &result, direct_result, &origins.places, &pinned);
+        compare(flavour, &result, direct_result, &origins.addresses, &pinned);
         one_connection(
             flavour,
             &resources,
             accelerated_site.tls.port(),
-            &origins.places,
+            &origins.addresses,
         );
     }
-    // Each thing was fetched once, by the page's wish or ahead of it, however it is loaded.
-    let mut often = BTreeMap::<_, u32>::new();
+    // Each resource was fetched once, by the page or by a prefetch, in whatever mode it is loaded.
+    let mut fetch_counts = BTreeMap::<_, u32>::new();
     for request in &origins.requests()[requests_before..] {
-        *often
+        *fetch_counts
             .entry((request.host, request.target.clone()))
             .or_default() += 1;
     }
     for script in ["main", "part", "deep/deep", "lib"] {
         let target = format!("/js/{script}.mjs");
-        assert_eq!(often[&(CDN, target)], 1, "{script}: {often:?}");
+        assert_eq!(
+            fetch_counts[&(CDN, target)],
+            1,
+            "{script}: {fetch_counts:?}"
+        );
     }
     for target in [
         "/js/pinned.js",
@@ -169,7 +176,11 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
         "/img/open.png",
         "/img/one.png",
     ] {
-        assert_eq!(often[&(CDN, target.to_owned())], 1, "{often:?}");
+        assert_eq!(
+            fetch_counts[&(CDN, target.to_owned())],
+            1,
+            "{fetch_counts:?}"
+        );
     }
     let cookies = browser.cookies();
     let third = (FRAMES.to_owned(), "of-third".to_owned());
@@ -184,7 +195,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     assert_no_cookies_sent(&origins.requests()[requests_before..]);
 }
 
-/// The accelerator sent cookies to no other host. The browser requested unmoved resources itself, with at most their host's cookies.
+/// The accelerator sent cookies to no other host. The browser requested other resources itself, with at most their host's cookies.
 fn assert_no_cookies_sent(requests: &[OriginRequest]) {
     let third_party_requests = requests
         .iter()
@@ -203,9 +214,9 @@ fn assert_no_cookies_sent(requests: &[OriginRequest]) {
     }
 }
 
-/// Before these origins, with all of one host moved and some of another.
+/// An accelerator in front of `origins` that proxies all resources of one host and some of another.
 fn start_accelerator(origins: &Origins) -> AcceleratedSite {
-    let port = |name| origins.places.address(name).port();
+    let port = |name| origins.addresses.address(name).port();
     let site = format!(
         "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
          [[site.rewrite.hosts]]\nhost = '{FONTS}:{}'\n",
@@ -225,7 +236,7 @@ fn start_accelerator(origins: &Origins) -> AcceleratedSite {
     AcceleratedSite::start(origins, &setting)
 }
 
-/// Straight from its hosts, the page's third parties set cookies and get them back. So their absence through the accelerator is no
+/// The page's third parties set cookies and get them back without the accelerator. So their absence with the accelerator is not a
 /// default of this browser.
 fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
     let cookies = direct.cookies();
@@ -252,7 +263,7 @@ fn a_page_works_the_same_under_another_site_name() {
     require("Chromium", is_installed("chromium"));
     let origins = origins();
     let flavour = POLICIES[0];
-    let mut direct = browser(&origins, origins.places.address(SITE));
+    let mut direct = browser(&origins, origins.addresses.address(SITE));
     let (direct_result, _) = look(&mut direct, SECOND, flavour);
     drop(direct);
     let requests_before = origins.requests().len();
@@ -261,21 +272,30 @@ fn a_page_works_the_same_under_another_site_name() {
     let (result, resources) = look(&mut browser, SECOND, flavour);
     assert_eq!(result.works, direct_result.works);
     let pinned = PinnedHashes::of(flavour, &resources);
-    compare(flavour, &result, &direct_result, &origins.places, &pinned);
+    compare(
+        flavour,
+        &result,
+        &direct_result,
+        &origins.addresses,
+        &pinned,
+    );
     one_connection(
         flavour,
         &resources,
         accelerated_site.tls.port(),
-        &origins.places,
+        &origins.addresses,
     );
-    let of_first = resources
+    let first_name_resource = resources
         .iter()
         .find(|resource| resource.url.contains(SITE));
-    assert!(of_first.is_none(), "expected the first name: {of_first:?}");
+    assert!(
+        first_name_resource.is_none(),
+        "expected the first name: {first_name_resource:?}"
+    );
     assert_no_cookies_sent(&origins.requests()[requests_before..]);
 }
 
-/// Hashes of the sheets that the page pins, as they were served.
+/// Hashes of the style sheets that the page pins, as they were served.
 struct PinnedHashes {
     css: String,
     own_css: String,
@@ -297,12 +317,12 @@ impl PinnedHashes {
     }
 }
 
-/// The same was fetched, but for what must be said otherwise where it is.
+/// The same resources were fetched, except for expected differences in their bytes.
 fn compare(
     flavour: &str,
     result: &PageResult,
     direct_result: &PageResult,
-    places: &OriginAddresses,
+    addresses: &OriginAddresses,
     pinned: &PinnedHashes,
 ) {
     let urls = |result: &PageResult| result.bodies.keys().cloned().collect::<BTreeSet<_>>();
@@ -311,19 +331,19 @@ fn compare(
     let missing: Vec<_> = direct_urls.difference(&accelerated_urls).collect();
     assert!(
         extra.is_empty() && missing.is_empty(),
-        "{flavour}: more {extra:?}, less {missing:?}"
+        "{flavour}: extra {extra:?}, missing {missing:?}"
     );
     for (url, bodies) in &result.bodies {
         let direct_bodies = direct_result.bodies[url].iter();
         if url.ends_with(flavour) {
             let [accelerated_body, direct_body] =
                 [bodies, &direct_result.bodies[url]].map(|bodies| bodies.first().expect("one"));
-            page(flavour, accelerated_body, direct_body, places, pinned);
+            page(flavour, accelerated_body, direct_body, addresses, pinned);
             continue;
         }
         // A root-relative URL resolves against the sheet's own origin, which the accelerator must write out.
         let direct_bodies = direct_bodies
-            .map(|text| text.replace("url(/img", &format!("url({}/img", places.origin(CDN))));
+            .map(|text| text.replace("url(/img", &format!("url({}/img", addresses.origin(CDN))));
         assert_eq!(*bodies, direct_bodies.collect(), "{flavour}: {url}");
     }
 }
@@ -334,30 +354,31 @@ fn page(
     flavour: &str,
     accelerated_page: &str,
     direct_page: &str,
-    places: &OriginAddresses,
+    addresses: &OriginAddresses,
     pinned: &PinnedHashes,
 ) {
-    let cdn = places.origin(CDN);
+    let cdn = addresses.origin(CDN);
     let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
     let scope = format!("{{\"{cdn}/\":{{\"/\":\"{cdn}/\",\"/.spdy/\":\"/.spdy/\"}}}}");
     let all = format!("{{\"imports\":{{\"{cdn}/\":\"{cdn}/\",{map}}},\"scopes\":{scope}}}");
     let connect = format!("<link rel=\"preconnect\" href=\"{cdn}\">");
-    // The second page's policy allows folders of the host: the map may not speak of all of it, and the page may need the rest.
-    let (map, connect_left) = match flavour {
+    // The second page's policy allows only folders of the host: the import map may not cover all of it, and the page may need the
+    // rest.
+    let (map, expected_connect) = match flavour {
         "nonce" => (
             format!("{{\"imports\":{{{map}}},\"scopes\":{scope}}}"),
             &connect[..],
         ),
         _ => (all, "<!---->"),
     };
-    let direct_page = direct_page.replace(&connect, connect_left).replace(
+    let direct_page = direct_page.replace(&connect, expected_connect).replace(
         &format!("{{\"imports\": {{\"lib\": \"{cdn}/js/lib.mjs\"}}}}"),
         &map,
     );
-    let was_pinned = sha384(pinned_sheet(places).as_bytes());
-    let own_was_pinned = sha256(own_pinned_sheet(places).as_bytes());
-    let direct_page = direct_page.replace(&was_pinned, &pinned.css);
-    let direct_page = direct_page.replace(&own_was_pinned, &pinned.own_css);
+    let original_hash = sha384(pinned_sheet(addresses).as_bytes());
+    let own_original_hash = sha256(own_pinned_sheet(addresses).as_bytes());
+    let direct_page = direct_page.replace(&original_hash, &pinned.css);
+    let direct_page = direct_page.replace(&own_original_hash, &pinned.own_css);
     for (accelerated_line, direct_line) in accelerated_page.lines().zip(direct_page.lines()) {
         assert_eq!(accelerated_line, direct_line, "{flavour}");
     }
@@ -367,12 +388,12 @@ fn page(
     );
 }
 
-/// All that came from the accelerator came over one connection, and what else came had to.
+/// All resources from the accelerator came over one connection. Only expected ones came from other hosts.
 fn one_connection(
     flavour: &str,
     resources: &[FetchedResource],
     port: u16,
-    places: &OriginAddresses,
+    addresses: &OriginAddresses,
 ) {
     let mut connections = BTreeMap::<_, Vec<_>>::new();
     for resource in resources
@@ -390,8 +411,8 @@ fn one_connection(
         .iter()
         .filter(|resource| resource.port != u64::from(port));
     let other_urls: BTreeSet<_> = other_urls.map(|resource| resource.url.clone()).collect();
-    let cdn = places.origin(CDN);
-    let frames = places.origin(FRAMES);
+    let cdn = addresses.origin(CDN);
+    let frames = addresses.origin(FRAMES);
     let mut expected = BTreeSet::from([
         format!("{frames}/frame.html"),
         format!("{frames}/in-frame.png"),
@@ -400,7 +421,7 @@ fn one_connection(
         // They were not fetched before, so the hashes of their rewritten bytes were not known.
         expected.insert(format!("{cdn}/css/pinned.css"));
         expected.insert(format!("{cdn}/img/pinned.png"));
-        expected.insert(format!("{}/texture.png", places.origin(FONTS)));
+        expected.insert(format!("{}/texture.png", addresses.origin(FONTS)));
     }
     if flavour == "nonce" {
         // No import map has their new URLs, because the policy allows only a folder of the host.

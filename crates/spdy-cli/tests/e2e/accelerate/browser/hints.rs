@@ -14,10 +14,10 @@ use crate::support::peers::{is_installed, peers_enabled, require};
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
 
-/// Visits of which one must have come to the hints before the page.
+/// Visits, of which at least one must use the hints.
 const VISITS: usize = 5;
 
-/// Scripts, whether the page loads them with CORS, and whether there is a hint for them. Pinned ones have none.
+/// Scripts, whether the page loads them with CORS, and whether there is a hint for them. Pinned scripts have none.
 const SCRIPTS: [(&str, bool, bool); 4] = [
     ("/main.mjs", true, true),
     ("/shared.js", true, true),
@@ -27,9 +27,9 @@ const SCRIPTS: [(&str, bool, bool); 4] = [
 
 const SCRIPT: &[u8] = b"window.ran = (window.ran ?? 0) + 1;\n";
 
-fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+fn respond(request: &OriginRequest, addresses: &OriginAddresses) -> Vec<Step> {
     if request.host == SITE {
-        let cdn = places.origin(CDN);
+        let cdn = addresses.origin(CDN);
         let page = format!(
             "<!doctype html><title>hints</title><link rel=icon href=data:,>\
              <script type=module src=\"{cdn}/main.mjs\"></script>\
@@ -50,12 +50,12 @@ fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
 
 /// Opens the page in a browser with an empty cache. Returns the scripts that ran early.
 fn visit(origins: &Origins, accelerated_site: &AcceleratedSite) -> Vec<String> {
-    let (site, cdn) = (accelerated_site.tls, origins.places.address(CDN).ip());
+    let (site, cdn) = (accelerated_site.tls, origins.addresses.address(CDN).ip());
     let mut browser = Chromium::start_with(&[
         format!("--host-resolver-rules=MAP {SITE}:443 {site}, MAP {CDN} {cdn}"),
         format!(
             "--ignore-certificate-errors-spki-list={}",
-            origins.signed.pins
+            origins.certificates.pins
         ),
         "--disable-quic".to_owned(),
     ]);
@@ -86,7 +86,7 @@ fn hinted_resources_load_once_in_the_right_mode() {
     }
     require("Chromium", is_installed("chromium"));
     let origins = Origins::start(&[(SITE, "https"), (CDN, "https")], respond);
-    let port = origins.places.address(CDN).port();
+    let port = origins.addresses.address(CDN).port();
     let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
@@ -98,12 +98,12 @@ fn hinted_resources_load_once_in_the_right_mode() {
     assert_eq!(
         visit(&origins, &accelerated_site),
         [""; 0],
-        "nothing was learned"
+        "no resource was learned yet"
     );
     let hinted_scripts = SCRIPTS.iter().filter(|(.., is_hinted)| *is_hinted);
     let mut all: Vec<_> = hinted_scripts.map(|(script, ..)| *script).collect();
     all.sort_unstable();
-    // A browser that has the page when it comes to the hints takes none; on a busy machine one may.
+    // A browser ignores hints if it already has the page; this can happen on a busy machine.
     let requests = (0..VISITS).find_map(|_| {
         let requests_before = origins.requests().len();
         let early = visit(&origins, &accelerated_site);
@@ -113,11 +113,11 @@ fn hinted_resources_load_once_in_the_right_mode() {
         (!early.is_empty()).then_some(requests)
     });
     let requests = requests.expect("a visit that used hints");
-    for (script, by_cors, _) in SCRIPTS {
+    for (script, with_cors, _) in SCRIPTS {
         let script_request = requests.iter().find(|request| request.target == script);
         let head = &script_request
             .unwrap_or_else(|| panic!("{script}: {requests:?}"))
             .head;
-        assert_eq!(head.contains("\r\norigin: "), by_cors, "{script}: {head}");
+        assert_eq!(head.contains("\r\norigin: "), with_cors, "{script}: {head}");
     }
 }

@@ -1,4 +1,4 @@
-//! Clients that plant requests, and what becomes of them in the browser of the next visitor: nothing.
+//! Clients that plant requests must have no effect on the browser of the next visitor.
 
 use std::process::Command;
 
@@ -11,21 +11,21 @@ use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{run_expecting, spdy};
 
 const SITE: &str = "www.site.test";
-/// Networks that plant: addresses of the loopback device, a /24 each.
+/// Number of networks that plant: a /24 of the loopback network each.
 const NETWORKS: u8 = 6;
-/// Visits of a browser, of which at least one must come to hints before it has the page.
+/// Visits of a browser, of which at least one must use hints.
 const VISITS: usize = 4;
 const COOKIE: &str = "cookie: who=alice";
 
 fn respond(request: &OriginRequest, _: &OriginAddresses) -> Vec<Step> {
     let path = request.target.split('?').next().unwrap_or_default();
-    let page = "<!doctype html><title>taught</title><link rel=icon href=data:,>\
+    let page = "<!doctype html><title>planted</title><link rel=icon href=data:,>\
                 <link rel=stylesheet href=/a.css><script src=/b.js></script>";
     let (kind, control, body) = match path {
-        // It has a lifetime that is over when it comes: hints are sent, and the origin sees every request.
+        // Always stale when it arrives: hints are sent, and the origin sees every request.
         "/" => ("text/html", "max-age=60\r\nAge: 60\r\nETag: \"1\"", page),
         "/account" => ("text/html", "private", page),
-        // Browsers store them and the accelerator does not, so the origin sees every request of a browser.
+        // Browsers store these and the accelerator does not, so the origin sees every request of a browser.
         "/a.css" => ("text/css", "private, max-age=600", "p { color: red }"),
         "/b.js" => ("text/javascript", "private, max-age=600", "window.ran = 1"),
         "/logout" => ("text/html", "no-store", "good bye"),
@@ -44,8 +44,8 @@ struct Setup {
 }
 
 impl Setup {
-    /// `None` where no peers are wanted.
-    fn set() -> Option<Self> {
+    /// `None` if tests with peers are disabled.
+    fn start() -> Option<Self> {
         if !peers_enabled() {
             return None;
         }
@@ -59,7 +59,7 @@ impl Setup {
         })
     }
 
-    /// In each network a client views `page`, and requests `targets` in its name as a browser would its images.
+    /// A client in each network requests `page`, and then `targets` like a browser that loads the page's resources.
     fn plant(&self, page: &str, targets: &[&str], fields: &[&str]) {
         for network in 1..=NETWORKS {
             let mut curl = Command::new("curl");
@@ -83,7 +83,7 @@ impl Setup {
                     .args(["--interface", &format!("127.0.{network}.1")])
                     .args(["--connect-to", &format!("::{}", self.accelerated_site.tls)])
                     .arg("--cacert")
-                    .arg(self.origins.signed.path("authority.pem"));
+                    .arg(self.origins.certificates.path("authority.pem"));
                 for field in fields.iter().chain(extra_fields) {
                     curl.args(["--header", field]);
                 }
@@ -111,7 +111,7 @@ impl Setup {
             ),
             format!(
                 "--ignore-certificate-errors-spki-list={}",
-                self.origins.signed.pins
+                self.origins.certificates.pins
             ),
             "--disable-quic".to_owned(),
         ]);
@@ -124,7 +124,7 @@ impl Setup {
         browser.requests().into_iter().map(str::to_owned).collect()
     }
 
-    /// All that `spdy fetch` prints of `page` over `protocol`: heads, 103 among them, and pushes.
+    /// The output of `spdy fetch` for `page` over `protocol`: heads, including 103, and pushes.
     fn fetch(&self, page: &str, protocol: &str) -> String {
         let mut fetch = spdy(&["fetch", "--verbose", "--protocol", protocol]);
         if protocol.starts_with("spdy") {
@@ -140,7 +140,7 @@ impl Setup {
         let tls = self.accelerated_site.tls;
         fetch
             .arg("--cacert")
-            .arg(self.origins.signed.path("authority.pem"))
+            .arg(self.origins.certificates.path("authority.pem"))
             .args(["--resolve", &format!("{SITE}:{}:{}", tls.port(), tls.ip())])
             .arg(format!("https://{SITE}:{}{page}", tls.port()));
         let output = run_expecting(0, &mut fetch);
@@ -172,7 +172,7 @@ impl Setup {
 
 #[test]
 fn requests_planted_by_other_clients_are_never_hinted() {
-    let Some(setup) = Setup::set() else {
+    let Some(setup) = Setup::start() else {
         return;
     };
     let planted = [
@@ -193,7 +193,7 @@ fn requests_planted_by_other_clients_are_never_hinted() {
 
 #[test]
 fn requests_after_a_private_page_are_never_hinted() {
-    let Some(setup) = Setup::set() else {
+    let Some(setup) = Setup::start() else {
         return;
     };
     let own_urls = ["/files/x.jpg?cap=SECRET", "/files/of-alice.jpg"];

@@ -1,5 +1,5 @@
-//! Pages whose policies or frames make moving hard, in Chromium: what works in them straight from their origins works through
-//! `spdy accelerate`, and what does not, does not.
+//! Pages with strict policies or frames, in Chromium: what works in them without the accelerator also works through `spdy
+//! accelerate`, and what is blocked is blocked.
 
 use data_encoding::BASE64;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::support::peers::{is_installed, peers_enabled, require};
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
 
-/// The pages, and what is to be seen of each: that the test does not compare nothing with nothing.
+/// The pages, and the expected results, so that the test does not compare two empty results.
 const PAGES: [(&str, &str); 6] = [
     (
         "/hashes",
@@ -31,7 +31,7 @@ const PAGES: [(&str, &str); 6] = [
         r#"{"images":[15],"inline":true,"classic":true,"lib":"lib"}"#,
     ),
     ("/refused", r#"{"images":[0],"inline":true}"#),
-    // The last two test other policies: a frame without an origin, and an injected script.
+    // The last two test other policies: a frame with an opaque origin, and an injected script.
     ("/framing", r#"{"framed":{"images":[15],"classic":true}}"#),
     ("/injected", r#"{"images":[15],"inline":true}"#),
 ];
@@ -41,25 +41,25 @@ const MAP: &str = r#"{"imports": {"lib": "{cdn}/lib.mjs"}}"#;
 const LOADS: &str = "<p class=inline>text</p><img src=\"{cdn}/a.png\">\
     <script src=\"{cdn}/classic.js\"></script><script type=module src=\"{cdn}/main.mjs\"></script>";
 
-fn fill_template(text: &str, places: &OriginAddresses) -> String {
-    text.replace("{cdn}", &places.origin(CDN))
+fn fill_template(text: &str, addresses: &OriginAddresses) -> String {
+    text.replace("{cdn}", &addresses.origin(CDN))
 }
 
-fn hash(text: &str, places: &OriginAddresses) -> String {
-    let digest = Sha256::digest(fill_template(text, places));
+fn hash(text: &str, addresses: &OriginAddresses) -> String {
+    let digest = Sha256::digest(fill_template(text, addresses));
     format!("'sha256-{}'", BASE64.encode(&digest))
 }
 
-/// Policy in the head, policy in a `meta`, and the body of a page.
-fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)> {
-    let cdn = places.origin(CDN);
+/// Policy in the head, policy in a `meta` element, and the body of a page.
+fn page(path: &str, addresses: &OriginAddresses) -> Option<(String, String, String)> {
+    let cdn = addresses.origin(CDN);
     let open =
         format!("script-src 'unsafe-inline' {cdn}; style-src 'unsafe-inline'; img-src data: {cdn}");
-    let (style, map) = (hash(STYLE, places), hash(MAP, places));
+    let (style, map) = (hash(STYLE, addresses), hash(MAP, addresses));
     let hashes = format!(
         "default-src 'none'; style-src {style}; script-src {cdn} {map}; img-src data: {cdn}"
     );
-    let loads = fill_template(LOADS, places);
+    let loads = fill_template(LOADS, addresses);
     let proxied_url = cdn.replace("https://", "/.spdy/1/-/s/").replace(':', "~");
     Some(match path {
         "/hashes" => (hashes, String::new(), loads),
@@ -99,14 +99,17 @@ fn page(path: &str, places: &OriginAddresses) -> Option<(String, String, String)
     })
 }
 
-fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+fn respond(request: &OriginRequest, addresses: &OriginAddresses) -> Vec<Step> {
     let path = request.target.split('?').next().unwrap_or_default();
-    if let (SITE, Some((policy, meta, body))) = (request.host, page(path, places)) {
+    if let (SITE, Some((policy, meta, body))) = (request.host, page(path, addresses)) {
         let meta = match meta.is_empty() {
             true => meta,
             false => format!("<meta http-equiv=Content-Security-Policy content=\"{meta}\">"),
         };
-        let (style, map) = (fill_template(STYLE, places), fill_template(MAP, places));
+        let (style, map) = (
+            fill_template(STYLE, addresses),
+            fill_template(MAP, addresses),
+        );
         let text = format!(
             "<!doctype html><html><head><title>{path}</title>{meta}<link rel=icon href=data:,>\
              <style>{style}</style><script type=importmap>{map}</script></head><body>{body}</body></html>"
@@ -141,28 +144,28 @@ fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
 }
 
 fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
-    let cdn = origins.places.address(CDN).ip();
+    let cdn = origins.addresses.address(CDN).ip();
     let mut browser = Chromium::start_with(&[
         format!("--host-resolver-rules=MAP {SITE}:443 {site}, MAP {CDN} {cdn}"),
         format!(
             "--ignore-certificate-errors-spki-list={}",
-            origins.signed.pins
+            origins.certificates.pins
         ),
         "--disable-quic".to_owned(),
     ]);
-    browser.prepare(
+    browser.run_in_new_pages(
         "window.message = new Promise(resolve => addEventListener('message', event => resolve(event.data)))",
     );
     browser
 }
 
-/// What of a page works.
+/// Opens a page and returns what works in it.
 fn look(browser: &mut Chromium, path: &str) -> Value {
     let look = Viewport {
         width: 800,
         dark: false,
     };
-    browser.forget();
+    browser.clear_cache();
     browser.open(&format!("https://{SITE}{path}"), look);
     browser.evaluate(
         "(async () => {
@@ -184,14 +187,14 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
     require("Chromium", is_installed("chromium"));
     let hosts = [(SITE, "https"), (CDN, "https")];
     let origins = Origins::start(&hosts, respond);
-    let mut direct = browser(&origins, origins.places.address(SITE));
+    let mut direct = browser(&origins, origins.addresses.address(SITE));
     for (path, expected) in PAGES {
         let expected: Value = serde_json::from_str(expected).expect("JSON");
-        assert_eq!(look(&mut direct, path), expected, "{path}, straight");
+        assert_eq!(look(&mut direct, path), expected, "{path}, direct");
     }
     drop(direct);
     let requests_before = origins.requests().len();
-    let port = origins.places.address(CDN).port();
+    let port = origins.addresses.address(CDN).port();
     let setting = Setting {
         site: &format!(
             "[[site.rewrite.hosts]]\nhost = '{CDN}:{port}'\nkinds = ['image', 'style', 'script']\n"
@@ -199,7 +202,7 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
         upstream: &format!("allow_addresses = ['127.0.0.2/32']\nallow_ports = [{port}]"),
         ..Setting::default()
     };
-    // The injected script needs an accelerator that has seen no other page, and a browser with an empty cache.
+    // The injected script needs an accelerator that has handled no other page, and a browser with an empty cache.
     let (injected, other_pages) = PAGES.split_last().expect("the pages");
     for pages in [other_pages, std::slice::from_ref(injected)] {
         let accelerated_site = AcceleratedSite::start(&origins, &setting);
@@ -212,6 +215,6 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
     let mut requests = origins.requests().split_off(requests_before).into_iter();
     assert!(
         requests.any(|request| request.host == CDN && request.head.contains("via:")),
-        "nothing was moved"
+        "nothing was proxied"
     );
 }

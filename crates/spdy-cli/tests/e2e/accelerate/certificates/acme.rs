@@ -1,5 +1,5 @@
-//! `spdy accelerate` with certificates of an authority that validates the names: Pebble, which queries the accelerator's own DNS
-//! server, and connects to its own listeners for the challenges.
+//! `spdy accelerate` with certificates of an ACME server that validates the names: Pebble, which queries the accelerator's own DNS
+//! server and connects to its listeners for the challenges.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -32,7 +32,7 @@ use crate::support::program::address_after;
 
 const NAMES: [&str; 2] = ["www.site.test", "site.test"];
 
-/// An accelerator before an origin, its names, and where it answers for them.
+/// An origin, and a folder for the configuration of an accelerator.
 struct TestSite {
     origin: EchoOrigin,
     folder: tempfile::TempDir,
@@ -53,7 +53,7 @@ impl TestSite {
         self.folder.path().join("acme")
     }
 
-    /// The configuration for `names`, with `acme` in it.
+    /// The configuration for `names`, with the section `acme`.
     fn config(&self, names: &[&str], acme: &str) -> String {
         let token = self.folder.path().join("token");
         let address = "addresses = ['127.0.0.1']";
@@ -70,7 +70,7 @@ impl TestSite {
         )
     }
 
-    /// A configuration with an unreachable authority.
+    /// A `[tls.acme]` section with an unreachable ACME server.
     fn unreachable_acme(&self) -> String {
         let (directory, folder) = ("https://127.0.0.1:1/dir", self.certificate_folder());
         format!(
@@ -89,7 +89,7 @@ impl TestSite {
     }
 }
 
-/// Where an authority is to look for what `accelerator` shows.
+/// The addresses of `accelerator` at which an ACME server validates challenges.
 fn challenge_addresses(accelerator: &Accelerator) -> ChallengeAddresses {
     let named = "DNS server on ";
     let dns = address_after(&accelerator.line_with(named), named);
@@ -100,7 +100,7 @@ fn challenge_addresses(accelerator: &Accelerator) -> ChallengeAddresses {
     }
 }
 
-/// A client that believes what `roots` signed, and finds the names of the site at loopback.
+/// A client that trusts `roots` and resolves the names of the site to loopback.
 fn client(roots: Roots, protocol: Protocol) -> Client {
     let trust = Trust {
         roots,
@@ -125,7 +125,7 @@ async fn text(response: Response<Body>) -> String {
     format!("{status} {}", String::from_utf8_lossy(&body))
 }
 
-/// What `client` gets of `/page` of `host`.
+/// The response to `client` for `/page` of `host`.
 async fn page(client: &Client, accelerator: &Accelerator, host: &str) -> Result<String, String> {
     let port = accelerator.tls().port();
     let request = Request::get(format!("https://{host}:{port}/page")).body(Body::empty());
@@ -141,7 +141,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().expect("create a runtime")
 }
 
-/// The site's pages come over every protocol, under certificates that `pebble` signed.
+/// The site's pages are served over every protocol, with certificates of `pebble`.
 fn assert_trusted(accelerator: &Accelerator, pebble: &Pebble) {
     let roots = pebble.roots();
     runtime().block_on(async {
@@ -175,18 +175,18 @@ fn assert_private_files(folder: &Path) {
     }
 }
 
-/// Out of nothing to a page under a certificate of the web; renewed while a request is under way; and there again after a kill,
-/// without a word to the authority.
+/// Orders a first certificate, renews it during an upload, and after a kill uses the stored one without a request to the ACME
+/// server.
 #[test]
 fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     if !peers_enabled() {
         return;
     }
-    let shop = TestSite::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let site = TestSite::open();
+    let accelerator = Accelerator::start(&site.config(&NAMES, ""));
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     let roots = pebble.roots();
-    let untrusting_response = runtime().block_on(async {
+    let untrusted_response = runtime().block_on(async {
         let own_roots = Roots::File(accelerator.authority());
         let response = page(&client(own_roots, Protocol::Http2), &accelerator, NAMES[0]).await;
         assert!(
@@ -200,41 +200,41 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
         )
         .await
     });
-    assert!(untrusting_response.is_err(), "{untrusting_response:?}");
+    assert!(untrusted_response.is_err(), "{untrusted_response:?}");
 
-    // A hundredth of its time after it came it is renewed: in six seconds.
-    accelerator.reload(&shop.config(&NAMES, &shop.acme(&pebble, "renew_percent = 99")));
+    // Renewed after 1 % of its lifetime: in six seconds.
+    accelerator.reload(&site.config(&NAMES, &site.acme(&pebble, "renew_percent = 99")));
     let log_line = accelerator.line_with("new certificate");
     assert!(
         log_line.contains("for www.site.test, site.test: valid until"),
         "{log_line}"
     );
     let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(1);
-    let uploading = {
-        let client_of = client(roots.clone(), Protocol::Http2);
+    let upload = {
+        let client = client(roots.clone(), Protocol::Http2);
         let url = format!("https://{}:{}/up", NAMES[1], accelerator.tls().port());
         thread::spawn(move || {
-            let pieces = stream::unfold(receiver, async |mut receiver| {
-                let piece = receiver.recv().await?;
-                Some((Ok::<_, std::io::Error>(piece), receiver))
+            let chunks = stream::unfold(receiver, async |mut receiver| {
+                let chunk = receiver.recv().await?;
+                Some((Ok::<_, std::io::Error>(chunk), receiver))
             });
-            let pieces = Body::from_stream(Box::pin(pieces));
-            let request = Request::post(url).body(pieces).expect("a request");
+            let chunks = Body::from_stream(Box::pin(chunks));
+            let request = Request::post(url).body(chunks).expect("a request");
             runtime().block_on(async {
-                let response = client_of.send(request, Priority::HIGHEST).await;
+                let response = client.send(request, Priority::HIGHEST).await;
                 text(response.expect("a response")).await
             })
         })
     };
     let mut bytes_sent = 0;
     until("the certificate is renewed", || {
-        let piece = Bytes::from_static(&[b'u'; 1024]);
-        bytes_sent += sender.try_send(piece).map_or(0, |()| 1024);
+        let chunk = Bytes::from_static(&[b'u'; 1024]);
+        bytes_sent += sender.try_send(chunk).map_or(0, |()| 1024);
         accelerator.count_lines_with("new certificate") >= 2
     });
     assert_trusted(&accelerator, &pebble);
     drop(sender);
-    let upload_response = uploading.join().expect("the upload thread ends");
+    let upload_response = upload.join().expect("the upload thread ends");
     assert!(
         upload_response.starts_with("200 OK POST /up"),
         "{upload_response}"
@@ -244,7 +244,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
         "{upload_response}"
     );
     assert_eq!(accelerator.count_lines_with("no certificate"), 0);
-    assert_private_files(&shop.certificate_folder());
+    assert_private_files(&site.certificate_folder());
     let orders = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
     assert!(orders >= Some(2), "{orders:?}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
@@ -257,9 +257,9 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     let soon = earliest..now() + 601;
     assert!(soon.contains(&expiry), "{expiry} within {soon:?}");
 
-    // From now on it is good for minutes.
-    let calm = shop.config(&NAMES, &shop.acme(&pebble, ""));
-    accelerator.reload(&calm);
+    // From now on it is not renewed for minutes.
+    let long_lived = site.config(&NAMES, &site.acme(&pebble, ""));
+    accelerator.reload(&long_lived);
     accelerator.line_with("reloaded the configuration");
     until("the stored certificate is used", || {
         accelerator.count_lines_with("certificate for www.site.test, site.test: valid until")
@@ -272,7 +272,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     drop(accelerator);
     let orders = pebble.orders();
     assert!(orders >= 2, "{:#?}", pebble.log_lines());
-    let accelerator = Accelerator::start(&calm);
+    let accelerator = Accelerator::start(&long_lived);
     assert_trusted(&accelerator, &pebble);
     accelerator.line_with("certificate for www.site.test, site.test: valid until");
     assert_eq!(accelerator.count_lines_with("ordering"), 0);
@@ -285,21 +285,21 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     if !peers_enabled() {
         return;
     }
-    let shop = TestSite::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let site = TestSite::open();
+    let accelerator = Accelerator::start(&site.config(&NAMES, ""));
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
-    let http = shop.acme(&pebble, "challenge = 'http-01'");
-    accelerator.reload(&shop.config(&["gone.site.test"], &http));
+    let http = site.acme(&pebble, "challenge = 'http-01'");
+    accelerator.reload(&site.config(&["gone.site.test"], &http));
     let log_line = accelerator.line_with("no certificate for gone.site.test");
     let expected = "gone.site.test: the authority rejected the proof (http-01): ";
     assert!(log_line.contains(expected), "{log_line}");
     assert!(log_line.contains("next attempt in 2 min"), "{log_line}");
     assert!(log_line.ends_with("a generated one is used"), "{log_line}");
 
-    accelerator.reload(&shop.config(&NAMES, &http));
+    accelerator.reload(&site.config(&NAMES, &http));
     accelerator.line_with("new certificate");
     assert_trusted(&accelerator, &pebble);
-    // What is not ours is the origin's.
+    // Challenge paths that the program does not know are forwarded to the origin.
     let request = "GET /.well-known/acme-challenge/own HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
     let response = PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX);
     assert!(
@@ -309,35 +309,38 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     );
     drop(accelerator);
 
-    let shop = TestSite::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let site = TestSite::open();
+    let accelerator = Accelerator::start(&site.config(&NAMES, ""));
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
-    let dns = shop.acme(&pebble, "challenge = 'dns-01'");
-    accelerator.reload(&shop.config(&NAMES, &dns));
+    let dns = site.acme(&pebble, "challenge = 'dns-01'");
+    accelerator.reload(&site.config(&NAMES, &dns));
     accelerator.line_with("new certificate");
     assert_trusted(&accelerator, &pebble);
 }
 
-/// Browsers would refuse it before.
+/// Browsers would reject the alias before.
 #[test]
 fn pages_use_a_host_alias_once_acme_certified_it() {
     const ZONE: &str = "x.names-e.test";
     if !peers_enabled() {
         return;
     }
-    let shop = TestSite::open();
+    let site = TestSite::open();
     let origins = Origins::start(&[("www.site.test", "http")], |_, _| {
         complete_response(
             "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
             b"<!doctype html><iframe src=https://widgets.test/></iframe>",
         )
     });
-    let secret = shop.folder.path().join("secret");
+    let secret = site.folder.path().join("secret");
     std::fs::write(&secret, [b'x'; 32]).expect("write the test's file");
     let config = |acme: &str| {
-        let text = shop.config(&["www.site.test"], acme);
-        let [echoing, with_pages] = [shop.origin.address, origins.places.address("www.site.test")];
-        let text = text.replace(&echoing.to_string(), &with_pages.to_string());
+        let text = site.config(&["www.site.test"], acme);
+        let [echo_address, page_address] = [
+            site.origin.address,
+            origins.addresses.address("www.site.test"),
+        ];
+        let text = text.replace(&echo_address.to_string(), &page_address.to_string());
         format!(
             "secret_file = {secret:?}\n{text}[site.rewrite]\nnames_under = '{ZONE}'\n\
              [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n\
@@ -355,31 +358,31 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
         page().contains(ZONE),
         "a generated certificate has all names"
     );
-    accelerator.reload(&config(&shop.unreachable_acme()));
+    accelerator.reload(&config(&site.unreachable_acme()));
     accelerator.line_with("until one does, pages keep the original hosts");
     until("the original host is kept", || {
         page().contains("src=https://widgets.test/")
     });
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
-    accelerator.reload(&config(&shop.acme(&pebble, "challenge = 'dns-01'")));
+    accelerator.reload(&config(&site.acme(&pebble, "challenge = 'dns-01'")));
     accelerator.line_with("new certificate");
     until("the new hostname is used", || page().contains(ZONE));
 }
 
-/// Certificates were given up, and then the configuration was not good, and stayed as it was.
+/// A reload from ACME to an invalid certificate file changes nothing.
 #[test]
 fn a_failed_reload_keeps_the_certificates() {
-    let shop = TestSite::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
+    let site = TestSite::open();
+    let accelerator = Accelerator::start(&site.config(&NAMES, &site.unreachable_acme()));
     accelerator.line_with("no certificate for www.site.test, site.test");
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
     let names = NAMES.map(str::to_owned);
     let [first, second] = [(); 2].map(|()| ca.issue(&names, &[]).expect("sign a certificate"));
-    let [chain, key] = ["chain.pem", "key.pem"].map(|file| shop.folder.path().join(file));
+    let [chain, key] = ["chain.pem", "key.pem"].map(|file| site.folder.path().join(file));
     std::fs::write(&chain, first.chain_pem()).expect("write the test's file");
     std::fs::write(&key, second.key_pem()).expect("write the test's file");
     let tls_config = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n");
-    accelerator.reload(&shop.config(&NAMES, &tls_config));
+    accelerator.reload(&site.config(&NAMES, &tls_config));
     let log_line = accelerator.line_with("cannot reload the configuration");
     assert!(log_line.contains("tls: "), "{log_line}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
@@ -388,8 +391,8 @@ fn a_failed_reload_keeps_the_certificates() {
 
 #[test]
 fn an_unreachable_acme_authority_fails_no_request() {
-    let shop = TestSite::open();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
+    let site = TestSite::open();
+    let accelerator = Accelerator::start(&site.config(&NAMES, &site.unreachable_acme()));
     let log_line = accelerator.line_with("no certificate for www.site.test, site.test");
     assert!(log_line.contains("https://127.0.0.1:1/dir: "), "{log_line}");
     runtime().block_on(async {

@@ -1,4 +1,4 @@
-//! Certificates from files, for several sites: each is shown for the names in it, and all are read again on a reload.
+//! Certificates from files for several sites: each is used for the names in it, and all are read again at a reload.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::origins::echo::EchoOrigin;
 use crate::support::origins::scripted::{Origins, complete_response};
 
-const OF_A: [&str; 2] = ["www.a.test", "*.a.test"];
-const OF_B: [&str; 1] = ["b.test"];
+const A_NAMES: [&str; 2] = ["www.a.test", "*.a.test"];
+const B_NAMES: [&str; 1] = ["b.test"];
 
-/// An authority, and the files of what it signed.
+/// A CA, and a folder for the certificates that it signs.
 struct TestCa {
     ca: LocalCa,
     folder: tempfile::TempDir,
@@ -34,7 +34,7 @@ impl TestCa {
         }
     }
 
-    /// Signs a certificate for `names`, and writes it as `file.pem` with its key: the leaf.
+    /// Signs a certificate for `names` and writes it to `file.pem` with its key. Returns the leaf.
     fn issue(&self, file: &str, names: &[&str]) -> Vec<u8> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let identity = self.ca.issue(&names, &[]).expect("sign a certificate");
@@ -53,7 +53,7 @@ impl TestCa {
         format!("certificate = {chain:?}\nkey = {key:?}\n")
     }
 
-    /// The leaf that a client gets for `name`, if it trusts that.
+    /// The leaf that a client which trusts the CA gets for `name`; `None` if it rejects the certificate.
     fn leaf_for(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
         let options = TlsOptions {
             resumption: false,
@@ -73,7 +73,7 @@ impl TestCa {
     }
 }
 
-/// Two sites and `extra_config` (a third site), with `tls` as the table of that name.
+/// A configuration for two sites and `extra_config` (a third site), with `tls` as its `[tls]` table.
 fn config(token: &Path, origin: SocketAddr, tls: &str, extra_config: &str) -> String {
     let site = |names: &str| format!("[[site]]\nnames = [{names}]\norigin = 'http://{origin}'\n");
     format!(
@@ -90,9 +90,9 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
         EchoOrigin::start("no-store", Duration::ZERO),
     );
     let token = ca.folder.path().join("token");
-    let of_a = ca.issue("a", &OF_A);
-    let of_b = ca.issue("b", &OF_B);
-    // With both ways to configure it, the first is the fallback for names that no certificate has.
+    let leaf_a = ca.issue("a", &A_NAMES);
+    let leaf_b = ca.issue("b", &B_NAMES);
+    // With both forms of configuration, the first certificate is the fallback for names that no certificate has.
     let (entry_a, entry_b) = (ca.entry("a"), ca.entry("b"));
     let first_in_tls = format!("{entry_a}[[tls.certificates]]\n{entry_b}");
     let both_in_list = format!("[[tls.certificates]]\n{entry_a}[[tls.certificates]]\n{entry_b}");
@@ -100,9 +100,9 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
         let accelerator = Accelerator::start(&config(&token, origin.address, tls, ""));
         let leaf_of = |name| ca.leaf_for(accelerator.tls(), name);
         for (name, leaf) in [
-            ("www.a.test", Some(&of_a)),
-            ("img.a.test", Some(&of_a)),
-            ("B.test", Some(&of_b)),
+            ("www.a.test", Some(&leaf_a)),
+            ("img.a.test", Some(&leaf_a)),
+            ("B.test", Some(&leaf_b)),
             ("c.test", None),
         ] {
             assert_eq!(leaf_of(name).as_ref(), leaf, "{name}");
@@ -114,8 +114,8 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
     }
     let accelerator = Accelerator::start(&config(&token, origin.address, &first_in_tls, ""));
     let leaf_of = |name| ca.leaf_for(accelerator.tls(), name);
-    let [renewed_b, of_c] = [
-        ca.issue("b", &OF_B),
+    let [renewed_b, leaf_c] = [
+        ca.issue("b", &B_NAMES),
         ca.issue("c", &["c.test", "www.a.test"]),
     ];
     let tls = format!("{first_in_tls}[[tls.certificates]]\n{}", ca.entry("c"));
@@ -135,10 +135,10 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
     until("the new certificate is used", || {
         leaf_of("b.test").as_ref() == Some(&renewed_b)
     });
-    assert_eq!(leaf_of("c.test"), Some(of_c));
+    assert_eq!(leaf_of("c.test"), Some(leaf_c));
     assert_eq!(
         leaf_of("www.a.test"),
-        Some(of_a),
+        Some(leaf_a),
         "the first that covers the name"
     );
 }
@@ -199,7 +199,7 @@ fn served_chain(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
     })
 }
 
-/// What is told of certificates by a metric whose name goes on like this.
+/// The lines of the certificate metrics whose name starts with `name`.
 fn metrics(accelerator: &Accelerator, name: &str) -> String {
     let metrics = accelerator.metrics();
     let name = format!("spdy_certificate_{name}");
@@ -209,20 +209,20 @@ fn metrics(accelerator: &Accelerator, name: &str) -> String {
         .collect()
 }
 
-/// Browsers would refuse it before.
+/// Browsers would reject the alias before.
 #[test]
 fn pages_use_a_host_alias_once_a_certificate_has_it() {
     const SITE: &str = "www.site.test";
     const FRAMES: &str = "frames.other-d.test";
     const ZONE: &str = "x.names-e.test";
-    let origins = Origins::start(&[(SITE, "https"), (FRAMES, "https")], |_, places| {
-        let frames = places.origin(FRAMES);
+    let origins = Origins::start(&[(SITE, "https"), (FRAMES, "https")], |_, addresses| {
+        let frames = addresses.origin(FRAMES);
         complete_response(
             "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
             format!("<!doctype html><iframe src={frames}/></iframe>").as_bytes(),
         )
     });
-    let files = ["chain.pem", "key.pem"].map(|file| origins.signed.path(file));
+    let files = ["chain.pem", "key.pem"].map(|file| origins.certificates.path(file));
     let with_zone = files
         .each_ref()
         .map(|file| std::fs::read_to_string(file).expect("read the file"));
@@ -239,7 +239,7 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
     write(&[without_zone.chain_pem(), without_zone.key_pem()]);
     let secret = ca.folder.path().join("secret");
     std::fs::write(&secret, [b'x'; 32]).expect("write the file");
-    let port = origins.places.address(FRAMES).port();
+    let port = origins.addresses.address(FRAMES).port();
     let accelerated_site = AcceleratedSite::start(
         &origins,
         &Setting {
@@ -252,7 +252,7 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
         },
     );
     let page = || accelerated_site.get(SITE, "/", "").text();
-    let frames_origin = origins.places.origin(FRAMES);
+    let frames_origin = origins.addresses.origin(FRAMES);
     let is_unchanged = |page: &str| page.contains(&frames_origin) && !page.contains(ZONE);
     assert!(is_unchanged(&page()), "{}", page());
     write(&with_zone);
@@ -273,45 +273,57 @@ fn one_invalid_certificate_does_not_block_the_others() {
     let (secret, former) = (path("secret"), path("former"));
     std::fs::write(&secret, [1; 32]).expect("write the file");
     std::fs::write(&former, [2; 32]).expect("write the file");
-    let of_a = ca.issue("a", &OF_A);
-    ca.issue("b", &OF_B);
+    let leaf_a = ca.issue("a", &A_NAMES);
+    ca.issue("b", &B_NAMES);
     let tls = format!("{}[[tls.certificates]]\n{}", ca.entry("a"), ca.entry("b"));
     let config = format!(
         "secret_file = {secret:?}\nformer_secret_file = {former:?}\n{}",
         config(&path("token"), origin.address, &tls, "")
     );
     let accelerator = Accelerator::start(&config);
-    let is_shown = |name: &str, leaf: &Vec<u8>| {
+    let wait_for_leaf = |name: &str, leaf: &Vec<u8>| {
         until("the certificate is used", || {
             ca.leaf_for(accelerator.tls(), name).as_ref() == Some(leaf)
         });
     };
-    let stale = || metrics(&accelerator, "invalid_files");
-    assert!(stale().ends_with(" 0"), "{}", stale());
+    let invalid_file_count = || metrics(&accelerator, "invalid_files");
+    assert!(
+        invalid_file_count().ends_with(" 0"),
+        "{}",
+        invalid_file_count()
+    );
 
-    // One has ended, with its files; the configuration names it still.
+    // The files of one certificate are removed; the configuration still has it.
     std::fs::remove_file(&ca.files("a")[0]).expect("remove the file");
-    let renewed_b = ca.issue("b", &OF_B);
+    let renewed_b = ca.issue("b", &B_NAMES);
     accelerator.reload_unchanged();
-    is_shown("b.test", &renewed_b);
-    is_shown("www.a.test", &of_a);
+    wait_for_leaf("b.test", &renewed_b);
+    wait_for_leaf("www.a.test", &leaf_a);
     let log_line = accelerator.line_with("cannot reload a certificate");
     assert!(log_line.contains("a.pem"), "{log_line}");
-    assert!(stale().ends_with(" 1"), "{}", stale());
+    assert!(
+        invalid_file_count().ends_with(" 1"),
+        "{}",
+        invalid_file_count()
+    );
 
-    // The former secret is not wanted any more.
+    // The previous secret file is removed; the configuration still has it.
     std::fs::remove_file(&former).expect("remove the file");
-    let (of_a, of_b) = (ca.issue("a", &OF_A), ca.issue("b", &OF_B));
+    let (leaf_a, leaf_b) = (ca.issue("a", &A_NAMES), ca.issue("b", &B_NAMES));
     accelerator.reload_unchanged();
-    is_shown("b.test", &of_b);
-    is_shown("www.a.test", &of_a);
+    wait_for_leaf("b.test", &leaf_b);
+    wait_for_leaf("www.a.test", &leaf_a);
     let log_line = accelerator.line_with("cannot reload the configuration");
     assert!(log_line.contains("former"), "{log_line}");
     accelerator.line_with("reloaded only the certificates");
-    assert!(stale().ends_with(" 0"), "{}", stale());
+    assert!(
+        invalid_file_count().ends_with(" 0"),
+        "{}",
+        invalid_file_count()
+    );
 
-    // A half-written configuration, and one with a pair of files that does not exist yet.
-    let [half, missing_files] = [
+    // A truncated configuration, and one with a pair of files that does not exist yet.
+    let [truncated, missing_files] = [
         config[..config.len() / 2].to_owned(),
         config.replacen(
             "[[site]]",
@@ -319,10 +331,10 @@ fn one_invalid_certificate_does_not_block_the_others() {
             1,
         ),
     ];
-    for config in [half, missing_files] {
-        let renewed_b = ca.issue("b", &OF_B);
+    for config in [truncated, missing_files] {
+        let renewed_b = ca.issue("b", &B_NAMES);
         accelerator.reload(&config);
-        is_shown("b.test", &renewed_b);
+        wait_for_leaf("b.test", &renewed_b);
     }
 }
 
@@ -331,8 +343,8 @@ fn a_check_reports_names_without_a_certificate() {
     let ca = TestCa::open();
     let token = ca.folder.path().join("token");
     let origin = SocketAddr::from(([127, 0, 0, 1], 1));
-    ca.issue("a", &OF_A);
-    ca.issue("b", &OF_B);
+    ca.issue("a", &A_NAMES);
+    ca.issue("b", &B_NAMES);
     let [_, key_of_b] = ca.files("b");
     std::fs::copy(&key_of_b, ca.folder.path().join("mixed.key")).expect("copy the file");
     let [chain_of_a, _] = ca.files("a");
@@ -358,10 +370,10 @@ fn a_check_reports_names_without_a_certificate() {
         let (exit_code, message) = check(&config(&token, origin, &tls, extra_config));
         assert_eq!(exit_code, code, "{files:?}: {message}");
         assert!(message.contains(expected), "{files:?}: {message}");
-        let is_whole = !expected.starts_with("no certificate");
+        let is_complete = !expected.starts_with("no certificate");
         assert_eq!(
             message.contains("no certificate covers"),
-            !is_whole,
+            !is_complete,
             "{message}"
         );
     }

@@ -1,4 +1,4 @@
-//! Hosts with names of their own: what the program says of them before it serves.
+//! Host aliases: what `--check` reports about them.
 
 use crate::support::program::{run_expecting, spdy};
 

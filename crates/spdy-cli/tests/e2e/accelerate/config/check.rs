@@ -1,6 +1,6 @@
-//! `spdy accelerate --check` finds all that a start finds before it opens anything, and says it in the same words.
+//! `spdy accelerate --check` finds all errors that a start finds before it opens anything, and reports them with the same text.
 
-use crate::support::accelerator::program::{check, check_by};
+use crate::support::accelerator::program::{check, check_with};
 use crate::support::program::spdy;
 
 const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
@@ -104,7 +104,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         let checked = check(&text);
         assert_eq!(checked.0, code, "{text}\n{}", checked.1);
         assert!(checked.1.contains(expected), "{text}\n{}", checked.1);
-        let started = check_by(&mut spdy(&["accelerate"]), &text);
+        let started = check_with(&mut spdy(&["accelerate"]), &text);
         assert_eq!(checked, started, "{text}");
     }
     let (code, message) = check(&format!(

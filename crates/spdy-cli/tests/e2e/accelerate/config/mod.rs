@@ -1,4 +1,4 @@
-//! The configuration: its schema, and what `--check` finds.
+//! The configuration: its schema, and the errors that `--check` finds.
 
 mod aliases;
 mod check;

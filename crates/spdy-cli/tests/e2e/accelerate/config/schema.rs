@@ -1,14 +1,14 @@
-//! `spdy accelerate schema`, held to what the program reads; and keys of the configuration out of the environment.
+//! `spdy accelerate schema` compared with what the program accepts, and configuration keys from environment variables.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::support::accelerator::program::check_by;
-use crate::support::json_schema::fault;
+use crate::support::accelerator::program::check_with;
+use crate::support::json_schema::first_error;
 use crate::support::program::{run_expecting, spdy};
 
-/// The example that is shipped, and the same with all that stands in comments.
+/// The shipped example. Tests also check it with its commented keys enabled.
 const EXAMPLE: &str = include_str!("../../../../../../deploy/accelerate.toml");
 
 fn schema() -> Value {
@@ -21,8 +21,8 @@ fn as_json(text: &str) -> Value {
     serde_json::to_value(table).expect("TOML is JSON")
 }
 
-/// What stands in comments put into force.
-fn in_force(text: &str) -> String {
+/// `text` with its commented keys enabled.
+fn enable_commented_keys(text: &str) -> String {
     let lines = text.lines().map(|line| match line.strip_prefix("# ") {
         Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest,
         _ => line,
@@ -30,21 +30,21 @@ fn in_force(text: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// How `--check` ends for `text`, with these variables in its environment.
+/// The exit code and stderr of `--check` for `text`, with these environment variables.
 fn check(text: &str, variables: &[(&str, &str)]) -> (i32, String) {
     let mut command = spdy(&["accelerate", "--check"]);
-    check_by(command.envs(variables.iter().copied()), text)
+    check_with(command.envs(variables.iter().copied()), text)
 }
 
 #[test]
-fn the_example_that_is_shipped_is_good_by_the_schema_comments_and_all() {
+fn the_shipped_example_and_its_comments_match_the_schema() {
     let schema = schema();
-    for text in [EXAMPLE.to_owned(), in_force(EXAMPLE)] {
-        assert_eq!(fault(&schema, &as_json(&text)), None, "{text}");
+    for text in [EXAMPLE.to_owned(), enable_commented_keys(EXAMPLE)] {
+        assert_eq!(first_error(&schema, &as_json(&text)), None, "{text}");
     }
 }
 
-/// The keys of the configuration, each with the tables above it.
+/// All configuration keys, with their tables.
 fn keys(schema: &Value) -> BTreeSet<String> {
     fn table<'a>(schema: &'a Value, of: &'a Value) -> Option<&'a Value> {
         if let Some(name) = of["$ref"].as_str().and_then(|name| name.strip_prefix("#/")) {
@@ -56,10 +56,10 @@ fn keys(schema: &Value) -> BTreeSet<String> {
             .chain(of.get("items"))
             .find_map(|of| table(schema, of))
     }
-    fn add(schema: &Value, of: &Value, above: &str, keys: &mut BTreeSet<String>) {
+    fn add(schema: &Value, of: &Value, prefix: &str, keys: &mut BTreeSet<String>) {
         for (key, of) in of["properties"].as_object().expect("a table") {
-            let key = format!("{above}{key}");
-            // The same limits stand beside the site's hosts and beside each.
+            let key = format!("{prefix}{key}");
+            // The same limits exist for all hosts of a site and for each host.
             if let Some(of) = table(schema, of).filter(|_| !key.ends_with("hosts.limits")) {
                 add(schema, of, &format!("{key}."), keys);
             }
@@ -71,44 +71,50 @@ fn keys(schema: &Value) -> BTreeSet<String> {
     keys
 }
 
-/// The keys of the configuration `text`, in the same form.
-fn used_keys(text: &Value, above: &str) -> BTreeSet<String> {
+/// The keys that the configuration `text` uses, in the same form.
+fn used_keys(text: &Value, prefix: &str) -> BTreeSet<String> {
     match text {
         Value::Object(table) => {
             let of = |(key, value): (&String, &Value)| {
-                let key = format!("{above}{key}");
+                let key = format!("{prefix}{key}");
                 let mut keys = used_keys(value, &format!("{key}."));
                 keys.insert(key);
                 keys
             };
             table.iter().flat_map(of).collect()
         }
-        Value::Array(all) => all.iter().flat_map(|item| used_keys(item, above)).collect(),
+        Value::Array(all) => all
+            .iter()
+            .flat_map(|item| used_keys(item, prefix))
+            .collect(),
         _ => BTreeSet::new(),
     }
 }
 
 #[test]
 fn the_shipped_example_has_every_key() {
-    let (all, example_keys) = (keys(&schema()), used_keys(&as_json(&in_force(EXAMPLE)), ""));
+    let (all, example_keys) = (
+        keys(&schema()),
+        used_keys(&as_json(&enable_commented_keys(EXAMPLE)), ""),
+    );
     assert!(all.len() > 100, "{all:?}");
     let missing: Vec<&String> = all.difference(&example_keys).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
-fn what_stands_beside_nginx_s_configuration_is_good() {
+fn the_configuration_in_the_nginx_guide_is_valid() {
     let page = include_str!("../../../../../../docs/how-to/migrate-from-nginx.md");
     let (_, page) = page
         .split_once("# Migrate from nginx\n")
         .expect("the migration page");
     let (_, block) = page.split_once("```toml\n").expect("an example");
     let (block, _) = block.split_once("```").expect("the end of the example");
-    assert_eq!(fault(&schema(), &as_json(block)), None, "{block}");
+    assert_eq!(first_error(&schema(), &as_json(block)), None, "{block}");
     let folder = tempfile::tempdir().expect("create a folder");
     let secret = folder.path().join("secret");
     std::fs::write(&secret, [b's'; 32]).expect("write the file");
-    // Files that no machine of a test has.
+    // Files that do not exist on a test machine.
     let lines = block.lines().filter(|line| !line.contains("/etc/ssl/"));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
     let text = text.replace("/etc/spdy/secret", &secret.display().to_string());
@@ -125,7 +131,7 @@ fn schema_and_program_accept_the_same_configurations() {
     let schema = schema();
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     let host = "[[site.rewrite.hosts]]\nhost = 'c.test'\n";
-    for (text, wrong_at) in [
+    for (text, error_path) in [
         (site.to_owned(), None),
         (
             format!("{site}keep_host = true\n{host}kinds = ['image', 'script']\n"),
@@ -179,13 +185,13 @@ fn schema_and_program_accept_the_same_configurations() {
             Some("/upstream/resolve/d.test"),
         ),
     ] {
-        let fault = fault(&schema, &as_json(&text));
+        let error = first_error(&schema, &as_json(&text));
         let (code, message) = check(&text, &[]);
-        match wrong_at {
-            None => assert_eq!((fault, code), (None, 0), "{text}\n{message}"),
-            Some(place) => {
-                let fault = fault.unwrap_or_else(|| panic!("the schema accepts:\n{text}"));
-                assert!(fault.starts_with(place), "{fault}\n{text}");
+        match error_path {
+            None => assert_eq!((error, code), (None, 0), "{text}\n{message}"),
+            Some(path) => {
+                let error = error.unwrap_or_else(|| panic!("the schema accepts:\n{text}"));
+                assert!(error.starts_with(path), "{error}\n{text}");
                 assert_eq!(code, 2, "{text}\n{message}");
             }
         }

@@ -1,5 +1,5 @@
-//! What an accelerator goes through in its years: its disk is full, its certificate and configuration change under load. No wrong
-//! byte is served, no request fails that need not, and it says what happened. `kill.rs` has the tests that kill it.
+//! An accelerator with a full disk, and one whose certificate and configuration change under load. It serves no wrong byte, fails
+//! no request without need, and logs what happened. `kill.rs` has the tests that kill it.
 
 #![cfg(unix)]
 
@@ -27,11 +27,11 @@ use crate::support::clients::raw_client::PendingResponse;
 use crate::support::origins::scripted::{Origins, complete_response};
 
 const SITE: &str = "www.site.test";
-/// Things that the site has.
-const THINGS: usize = 60;
+/// Number of resources of the site.
+const RESOURCES: usize = 60;
 
-/// The body of `/N`: of N, so that another's, or half of one, is seen to be wrong.
-pub(crate) fn thing(number: usize) -> Vec<u8> {
+/// The body of `/N`. It depends on N, so that a wrong or truncated body is detected.
+pub(crate) fn resource_body(number: usize) -> Vec<u8> {
     let len = 1 + number * 997;
     (0..len)
         .map(|at| (at * 31 + number * 7 + at / 256) as u8)
@@ -43,18 +43,18 @@ fn origin() -> Origins {
         let number = request.target.trim_start_matches('/').parse();
         let head =
             "200 OK\r\nContent-Type: application/octet-stream\r\nCache-Control: max-age=600\r\n";
-        complete_response(head, &thing(number.expect("a number")))
+        complete_response(head, &resource_body(number.expect("a number")))
     })
 }
 
-/// What is kept in memory is little, so that the disk is read as well.
+/// A configuration with a small memory cache, so that the disk is also read.
 fn config(origins: &Origins, folder: &Path, extra_config: &str) -> String {
     let (secret, token) = (folder.join("secret"), folder.join("token"));
     for path in [&secret, &token] {
         std::fs::write(path, [b's'; 32]).expect("write the test's file");
     }
-    let (cache_folder, origin) = (folder.join("kept"), origins.places.origin(SITE));
-    let address = origins.places.address(SITE).ip();
+    let (cache_folder, origin) = (folder.join("cache"), origins.addresses.origin(SITE));
+    let address = origins.addresses.address(SITE).ip();
     format!(
         "secret_file = {secret:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
          [cache]\nmemory_mib = 1\nobject_mib = 1\ndisk = {cache_folder:?}\nmisses_per_second = 0\n{extra_config}\n\
@@ -67,29 +67,29 @@ fn request(number: usize) -> String {
     format!("GET /{number} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n")
 }
 
-/// The count of disk objects that met `event`.
-pub(crate) fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
+/// Number of disk cache objects with this `event`.
+pub(crate) fn disk_object_count(accelerator: &Accelerator, event: &str) -> u64 {
     let name = format!("spdy_cache_disk_objects_total{{event=\"{event}\"}} ");
     let count = accelerator.metric(&name);
     count.unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Asks for everything, and must get all of it, byte for byte.
-fn assert_all_right(accelerator: &Accelerator) {
-    for number in 0..THINGS {
+/// Requests every resource and compares each body.
+fn assert_all_served(accelerator: &Accelerator) {
+    for number in 0..RESOURCES {
         let request = request(number);
         let response =
             PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX);
         assert!(
-            response.is_whole && response.body == thing(number),
+            response.is_complete && response.body == resource_body(number),
             "/{number}: {}",
             response.head
         );
     }
 }
 
-/// With a disk that does not take everything, started by `wrapper`. The log then contains `log_words`.
-fn assert_disk_does_no_harm(
+/// Starts the accelerator by `wrapper`, with a disk that cannot store everything. Its log must contain `log_words`.
+fn assert_served_with_failing_disk(
     origins: &Origins,
     folder: &Path,
     wrapper: &[&OsStr],
@@ -97,30 +97,30 @@ fn assert_disk_does_no_harm(
 ) -> Accelerator {
     let accelerator = Accelerator::start_under(wrapper, &config(origins, folder, ""));
     for _ in 0..3 {
-        assert_all_right(&accelerator);
+        assert_all_served(&accelerator);
     }
     accelerator.line_with(log_words);
     assert!(
-        of_disk(&accelerator, "written") > 0,
+        disk_object_count(&accelerator, "written") > 0,
         "some objects were written at first"
     );
-    assert_all_right(&accelerator);
-    assert_eq!(of_disk(&accelerator, "corrupt"), 0);
+    assert_all_served(&accelerator);
+    assert_eq!(disk_object_count(&accelerator, "corrupt"), 0);
     accelerator
 }
 
-/// A disk that takes small files and no large ones, for a system without namespaces and for the error in the middle of a file.
+/// A disk that fails for large files: for a system without namespaces, and for an error in the middle of a file.
 #[test]
 fn a_failing_disk_write_corrupts_no_response() {
     let origins = origin();
     let folder = tempfile::tempdir().expect("create a folder");
-    // Blocks of 512 or 1024 bytes, by shell: the largest things are longer either way.
+    // Blocks of 512 or 1024 bytes, depending on the shell: the largest bodies are longer in both cases.
     let script = "trap '' XFSZ; ulimit -f 32; exec \"$@\"";
     let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
     let log_words = "cannot write to the disk cache; continuing with memory";
-    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, log_words);
+    let accelerator = assert_served_with_failing_disk(&origins, folder.path(), &wrapper, log_words);
     until("a write fails", || {
-        of_disk(&accelerator, "write-skipped") > 0
+        disk_object_count(&accelerator, "write-skipped") > 0
     });
 }
 
@@ -129,26 +129,26 @@ fn a_failing_disk_write_corrupts_no_response() {
 fn a_full_disk_evicts_the_least_recently_used() {
     let unshared = Command::new("unshare").args(["-Urm", "true"]).status();
     if !unshared.is_ok_and(|status| status.success()) {
-        // No disk can be made to be filled where there are no namespaces of users and mounts; the test above needs none.
+        // Without user and mount namespaces no full disk can be simulated; the test above needs none.
         return;
     }
     let origins = origin();
     let folder = tempfile::tempdir().expect("create a folder");
-    let cache_folder = folder.path().join("kept");
+    let cache_folder = folder.path().join("cache");
     std::fs::create_dir(&cache_folder).expect("write the test's file");
     let script = "mount -t tmpfs -o size=512k tmpfs \"$0\" && exec \"$@\"";
     let words = ["unshare", "-Urm", "sh", "-c", script].map(OsStr::new);
     let wrapper = [&words[..], &[cache_folder.as_os_str()]].concat();
     let log_words = "the disk is full before the cache reaches max_bytes";
-    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, log_words);
+    let accelerator = assert_served_with_failing_disk(&origins, folder.path(), &wrapper, log_words);
     until("all that fits on the disk is written", || {
-        of_disk(&accelerator, "written") >= THINGS as u64
+        disk_object_count(&accelerator, "written") >= RESOURCES as u64
     });
-    assert!(of_disk(&accelerator, "evicted") > 0);
-    assert_eq!(of_disk(&accelerator, "write-skipped"), 0);
+    assert!(disk_object_count(&accelerator, "evicted") > 0);
+    assert_eq!(disk_object_count(&accelerator, "write-skipped"), 0);
 }
 
-/// Names that the site has in the end, one more each time that the configuration is read.
+/// Number of reloads. Each adds one name to the site.
 const RELOADS: usize = 6;
 
 #[test]
@@ -161,7 +161,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
         folder.path().join("key.pem"),
     );
     let name = |number: usize| format!("n{number}.site.test");
-    // The certificate, and the configuration that goes with it.
+    // Writes a certificate and returns the configuration for it.
     let renewed = |reloads: usize| {
         let names: Vec<_> = (0..reloads).map(name).chain([SITE.to_owned()]).collect();
         let identity = authority.issue(&names, &[]).expect("create a certificate");
@@ -169,8 +169,8 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
             std::fs::write(path, text).expect("write the test's file");
         }
         let (origin, address) = (
-            origins.places.origin(SITE),
-            origins.places.address(SITE).ip(),
+            origins.addresses.origin(SITE),
+            origins.addresses.address(SITE).ip(),
         );
         format!(
             "[listen]\ntls = ['127.0.0.1:0']\n[tls]\ncertificate = {chain:?}\nkey = {key:?}\n\
@@ -221,7 +221,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
             let mut request_count = 0;
             while !is_over.load(Ordering::SeqCst) {
                 // A persistent client, and a new one each time.
-                let number = request_count % THINGS;
+                let number = request_count % RESOURCES;
                 for client in [&persistent_client, &client(protocol)] {
                     let result =
                         tokio::time::timeout(WAIT_LIMIT, fetch(client, SITE, number)).await;
@@ -229,7 +229,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                     let body = result.unwrap_or_else(|error| {
                         panic!("{protocol} /{number} after {request_count}: {error}")
                     });
-                    assert!(body == thing(number), "{protocol} /{number}");
+                    assert!(body == resource_body(number), "{protocol} /{number}");
                 }
                 request_count += 1;
             }
@@ -244,14 +244,14 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 let result = result.unwrap_or_else(|_| panic!("no response from {new}"));
                 assert!(result.is_err(), "{new} was already served");
                 accelerator.reload(&renewed(reloads));
-                // By then its certificate has the name, and its configuration.
-                let is_there = async {
+                // Then both the certificate and the configuration have the new name.
+                let is_served = async {
                     while fetch(&client(Protocol::Http2), &new, 1).await.is_err() {
                         tokio::task::yield_now().await;
                     }
                 };
-                let is_there = tokio::time::timeout(WAIT_LIMIT, is_there).await;
-                is_there.unwrap_or_else(|_| {
+                let is_served = tokio::time::timeout(WAIT_LIMIT, is_served).await;
+                is_served.unwrap_or_else(|_| {
                     panic!("{new} is not served: {:?}", accelerator.log_lines())
                 });
             }

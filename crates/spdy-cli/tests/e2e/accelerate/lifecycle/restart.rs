@@ -1,4 +1,4 @@
-//! The accelerator restarts on sockets that stay open beside it: no connection is refused, and no request is lost.
+//! The accelerator restarts on sockets that another process keeps open: no connection is refused, and no request is lost.
 
 #![cfg(unix)]
 
@@ -8,8 +8,8 @@ use crate::support::accelerator::program::Accelerator;
 use crate::support::accelerator::replacement::{SITE, bind_loopback, config, with_clients};
 use crate::support::origins::scripted::{Origins, complete_response};
 
-/// How often it is started.
-const LIVES: usize = 3;
+/// Number of restarts.
+const RESTARTS: usize = 3;
 
 fn origin() -> Origins {
     Origins::start(&[(SITE, "http")], |request, _| {
@@ -26,22 +26,22 @@ fn a_restart_on_a_passed_socket_loses_no_request() {
     let (socket, address) = bind_loopback();
     let config = config("", &origins, address);
     let last = with_clients(address, |wait_for_responses| {
-        for _ in 0..LIVES {
+        for _ in 0..RESTARTS {
             let accelerator = Accelerator::start_on(&socket, &config);
             wait_for_responses();
             accelerator.end();
         }
-        // Clients that connect meanwhile wait for the next process.
+        // Clients that connect now wait for the next process.
         Accelerator::start_on(&socket, &config)
     });
     drop(last);
 }
 
-/// A socket that matches no address of the configuration is useless.
+/// A socket that matches no address of the configuration is not used.
 #[test]
 fn the_shipped_socket_units_match_the_shipped_configuration() {
     let units = include_str!("../../../../../../deploy/spdy-accelerate.socket");
-    let of_unit = |kind: &str| -> BTreeSet<String> {
+    let unit_addresses = |kind: &str| -> BTreeSet<String> {
         let lines = units.lines().filter_map(|line| line.strip_prefix(kind));
         lines.map(str::to_owned).collect()
     };
@@ -53,6 +53,6 @@ fn the_shipped_socket_units_match_the_shipped_configuration() {
     };
     let (tls, plain) = (configured("tls = ["), configured("plain = ["));
     assert!(!tls.is_empty() && !plain.is_empty(), "{example}");
-    assert_eq!(of_unit("ListenStream="), &tls | &plain);
-    assert_eq!(of_unit("ListenDatagram="), tls, "h3 is used");
+    assert_eq!(unit_addresses("ListenStream="), &tls | &plain);
+    assert_eq!(unit_addresses("ListenDatagram="), tls, "h3 is used");
 }

@@ -1,5 +1,5 @@
-//! The accelerator starts its own successor beside itself (SIGUSR2): no connection is refused, and the cache is preserved. A successor
-//! that cannot start affects no request.
+//! The accelerator starts its own successor (SIGUSR2): no connection is refused, and the cache is preserved. A successor that
+//! cannot start affects no request.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,9 +21,9 @@ use crate::support::accelerator::program::Accelerator;
 use crate::support::accelerator::replacement::{self, SITE, bind_loopback, get, with_clients};
 use crate::support::origins::scripted::{Origins, Step, complete_response};
 
-/// How often one follows another.
+/// Number of successors, one after the other.
 const SUCCESSIONS: usize = 3;
-/// More than all sockets between the origin and a client hold that does not read.
+/// More than the buffers of all sockets between the origin and a client that does not read.
 const LONG_BYTES: usize = 48 << 20;
 
 fn origin() -> Origins {
@@ -39,7 +39,7 @@ fn origin() -> Origins {
     })
 }
 
-/// Of one that keeps all that a successor has to find in `folder`.
+/// A configuration with everything in `folder` that a successor needs.
 fn config(origins: &Origins, folder: &Path, address: SocketAddr) -> String {
     let (disk, secret) = (folder.join("cache"), folder.join("secret"));
     std::fs::write(&secret, [b's'; 32]).expect("write the test's file");
@@ -47,24 +47,24 @@ fn config(origins: &Origins, folder: &Path, address: SocketAddr) -> String {
     replacement::config(&top, origins, address)
 }
 
-/// A program that another one started; it ends with this value.
+/// A process that another accelerator started. It is killed when dropped.
 struct SuccessorProcess(u32);
 
 impl Drop for SuccessorProcess {
     fn drop(&mut self) {
-        signal("KILL", self.0);
+        send_signal("KILL", self.0);
     }
 }
 
-/// Sends it; `false` if there is no such process.
-fn signal(what: &str, id: u32) -> bool {
-    let signal = format!("-{what}");
+/// Sends a signal; `false` if there is no such process.
+fn send_signal(name: &str, id: u32) -> bool {
+    let option = format!("-{name}");
     let mut kill = Command::new("kill");
-    let output = kill.args([&signal, &id.to_string()]).output();
+    let output = kill.args([&option, &id.to_string()]).output();
     output.expect("run `kill`").status.success()
 }
 
-/// The process numbers between `prefix` and `suffix` in the log.
+/// The process IDs between `prefix` and `suffix` in the log.
 fn logged_ids(accelerator: &Accelerator, prefix: &str, suffix: &str) -> Vec<u32> {
     let lines = accelerator.log_lines();
     let numbers = lines.iter().filter_map(|line| {
@@ -74,24 +74,24 @@ fn logged_ids(accelerator: &Accelerator, prefix: &str, suffix: &str) -> Vec<u32>
     numbers.collect()
 }
 
-/// Asks process `id` for a successor, and waits until there is one.
-fn succeed(accelerator: &Accelerator, id: u32) -> SuccessorProcess {
+/// Makes process `id` start a successor, and waits until that has taken over.
+fn start_successor(accelerator: &Accelerator, id: u32) -> SuccessorProcess {
     let started = || logged_ids(accelerator, "started process ", " as the successor");
     let taken_over = || logged_ids(accelerator, "process ", " has taken over").len();
     let counts_before = (started().len(), taken_over());
-    assert!(signal("USR2", id));
-    let mut follower = None;
+    assert!(send_signal("USR2", id));
+    let mut successor = None;
     until("the successor is started", || {
-        follower = started()
+        successor = started()
             .get(counts_before.0)
             .copied()
             .map(SuccessorProcess);
-        follower.is_some()
+        successor.is_some()
     });
     until("the successor has taken over", || {
         taken_over() > counts_before.1
     });
-    follower.expect("a successor")
+    successor.expect("a successor")
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn a_successor_serves_every_request_and_old_responses_finish() {
     let (origins, folder) = (origin(), tempfile::tempdir().expect("create a folder"));
     let (socket, address) = bind_loopback();
     let mut accelerator = Accelerator::start_on(&socket, &config(&origins, folder.path(), address));
-    drop(socket); // the accelerator alone has it now
-    let followers = with_clients(address, |wait_for_responses| {
+    drop(socket); // now only the accelerator has it
+    let successors = with_clients(address, |wait_for_responses| {
         wait_for_responses();
         let long = get(address, "/long");
         until("the long response has started", || {
@@ -109,22 +109,25 @@ fn a_successor_serves_every_request_and_old_responses_finish() {
                 .iter()
                 .any(|request| request.target == "/long")
         });
-        let mut followers = vec![succeed(&accelerator, accelerator.id())];
+        let mut successors = vec![start_successor(&accelerator, accelerator.id())];
         assert!(
             !accelerator.has_ended(),
             "expected it to finish the response"
         );
         let response = long.end(usize::MAX);
-        assert_eq!((response.is_whole, response.body.len()), (true, LONG_BYTES));
+        assert_eq!(
+            (response.is_complete, response.body.len()),
+            (true, LONG_BYTES)
+        );
         for nth in 1..SUCCESSIONS {
             wait_for_responses();
-            followers.push(succeed(&accelerator, followers[nth - 1].0));
+            successors.push(start_successor(&accelerator, successors[nth - 1].0));
         }
         wait_for_responses();
-        followers
+        successors
     });
     accelerator.wait_for_exit();
-    drop(followers);
+    drop(successors);
 }
 
 #[test]
@@ -146,15 +149,15 @@ fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
             .count()
     };
     assert_served("/before");
-    // What is wrong is seen at once, or when the folder of the cache was lent already.
-    let named = |name| format!("{:?}", folder.path().join(name));
-    let failing_config = valid_config.replace(&named("cache"), &named("secret")); // no folder, but a file
+    // One error is found at once, the other after the cache folder was handed over.
+    let quoted_path = |name| format!("{:?}", folder.path().join(name));
+    let failing_config = valid_config.replace(&quoted_path("cache"), &quoted_path("secret")); // a file instead of a folder
     for (nth, (config, code)) in [("what?", 2), (failing_config.as_str(), 1)]
         .into_iter()
         .enumerate()
     {
         accelerator.write(config);
-        assert!(signal("USR2", accelerator.id()));
+        assert!(send_signal("USR2", accelerator.id()));
         let mut failures = Vec::new();
         until("the failure is logged", || {
             failures = accelerator.log_lines();
@@ -168,13 +171,13 @@ fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
         assert_served(&format!("/after/{nth}"));
     }
     accelerator.write(&valid_config);
-    let follower = succeed(&accelerator, accelerator.id());
+    let successor = start_successor(&accelerator, accelerator.id());
     for target in ["/before", "/after/0", "/after/1"] {
         assert_served(target);
         assert_eq!(count_requests(target), 1, "{target} was stored");
     }
     accelerator.wait_for_exit();
-    drop(follower);
+    drop(successor);
 }
 
 /// The response of the accelerator at `address` over HTTP/3, or the error.
@@ -218,7 +221,7 @@ fn datagrams_go_to_the_successor_after_old_quic_sessions_end() {
         runtime.block_on(over_http3(roots, address, target))
     };
     assert_eq!(fetch("/a").as_deref(), Ok("/a"));
-    let follower = succeed(&accelerator, accelerator.id());
+    let successor = start_successor(&accelerator, accelerator.id());
     let mut result = Err(String::new());
     until("a response over HTTP/3", || {
         result = fetch("/b");
@@ -226,5 +229,5 @@ fn datagrams_go_to_the_successor_after_old_quic_sessions_end() {
     });
     assert_eq!(result.as_deref(), Ok("/b"));
     accelerator.wait_for_exit();
-    drop(follower);
+    drop(successor);
 }

@@ -1,4 +1,4 @@
-//! `spdy accelerate` before origins of a test.
+//! `spdy accelerate` in front of a test's origins.
 
 use std::net::SocketAddr;
 
@@ -8,32 +8,32 @@ use crate::support::accelerator::program::Accelerator;
 use crate::support::clients::raw_client::{PendingResponse, RawResponse};
 use crate::support::origins::scripted::Origins;
 
-/// The program.
+/// A running `spdy accelerate`.
 pub(crate) struct AcceleratedSite {
     program: Accelerator,
     pub(crate) tls: SocketAddr,
 }
 
-/// What is configured, beside what follows from the origins.
+/// Configuration in addition to what follows from the origins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setting<'a> {
-    /// TOML of the only site, below its names and origin.
+    /// TOML of the only site, after its names and origin.
     pub(crate) site: &'a str,
     /// Keys of `[upstream]`.
     pub(crate) upstream: &'a str,
-    /// Keys above all tables.
+    /// Keys before all tables.
     pub(crate) top: &'a str,
-    /// HTTP/3 is spoken as well.
+    /// Whether HTTP/3 is enabled.
     pub(crate) has_http3: bool,
-    /// Where TLS is listened for; a free port of 127.0.0.1 if nothing is said.
+    /// Address of the TLS listener; `None` means a free port of 127.0.0.1.
     pub(crate) tls: Option<SocketAddr>,
 }
 
 impl AcceleratedSite {
-    /// For the site of the first of `origins`, under its names. Names of `origins` are not looked up.
+    /// Serves the site of the first of `origins` under its names. Host names of `origins` are resolved to their addresses.
     pub(crate) fn start(origins: &Origins, setting: &Setting<'_>) -> Self {
-        let path = |name| format!("{:?}", origins.signed.path(name));
-        let (name, address) = origins.places.all().next().expect("the site's origin");
+        let path = |name| format!("{:?}", origins.certificates.path(name));
+        let (name, address) = origins.addresses.all().next().expect("the site's origin");
         let tls = setting.tls.unwrap_or(([127, 0, 0, 1], 0).into());
         let mut config = format!(
             "{}\n[listen]\ntls = ['{tls}']\nplain = ['127.0.0.1:0']\nprotocols = [{}]\n[tls]\ncertificate = {}\nkey = {}\n\
@@ -49,7 +49,7 @@ impl AcceleratedSite {
             setting.upstream,
         );
         if !setting.upstream.contains("resolve") {
-            let resolve = origins.places.all();
+            let resolve = origins.addresses.all();
             let resolve = resolve.map(|(name, address)| format!("'{name}' = '{}'", address.ip()));
             let resolve: Vec<_> = resolve.collect();
             config.push_str(&format!("resolve = {{ {} }}\n", resolve.join(", ")));
@@ -57,7 +57,7 @@ impl AcceleratedSite {
         let names = [&[name][..], &origins.second_names].concat();
         config.push_str(&format!(
             "[[site]]\nnames = {names:?}\norigin = '{}'\naddress = '{}'\n{}\n",
-            origins.places.origin(name),
+            origins.addresses.origin(name),
             address.ip(),
             setting.site
         ));
@@ -66,7 +66,7 @@ impl AcceleratedSite {
         Self { program, tls }
     }
 
-    /// Memory that the program has, in bytes; nothing where the system does not say.
+    /// Memory of the process in bytes; `None` if the system does not report it.
     pub(crate) fn memory(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id())).ok()?;
         let line = status
@@ -76,13 +76,13 @@ impl AcceleratedSite {
         Some(kib << 10)
     }
 
-    /// Files and sockets that the program has open; nothing where the system does not say.
+    /// Number of open files and sockets of the process; `None` if the system does not report it.
     pub(crate) fn open_files(&self) -> Option<usize> {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.program.id()));
         Some(open.ok()?.count())
     }
 
-    /// Asks for all that it was started with to be read again, and waits until it has been.
+    /// Reloads the configuration and waits until that is done.
     pub(crate) fn reload(&self) {
         let reads = || {
             let lines = self.program.log_lines();
@@ -94,12 +94,12 @@ impl AcceleratedSite {
         until("the configuration is read", || reads() > reads_before);
     }
 
-    /// The door of plain connections.
+    /// The address of the listener without TLS.
     pub(crate) fn plain(&self) -> SocketAddr {
         self.program.plain()
     }
 
-    /// Sends `bytes` without TLS, and reads the answer.
+    /// Sends `bytes` without TLS and reads the response.
     pub(crate) fn exchange(&self, bytes: &[u8]) -> RawResponse {
         self.begin(bytes).end(usize::MAX)
     }
@@ -109,7 +109,7 @@ impl AcceleratedSite {
         PendingResponse::begin(self.program.plain(), bytes)
     }
 
-    /// Gets `target` of `host`, on a connection of its own.
+    /// Requests `target` of `host` on a new connection.
     pub(crate) fn get(&self, host: &str, target: &str, fields: &str) -> RawResponse {
         let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
         self.exchange(format!("{head}{fields}\r\n").as_bytes())

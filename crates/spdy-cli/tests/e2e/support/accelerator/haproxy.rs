@@ -1,4 +1,4 @@
-//! HAProxy as a balancer of connections: it looks into none of them, and announces whose each is by the PROXY protocol.
+//! HAProxy as a TCP load balancer: it forwards connections unchanged and announces each client with the PROXY protocol.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -10,29 +10,40 @@ use spdy_testkit::wait::POLL_INTERVAL;
 use crate::support::peers::{is_installed, require};
 use crate::support::program::{ReadyOn, RunningProgram};
 
-/// Where Debian keeps it, which is on the path of few.
+/// Path of the program on Debian, which is often not in PATH.
 const PROGRAM: &str = "/usr/sbin/haproxy";
 
-/// One that runs; it ends with this value.
+/// A running HAProxy. It stops when dropped.
 pub(crate) struct HaProxy {
     process: RunningProgram,
-    /// Where clients come.
+    /// Address for clients.
     pub(crate) address: SocketAddr,
     folder: tempfile::TempDir,
 }
 
 impl HaProxy {
-    /// One that connects to `server` for its clients and announces them as `how` says. With `is_secure` TLS ends at it, under a
-    /// certificate for `name`.
-    pub(crate) fn start(server: SocketAddr, how: &str, is_secure: bool, name: &str) -> Self {
+    /// Starts a HAProxy that forwards connections to `server` and announces clients as `server_options` configure. With
+    /// `is_secure` it terminates TLS with a certificate for `name`.
+    pub(crate) fn start(
+        server: SocketAddr,
+        server_options: &str,
+        is_secure: bool,
+        name: &str,
+    ) -> Self {
         let is_there = is_installed("haproxy") || Path::new(PROGRAM).is_file();
         require("HAProxy", is_there);
         // Another process may take the free port before HAProxy listens on it.
-        let mut tries = (0..5).filter_map(|_| Self::try_start(server, how, is_secure, name));
+        let mut tries =
+            (0..5).filter_map(|_| Self::try_start(server, server_options, is_secure, name));
         tries.next().expect("free ports on loopback")
     }
 
-    fn try_start(server: SocketAddr, how: &str, is_secure: bool, name: &str) -> Option<Self> {
+    fn try_start(
+        server: SocketAddr,
+        server_options: &str,
+        is_secure: bool,
+        name: &str,
+    ) -> Option<Self> {
         let folder = tempfile::tempdir().expect("create a folder");
         let path = |name: &str| folder.path().join(name);
         let write = |name: &str, text: &str| {
@@ -51,7 +62,7 @@ impl HaProxy {
         };
         let times = ["connect", "client", "server"].map(|what| format!("  timeout {what} 60s\n"));
         let config = format!(
-            "defaults\n  mode tcp\n{}listen balanced\n  bind {address} {tls}\n  server accelerator {server} {how}\n",
+            "defaults\n  mode tcp\n{}listen balanced\n  bind {address} {tls}\n  server accelerator {server} {server_options}\n",
             times.concat()
         );
         write("haproxy.cfg", &config);
@@ -70,7 +81,7 @@ impl HaProxy {
             address,
             folder,
         };
-        // It says that it can begin, and then binds.
+        // It reports readiness before it binds its listener.
         while !balancer.process.has_ended() {
             if TcpStream::connect(address).is_ok() {
                 return Some(balancer);
@@ -80,7 +91,7 @@ impl HaProxy {
         None
     }
 
-    /// The authority that signed its certificate, PEM.
+    /// The CA of its certificate, PEM.
     pub(crate) fn authority(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }

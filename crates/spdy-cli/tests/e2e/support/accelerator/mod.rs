@@ -1,4 +1,4 @@
-//! A running accelerator, and the foreign programs beside it.
+//! A running accelerator and the external programs that tests run with it.
 
 pub(crate) mod accelerated_site;
 pub(crate) mod haproxy;

@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry's on loopback: takes OTLP over HTTP, or does what collectors do on bad days.
+//! An OpenTelemetry collector on loopback: accepts OTLP over HTTP, rejects spans, returns errors or never responds.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -16,20 +16,20 @@ use spdy_testkit::wait::until;
 
 use crate::support::origins::echo::ReceivedRequest;
 
-/// What it does with spans.
+/// How the collector handles spans.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Behavior {
-    /// It takes them.
-    Takes,
-    /// All but one.
-    TakesAllButOne,
-    /// It answers with this status.
-    Answers(u16),
-    /// It says nothing.
+    /// Accepts all spans.
+    Accepts,
+    /// Rejects one span of each request.
+    RejectsOne,
+    /// Responds with this status.
+    RespondsWith(u16),
+    /// Never responds.
     Hangs,
 }
 
-/// One that listens until the program ends.
+/// A collector that listens until the test process ends.
 #[derive(Clone)]
 pub(crate) struct OtelCollector {
     pub(crate) address: SocketAddr,
@@ -44,7 +44,7 @@ impl OtelCollector {
         Self::start_at(listener, behavior)
     }
 
-    /// The same, where `listener` listens.
+    /// Starts a collector on `listener`.
     pub(crate) fn start_at(listener: TcpListener, behavior: Behavior) -> Self {
         let collector = Self {
             address: listener.local_addr().expect("a bound socket"),
@@ -63,31 +63,31 @@ impl OtelCollector {
         collector
     }
 
-    /// From now on it is so.
-    pub(crate) fn be(&self, behavior: Behavior) {
+    /// Changes the behaviour of later requests.
+    pub(crate) fn set_behavior(&self, behavior: Behavior) {
         *self.behavior.lock().expect("no thread panicked") = behavior;
     }
 
-    /// Everything that came so far, taken or not.
+    /// All requests so far, accepted or not.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().expect("no thread panicked").clone()
     }
 
-    /// What it took so far.
+    /// All accepted export requests so far.
     pub(crate) fn exports(&self) -> Vec<ExportTraceServiceRequest> {
         self.exports.lock().expect("no thread panicked").clone()
     }
 
-    /// The spans in that.
+    /// All accepted spans so far.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let all = self.exports().into_iter();
         let all = all.flat_map(|request| request.resource_spans);
-        let all = all.flat_map(|of_resource| of_resource.scope_spans);
-        all.flat_map(|of_scope| of_scope.spans).collect()
+        let all = all.flat_map(|resource_spans| resource_spans.scope_spans);
+        all.flat_map(|scope_spans| scope_spans.spans).collect()
     }
 
-    /// The same, once there are so many.
-    pub(crate) fn spans_once(&self, count: usize) -> Vec<Span> {
+    /// Waits until at least `count` spans were accepted, and returns all.
+    pub(crate) fn wait_for_spans(&self, count: usize) -> Vec<Span> {
         until("the collector has the spans", || {
             self.spans().len() >= count
         });
@@ -104,7 +104,7 @@ impl OtelCollector {
                 .lock()
                 .expect("no thread panicked")
                 .push(http_request);
-            let rejected = i64::from(behavior == Behavior::TakesAllButOne);
+            let rejected = i64::from(behavior == Behavior::RejectsOne);
             let response = ExportTraceServiceResponse {
                 partial_success: (rejected > 0).then(|| ExportTracePartialSuccess {
                     rejected_spans: rejected,
@@ -112,14 +112,14 @@ impl OtelCollector {
                 }),
             };
             let status = match behavior {
-                Behavior::Takes | Behavior::TakesAllButOne => {
+                Behavior::Accepts | Behavior::RejectsOne => {
                     self.exports
                         .lock()
                         .expect("no thread panicked")
                         .push(request);
                     200
                 }
-                Behavior::Answers(status) => status,
+                Behavior::RespondsWith(status) => status,
                 Behavior::Hangs => continue,
             };
             let response = response.encode_to_vec();
@@ -134,7 +134,7 @@ impl OtelCollector {
     }
 }
 
-/// What is said under `name`, as text; nothing where nothing is.
+/// The value of attribute `name` as text; empty if it is missing.
 pub(crate) fn attribute_text(attributes: &[KeyValue], name: &str) -> String {
     let attribute = attributes.iter().find(|attribute| attribute.key == name);
     let value = attribute.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());

@@ -1,4 +1,4 @@
-//! Pebble, Let's Encrypt's authority for tests. It validates every challenge over the network, with the configured DNS server.
+//! Pebble, Let's Encrypt's ACME server for tests. It validates every challenge over the network, with the configured DNS server.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -11,32 +11,32 @@ use spdy_testkit::wait::{POLL_INTERVAL, WAIT_LIMIT};
 use crate::support::peers::require;
 use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
 
-/// One that runs; it ends with this value.
+/// A running Pebble. It stops when dropped.
 pub(crate) struct Pebble {
     process: RunningProgram,
     folder: tempfile::TempDir,
     ports: [u16; 2],
 }
 
-/// Where it looks.
+/// Addresses that Pebble uses to validate challenges.
 pub(crate) struct ChallengeAddresses {
-    /// For certificates with a proof in them.
+    /// For tls-alpn-01.
     pub(crate) tls: SocketAddr,
-    /// For tokens.
+    /// For http-01.
     pub(crate) plain: SocketAddr,
-    /// For names, and for texts.
+    /// DNS server, for host names and dns-01.
     pub(crate) dns: SocketAddr,
 }
 
 impl Pebble {
-    /// One whose certificates are good for `validity_s`.
-    pub(crate) fn start(looks: &ChallengeAddresses, validity_s: u32) -> Self {
+    /// Starts a Pebble whose certificates are valid for `validity_s`.
+    pub(crate) fn start(addresses: &ChallengeAddresses, validity_s: u32) -> Self {
         // Another process may take the free port before Pebble listens on it.
-        let mut tries = (0..5).filter_map(|_| Self::try_start(looks, validity_s));
+        let mut tries = (0..5).filter_map(|_| Self::try_start(addresses, validity_s));
         tries.next().expect("free ports on loopback")
     }
 
-    fn try_start(looks: &ChallengeAddresses, validity_s: u32) -> Option<Self> {
+    fn try_start(addresses: &ChallengeAddresses, validity_s: u32) -> Option<Self> {
         let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
         let program = interop.join("pebble/target/pebble");
         require("Pebble", program.is_file());
@@ -46,8 +46,8 @@ impl Pebble {
             std::fs::write(path(name), text).expect("write the test's file");
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
-        let addresses = [[127, 0, 0, 1].into()];
-        let identity = authority.issue(&[], &addresses).expect("a certificate");
+        let loopback = [[127, 0, 0, 1].into()];
+        let identity = authority.issue(&[], &loopback).expect("a certificate");
         write("authority.pem", authority.pem());
         write("chain.pem", &identity.chain_pem());
         write("key.pem", &identity.key_pem());
@@ -59,20 +59,20 @@ impl Pebble {
             "managementListenAddress": format!("127.0.0.1:{}", ports[1]),
             "certificate": path("chain.pem"),
             "privateKey": path("key.pem"),
-            "httpPort": looks.plain.port(),
-            "tlsPort": looks.tls.port(),
+            "httpPort": addresses.plain.port(),
+            "tlsPort": addresses.tls.port(),
             "keyAlgorithm": "ecdsa",
-            "profiles": {"default": {"description": "of tests", "validityPeriod": validity_s}},
+            "profiles": {"default": {"description": "for tests", "validityPeriod": validity_s}},
         }});
         write("pebble.json", &config.to_string());
         let mut command = Command::new(program);
         command
             .arg("-config")
             .arg(path("pebble.json"))
-            .args(["-dnsserver", &looks.dns.to_string()])
-            // It looks at once, and not after some seconds by chance.
+            .args(["-dnsserver", &addresses.dns.to_string()])
+            // Validates at once instead of after a random delay of some seconds.
             .env("PEBBLE_VA_NOSLEEP", "1")
-            // It rejects 1 % of nonces and not 5 %: a client that meets three rejections in a row waits for minutes.
+            // Rejects 1 % of nonces instead of 5 %: a client that gets three rejections in a row waits for minutes.
             .env("PEBBLE_WFE_NONCEREJECT", "1");
         let (process, ()) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             line.contains("ACME directory available").then_some(())
@@ -85,7 +85,7 @@ impl Pebble {
         pebble.is_up().then_some(pebble)
     }
 
-    /// Waits until it listens; `false` if it has given up.
+    /// Waits until it listens; `false` if the process has ended.
     fn is_up(&mut self) -> bool {
         let start = std::time::Instant::now();
         while start.elapsed() < WAIT_LIMIT {
@@ -101,17 +101,17 @@ impl Pebble {
         panic!("Pebble does not listen: {:?}", self.process.lines());
     }
 
-    /// Where ACME begins.
+    /// The URL of the ACME directory.
     pub(crate) fn directory(&self) -> String {
         format!("https://127.0.0.1:{}/dir", self.ports[0])
     }
 
-    /// The authority that signed its own server certificate, PEM.
+    /// The CA of its own server certificate, PEM.
     pub(crate) fn authority(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }
 
-    /// The authority that signs the certificates it issues.
+    /// The CA of the certificates that it issues.
     pub(crate) fn roots(&self) -> Roots {
         let url = format!("https://127.0.0.1:{}/roots/0", self.ports[1]);
         let root = self.folder.path().join("root.pem");
@@ -121,7 +121,7 @@ impl Pebble {
         Roots::File(root)
     }
 
-    /// Orders that it has had.
+    /// Number of orders that it has received.
     pub(crate) fn orders(&self) -> usize {
         let lines = self.process.lines();
         lines

@@ -1,4 +1,4 @@
-//! `spdy accelerate` on free ports of loopback, and what it says of a configuration.
+//! `spdy accelerate` on free ports of loopback, and the result of `--check`.
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::program::{ReadyOn, RunningProgram, address_after, output, spdy};
 
-/// What a configuration is called in its folder.
+/// File name of the configuration.
 const FILE: &str = "site.toml";
 
-/// One that runs; it ends with this value.
+/// A running accelerator. It stops when dropped.
 pub(crate) struct Accelerator {
     process: RunningProgram,
-    /// Where it takes connections, each with whether by TLS.
+    /// Address of each listener, and whether it uses TLS.
     listeners: Vec<(SocketAddr, bool)>,
     folder: tempfile::TempDir,
 }
@@ -28,12 +28,12 @@ impl Accelerator {
         Self::start_under(&[], config)
     }
 
-    /// The same, with the words of the command line behind those of `wrapper`, which becomes the program.
+    /// Starts it through `wrapper`, which gets the command line as its last arguments and executes it.
     pub(crate) fn start_under(wrapper: &[&OsStr], config: &str) -> Self {
         Self::start_with(wrapper, Stdio::null(), config)
     }
 
-    /// The same, with `socket` handed over as systemd does it. Its end waits for exchanges as long as a test does.
+    /// Starts it with `socket` passed by systemd's protocol. At shutdown it waits for exchanges as long as a test does.
     pub(crate) fn start_on(socket: &TcpListener, config: &str) -> Self {
         let socket = socket.try_clone().expect("duplicate a descriptor");
         let script = "exec 3<&0 0</dev/null; SPDY_ACCELERATE__LIMITS__DRAIN_TIMEOUT_S=60 \
@@ -61,7 +61,7 @@ impl Accelerator {
         }
     }
 
-    /// The JSON object of this number, once it is printed; 0 has the listeners.
+    /// The JSON object on line `number`, once it is printed; line 0 has the listeners.
     pub(crate) fn json_line(&self, number: usize) -> Value {
         let line = self.process.line(number);
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -85,7 +85,7 @@ impl Accelerator {
             .arg(folder.path().join("ca.pem"));
         let mut listeners = Vec::new();
         let (process, listeners) =
-            RunningProgram::start_fed(command, stdin, ReadyOn::Stderr, |line| {
+            RunningProgram::start_with_stdin(command, stdin, ReadyOn::Stderr, |line| {
                 let plain = address_after(line, "http://").map(|address| (address, false));
                 let tls = address_after(line, "https://").map(|address| (address, true));
                 listeners.extend(plain.or(tls));
@@ -99,7 +99,7 @@ impl Accelerator {
         }
     }
 
-    /// The first line with `words`, once it is printed.
+    /// The first line that contains `words`, once it is printed.
     pub(crate) fn line_with(&self, words: &str) -> String {
         self.process.line_with(words)
     }
@@ -109,13 +109,13 @@ impl Accelerator {
         self.process.lines()
     }
 
-    /// How many lines with `words` it has printed so far.
+    /// Number of lines that contain `words` so far.
     pub(crate) fn count_lines_with(&self, words: &str) -> usize {
         let lines = self.log_lines();
         lines.iter().filter(|line| line.contains(words)).count()
     }
 
-    /// Its metrics, from the admin listener.
+    /// The metrics from the admin listener.
     pub(crate) fn metrics(&self) -> String {
         let head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         PendingResponse::begin(self.admin(), head)
@@ -123,7 +123,7 @@ impl Accelerator {
             .text()
     }
 
-    /// The metric of this name and labels, if it is there.
+    /// The value of the metric with this name and labels; `None` if it is missing.
     pub(crate) fn metric(&self, name: &str) -> Option<u64> {
         let metrics = self.metrics();
         let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
@@ -141,12 +141,12 @@ impl Accelerator {
         std::fs::write(self.folder.path().join(FILE), config).expect("write the file");
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.process.has_ended()
     }
 
-    /// Waits until it has ended in order, as it was to.
+    /// Waits until the process has ended successfully.
     pub(crate) fn wait_for_exit(mut self) {
         self.process.wait_for_exit();
     }
@@ -164,7 +164,7 @@ impl Accelerator {
         assert!(status.expect("run `kill`").success());
     }
 
-    /// Stops it (SIGTERM), and waits until it has ended.
+    /// Stops it (SIGTERM) and waits until it has ended successfully.
     pub(crate) fn end(mut self) {
         let id = self.id().to_string();
         let status = Command::new("kill").args(["-TERM", &id]).status();
@@ -172,12 +172,12 @@ impl Accelerator {
         self.process.wait_for_exit();
     }
 
-    /// The number that the system knows it by.
+    /// The process ID.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// The first listener for plain connections.
+    /// The first listener without TLS.
     pub(crate) fn plain(&self) -> SocketAddr {
         self.listener(false)
     }
@@ -192,7 +192,7 @@ impl Accelerator {
         listener.expect("a listener of that kind").0
     }
 
-    /// The authority that signed its certificate, PEM.
+    /// The CA of its certificate, PEM.
     pub(crate) fn authority(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
@@ -208,13 +208,13 @@ fn folder_of(config: &str) -> tempfile::TempDir {
     folder
 }
 
-/// How `--check` ends for `config`, and what it says of it.
+/// The exit code and stderr of `--check` for `config`.
 pub(crate) fn check(config: &str) -> (i32, String) {
-    check_by(&mut spdy(&["accelerate", "--check"]), config)
+    check_with(&mut spdy(&["accelerate", "--check"]), config)
 }
 
-/// The same by `command`, which is told more than the configuration.
-pub(crate) fn check_by(command: &mut Command, config: &str) -> (i32, String) {
+/// Like [`check`], but by `command`, which may have more options or environment variables.
+pub(crate) fn check_with(command: &mut Command, config: &str) -> (i32, String) {
     let folder = folder_of(config);
     let output = output(command.arg(folder.path().join(FILE)));
     let stderr = String::from_utf8(output.stderr).expect("text is UTF-8");

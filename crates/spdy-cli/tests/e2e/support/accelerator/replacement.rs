@@ -1,4 +1,4 @@
-//! An accelerator that is replaced while clients ask it without a rest: whatever becomes of it, each of them has to be answered.
+//! Clients that send requests without a pause while an accelerator is replaced. Each request must get a response.
 
 use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,12 +13,12 @@ use crate::support::origins::scripted::Origins;
 
 /// The site of all requests.
 pub(crate) const SITE: &str = "www.site.test";
-/// Clients, each time over a new connection.
+/// Number of clients. They open a new connection for each request.
 const CLIENTS: usize = 4;
-/// Answers that there are to be at least before it is replaced once more.
+/// Minimum number of responses before the next replacement.
 const RESPONSES: usize = 40;
-/// How long a stopping accelerator waits for the first byte of a connection. A client that is delayed for so long between its
-/// connection and its request may be cut off.
+/// How long a stopping accelerator waits for the first byte of a connection. A client that takes longer than this between
+/// connecting and sending may be disconnected.
 const STOP_LATENCY: Duration = Duration::from_secs(1);
 
 /// A listening loopback socket, and its address for the configuration.
@@ -28,11 +28,11 @@ pub(crate) fn bind_loopback() -> (TcpListener, SocketAddr) {
     (socket, address)
 }
 
-/// A configuration with `top` above, for the site of `origins`, which listens at `listen_address` alone.
+/// A configuration that starts with `top`, for the site of `origins` with `listen_address` as its only listener.
 pub(crate) fn config(top: &str, origins: &Origins, listen_address: SocketAddr) -> String {
     let (origin, address) = (
-        origins.places.origin(SITE),
-        origins.places.address(SITE).ip(),
+        origins.addresses.origin(SITE),
+        origins.addresses.address(SITE).ip(),
     );
     format!(
         "{top}\n[listen]\ntls = []\nplain = ['{listen_address}']\n\
@@ -40,8 +40,8 @@ pub(crate) fn config(top: &str, origins: &Origins, listen_address: SocketAddr) -
     )
 }
 
-/// Runs `replace` while clients send requests to `address`. `replace` gets a function that waits for enough new responses. All
-/// clients were answered when this returns.
+/// Runs `replace` while clients send requests to `address`. `replace` gets a function that waits for enough new responses. When
+/// this returns, all clients have their responses.
 pub(crate) fn with_clients<T>(address: SocketAddr, replace: impl FnOnce(&dyn Fn()) -> T) -> T {
     let (response_count, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let wait_for_responses = || {
@@ -58,7 +58,7 @@ pub(crate) fn with_clients<T>(address: SocketAddr, replace: impl FnOnce(&dyn Fn(
             })
             .collect();
         let result = catch_unwind(AssertUnwindSafe(|| replace(&wait_for_responses)));
-        // Whatever became of it: clients that go on would be waited for.
+        // Also after a panic: otherwise the scope waits for the clients forever.
         is_over.store(true, Ordering::SeqCst);
         let result = result.unwrap_or_else(|panic| resume_unwind(panic));
         for client in clients {
@@ -68,7 +68,7 @@ pub(crate) fn with_clients<T>(address: SocketAddr, replace: impl FnOnce(&dyn Fn(
     })
 }
 
-/// Sends requests until `is_over`, each for another path over a new connection. Each must be answered.
+/// Sends requests until `is_over`, each for another path over a new connection. Each must get its response.
 fn send_requests(
     address: SocketAddr,
     client: usize,
@@ -82,10 +82,10 @@ fn send_requests(
         let path = format!("/{client}/{step}");
         let response = loop {
             let start = Instant::now();
-            let going = get(address, &path);
+            let pending = get(address, &path);
             let is_late = start.elapsed() >= STOP_LATENCY;
-            let response = going.end(usize::MAX);
-            // Whatever came of it was begun, and has to be whole.
+            let response = pending.end(usize::MAX);
+            // A late request may get no response. A response that has begun must be complete.
             if !is_late || response.status != 0 {
                 break response;
             }

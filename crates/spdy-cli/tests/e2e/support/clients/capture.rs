@@ -1,11 +1,11 @@
-//! A connection on paper: what went through, as a capture file that other programs can read.
+//! Writes a capture file of a connection that other programs can read.
 //!
-//! A relay on loopback notes every piece with its direction and writes it as the TCP packets it could have
-//! been. Nothing of the system is captured, so no right is needed and nothing is missed.
+//! A relay on loopback records each chunk with its direction and writes it as the TCP packets that could have carried it. It does
+//! not capture packets of the system, so it needs no privileges and loses nothing.
 //!
 //! ```text
 //! client --> Relay --> server
-//!              `-- pcap: SYN, SYN+ACK, ACK, then a packet for each piece
+//!              `-- pcap: SYN, SYN+ACK, ACK, then a packet for each chunk
 //! ```
 
 use std::io::{self, Read, Write};
@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// The largest piece of a packet; with its heads it stays below the 64 KiB of IP.
-const PIECE_BYTES: usize = 16 << 10;
-/// LINKTYPE_RAW: packets begin with their IP head.
+/// The largest payload of a packet; with its headers it stays below IP's limit of 64 KiB.
+const MAX_CHUNK_BYTES: usize = 16 << 10;
+/// LINKTYPE_RAW: packets begin with their IP header.
 const LINKTYPE_RAW: u32 = 101;
 
 const FIN: u8 = 0x01;
@@ -30,58 +30,58 @@ enum Sender {
     Server,
 }
 
-type Pieces = Arc<Mutex<Vec<(Sender, Vec<u8>)>>>;
+type Chunks = Arc<Mutex<Vec<(Sender, Vec<u8>)>>>;
 
 /// One relayed connection.
 pub(crate) struct Relay {
-    /// Where the client connects to.
+    /// Address for the client.
     pub(crate) address: SocketAddr,
-    pieces: Pieces,
-    relaying: JoinHandle<io::Result<()>>,
+    chunks: Chunks,
+    relay: JoinHandle<io::Result<()>>,
 }
 
 impl Relay {
-    /// Relays the first connection that comes to `server`.
+    /// Relays the first connection to `server`.
     pub(crate) fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let address = listener.local_addr().expect("a bound socket");
-        let pieces = Pieces::default();
-        let shared_pieces = Arc::clone(&pieces);
-        let relaying = thread::spawn(move || {
+        let chunks = Chunks::default();
+        let shared_chunks = Arc::clone(&chunks);
+        let relay = thread::spawn(move || {
             let (client, _) = listener.accept()?;
-            drop(listener); // a second connection would not be noted: refuse it
+            drop(listener); // refuses a second connection, which would not be recorded
             let server = TcpStream::connect(server)?;
             let up = {
-                let (from, to, shared_pieces) = (
+                let (from, to, shared_chunks) = (
                     client.try_clone()?,
                     server.try_clone()?,
-                    Arc::clone(&shared_pieces),
+                    Arc::clone(&shared_chunks),
                 );
-                thread::spawn(move || copy(from, to, Sender::Client, &shared_pieces))
+                thread::spawn(move || copy(from, to, Sender::Client, &shared_chunks))
             };
-            copy(server, client, Sender::Server, &shared_pieces)?;
+            copy(server, client, Sender::Server, &shared_chunks)?;
             up.join().expect("copying does not panic")
         });
         Self {
             address,
-            pieces,
-            relaying,
+            chunks,
+            relay,
         }
     }
 
-    /// Waits until both sides have ended, and writes what went through to `path`.
+    /// Waits until both sides have closed, and writes the recorded connection to `path`.
     pub(crate) fn write_pcap(self, path: &Path) {
-        // A side that resets the connection at its end has still said all it had to say.
-        let _ = self.relaying.join().expect("relaying does not panic");
-        let pieces = self.pieces.lock().expect("no thread panicked");
+        // A side that resets the connection at its end has sent all its data before.
+        let _ = self.relay.join().expect("relay does not panic");
+        let chunks = self.chunks.lock().expect("no thread panicked");
         let mut capture = Capture::new(self.address.port());
         capture.packet(Sender::Client, SYN, &[]);
         capture.packet(Sender::Server, SYN | ACK, &[]);
         capture.packet(Sender::Client, ACK, &[]);
-        for (from, bytes) in pieces.iter() {
+        for (from, bytes) in chunks.iter() {
             bytes
-                .chunks(PIECE_BYTES)
-                .for_each(|piece| capture.packet(*from, PSH | ACK, piece));
+                .chunks(MAX_CHUNK_BYTES)
+                .for_each(|chunk| capture.packet(*from, PSH | ACK, chunk));
         }
         capture.packet(Sender::Client, FIN | ACK, &[]);
         capture.packet(Sender::Server, FIN | ACK, &[]);
@@ -89,15 +89,15 @@ impl Relay {
     }
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, side: Sender, pieces: &Pieces) -> io::Result<()> {
-    let mut buffer = vec![0; PIECE_BYTES];
+fn copy(mut from: TcpStream, mut to: TcpStream, side: Sender, chunks: &Chunks) -> io::Result<()> {
+    let mut buffer = vec![0; MAX_CHUNK_BYTES];
     loop {
         let len = from.read(&mut buffer)?;
         if len == 0 {
             return to.shutdown(Shutdown::Write);
         }
-        // Noted before it is sent on: the answer to it cannot be noted earlier.
-        pieces
+        // Recorded before it is forwarded, so that a response to it is recorded later.
+        chunks
             .lock()
             .expect("no thread panicked")
             .push((side, buffer[..len].to_vec()));
@@ -139,7 +139,7 @@ impl Capture {
         };
         let ports = [Self::CLIENT_PORT, self.server_port];
         let length = 40 + payload.len();
-        // Head of the record: a millisecond for each packet, and its length twice.
+        // Record header: one millisecond per packet, and the length twice.
         for word in [
             self.packets / 1_000,
             self.packets % 1_000 * 1_000,

@@ -1,4 +1,4 @@
-//! A headless Chromium, controlled by the DevTools protocol: opens a page, evaluates scripts in it, and records its messages and fetches.
+//! A headless Chromium, controlled by the DevTools protocol: opens pages, evaluates scripts, records messages and fetches.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -10,10 +10,10 @@ use tungstenite::{Message, WebSocket};
 
 use crate::support::program::{ReadyOn, RunningProgram};
 
-/// How long an answer may take: nothing here takes a tenth of it on an idle machine.
+/// Timeout for a reply. An idle machine needs less than a tenth of it.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One page of a browser.
+/// A browser with one page.
 pub(crate) struct Chromium {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
@@ -24,27 +24,26 @@ pub(crate) struct Chromium {
     _profile: tempfile::TempDir,
 }
 
-/// How a page is looked at.
+/// Width and colour scheme of the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Viewport {
     pub(crate) width: u32,
     pub(crate) dark: bool,
 }
 
-/// One thing that a page fetched.
+/// One resource that a page fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchedResource {
     pub(crate) url: String,
     pub(crate) body: Result<Vec<u8>, String>,
-    /// Where the answer came from.
+    /// Port of the server.
     pub(crate) port: u64,
-    /// The browser's number of the connection.
+    /// Chromium's ID of the connection.
     pub(crate) connection: u64,
     pub(crate) protocol: String,
 }
 
-/// A headless Chromium without background requests. Its home is `folder`, so it reads and writes no files of the user that
-/// runs the tests.
+/// A headless Chromium without background requests. Its home is `folder`, so it does not use files of the user that runs the tests.
 pub(crate) fn chromium(folder: &Path) -> Command {
     let mut command = Command::new("chromium");
     command.args([
@@ -78,13 +77,13 @@ impl Chromium {
         Self::start_with(&[])
     }
 
-    /// The same with more `arguments`.
+    /// Starts it with these additional arguments.
     pub(crate) fn start_with(arguments: &[String]) -> Self {
         Self::start_in(tempfile::tempdir(), arguments)
     }
 
-    /// The same with these `preferences` in its profile.
-    pub(crate) fn start_preferring(preferences: &Value, arguments: &[String]) -> Self {
+    /// Starts it with these preferences in its profile.
+    pub(crate) fn start_with_preferences(preferences: &Value, arguments: &[String]) -> Self {
         let profile = tempfile::tempdir().expect("create a folder");
         let folder = profile.path().join("profile/Default");
         std::fs::create_dir_all(&folder)
@@ -109,7 +108,7 @@ impl Chromium {
         let stream = TcpStream::connect(address).expect("connect");
         stream
             .set_read_timeout(Some(REPLY_TIMEOUT))
-            .expect("a setting");
+            .expect("set the option");
         let (socket, _) = tungstenite::client(&url, stream).expect("a WebSocket handshake");
         let mut chromium = Self {
             socket,
@@ -131,18 +130,18 @@ impl Chromium {
         chromium
     }
 
-    /// Opens `url`, and waits until it is loaded.
-    pub(crate) fn open(&mut self, url: &str, look: Viewport) {
+    /// Opens `url` and waits until it is loaded.
+    pub(crate) fn open(&mut self, url: &str, viewport: Viewport) {
         let media = json!([{
             "name": "prefers-color-scheme",
-            "value": if look.dark { "dark" } else { "light" },
+            "value": if viewport.dark { "dark" } else { "light" },
         }]);
         self.call("Emulation.setEmulatedMedia", &json!({"features": media}));
         let metrics = json!({
-            "width": look.width,
+            "width": viewport.width,
             "height": 900,
             "deviceScaleFactor": 1,
-            "mobile": look.width < 600,
+            "mobile": viewport.width < 600,
         });
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
         self.events.clear();
@@ -150,37 +149,37 @@ impl Chromium {
         self.until(|event| event["method"] == "Page.loadEventFired");
     }
 
-    /// The first event since the page was opened that `is_it` knows; waits for it.
-    pub(crate) fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
-        if let Some(event) = self.events.iter().find(|event| is_it(event)) {
+    /// Waits for the first event since the page was opened for which `is_match` is true.
+    pub(crate) fn until(&mut self, is_match: impl Fn(&Value) -> bool) -> Value {
+        if let Some(event) = self.events.iter().find(|event| is_match(event)) {
             return event.clone();
         }
         loop {
             let message = self.message();
             self.events.push(message.clone());
-            if is_it(&message) {
+            if is_match(&message) {
                 return message;
             }
         }
     }
 
-    /// Runs `script` in every page that is opened from now on, before anything of it.
-    pub(crate) fn prepare(&mut self, script: &str) {
-        let prepare = json!({"source": script});
-        self.call("Page.addScriptToEvaluateOnNewDocument", &prepare);
+    /// Runs `script` in every page that is opened later, before the page's own scripts.
+    pub(crate) fn run_in_new_pages(&mut self, script: &str) {
+        let params = json!({"source": script});
+        self.call("Page.addScriptToEvaluateOnNewDocument", &params);
     }
 
     /// Clears the browser's cache.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear_cache(&mut self) {
         self.call("Network.clearBrowserCache", &json!({}));
     }
 
-    /// Forgets all cookies.
-    pub(crate) fn forget_cookies(&mut self) {
+    /// Clears all cookies.
+    pub(crate) fn clear_cookies(&mut self) {
         self.call("Network.clearBrowserCookies", &json!({}));
     }
 
-    /// All cookies there are, by domain and name.
+    /// All cookies, as domain and name.
     pub(crate) fn cookies(&mut self) -> Vec<(String, String)> {
         let all = self.call("Network.getAllCookies", &json!({}));
         let all = all["cookies"].as_array().cloned().unwrap_or_default();
@@ -194,7 +193,7 @@ impl Chromium {
         all
     }
 
-    /// Everything fetched since the page was opened, once each response is complete. A failed fetch has its error.
+    /// All resources fetched since the page was opened. Waits until each response is complete. A failed fetch has its error.
     pub(crate) fn fetched_resources(&mut self) -> Vec<FetchedResource> {
         let named = |events: &[Value], method: &str| -> Vec<Value> {
             let matching = events.iter().filter(|event| event["method"] == method);
@@ -242,7 +241,7 @@ impl Chromium {
         resources
     }
 
-    /// The value of an expression in the page; a promise is waited for.
+    /// Evaluates an expression in the page; waits for a promise.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let evaluate = json!({
             "expression": expression,
@@ -263,18 +262,22 @@ impl Chromium {
             .collect()
     }
 
-    /// The console messages of the page and the browser since then.
+    /// The console messages of the page and the browser since the page was opened.
     pub(crate) fn console_messages(&self) -> Vec<&Value> {
-        let loud_methods = [
+        let console_methods = [
             "Runtime.consoleAPICalled",
             "Runtime.exceptionThrown",
             "Log.entryAdded",
         ];
-        let is_loud = |event: &&Value| loud_methods.iter().any(|method| event["method"] == *method);
-        self.events.iter().filter(is_loud).collect()
+        let is_console = |event: &&Value| {
+            console_methods
+                .iter()
+                .any(|method| event["method"] == *method)
+        };
+        self.events.iter().filter(is_console).collect()
     }
 
-    /// The whole page as a picture, into the folder that SPDY_SCREENSHOTS names, if it does.
+    /// Saves a screenshot of the whole page in the folder SPDY_SCREENSHOTS, if that is set.
     pub(crate) fn save_screenshot(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("SPDY_SCREENSHOTS") else {
             return;

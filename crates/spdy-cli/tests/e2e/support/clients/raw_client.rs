@@ -1,14 +1,14 @@
-//! A client of HTTP/1.1 that sends bytes as they are, and knows a whole answer from half of one.
+//! An HTTP/1.1 client that sends bytes unchanged and detects incomplete responses.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 use spdy_testkit::wait::WAIT_LIMIT;
 
-/// Bytes up to which each piece of an answer is looked at for its end.
+/// While a response has fewer bytes, it is checked for completeness after each read.
 const EAGER_CHECK_BYTES: usize = 1 << 16;
 
-/// An answer that is on its way.
+/// A response that is not read yet.
 pub(crate) struct PendingResponse(TcpStream);
 
 impl PendingResponse {
@@ -17,23 +17,23 @@ impl PendingResponse {
         Self::try_begin(server, bytes).expect("connect")
     }
 
-    /// The same, to a server that may be gone.
+    /// Like [`begin`](Self::begin), for a server that may be gone.
     pub(crate) fn try_begin(server: SocketAddr, bytes: &[u8]) -> std::io::Result<Self> {
         let mut socket = TcpStream::connect(server)?;
         socket.set_read_timeout(Some(WAIT_LIMIT))?;
-        // An answer may come, and the connection end, before all of it is sent.
+        // The server may respond and close the connection before all of it is sent.
         let _ = socket.write_all(bytes);
         Ok(Self(socket))
     }
 
-    /// The first response as far as it comes, or its first `max_len` bytes.
+    /// Reads the first response up to the end of the connection, or its first `max_len` bytes.
     pub(crate) fn end(mut self, max_len: usize) -> RawResponse {
         let mut bytes = Vec::new();
-        let mut piece = vec![0; 1 << 18];
+        let mut buffer = vec![0; 1 << 18];
         while bytes.len() < max_len {
-            // A reset is as good an end as any; what came before it counts.
-            match self.0.read(&mut piece) {
-                Ok(len @ 1..) => bytes.extend_from_slice(&piece[..len]),
+            // A reset also ends the response; the bytes before it count.
+            match self.0.read(&mut buffer) {
+                Ok(len @ 1..) => bytes.extend_from_slice(&buffer[..len]),
                 _ => break,
             }
             // Does not wait for a server that keeps the connection open after a small response.
@@ -45,17 +45,17 @@ impl PendingResponse {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RawResponse {
-    /// 0 where there is no answer at all.
+    /// 0 if there is no response.
     pub(crate) status: u16,
     /// Status line to blank line.
     pub(crate) head: String,
-    /// Without chunks.
+    /// Decoded from chunks.
     pub(crate) body: Vec<u8>,
-    /// The response is complete, as far as the client can see.
-    pub(crate) is_whole: bool,
+    /// Whether the response is complete, as far as the client can see.
+    pub(crate) is_complete: bool,
 }
 
 impl RawResponse {
@@ -69,21 +69,21 @@ impl RawResponse {
         let mut response = Self {
             status: status.unwrap_or(0),
             body: rest.to_vec(),
-            is_whole: true,
+            is_complete: true,
             head,
         };
         if let Some(length) = response.field("content-length") {
-            response.is_whole = length.parse() == Ok(rest.len());
+            response.is_complete = length.parse() == Ok(rest.len());
         } else if response.field("transfer-encoding").is_some() {
-            (response.body, response.is_whole) = unchunked(rest);
+            (response.body, response.is_complete) = decode_chunks(rest);
         }
         response
     }
 
-    /// Whether nothing can follow, by its own word.
+    /// Whether the response's own framing says that it is complete.
     fn has_ended(&self) -> bool {
         let length_fields = ["content-length", "transfer-encoding"];
-        self.is_whole && length_fields.iter().any(|name| self.field(name).is_some())
+        self.is_complete && length_fields.iter().any(|name| self.field(name).is_some())
     }
 
     /// The first field of that name.
@@ -102,8 +102,8 @@ impl RawResponse {
     }
 }
 
-/// The body in `rest`, and whether its last chunk is there.
-fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
+/// The decoded body in `rest`, and whether it has the last chunk.
+fn decode_chunks(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     loop {
         let Some(at) = rest.windows(2).position(|two| two == b"\r\n") else {

@@ -1,6 +1,7 @@
-//! A client of HTTP/2 and SPDY/3.1 without TLS that writes whatever it is given into fields, and reads the status of the answer.
+//! A client of HTTP/2 and SPDY/3.1 without TLS that writes arbitrary bytes into fields and reads the status of the response.
 //!
-//! HPACK is written as literals without indexing or Huffman code; of what is read only `:status` is decoded, which is the first field.
+//! HPACK is written as literals without indexing or Huffman coding. In responses only `:status` is decoded, which is the first
+//! field.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -19,16 +20,16 @@ use spdy_frame::stream_id::StreamId;
 use spdy_frame::syn_stream::SynStream;
 use spdy_frame::version::Version;
 
-/// Longer than anything takes here.
+/// Longer than any test step takes.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Name and value.
+/// Field names and values.
 pub(crate) type Fields<'a> = &'a [(&'a str, &'a [u8])];
 
-/// Gives the status once it is there in the bytes so far, or `None` in its place once there will be none.
+/// Returns `Some(Some(status))` once the status has arrived, and `Some(None)` once there will be none.
 type Reader = Box<dyn FnMut(&mut BytesMut) -> Option<Option<u16>>>;
 
-/// The protocol that frames the request.
+/// The protocol of the frames.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum FrameProtocol {
     Http2,
@@ -38,8 +39,8 @@ pub(crate) enum FrameProtocol {
 impl FrameProtocol {
     pub(crate) const ALL: [Self; 2] = [Self::Http2, Self::Spdy];
 
-    /// A request of these fields by a client that lets nothing of a body come: its windows of streams are closed.
-    pub(crate) fn behind_a_closed_window(self, fields: Fields<'_>) -> Vec<u8> {
+    /// A request with these fields by a client whose stream windows are 0, so that no body can be sent to it.
+    pub(crate) fn with_zero_window(self, fields: Fields<'_>) -> Vec<u8> {
         match self {
             Self::Http2 => {
                 let mut out = PREFACE.to_vec();
@@ -62,8 +63,8 @@ impl FrameProtocol {
         }
     }
 
-    /// Sends a request of these fields, pseudo-fields among them as HTTP/2 names them, on a connection of its own. The status of the
-    /// answer, or `None` if there is none: the stream or the connection was ended.
+    /// Sends a request with these fields on a new connection; pseudo-fields have their HTTP/2 names. Returns the status of the
+    /// response, or `None` if the stream or the connection was closed without one.
     pub(crate) fn request_status(
         self,
         to: SocketAddr,
@@ -71,12 +72,14 @@ impl FrameProtocol {
         body: Option<&[u8]>,
     ) -> Option<u16> {
         let mut socket = TcpStream::connect(to).expect("connect");
-        socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
+        socket
+            .set_read_timeout(Some(TIMEOUT))
+            .expect("set the option");
         let request = match self {
             Self::Http2 => http2(fields, body),
             Self::Spdy => spdy(fields, body),
         };
-        // A server that refuses the beginning need not read the rest.
+        // A server that rejects the beginning need not read the rest.
         let _ = socket.write_all(&request);
         let mut buffer = BytesMut::new();
         let mut reader: Reader = match self {
@@ -108,7 +111,7 @@ fn http2_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u
     out.extend_from_slice(payload);
 }
 
-/// What a client of HTTP/2 begins with (RFC 9113 §3.4).
+/// The client's connection preface (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 fn http2(fields: Fields<'_>, body: Option<&[u8]>) -> Vec<u8> {
@@ -162,10 +165,10 @@ fn read_http2(buffer: &mut BytesMut) -> Option<Option<u16>> {
     None
 }
 
-/// `:status` at the beginning of a block: of the static table, or a literal.
+/// `:status` at the beginning of a header block: from the static table, or a literal.
 fn http2_status(block: &[u8]) -> u16 {
     let block = match block {
-        // The size of the dynamic table.
+        // A dynamic table size update.
         [0x20..=0x3f, rest @ ..] => rest,
         _ => block,
     };
@@ -178,7 +181,7 @@ fn http2_status(block: &[u8]) -> u16 {
                 .expect("a status")
         }
         [0x08 | 0x18 | 0x48, _, text @ ..] => {
-            // Of the Huffman code digits have five bits or six (RFC 7541 Appendix B).
+            // In the Huffman code digits have five or six bits (RFC 7541 Appendix B).
             let bits = text
                 .iter()
                 .take(3)

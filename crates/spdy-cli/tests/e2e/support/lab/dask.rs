@@ -1,4 +1,4 @@
-//! A Dask cluster of a test's own, as `scripts/setup-peers` has installed it.
+//! A Dask cluster for one test. `scripts/setup-peers` installs Dask.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::lab::postgres::PASSWORD;
 use crate::support::peers::require;
 use crate::support::program::{ReadyOn, RunningProgram};
 
-/// A scheduler, which workers join.
+/// A scheduler that workers connect to.
 pub(crate) struct Dask {
     pub(crate) bin: PathBuf,
     pub(crate) folder: tempfile::TempDir,
@@ -17,7 +17,7 @@ pub(crate) struct Dask {
     _scheduler: RunningProgram,
 }
 
-/// Where its programs and their Python are.
+/// The folder of Dask's programs and their Python.
 pub(crate) fn programs() -> PathBuf {
     let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dask/bin");
     require("Dask", bin.join("dask").is_file());
@@ -53,7 +53,7 @@ impl Dask {
         }
     }
 
-    /// A worker that does one task at a time, in a process group of its own.
+    /// Starts a worker that runs one task at a time, in its own process group.
     pub(crate) fn worker(&self) -> Worker {
         use std::os::unix::process::CommandExt;
         let mut worker = Command::new(self.bin.join("dask"));
@@ -87,17 +87,17 @@ impl Dask {
     }
 }
 
-/// A worker, which dies with the test at the latest.
+/// A worker. It is killed when dropped.
 pub(crate) struct Worker {
     child: Child,
 }
 
 impl Worker {
-    /// Kills it, alone or with what it has started.
-    pub(crate) fn kill(&mut self, with_its_task: bool) {
+    /// Kills the process, or its whole process group.
+    pub(crate) fn kill(&mut self, with_children: bool) {
         use nix::sys::signal::{Signal, kill, killpg};
         let process = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
-        let killed = match with_its_task {
+        let killed = match with_children {
             true => killpg(process, Signal::SIGKILL),
             false => kill(process, Signal::SIGKILL),
         };

@@ -1,4 +1,4 @@
-//! A folder with an experiment in it, and `spdy lab` run there.
+//! A folder with an experiment, and `spdy lab` in it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use crate::support::lab::postgres::PASSWORD;
 use crate::support::program::{run_expecting, spdy};
 
-/// 2 x 3 x 2 = 12 cells of 2 loads, with chance in two thirds of them.
+/// 2 x 3 x 2 = 12 cells of 2 loads; two thirds of them have randomness.
 pub(crate) const SMALL: &str = r#"
 name = "small"
 seed = 7
@@ -22,7 +22,7 @@ loss = ["0", "1%", "2%"]
 connections = [2, 6]
 "#;
 
-/// A folder with an experiment in it.
+/// A folder with an experiment.
 pub(crate) struct Lab {
     folder: tempfile::TempDir,
 }
@@ -38,21 +38,21 @@ impl Lab {
         self.folder.path().join(name)
     }
 
-    /// `spdy lab`, run in the folder.
+    /// `spdy lab` with `arguments`, in the folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = spdy(&["lab"]);
         command.args(arguments).current_dir(self.folder.path());
         command
     }
 
-    /// The same, with the password of the test databases.
+    /// Like [`command`](Self::command), with the password of the test databases.
     pub(crate) fn command_with_password(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         command.env("PGPASSWORD", PASSWORD);
         command
     }
 
-    /// What it printed, knowing the password; it must have ended well.
+    /// The stdout of a command with the password; it must succeed.
     pub(crate) fn stdout(&self, arguments: &[&str]) -> String {
         text(&run_expecting(0, &mut self.command_with_password(arguments)).stdout)
     }
@@ -88,7 +88,7 @@ impl Lab {
     }
 }
 
-/// `bytes` as far as they are text.
+/// `bytes` as text; invalid UTF-8 is replaced.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,4 +1,4 @@
-//! An experiment's folder, and what runs it.
+//! An experiment folder, and the servers that experiments use.
 
 #[cfg(unix)]
 pub(crate) mod dask;

@@ -11,10 +11,10 @@ use crate::support::certificate::CERTIFICATE;
 use crate::support::peers::{is_installed, require};
 use crate::support::program::run_expecting;
 
-/// The server's user if root runs the test, since the server refuses root: Debian's `nobody` and `nogroup`.
+/// The user of the server if root runs the test, because the server refuses to run as root: Debian's `nobody` and `nogroup`.
 const NOBODY_UID: u32 = 65_534;
 
-/// What its only user, `lab`, must know.
+/// The password of the only user, `lab`.
 pub(crate) const PASSWORD: &str = "open sesame";
 
 /// A server that runs until it is dropped.
@@ -26,7 +26,7 @@ pub(crate) struct PostgresServer {
 
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        // Killed at once it would leave its shared memory behind.
+        // SIGKILL would leave its shared memory behind.
         let _ = Command::new("kill")
             .args(["-INT", &self.child.id().to_string()])
             .status();
@@ -34,7 +34,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// A transaction that is open.
+/// An open transaction. It is rolled back when dropped.
 pub(crate) struct OpenTransaction {
     child: Child,
     _stdin: ChildStdin,
@@ -47,7 +47,7 @@ impl Drop for OpenTransaction {
     }
 }
 
-/// Where Debian and others keep what only servers need: the newest of them.
+/// The newest folder of server programs on Debian.
 fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
@@ -56,7 +56,7 @@ fn programs() -> PathBuf {
     newest.unwrap_or_default()
 }
 
-/// `program`, by a user that a server may be run by.
+/// `program`, as a user that may run a server.
 fn unprivileged(program: &Path) -> Command {
     let mut command = Command::new(program);
     #[cfg(unix)]
@@ -69,7 +69,7 @@ fn unprivileged(program: &Path) -> Command {
 }
 
 impl PostgresServer {
-    /// Makes a server and waits until it answers.
+    /// Starts a server and waits until it accepts connections.
     pub(crate) fn start() -> Self {
         let bin = programs();
         let folder = tempfile::tempdir().expect("create a folder");
@@ -101,7 +101,7 @@ impl PostgresServer {
             .arg("--pgdata")
             .arg(path("data"));
         run_expecting(0, &mut init);
-        // A port that is free now may be taken before the server has it.
+        // Another process may take the free port before the server listens on it.
         let started = (0..5).find_map(|_| run(&bin, folder.path()));
         let (child, port) = started.expect("a server starts on one of five free ports");
         Self {
@@ -111,14 +111,14 @@ impl PostgresServer {
         }
     }
 
-    /// The URL of `database` by its socket, without the password.
+    /// The URL of `database` over its Unix socket, without the password.
     pub(crate) fn url(&self, database: &str) -> String {
         let (socket, port) = (self.folder.path().display(), self.port);
         format!("postgres://lab@/{database}?host={socket}&port={port}")
     }
 
-    /// The URL of `database` by TCP, with `user` and `password`.
-    pub(crate) fn url_by_tcp(&self, database: &str, user: &str, password: &str) -> String {
+    /// The URL of `database` over TCP, with `user` and `password`.
+    pub(crate) fn tcp_url(&self, database: &str, user: &str, password: &str) -> String {
         let password = password.replace(' ', "%20");
         format!(
             "postgres://{user}:{password}@localhost:{}/{database}",
@@ -135,7 +135,7 @@ impl PostgresServer {
         psql
     }
 
-    /// What `psql` prints of `sql`, a row a line.
+    /// The output of `psql` for `sql`, one row per line.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         let mut psql = self.psql(database);
         let output = run_expecting(0, psql.args(["--command", sql]));
@@ -159,7 +159,7 @@ impl PostgresServer {
         }
     }
 
-    /// A new database; gives its URL.
+    /// Creates a database; returns its URL.
     pub(crate) fn database(&self, name: &str) -> String {
         self.sql("postgres", &format!("CREATE DATABASE {name}"));
         self.url(name)
@@ -170,7 +170,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("read the file")
 }
 
-/// Runs the server in `folder` on some port; `None` if that was taken.
+/// Runs the server in `folder` on a free port; `None` if another process took that port.
 fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
     let port = listener.local_addr().expect("a bound socket").port();

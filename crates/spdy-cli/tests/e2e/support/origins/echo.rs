@@ -1,7 +1,7 @@
-//! An origin over plain HTTP/1.1 that reads every request to its end, remembers its bytes, and answers with what it saw.
+//! An HTTP/1.1 origin without TLS that reads each request completely, records it, and describes it in its response.
 //!
 //! ```text
-//!  GET /a?b HTTP/1.1          200, Cache-Control as it was told
+//!  GET /a?b HTTP/1.1          200, Cache-Control as configured
 //!  host: site.test      ──▶   "GET /a?b of site.test, 0 bytes"
 //! ```
 
@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// One request as it came.
+/// One received request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceivedRequest {
     /// Request line to blank line.
     pub(crate) head: Vec<u8>,
-    /// Without chunks.
+    /// Decoded from chunks.
     pub(crate) body: Vec<u8>,
 }
 
 impl ReceivedRequest {
-    /// The next of a connection; nothing at its end.
+    /// Reads the next request of a connection; `None` at the end.
     pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Self>> {
         let mut request = Self::default();
         while !request.head.ends_with(b"\r\n\r\n") {
@@ -33,7 +33,7 @@ impl ReceivedRequest {
         Ok(Some(request))
     }
 
-    /// The `index`th word of the request line: method, target, version.
+    /// The word of the request line at `index`: method, target, version.
     fn word(&self, index: usize) -> String {
         let line = self.head.split(|byte| *byte == b'\r').next();
         let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
@@ -45,7 +45,7 @@ impl ReceivedRequest {
         self.word(1)
     }
 
-    /// The values of a field, one a line of the head.
+    /// All values of a field, one for each line of the head.
     pub(crate) fn values(&self, name: &str) -> Vec<String> {
         let head = String::from_utf8_lossy(&self.head);
         let fields = head.split("\r\n").skip(1);
@@ -56,31 +56,31 @@ impl ReceivedRequest {
             .collect()
     }
 
-    /// What is answered.
+    /// The body of the response.
     fn echo(&self) -> String {
         let (method, target, host) = (self.word(0), self.target(), self.values("host").join("+"));
         format!("{method} {target} of {host}, {} bytes", self.body.len())
     }
 }
 
-/// One that listens until the program ends.
+/// An origin that listens until the test process ends.
 #[derive(Clone)]
 pub(crate) struct EchoOrigin {
     pub(crate) address: SocketAddr,
     requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     cache_control: &'static str,
-    think_time: Duration,
+    delay: Duration,
 }
 
 impl EchoOrigin {
-    /// Says `cache_control` with every answer, which it thinks about for a while.
-    pub(crate) fn start(cache_control: &'static str, thinks: Duration) -> Self {
+    /// Sends `cache_control` with each response, after `delay`.
+    pub(crate) fn start(cache_control: &'static str, delay: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let origin = Self {
             address: listener.local_addr().expect("a bound socket"),
             requests: Arc::default(),
             cache_control,
-            think_time: thinks,
+            delay,
         };
         let server = origin.clone();
         thread::spawn(move || {
@@ -93,7 +93,7 @@ impl EchoOrigin {
         origin
     }
 
-    /// Everything that came so far.
+    /// All requests so far.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.requests.lock().expect("no thread panicked").clone()
     }
@@ -107,7 +107,7 @@ impl EchoOrigin {
                 .lock()
                 .expect("no thread panicked")
                 .push(request);
-            thread::sleep(self.think_time);
+            thread::sleep(self.delay);
             let kind = "application/octet-stream";
             let control = self.cache_control;
             let response = format!(

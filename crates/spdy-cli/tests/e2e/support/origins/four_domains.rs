@@ -1,4 +1,4 @@
-//! A page of four domains, and the origins that have it: sheets, scripts, fonts, pictures and a frame, under three policies.
+//! A page with resources on four domains, and its origins: style sheets, scripts, fonts, images and a frame, with three policies.
 
 use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256, Sha384};
@@ -8,53 +8,53 @@ use crate::support::origins::scripted::{
     OriginAddresses, OriginRequest, Origins, Step, complete_response,
 };
 
-/// Whose page it is.
+/// The host of the page.
 pub(crate) const SITE: &str = "www.site.test";
 /// Another name of the same site.
 pub(crate) const SECOND: &str = "site.test";
-/// Most of what it loads is here.
+/// The host of most resources.
 pub(crate) const CDN: &str = "cdn.assets-b.test";
-/// Fonts, and a sheet.
+/// The host of the fonts and a style sheet.
 pub(crate) const FONTS: &str = "fonts.type-c.test";
-/// A frame in the page.
+/// The host of a frame in the page.
 pub(crate) const FRAMES: &str = "frames.other-d.test";
 
-/// Under which policies the page is served: by the host, the nonce, and the nonce's trust.
+/// The content security policies of the page: by host, by nonce, and with `strict-dynamic`.
 pub(crate) const POLICIES: [&str; 3] = ["hosts", "nonce", "strict-dynamic"];
 
-/// The origins' text, with `{cdn}` and the like for `https://name:port`.
-fn fill_template(text: &str, places: &OriginAddresses) -> String {
+/// `text` with `{cdn}` and the like replaced by `https://name:port`.
+fn fill_template(text: &str, addresses: &OriginAddresses) -> String {
     let mut text = text.to_owned();
     for (word, name) in [("{cdn}", CDN), ("{fonts}", FONTS), ("{frames}", FRAMES)] {
-        text = text.replace(word, &places.origin(name));
+        text = text.replace(word, &addresses.origin(name));
     }
-    text.replace("{pinned-css}", &sha384(pinned_sheet(places).as_bytes()))
+    text.replace("{pinned-css}", &sha384(pinned_sheet(addresses).as_bytes()))
         .replace(
             "{own-pinned-css}",
-            &sha256(own_pinned_sheet(places).as_bytes()),
+            &sha256(own_pinned_sheet(addresses).as_bytes()),
         )
         .replace("{pinned-js}", &sha256(PINNED_SCRIPT.as_bytes()))
 }
 
-/// The bytes as integrity and policies tell of them.
+/// The SHA-384 of `bytes` in the form of `integrity` attributes and policies.
 pub(crate) fn sha384(bytes: &[u8]) -> String {
     format!("sha384-{}", BASE64.encode(&Sha384::digest(bytes)))
 }
 
-/// The same by the shorter hash.
+/// The SHA-256 in the same form.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     format!("sha256-{}", BASE64.encode(&Sha256::digest(bytes)))
 }
 
-/// It names another host, so its bytes change when it is moved.
-pub(crate) fn pinned_sheet(places: &OriginAddresses) -> String {
-    let fonts = places.origin(FONTS);
+/// A style sheet that references another host, so its bytes change when it is rewritten.
+pub(crate) fn pinned_sheet(addresses: &OriginAddresses) -> String {
+    let fonts = addresses.origin(FONTS);
     format!(".pinned {{ background: url(\"{fonts}/texture.png\") }}\n")
 }
 
-/// The same at the site itself, where the sheet has no other URL to be served rewritten at.
-pub(crate) fn own_pinned_sheet(places: &OriginAddresses) -> String {
-    let cdn = places.origin(CDN);
+/// The same style sheet on the site itself, where there is no other URL for the rewritten version.
+pub(crate) fn own_pinned_sheet(addresses: &OriginAddresses) -> String {
+    let cdn = addresses.origin(CDN);
     format!(".pinned {{ list-style: square url(\"{cdn}/img/pinned.png\"); text-indent: 7px }}\n")
 }
 
@@ -105,20 +105,20 @@ fn policy(flavour: &str) -> &'static str {
     }
 }
 
-fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+fn respond(request: &OriginRequest, addresses: &OriginAddresses) -> Vec<Step> {
     let path = request.target.split('?').next().unwrap_or_default();
     let (kind, body) = match (request.host, path) {
         (SITE, "/hosts" | "/nonce" | "/strict-dynamic") => {
-            ("text/html; charset=utf-8", fill_template(PAGE, places))
+            ("text/html; charset=utf-8", fill_template(PAGE, addresses))
         }
         (SITE, "/own.css") => (
             "text/css",
             fill_template(
                 ".main { list-style-image: url(\"{cdn}/img/from-own.png\") }\n",
-                places,
+                addresses,
             ),
         ),
-        (SITE, "/own-pinned.css") => ("text/css", own_pinned_sheet(places)),
+        (SITE, "/own-pinned.css") => ("text/css", own_pinned_sheet(addresses)),
         (CDN, "/css/main.css") => (
             "text/css",
             fill_template(
@@ -126,14 +126,14 @@ fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
                  @font-face { font-family: Box; src: url({fonts}/box.ttf) format(\"truetype\") }\n\
                  .main { font-family: Box; border-image: url(../img/relative.png) 1 }\n\
                  p { cursor: url(/img/root.png), auto }\n",
-                places,
+                addresses,
             ),
         ),
         (CDN, "/css/nested/import.css") => (
             "text/css",
             ".imported { background: url(\"../../img/nested.png\") }\n".to_owned(),
         ),
-        (CDN, "/css/pinned.css") => ("text/css", pinned_sheet(places)),
+        (CDN, "/css/pinned.css") => ("text/css", pinned_sheet(addresses)),
         (FONTS, "/imported.css") => (
             "text/css",
             ".imported { outline: 3px solid rgb(1, 2, 3) }\n".to_owned(),
@@ -143,7 +143,7 @@ fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
             fill_template(
                 "import part from './part.mjs'; import lib from 'lib'; import far from '{cdn}/js/far.mjs';\n\
                  import root from '/js/root.mjs'; window.modules = [part, lib, far, root].join(' ');\n",
-                places,
+                addresses,
             ),
         ),
         (CDN, "/js/part.mjs") => (
@@ -172,7 +172,7 @@ fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
             "Cache-Control: max-age=600\r\n".to_owned()
         }
         (SITE, page) => {
-            let policy = fill_template(policy(page.trim_start_matches('/')), places);
+            let policy = fill_template(policy(page.trim_start_matches('/')), addresses);
             format!("{cookie}Cache-Control: max-age=60\r\nContent-Security-Policy: {policy}\r\n")
         }
         _ => format!("{open}{cookie}"),
@@ -198,7 +198,7 @@ fn respond(request: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     complete_response(&head, body.as_bytes())
 }
 
-/// The four, and the second name of the first.
+/// The four origins, and a second name for the first.
 pub(crate) fn origins() -> Origins {
     let hosts = [SITE, CDN, FONTS, FRAMES].map(|name| (name, "https"));
     Origins::start_as(&hosts, &[SECOND], respond)

@@ -1,4 +1,4 @@
-//! Origins that the tests write.
+//! Origins for tests.
 
 pub(crate) mod echo;
 pub(crate) mod four_domains;

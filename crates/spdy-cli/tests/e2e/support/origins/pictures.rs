@@ -1,4 +1,4 @@
-//! Pictures and a typeface, as small as browsers take them.
+//! The smallest images and font that browsers accept.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ pub(crate) fn png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
         out.extend(sum.sum().to_be_bytes());
     };
     let mut head = [width.to_be_bytes(), height.to_be_bytes()].concat();
-    head.extend([8, 2, 0, 0, 0]); // 8 bits each of red, green, blue; nothing interlaced
+    head.extend([8, 2, 0, 0, 0]); // 8 bits each of red, green, blue; not interlaced
     chunk(b"IHDR", &head);
     let row = [&[0][..], &colour.repeat(width as usize)].concat();
     let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -29,7 +29,7 @@ pub(crate) fn png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
     out
 }
 
-/// A TrueType font of two glyphs, none and a box, which stands for every letter from `A` to `z`.
+/// A TrueType font of two glyphs: an empty one, and a box for every letter from `A` to `z`.
 pub(crate) fn font() -> Vec<u8> {
     let words = |words: &[i32]| -> Vec<u8> {
         words
@@ -43,14 +43,14 @@ pub(crate) fn font() -> Vec<u8> {
     glyph.extend(words(&[100, 0, 800, 0]));
     glyph.extend(words(&[0, 800, 0, -800]));
     let glyph_len = glyph.len() as i32;
-    // Unicode (Windows, BMP) to glyphs in format 4: two segments, the letters and the last as the format wants it. The letters'
-    // glyphs stand in an array behind, 4 bytes from where it is named.
+    // Unicode (Windows, BMP) to glyphs in format 4: two segments, the letters and the last one that the format requires. The glyphs
+    // of the letters are in an array that starts 4 bytes after its offset field.
     let letters = 0x7a - 0x41 + 1;
     let mut cmap = words(&[0, 1, 3, 1, 0, 12, 4, 32 + 2 * letters, 0, 4, 4, 1, 0]);
     cmap.extend(words(&[0x7a, 0xffff, 0, 0x41, 0xffff, 0, 1, 4, 0]));
     cmap.extend(words(&[1; 0x7a - 0x41 + 1]));
     let mut head = words(&[1, 0, 1, 0, 0, 0, 0x5f0f, 0x3cf5, 0, 1000]);
-    head.extend([0; 16]); // made in 1904
+    head.extend([0; 16]); // created in 1904
     head.extend(words(&[0, 0, 1000, 1000, 0, 8, 2, 0, 0]));
     let hhea = words(&[
         1, 0, 900, -100, 0, 1000, 0, 0, 1000, 1, 0, 0, 0, 0, 0, 0, 0, 2,

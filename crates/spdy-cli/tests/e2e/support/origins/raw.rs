@@ -1,9 +1,9 @@
-//! A site of four hosts on sockets of its own, which knows each byte that it sent.
+//! A site of four hosts on its own sockets that records each byte that it sends.
 //!
 //! ```text
-//! a.test  http   127.0.0.1     the page: odd gzip, chunks with extensions, a trailer, cookies, a POST, a cut body
-//! b.test  https  127.0.0.2     a sheet in br
-//! c.test  http   127.0.0.3     the script; one answer not modified the second time, one that only its connection's end ends
+//! a.test  http   127.0.0.1     the page: unusual gzip, chunks with extensions, a trailer, cookies, a POST, a truncated body
+//! b.test  https  127.0.0.2     a style sheet with Brotli
+//! c.test  http   127.0.0.3     the script; one response that is a 304 the second time, one that ends with the connection
 //! d.test  https  127.0.0.4     a redirect with a body, a range
 //! ```
 
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::certificate::CERTIFICATE;
 
-/// One exchange as the origin had it.
+/// One exchange, as the origin sent and received it.
 #[derive(Clone, Debug)]
 pub(crate) struct SentExchange {
     pub(crate) url: String,
@@ -29,17 +29,17 @@ pub(crate) struct SentExchange {
     pub(crate) request_body: Vec<u8>,
     /// Status line to blank line.
     pub(crate) head: Vec<u8>,
-    /// Under its content coding, without chunks.
+    /// With its content coding, decoded from chunks.
     pub(crate) body: Vec<u8>,
 }
 
-/// What the origin answers.
+/// A response of the origin.
 struct Reply {
     head: String,
     body: Vec<u8>,
-    /// The body as it is framed.
+    /// The body with its framing.
     framed: Vec<u8>,
-    /// The connection ends with it.
+    /// Whether the connection is closed after it.
     closes: bool,
 }
 
@@ -59,14 +59,14 @@ impl Reply {
     }
 }
 
-/// The site; it ends with this value.
+/// The running site. It stops when dropped.
 pub(crate) struct RawOrigin {
     hosts: Hosts,
     exchanges: Arc<Mutex<Vec<SentExchange>>>,
     _runtime: Runtime,
 }
 
-/// Names and addresses.
+/// Name, whether TLS is used, and address of each host.
 #[derive(Clone, Debug)]
 struct Hosts(Vec<(&'static str, bool, SocketAddr)>);
 
@@ -131,7 +131,7 @@ impl RawOrigin {
         }
     }
 
-    /// The page.
+    /// The URL of the page.
     pub(crate) fn url(&self) -> String {
         format!("{}/", self.hosts.origin("a.test"))
     }
@@ -144,7 +144,7 @@ impl RawOrigin {
         self.hosts.0.iter().map(of).collect()
     }
 
-    /// Everything that was sent so far, by URL, and in its order for each.
+    /// All exchanges so far, by URL, and in order for each URL.
     pub(crate) fn exchanges(&self) -> Vec<SentExchange> {
         let mut exchanges = self.exchanges.lock().expect("no thread panicked").clone();
         exchanges
@@ -153,7 +153,7 @@ impl RawOrigin {
     }
 }
 
-/// Answers requests until the other end has no more.
+/// Responds to requests until the client closes the connection.
 async fn serve_connection(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
     host: &'static str,
@@ -189,7 +189,7 @@ async fn serve_connection(
             words.next().unwrap_or_default(),
         );
         let reply = reply(host, method, target, &text, hosts);
-        // Before the client can know of it.
+        // Recorded before the client can see the response.
         exchanges
             .lock()
             .expect("no thread panicked")
@@ -222,7 +222,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
             let page = format!(
                 "<!doctype html><title>four hosts</title><link rel=stylesheet href={b}/style.css>\
                  <script src={c}/script.js></script><img src={d}/logo.png><img src=/gone.png>\
-                 <img src=http://127.0.0.1:1/nobody.png><p>hello</p>"
+                 <img src=http://127.0.0.1:1/refused.png><p>hello</p>"
             );
             let body = odd_gzip(page.as_bytes());
             let head = "HTTP/1.1 200 Fine, thanks\r\ncontent-TYPE:   text/html; charset=utf-8  \r\n\
@@ -311,7 +311,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
     }
 }
 
-/// gzip with unusual fields: an extra field, name, comment, time, and an unknown operating system.
+/// gzip with unusual header fields: an extra field, name, comment, time, and an unknown operating system.
 fn odd_gzip(text: &[u8]) -> Vec<u8> {
     let plain = coding::encode(text, "gzip", None).expect("gzip is supported");
     // The usual header has ten bytes; FEXTRA, FNAME and FCOMMENT announce what follows it.

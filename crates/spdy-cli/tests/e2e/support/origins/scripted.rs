@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-/// What the site's certificate has beside the site: all names of a zone in which others may have some, and another of the site's own.
+/// Additional names in the site's certificate: all names of an alias zone, and another name in the site's own domain.
 const NAMES: [&str; 2] = ["*.x.names-e.test", "img.site.test"];
 
 /// One request.
@@ -30,27 +30,27 @@ pub(crate) struct OriginRequest {
     pub(crate) head: String,
 }
 
-/// A part of an answer.
+/// One step of a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Send(Vec<u8>),
-    /// The same again and again, until the other end has had enough.
+    /// Sends the bytes again and again, until the client closes the connection.
     Forever(Vec<u8>),
-    /// Nothing more comes, until the other end leaves.
+    /// Sends nothing more, until the client closes the connection.
     Stall,
-    /// The connection is reset; with TLS it just ends.
+    /// Resets the connection; with TLS it is only closed.
     Reset,
-    /// The connection ends.
+    /// Closes the connection.
     Close,
 }
 
-/// A whole answer: the fields of `head` end in line ends, and its length is added.
+/// A complete response. Each field in `head` ends with CRLF; Content-Length is added.
 pub(crate) fn complete_response(head: &str, body: &[u8]) -> Vec<Step> {
     let head = format!("HTTP/1.1 {head}Content-Length: {}\r\n\r\n", body.len());
     vec![Step::Send([head.as_bytes(), body].concat())]
 }
 
-/// Where the origins are.
+/// The addresses of the origins.
 #[derive(Clone, Debug)]
 pub(crate) struct OriginAddresses(Vec<(&'static str, &'static str, SocketAddr)>);
 
@@ -61,7 +61,7 @@ impl OriginAddresses {
         format!("{scheme}://{name}:{}", address.port())
     }
 
-    /// Where `name` listens.
+    /// The address of `name`.
     pub(crate) fn address(&self, name: &str) -> SocketAddr {
         self.find(name).2
     }
@@ -71,17 +71,17 @@ impl OriginAddresses {
         *origin.unwrap_or_else(|| panic!("no origin {name}"))
     }
 
-    /// All of them: name and address.
+    /// Name and address of each origin.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> {
         self.0.iter().map(|(name, _, address)| (*name, *address))
     }
 }
 
-/// An authority, and what it signed.
+/// A CA, and the certificates that it signed.
 pub(crate) struct TestCertificates {
     folder: tempfile::TempDir,
     identity: Identity,
-    /// Of the accelerator's certificate and of the origins', as Chromium wants them.
+    /// Hashes of the keys of the accelerator and of the origins, in the form of Chromium's option.
     pub(crate) pins: String,
 }
 
@@ -92,7 +92,7 @@ impl TestCertificates {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             authority.issue(&names, &[]).expect("create a certificate")
         };
-        let (of_site, identity) = (issue(site), issue(names));
+        let (site_identity, identity) = (issue(site), issue(names));
         let pin = |identity: &Identity| {
             let pem = identity.chain_pem();
             let chain =
@@ -100,12 +100,12 @@ impl TestCertificates {
             let pin = Pin::of(&chain.expect("valid PEM")[0]).expect("valid certificate");
             pin.to_string().trim_start_matches("sha256//").to_owned()
         };
-        let pins = format!("{},{}", pin(&of_site), pin(&identity));
+        let pins = format!("{},{}", pin(&site_identity), pin(&identity));
         let folder = tempfile::tempdir().expect("create a folder");
         for (name, text) in [
             ("authority.pem", authority.pem().to_owned()),
-            ("chain.pem", of_site.chain_pem()),
-            ("key.pem", of_site.key_pem()),
+            ("chain.pem", site_identity.chain_pem()),
+            ("key.pem", site_identity.key_pem()),
         ] {
             std::fs::write(folder.path().join(name), text).expect("write the file");
         }
@@ -122,11 +122,11 @@ impl TestCertificates {
     }
 }
 
-/// The origins; they end with this value.
+/// The running origins. They stop when dropped.
 pub(crate) struct Origins {
-    pub(crate) places: OriginAddresses,
-    pub(crate) signed: TestCertificates,
-    /// Names of the site beside that of its origin.
+    pub(crate) addresses: OriginAddresses,
+    pub(crate) certificates: TestCertificates,
+    /// Names of the site in addition to that of its origin.
     pub(crate) second_names: Vec<&'static str>,
     requests: Arc<Mutex<Vec<OriginRequest>>>,
     connections: Arc<Mutex<Vec<&'static str>>>,
@@ -134,7 +134,7 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// `hosts` are names and schemes, and the first is the site's; `respond` makes their responses.
+    /// `hosts` are names and schemes; the first is the site's. `respond` returns the response to each request.
     pub(crate) fn start(
         hosts: &[(&'static str, &'static str)],
         respond: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
@@ -142,7 +142,8 @@ impl Origins {
         Self::start_as(hosts, &[], respond)
     }
 
-    /// The same of a site that has `second_names` too: certificates are for them, and its origin answers under them.
+    /// Like [`start`](Self::start), for a site that also has `second_names`: they are in the certificates, and its origin serves
+    /// them.
     pub(crate) fn start_as(
         hosts: &[(&'static str, &'static str)],
         second_names: &[&'static str],
@@ -150,24 +151,28 @@ impl Origins {
     ) -> Self {
         let runtime = Runtime::new().expect("create a runtime");
         let _within = runtime.enter();
-        let mut places = Vec::new();
+        let mut addresses = Vec::new();
         let mut listeners = Vec::new();
         for (last, &(name, scheme)) in (1..).zip(hosts) {
             let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, last], 0)))
                 .expect("a free port on loopback");
             listener.set_nonblocking(true).expect("create a socket");
-            places.push((name, scheme, listener.local_addr().expect("a bound socket")));
+            addresses.push((name, scheme, listener.local_addr().expect("a bound socket")));
             listeners.push(TcpListener::from_std(listener).expect("inside a runtime"));
         }
-        let places = OriginAddresses(places);
+        let addresses = OriginAddresses(addresses);
         let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
-        let of_site = [&names[..1], second_names, &NAMES].concat();
-        let signed = TestCertificates::new(&of_site, &[&names, second_names].concat());
-        let tls = ServerTls::new(&signed.identity, &[Protocol::Http1], &TlsOptions::default());
+        let site_names = [&names[..1], second_names, &NAMES].concat();
+        let certificates = TestCertificates::new(&site_names, &[&names, second_names].concat());
+        let tls = ServerTls::new(
+            &certificates.identity,
+            &[Protocol::Http1],
+            &TlsOptions::default(),
+        );
         let tls = tls.expect("a TLS configuration");
         let server = OriginServer {
             respond: Arc::new(respond),
-            places: places.clone(),
+            addresses: addresses.clone(),
             requests: Arc::default(),
         };
         let requests = server.requests.clone();
@@ -191,8 +196,8 @@ impl Origins {
             });
         }
         Self {
-            places,
-            signed,
+            addresses,
+            certificates,
             second_names: second_names.to_vec(),
             requests,
             connections,
@@ -217,11 +222,11 @@ type Respond = dyn Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sy
 #[derive(Clone)]
 struct OriginServer {
     respond: Arc<Respond>,
-    places: OriginAddresses,
+    addresses: OriginAddresses,
     requests: Arc<Mutex<Vec<OriginRequest>>>,
 }
 
-/// A connection that can be ended rudely.
+/// A connection that can be reset.
 trait Socket: AsyncRead + AsyncWrite + Unpin {
     fn reset(self);
 }
@@ -237,8 +242,13 @@ impl Socket for BoxIo {
 }
 
 impl OriginServer {
-    /// Takes the body of a request, which is of no interest; `false` if it never ends.
-    async fn take_body(&self, socket: &mut impl Socket, buffer: &mut Vec<u8>, head: &str) -> bool {
+    /// Reads and discards the body of a request; `false` if it is incomplete.
+    async fn discard_body(
+        &self,
+        socket: &mut impl Socket,
+        buffer: &mut Vec<u8>,
+        head: &str,
+    ) -> bool {
         let head = head.to_ascii_lowercase();
         let length = head.split("content-length: ").nth(1);
         let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
@@ -259,7 +269,7 @@ impl OriginServer {
         }
     }
 
-    /// Answers requests until the other end has no more, or a step ends the connection.
+    /// Responds to requests until the client closes the connection or a step does.
     async fn serve(&self, host: &'static str, mut socket: impl Socket) {
         let mut buffer = Vec::new();
         loop {
@@ -273,7 +283,7 @@ impl OriginServer {
             };
             let head: Vec<u8> = buffer.drain(..head_len).collect();
             let head = String::from_utf8_lossy(&head).into_owned();
-            if !self.take_body(&mut socket, &mut buffer, &head).await {
+            if !self.discard_body(&mut socket, &mut buffer, &head).await {
                 return;
             }
             let target = head.split(' ').nth(1);
@@ -282,12 +292,12 @@ impl OriginServer {
                 target: target.unwrap_or_default().to_owned(),
                 head: head.to_ascii_lowercase(),
             };
-            // Before the client can know of it.
+            // Recorded before the client can see the response.
             self.requests
                 .lock()
                 .expect("no thread panicked")
                 .push(request.clone());
-            for step in (self.respond)(&request, &self.places) {
+            for step in (self.respond)(&request, &self.addresses) {
                 match step {
                     Step::Send(bytes) => {
                         if socket.write_all(&bytes).await.is_err() || socket.flush().await.is_err()
@@ -297,10 +307,10 @@ impl OriginServer {
                     }
                     Step::Forever(bytes) => while socket.write_all(&bytes).await.is_ok() {},
                     Step::Stall => {
-                        // Until it leaves; a limit only so that no test hangs.
+                        // Waits for the client to close the connection. The timeout only prevents that a test hangs.
                         let mut rest = Vec::new();
-                        let leaving = socket.read_to_end(&mut rest);
-                        let _ = tokio::time::timeout(Duration::from_secs(60), leaving).await;
+                        let closed = socket.read_to_end(&mut rest);
+                        let _ = tokio::time::timeout(Duration::from_secs(60), closed).await;
                         return;
                     }
                     Step::Reset => return socket.reset(),

@@ -1,7 +1,7 @@
-//! An origin over plain HTTP/1.1 with WebSockets, by tungstenite: a page that says nothing, and at each target what its name says.
+//! An HTTP/1.1 origin without TLS with WebSockets, by tungstenite: an empty page, and a few targets with fixed behaviour.
 //!
 //! ```text
-//!  /echo      takes the protocol `chat` if that is offered, sends back what comes, and ends it where it is told `enough`
+//!  /echo      accepts the protocol `chat` if it is offered, echoes messages, and closes the WebSocket after the message `enough`
 //!  /refused   403
 //!  any other  a page
 //! ```
@@ -19,12 +19,12 @@ use tungstenite::{Error, Message};
 
 use crate::support::origins::echo::ReceivedRequest;
 
-/// The word at which it ends a WebSocket from its side.
+/// The message after which the origin closes a WebSocket.
 pub(crate) const ENOUGH: &str = "enough";
-/// The code that it then gives.
+/// The close code that it sends then.
 pub(crate) const ENOUGH_CODE: u16 = 4002;
 
-/// One that listens until the program ends.
+/// An origin that listens until the test process ends.
 #[derive(Clone)]
 pub(crate) struct SocketOrigin {
     pub(crate) address: SocketAddr,
