@@ -96,7 +96,7 @@ fn a_race_is_deterministic() {
 }
 
 #[test]
-fn with_loss_another_seed_is_another_race() {
+fn with_loss_another_seed_changes_the_race() {
     let race = |seed| {
         let network = "down=2mbit,up=384kbit,rtt=100ms,loss=0.02";
         let text = stdout_of(

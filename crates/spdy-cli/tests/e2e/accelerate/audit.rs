@@ -40,7 +40,7 @@ fn path(path: &Path) -> &str {
 }
 
 #[test]
-fn an_audit_of_the_shipped_page_advises_lines_that_proxy_all_of_it() {
+fn the_advice_for_the_shipped_page_proxies_all_of_it() {
     let (text, _) = audit(0, &["portal", "--network", "dsl"]);
     assert_eq!(
         (text.clone(), String::new()),

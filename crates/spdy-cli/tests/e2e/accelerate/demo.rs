@@ -108,7 +108,7 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
 }
 
 #[test]
-fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
+fn a_recorded_page_is_served_with_current_dates_and_a_delay() {
     let options = ["--as-of-now", "--max-age", "90", "--think", "200"];
     let server = ServeProcess::start(Path::new("portal"), &options);
     let start = Instant::now();

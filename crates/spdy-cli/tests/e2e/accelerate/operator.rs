@@ -162,7 +162,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
 
 #[test]
 fn a_possible_origin_loop_is_warned_about() {
-    for (site, is_doubtful) in [
+    for (site, expects_warning) in [
         ("names = ['a.test']\norigin = 'https://a.test'\n", true),
         (
             "names = ['a.test', 'b.test']\norigin = 'https://b.test'\nkeep_host = true\n",
@@ -186,7 +186,7 @@ fn a_possible_origin_loop_is_warned_about() {
         assert!(message.contains("good: a.test"), "{site}\n{message}");
         assert_eq!(
             message.contains("site a.test: the hostname of its origin"),
-            is_doubtful,
+            expects_warning,
             "{site}\n{message}"
         );
     }
@@ -194,14 +194,14 @@ fn a_possible_origin_loop_is_warned_about() {
 
 #[test]
 fn a_public_cdn_not_marked_shared_is_warned_about() {
-    for (shared_line, is_doubtful) in [("", true), ("shared = true", false)] {
+    for (shared_line, expects_warning) in [("", true), ("shared = true", false)] {
         let (code, message) = check(&format!(
             "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n\
              [[site.rewrite.hosts]]\nhost = 'cdnjs.cloudflare.com'\nkinds = ['script', 'style']\n{shared_line}\n"
         ));
         assert_eq!(code, 0, "{message}");
-        let doubt = "site a.test: cdnjs.cloudflare.com is a public CDN";
-        assert_eq!(message.contains(doubt), is_doubtful, "{message}");
+        let warning = "site a.test: cdnjs.cloudflare.com is a public CDN";
+        assert_eq!(message.contains(warning), expects_warning, "{message}");
     }
 }
 
@@ -209,7 +209,7 @@ fn a_public_cdn_not_marked_shared_is_warned_about() {
 fn a_public_admin_listener_is_warned_about() {
     let token = tempfile::NamedTempFile::new().expect("create the file");
     std::fs::write(token.path(), TOKEN).expect("write the file");
-    for (address, is_doubtful) in [
+    for (address, expects_warning) in [
         ("127.0.0.1:9180", false),
         ("[::1]:9180", false),
         ("[::ffff:127.0.0.1]:9180", false),
@@ -221,8 +221,8 @@ fn a_public_admin_listener_is_warned_about() {
             token.path()
         ));
         assert_eq!(code, 0, "{message}");
-        let doubt = format!("admin.address {address} is not on loopback");
-        assert_eq!(message.contains(&doubt), is_doubtful, "{message}");
+        let warning = format!("admin.address {address} is not on loopback");
+        assert_eq!(message.contains(&warning), expects_warning, "{message}");
     }
 }
 

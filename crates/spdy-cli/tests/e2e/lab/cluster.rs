@@ -215,7 +215,7 @@ const WITHOUT_PASSWORDS: [&str; 3] = [
 
 #[cfg(unix)]
 #[test]
-fn a_task_of_an_array_takes_no_url_with_a_password() {
+fn an_array_task_rejects_urls_with_a_password() {
     let array = |store: &str| {
         let mut task = Command::new("bash");
         task.arg(engine("slurm_sweep.sh"))
@@ -286,7 +286,7 @@ fn sweep_errors_never_show_a_password() {
 
 #[cfg(unix)]
 #[test]
-fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
+fn a_dask_sweep_that_loses_a_worker_equals_a_single_run() {
     if !peers_enabled() {
         return;
     }

@@ -294,7 +294,7 @@ fn a_folded_page_takes_its_connections_to_one_host() {
 }
 
 #[test]
-fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
+fn single_cells_are_listed_and_load_the_same_as_in_a_run() {
     let lab = Lab::new(SMALL);
     let listed = text(&run_expecting(0, &mut lab.command(&["cells", "small.toml"])).stdout);
     let keys: Vec<_> = listed.lines().collect();

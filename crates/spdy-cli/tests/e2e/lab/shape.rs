@@ -29,7 +29,7 @@ fn link_stats(output: &Output) -> Value {
 }
 
 #[test]
-fn a_program_behind_a_link_gets_what_the_link_carries() {
+fn a_program_behind_a_link_gets_the_configured_rate() {
     if skips() {
         return;
     }
@@ -206,7 +206,7 @@ fn killing_the_shaper_kills_every_child() {
 
 /// Every process that inherited our pipe holds it open: end of file means that the last process has ended.
 #[test]
-fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
+fn ctrl_c_ends_a_calibration_and_all_its_processes() {
     if skips() {
         return;
     }

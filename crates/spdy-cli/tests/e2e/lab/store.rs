@@ -163,7 +163,7 @@ fn a_foreign_file_is_never_modified() {
 }
 
 #[test]
-fn a_page_that_changed_is_another_experiment() {
+fn a_changed_page_is_another_experiment() {
     let lab = Lab::new(
         &SMALL
             .replace("\"portal\"", "\"page.warc\"")
@@ -271,7 +271,7 @@ fn lulics_table_is_imported_shown_and_exported() {
 }
 
 #[test]
-fn more_than_the_limits_is_refused() {
+fn input_over_the_limits_is_refused() {
     let experiment_of = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
     let lab = Lab::new(&experiment_of(1 << 20));
     run_expecting(0, &mut lab.command(&["cells", "small.toml"]));

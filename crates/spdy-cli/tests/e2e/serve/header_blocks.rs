@@ -7,7 +7,7 @@ use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// Asserts that `run`, which returns the bytes of its header blocks, writes more of them with the smallest window than with the
 /// largest.
-fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
+fn assert_grows_with_smaller_window(run: impl Fn(&[&str]) -> u64) {
     let [with_large_window, with_small_window] =
         ["15", "11"].map(|bits| run(&["--header-window", bits]));
     assert!(
@@ -72,11 +72,13 @@ fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
 }
 
 #[test]
-fn less_window_makes_a_clients_requests_longer() {
+fn a_smaller_header_window_makes_requests_longer() {
     let folder = site();
     let server = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
     let long = long_header();
-    grows_with_less_window(|options| header_bytes(&server, &[&["-H", &long], options].concat())[0]);
+    assert_grows_with_smaller_window(|options| {
+        header_bytes(&server, &[&["-H", &long], options].concat())[0]
+    });
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn bench_and_race_have_a_header_window() {
         report["bytes"]["sent_headers"].as_u64().expect("bytes")
     };
     let long = long_header();
-    grows_with_less_window(|options| bench_bytes(&[&["-H", &long], options].concat()));
+    assert_grows_with_smaller_window(|options| bench_bytes(&[&["-H", &long], options].concat()));
     let race_bytes = |options: &[&str]| {
         let arguments = [
             "race",

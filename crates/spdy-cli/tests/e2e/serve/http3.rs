@@ -22,7 +22,7 @@ fn fetch(protocol: &str, options: &[&str]) -> std::process::Command {
 }
 
 #[test]
-fn files_of_every_length_come_whole_over_one_connection() {
+fn files_of_every_length_are_complete_over_one_connection() {
     let server = serve(&["--protocols", "h3,http/1.1"]);
     let folder = tempfile::tempdir().expect("create a folder");
     let names = ["0", "128", "10k", "1m"];

@@ -149,15 +149,15 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             get(&format!("aaaaaaaaaaaaaaaa.{ZONE}"), "/a.png", ""),
             &[421][..],
         ),
-        ("half a label", get(&name[1..], "/a.png", ""), &[421]),
+        ("a truncated label", get(&name[1..], "/a.png", ""), &[421]),
         (
-            "more than a label",
+            "an additional label",
             get(&format!("a.{name}"), "/a.png", ""),
             &[421],
         ),
         ("the zone", get(ZONE, "/a.png", ""), &[421]),
         (
-            "the label alone",
+            "only the label",
             get(name.split('.').next().expect("a label"), "/a.png", ""),
             &[421],
         ),
@@ -204,7 +204,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
         (
-            "the end of its host",
+            "a backslash and another host",
             get(name, "/a.png\\@evil.test/", ""),
             &[400, 404],
         ),
@@ -219,7 +219,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
         (
-            "a frame, of images",
+            "a frame from an alias for images",
             get(
                 name,
                 "/a.png",
@@ -233,7 +233,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
         (
-            "an address typed in",
+            "a URL entered by the user",
             get(name, "/a.png", "Sec-Fetch-Site: none\r\n"),
             &[404],
         ),
@@ -243,7 +243,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
         (
-            "the other site's name",
+            "the other site's alias",
             get(second, "/a.png", &format!("Origin: https://{SITE}\r\n")),
             &[404],
         ),
@@ -258,20 +258,24 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404, 508],
         ),
         (
-            "a form, to images",
+            "POST to an alias for images",
             by("POST", "Content-Length: 0\r\n"),
             &[405],
         ),
-        ("a deletion", by("DELETE", ""), &[405]),
-        ("a trace", by("TRACE", ""), &[405, 501]),
+        ("DELETE", by("DELETE", ""), &[405]),
+        ("TRACE", by("TRACE", ""), &[405, 501]),
         (
-            "a tunnel",
+            "CONNECT",
             format!("CONNECT {name}:443 HTTP/1.1\r\nHost: {name}\r\n{CLOSE}"),
             &[400, 404, 405, 501],
         ),
-        ("content", by("GET", "Content-Length: 3\r\n"), &[404]),
         (
-            "a socket",
+            "GET with a body",
+            by("GET", "Content-Length: 3\r\n"),
+            &[404],
+        ),
+        (
+            "a WebSocket",
             get(name, "/a.png", socket).replace("Connection: close", "Connection: Upgrade"),
             &[404],
         ),

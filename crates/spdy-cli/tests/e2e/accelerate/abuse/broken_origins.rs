@@ -106,7 +106,7 @@ fn respond(request: &OriginRequest) -> Vec<Step> {
             Step::Close,
         ],
         "/another-protocol" => vec![send_text("SSH-2.0-OpenSSH_9.2\r\n"), Step::Close],
-        "/status-of-tomorrow" => vec![
+        "/unknown-status" => vec![
             send_text("HTTP/1.1 99 What\r\nContent-Length: 0\r\n\r\n"),
             Step::Close,
         ],
@@ -114,7 +114,7 @@ fn respond(request: &OriginRequest) -> Vec<Step> {
             send_text("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
             Step::Close,
         ],
-        "/early-for-ever" => vec![Step::Forever(
+        "/endless-early-hints" => vec![Step::Forever(
             b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".to_vec(),
         )],
         "/endless-head" => vec![
@@ -247,7 +247,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
         ("/length-and-chunks", &[502]),
         ("/garbage", &[502]),
         ("/another-protocol", &[502]),
-        ("/status-of-tomorrow", &[502]),
+        ("/unknown-status", &[502]),
         ("/switches", &[502]),
         ("/cut.css", &[200, 502]),
         ("/cut.html", &[200, 502]),
@@ -334,7 +334,7 @@ fn endless_responses_are_cut_off_within_memory_limits() {
         for (target, statuses) in [
             ("/endless-head", &[502, 504][..]),
             ("/endless-field", &[502, 504]),
-            ("/early-for-ever", &[502, 504]),
+            ("/endless-early-hints", &[502, 504]),
         ] {
             assert_reports_failure(target, &program.get(SITE, target, ""), statuses);
         }

@@ -17,7 +17,7 @@ const MAX_CONNECTIONS: usize = 4;
 /// The program connects to an origin once a request is complete, or its first part is large. An incomplete small request holds no
 /// connection to the origin. Incomplete large ones hold only some of the connections, and other requests use the rest.
 #[test]
-fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
+fn unfinished_uploads_do_not_block_other_requests() {
     for (length, sent_bytes) in [(9, 4), (1_000_000, 20_000)] {
         let origin = EchoOrigin::start("no-store", Duration::ZERO);
         let accelerator = Accelerator::start(&format!(

@@ -29,8 +29,8 @@ fn check_lists_aliases_and_missing_steps() {
         (stdout, stderr)
     };
     let (stdout, stderr) = check(&text(""), &[]);
-    let (name, stands_for) = stdout.trim().split_once(" stands for ").expect("one name");
-    assert_eq!(stands_for, format!("https://{FRAMES}"));
+    let (name, target) = stdout.trim().split_once(" stands for ").expect("one name");
+    assert_eq!(target, format!("https://{FRAMES}"));
     assert!(name.ends_with(&format!(".{ZONE}")), "{name}");
     assert!(
         stderr.contains(&format!("{name} is not served by [dns]")),

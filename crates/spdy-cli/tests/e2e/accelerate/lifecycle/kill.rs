@@ -253,7 +253,7 @@ fn unfinished_files(cache_folder: &Path) -> u64 {
 }
 
 #[test]
-fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
+fn after_kills_under_load_no_wrong_byte_is_served() {
     let origins = origins();
     let addresses = &origins.addresses;
     let folder = tempfile::tempdir().expect("create a folder");

@@ -30,8 +30,8 @@ impl HaProxy {
         is_secure: bool,
         name: &str,
     ) -> Self {
-        let is_there = is_installed("haproxy") || Path::new(PROGRAM).is_file();
-        require("HAProxy", is_there);
+        let is_present = is_installed("haproxy") || Path::new(PROGRAM).is_file();
+        require("HAProxy", is_present);
         // Another process may take the free port before HAProxy listens on it.
         let mut tries =
             (0..5).filter_map(|_| Self::try_start(server, server_options, is_secure, name));

@@ -254,7 +254,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
         }
         ("d.test", "GET", "/logo.png") => {
             let head = format!("HTTP/1.1 302 Over There\r\nLocation: {c}/real.png\r\n");
-            Reply::of(&head, b"a body that nobody looks at")
+            Reply::of(&head, b"an ignored body")
         }
         ("c.test", "GET", "/real.png") => Reply::of(
             "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Type: image/png\r\n",
@@ -279,7 +279,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
             &format!(
                 "HTTP/1.1 200 OK\r\nETag: \"again\"\r\nCache-Control: no-cache\r\n{open}Content-Type: text/plain\r\n"
             ),
-            b"what is asked for again",
+            b"a revalidated body",
         ),
         ("c.test", "GET", "/to-the-end") => Reply {
             closes: true,
@@ -287,8 +287,8 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
                 format!(
                     "HTTP/1.1 200 OK\r\n{open}Connection: close\r\nContent-Type: text/plain\r\n\r\n"
                 ),
-                b"until I hang up",
-                b"until I hang up".to_vec(),
+                b"until the connection ends",
+                b"until the connection ends".to_vec(),
             )
         },
         ("c.test", "GET", "/nothing") => Reply::framed(
@@ -300,8 +300,8 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
             closes: true,
             ..Reply::framed(
                 format!("HTTP/1.1 200 OK\r\n{open}Content-Length: 100\r\n\r\n"),
-                b"not all of it",
-                b"not all of it".to_vec(),
+                b"a truncated body",
+                b"a truncated body".to_vec(),
             )
         },
         _ => Reply::of(

@@ -113,7 +113,7 @@ fn echo(mut socket: WebSocket<&TcpStream>) -> Result<(), Error> {
         let message = socket.read()?;
         if message == Message::text(ENOUGH) {
             let code = CloseCode::from(ENOUGH_CODE);
-            let reason = "I have enough".into();
+            let reason = "enough messages".into();
             socket.close(Some(CloseFrame { code, reason }))?;
         } else if message.is_text() || message.is_binary() {
             socket.send(message)?;
