@@ -180,7 +180,7 @@ fn a_race_shows_the_doctors_advice() {
     };
     assert_eq!(examination["protocol"], faster["protocol"]);
     let protocol = faster["protocol"].as_str().expect("a name");
-    let of_doctor = [
+    let doctor_command = [
         "doctor",
         "portal",
         "-n",
@@ -189,8 +189,8 @@ fn a_race_shows_the_doctors_advice() {
         protocol,
         "--json",
     ];
-    let of_doctor: Value = serde_json::from_str(&stdout_of(0, &of_doctor)).expect("JSON");
-    assert_eq!(*examination, of_doctor);
+    let doctor_report: Value = serde_json::from_str(&stdout_of(0, &doctor_command)).expect("JSON");
+    assert_eq!(*examination, doctor_report);
     let (_, best) = advice[1].split_once(" %  ").expect("a part, and a change");
     let arguments = ["doctor", "portal", "-n", "cable", "--protocol", protocol];
     let stdout = stdout_of(0, &arguments);

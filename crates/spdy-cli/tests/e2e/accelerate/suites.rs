@@ -100,16 +100,16 @@ fn the_cache_passes_the_required_http_cache_tests() {
         serde_json::from_slice(&exceptions).expect("a reason for each test");
     assert!(exceptions.len() <= MAX_EXCEPTIONS, "{exceptions:#?}");
 
-    let of_kind = |kind: &str| {
-        let of_kind = outcomes
+    let count_passed = |kind: &str| {
+        let selected = outcomes
             .iter()
             .filter(|outcome| outcome.kind == kind && !outcome.ours);
-        let passed_count = of_kind.clone().filter(|outcome| outcome.passed).count();
-        (passed_count, of_kind.count())
+        let passed_count = selected.clone().filter(|outcome| outcome.passed).count();
+        (passed_count, selected.count())
     };
-    let required = of_kind("required");
+    let required = count_passed("required");
     let corrected = outcomes.iter().filter(|outcome| outcome.corrected).count();
-    let optimal = of_kind("optimal");
+    let optimal = count_passed("optimal");
     let failed = outcomes
         .iter()
         .filter(|outcome| outcome.kind == "required" && !outcome.passed);

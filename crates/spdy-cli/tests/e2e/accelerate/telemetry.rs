@@ -300,7 +300,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
 fn the_environments_sampler_applies_without_a_configured_one() {
     let site = TestSite::open("no-store");
     let collector = OtelCollector::start(Behavior::Accepts);
-    for (sampler, keys, is_recorded, is_warned_of) in [
+    for (sampler, keys, is_recorded, has_warning) in [
         ("parentbased_always_off", "", false, false),
         ("parentbased_always_off", "sample = 1", true, false),
         ("unheard_of", "", true, true),
@@ -317,9 +317,9 @@ fn the_environments_sampler_applies_without_a_configured_one() {
             traceparents[0].ends_with(flags),
             "{sampler} {keys}: {traceparents:?}"
         );
-        let doubts =
+        let warning_count =
             accelerator.count_lines_with("OTEL_TRACES_SAMPLER in the environment: expected");
-        assert_eq!(doubts, usize::from(is_warned_of), "{sampler} {keys}");
+        assert_eq!(warning_count, usize::from(has_warning), "{sampler} {keys}");
     }
 }
 

@@ -240,7 +240,7 @@ fn assert_is_served(file: &Path, replica: &Replica) {
 /// Fields by name, with their values in order; without those of the connection, and without Date, which was not recorded.
 fn fields(head: &Head<'_>, is_generated: bool) -> BTreeMap<String, Vec<String>> {
     let mut fields = BTreeMap::<String, Vec<String>>::new();
-    let hop = [
+    let excluded_names = [
         "connection",
         "keep-alive",
         "transfer-encoding",
@@ -250,8 +250,8 @@ fn fields(head: &Head<'_>, is_generated: bool) -> BTreeMap<String, Vec<String>> 
     for (name, value) in head.fields() {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         // The server evaluates conditional requests itself: a 304 has the fields of the stored response.
-        let is_left_out = is_generated && name != "etag";
-        if !hop.contains(&&name[..]) && !is_left_out {
+        let is_excluded = is_generated && name != "etag";
+        if !excluded_names.contains(&&name[..]) && !is_excluded {
             fields
                 .entry(name)
                 .or_default()

@@ -323,10 +323,10 @@ fn origin(responses: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>)
 fn a_redirect_to_another_origin_carries_no_credentials() {
     let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
     let (other_port, other_origin) = origin(vec![format!("HTTP/1.1 200 OK\r\n{end}")]);
-    let to_same = format!("HTTP/1.1 302 Found\r\nLocation: /next\r\n{end}");
+    let redirect_to_same = format!("HTTP/1.1 302 Found\r\nLocation: /next\r\n{end}");
     let other_url = format!("http://127.0.0.1:{other_port}/there");
-    let to_other = format!("HTTP/1.1 302 Found\r\nLocation: {other_url}\r\n{end}");
-    let (first_port, first) = origin(vec![to_same, to_other]);
+    let redirect_to_other = format!("HTTP/1.1 302 Found\r\nLocation: {other_url}\r\n{end}");
+    let (first_port, first) = origin(vec![redirect_to_same, redirect_to_other]);
     let secrets = [
         "authorization: basic secret",
         "proxy-authorization: basic secret",

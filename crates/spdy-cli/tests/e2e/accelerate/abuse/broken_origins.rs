@@ -263,8 +263,8 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
     ];
     // All at once: no request waits for another one's stalled origin.
     thread::scope(|scope| {
-        let of_hosts = hosts.iter().flat_map(|host| cases.map(|case| (host, case)));
-        for ((host, prefix), (target, statuses)) in of_hosts {
+        let host_cases = hosts.iter().flat_map(|host| cases.map(|case| (host, case)));
+        for ((host, prefix), (target, statuses)) in host_cases {
             if *host == CDN && (target.ends_with("page") || target.ends_with("html")) {
                 continue;
             }

@@ -368,8 +368,8 @@ fn with_blocked_third_party_cookies_aliases_use_own_connections() {
     let connections = compare(ThirdParties::Blocked);
     let separate_kinds = sets(&[&[""], &PLAIN, &MODULES, &IN_FRAME]);
     for connection in &connections {
-        let is_of_one = separate_kinds.iter().any(|kind| connection.is_subset(kind));
-        assert!(is_of_one, "{connections:#?}");
+        let is_of_one_kind = separate_kinds.iter().any(|kind| connection.is_subset(kind));
+        assert!(is_of_one_kind, "{connections:#?}");
     }
     assert!(
         connections.len() <= separate_kinds.len() + 1,

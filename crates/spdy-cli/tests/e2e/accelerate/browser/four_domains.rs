@@ -183,13 +183,13 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
         );
     }
     let cookies = browser.cookies();
-    let third = (FRAMES.to_owned(), "of-third".to_owned());
-    let of_site = (SITE.to_owned(), "of-site".to_owned());
-    assert!(cookies.contains(&of_site), "{cookies:?}");
+    let third_party_cookie = (FRAMES.to_owned(), "of-third".to_owned());
+    let site_cookie = (SITE.to_owned(), "of-site".to_owned());
+    assert!(cookies.contains(&site_cookie), "{cookies:?}");
     assert!(
         cookies
             .iter()
-            .all(|cookie| *cookie == of_site || *cookie == third),
+            .all(|cookie| *cookie == site_cookie || *cookie == third_party_cookie),
         "a third party's cookie: {cookies:?}"
     );
     assert_no_cookies_sent(&origins.requests()[requests_before..]);
@@ -241,8 +241,8 @@ fn start_accelerator(origins: &Origins) -> AcceleratedSite {
 fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
     let cookies = direct.cookies();
     for name in [CDN, FONTS, FRAMES] {
-        let third = (name.to_owned(), "of-third".to_owned());
-        assert!(cookies.contains(&third), "{name}: {cookies:?}");
+        let third_party_cookie = (name.to_owned(), "of-third".to_owned());
+        assert!(cookies.contains(&third_party_cookie), "{name}: {cookies:?}");
     }
     for host in [CDN, FONTS] {
         let requests = origins.requests();

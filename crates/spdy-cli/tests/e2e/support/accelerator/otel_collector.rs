@@ -141,7 +141,7 @@ pub(crate) fn attribute_text(attributes: &[KeyValue], name: &str) -> String {
     match value {
         Some(Value::StringValue(text)) => text.clone(),
         Some(Value::IntValue(number)) => number.to_string(),
-        Some(Value::BoolValue(is_so)) => is_so.to_string(),
+        Some(Value::BoolValue(value)) => value.to_string(),
         Some(other) => format!("{other:?}"),
         None => String::new(),
     }
