@@ -193,6 +193,8 @@ fn a_loss_that_a_probe_repaired_costs_as_much_as_another() {
             &mut Twice {
                 written: 0,
                 read: 0,
+                resumes_at: at_ms(5_000),
+                part_bytes: 100_000,
             },
             at_ms(5_200),
         );

@@ -144,26 +144,37 @@ fn without_a_window_scale_no_window_passes_64_kb() {
     );
 }
 
-fn burst_after_idle(tcp: TcpConfig) -> usize {
+/// Segments of the first burst after a pause that ends at `resumes_at`.
+fn burst_after_idle(tcp: TcpConfig, resumes_at: Instant, part_bytes: usize) -> usize {
     let mut world = world(&path(100), tcp);
-    world.run(
-        &mut Twice {
-            written: 0,
-            read: 0,
-        },
-        at_ms(60_000),
-    );
-    data(&world).filter(|seen| seen.at == at_ms(5_000)).count()
+    let mut apps = Twice {
+        written: 0,
+        read: 0,
+        resumes_at,
+        part_bytes,
+    };
+    world.run(&mut apps, at_ms(60_000));
+    data(&world).filter(|seen| seen.at == resumes_at).count()
 }
 
 #[test]
 fn after_idleness_the_window_is_the_initial_one_again() {
-    assert_eq!(burst_after_idle(TcpConfig::today()), 10);
+    let burst = |tcp| burst_after_idle(tcp, at_ms(5_000), 100_000);
+    assert_eq!(burst(TcpConfig::today()), 10);
     let keeps = TcpConfig {
         slow_start_after_idle: false,
         ..TcpConfig::today()
     };
-    assert!(burst_after_idle(keeps) > 40);
+    assert!(burst(keeps) > 40);
+}
+
+/// Regression: each part of a vectored write halved the window.
+#[test]
+fn a_pause_halves_the_window_once_for_a_write_in_parts() {
+    let burst = |part_bytes| burst_after_idle(TcpConfig::today(), at_ms(1_000), part_bytes);
+    let whole = burst(100_000);
+    assert!((20..=40).contains(&whole), "halved once: {whole}");
+    assert_eq!(burst(10_000), whole);
 }
 
 #[test]

@@ -1,17 +1,21 @@
 //! A single-threaded executor with a clock that jumps.
 //!
 //! ```text
-//!        ┌─────────── ready queue, first in first out ◄── wakers
+//!        ┌──────── ready queue, first in first out ◄── wakers, spawned tasks
 //!        ▼                                                  ▲
-//!   poll one task ──► spawned tasks join the queue          │
+//!   poll one task                                           │
 //!        │                                                  │
-//!   queue empty: take the next timer, set the clock to it, run its action
+//!   queue empty: poll the root if it was woken              │
+//!        │                                                  │
+//!   root not woken: take the next timer, set the clock to it, run its action
 //! ```
+//!
+//! Tasks run in the same order as on tokio's current-thread runtime, which runs the same code in real time. The order decides what is
+//! written together: a request that is queued before its new connection is polled shares a TLS record with the connection's preface.
 //!
 //! Time stands still while a task is ready, and then jumps to the next timer. A run that cannot end, because no task is ready and no
 //! timer is left, is an error ([`StallError::Deadlock`]), and so is a run past its limits. A run never hangs.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,13 +23,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy_clock::Instant;
 
 use crate::runtime::SimRuntime;
-use crate::runtime::executor_state::{Core, State};
-use crate::runtime::timers::{Action, Timers};
+use crate::runtime::executor_state::{Core, ReadyQueue};
+use crate::runtime::timers::Action;
 
 /// Limits of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -87,8 +90,8 @@ pub enum StallError {
     },
 }
 
-/// The index of the root in the list of tasks.
-const ROOT: usize = 0;
+/// Tasks that are polled before the root is polled again, if it was woken: as in tokio, whose `event_interval` is 61.
+const TASKS_PER_ROUND: usize = 61;
 
 /// The executor. It owns the tasks, and the clock with its timers.
 ///
@@ -112,37 +115,12 @@ struct Task {
     waker: Waker,
 }
 
-#[derive(Default)]
-struct ReadyQueue(Mutex<VecDeque<usize>>);
-
-impl ReadyQueue {
-    fn push(&self, id: usize) {
-        self.0.lock().push_back(id);
-    }
-
-    fn pop(&self) -> Option<usize> {
-        self.0.lock().pop_front()
-    }
-}
-
 /// Wakes one task: puts its number into the queue unless it is already there. It has only the queue, so timers with wakers do not
 /// keep the executor alive.
 struct TaskWake {
     id: usize,
     queued: AtomicBool,
     ready: Arc<ReadyQueue>,
-}
-
-impl TaskWake {
-    /// A waker of a task that is already in the queue.
-    fn queued(id: usize, ready: &Arc<ReadyQueue>) -> Arc<Self> {
-        ready.push(id);
-        Arc::new(Self {
-            id,
-            queued: AtomicBool::new(true),
-            ready: ready.clone(),
-        })
-    }
 }
 
 impl Wake for TaskWake {
@@ -157,6 +135,19 @@ impl Wake for TaskWake {
     }
 }
 
+/// Whether the root was woken. It is not in the queue: it is polled first, and then when the queue is empty.
+struct RootWake(AtomicBool);
+
+impl Wake for RootWake {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Default for Executor {
     fn default() -> Self {
         Self::new(ExecutorLimits::default())
@@ -167,16 +158,8 @@ impl Executor {
     /// Creates an executor at the origin of its run, without tasks.
     #[must_use]
     pub fn new(limits: ExecutorLimits) -> Self {
-        let state = State {
-            now: Instant::ZERO,
-            timers: Timers::default(),
-            spawned: Vec::new(),
-        };
-        let core = Arc::new(Core {
-            state: Mutex::new(state),
-        });
         Self {
-            core,
+            core: Arc::new(Core::new()),
             tasks: Vec::new(),
             alive: 0,
             events: 0,
@@ -206,29 +189,29 @@ impl Executor {
     ///
     /// If a task panics: the panic propagates.
     pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, StallError> {
-        let ready = Arc::new(ReadyQueue::default());
         let mut root = pin!(root);
-        let root_wake = TaskWake::queued(ROOT, &ready);
+        let root_wake = Arc::new(RootWake(AtomicBool::new(true)));
         let root_waker = Waker::from(root_wake.clone());
-        self.tasks.push(None); // number 0 is the root's
         loop {
-            self.adopt_spawned(&ready);
-            while let Some(id) = ready.pop() {
+            if root_wake.0.swap(false, Ordering::Relaxed) {
                 self.count_event()?;
-                if id == ROOT {
-                    root_wake.queued.store(false, Ordering::Relaxed);
-                    if let Poll::Ready(output) =
-                        root.as_mut().poll(&mut Context::from_waker(&root_waker))
-                    {
-                        return Ok(output);
-                    }
-                } else {
-                    self.poll_task(id);
+                let polled = root.as_mut().poll(&mut Context::from_waker(&root_waker));
+                if let Poll::Ready(output) = polled {
+                    return Ok(output);
                 }
-                self.adopt_spawned(&ready);
             }
-            self.count_event()?;
-            self.jump()?;
+            for _ in 0..TASKS_PER_ROUND {
+                self.adopt_spawned();
+                let Some(id) = self.core.ready.pop() else {
+                    break;
+                };
+                self.count_event()?;
+                self.poll_task(id);
+            }
+            if !root_wake.0.load(Ordering::Relaxed) && self.core.ready.is_empty() {
+                self.count_event()?;
+                self.jump()?;
+            }
         }
     }
 
@@ -245,10 +228,14 @@ impl Executor {
         Ok(())
     }
 
-    fn adopt_spawned(&mut self, ready: &Arc<ReadyQueue>) {
+    fn adopt_spawned(&mut self) {
         let spawned = std::mem::take(&mut self.core.lock().spawned);
         for future in spawned {
-            let wake = TaskWake::queued(self.tasks.len(), ready);
+            let wake = Arc::new(TaskWake {
+                id: self.tasks.len(),
+                queued: AtomicBool::new(true),
+                ready: self.core.ready.clone(),
+            });
             let waker = Waker::from(wake.clone());
             self.tasks.push(Some(Task {
                 future,
@@ -322,6 +309,7 @@ impl Drop for Executor {
 mod tests {
     use std::future::pending;
 
+    use parking_lot::Mutex;
     use spdy::runtime::Runtime;
 
     use super::*;
@@ -356,6 +344,39 @@ mod tests {
         executor.run(runtime.sleep_until(ms(40))).unwrap();
         let expected = [("a", ms(10)), ("b1", ms(20)), ("b2", ms(20)), ("c", ms(30))];
         assert_eq!(*log.lock(), expected);
+    }
+
+    /// As on tokio's current-thread runtime. Regression: a spawned task ran after the tasks that its spawner woke later.
+    #[test]
+    fn spawned_tasks_and_woken_tasks_run_in_one_order_and_the_root_last() {
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let note = |name| {
+            let log = log.clone();
+            move || log.lock().push(name)
+        };
+        let (wake_waiter, woken) = tokio::sync::oneshot::channel::<()>();
+        let (wake_root, root_woken) = tokio::sync::oneshot::channel::<()>();
+        let waiter = note("waiter");
+        runtime.spawn(Box::pin(async move {
+            let _ = woken.await;
+            waiter();
+        }));
+        let (inner, first, second) = (runtime.clone(), note("first"), note("second"));
+        runtime.spawn(Box::pin(async move {
+            let _ = wake_root.send(());
+            inner.spawn(Box::pin(async move { first() }));
+            let _ = wake_waiter.send(());
+            inner.spawn(Box::pin(async move { second() }));
+        }));
+        let root = note("root");
+        let ended = executor.run(async {
+            let _ = root_woken.await;
+            root();
+        });
+        assert_eq!(ended, Ok(()));
+        assert_eq!(*log.lock(), ["first", "waiter", "second", "root"]);
     }
 
     #[test]

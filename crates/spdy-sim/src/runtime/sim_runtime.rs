@@ -63,7 +63,7 @@ impl Runtime for SimRuntime {
     }
 
     fn spawn(&self, task: BoxFuture<()>) {
-        self.core.lock().spawned.push(task);
+        self.core.spawn(task);
     }
 }
 

@@ -1,6 +1,6 @@
 //! HyStart: ends slow start before the queue overflows (Ha and Rhee, 2011), as in Linux.
 //!
-//! Two signals end slow start, once the window has 16 segments. A *train*: acknowledgements within 2 ms of each other have arrived
+//! Two signals end slow start, once the window has 16 segments. A *train*: acknowledgements less than 2 ms apart have arrived
 //! for half the minimum round trip, so the window fills the pipe. A *delay*: eight samples of this round all exceed the minimum by an
 //! eighth of it (4 to 16 ms), so there is a queue.
 
@@ -8,7 +8,8 @@
 const LEAST_WINDOW: u32 = 16;
 /// Samples of a round before its delay is evaluated.
 const SAMPLES: u32 = 8;
-/// Maximum gap within a train, microseconds.
+/// Gaps within a train are shorter, microseconds. Linux also accepts a gap of exactly this length. But on a link with segments of
+/// 1 ms every gap has this length in the model, and in a kernel some gap of each train is longer.
 const TRAIN_GAP_US: u64 = 2_000;
 /// Allowance for acknowledgements that were held and sent together, microseconds.
 const ACK_DELAY_US: u64 = 1_000;
@@ -57,7 +58,7 @@ impl HyStart {
         if cwnd < LEAST_WINDOW {
             return false;
         }
-        if now_us - self.last_ack_us <= TRAIN_GAP_US {
+        if now_us - self.last_ack_us < TRAIN_GAP_US {
             self.last_ack_us = now_us;
             self.found |= now_us - self.round_start_us > (least_us + ACK_DELAY_US) / 2;
         }
@@ -84,6 +85,15 @@ mod tests {
         hystart.reset(0, 100);
         let ended = (1..100).find(|ms| hystart.on_ack(ms * 1_000, 40_000, 40_000, 20, (1, 100)));
         assert_eq!(ended, Some(21), "(40 + 1) / 2 ms");
+    }
+
+    /// Regression: over 12 Mbit/s, where the acknowledgements of two segments each are 2 ms apart, every train was found.
+    #[test]
+    fn acknowledgements_that_are_2_ms_apart_are_no_train() {
+        let mut hystart = HyStart::default();
+        hystart.reset(0, 100);
+        let mut acks = (1..100).map(|n| hystart.on_ack(n * 2_000, 40_000, 40_000, 20, (1, 100)));
+        assert!(!acks.any(|ends| ends));
     }
 
     #[test]

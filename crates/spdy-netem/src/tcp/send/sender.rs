@@ -218,9 +218,11 @@ impl Sender {
         }
     }
 
+    /// Once for each idle time: the parts of a vectored write are written one after the other before the first segment is sent.
     fn restart_after_idle(&mut self, now: Instant) {
         let (idle, rto) = (now - self.last_sent, self.rtt.rto());
-        if self.config.slow_start_after_idle && self.board.is_empty() && idle > rto {
+        let is_idle = self.board.is_empty() && self.buffer.is_empty();
+        if self.config.slow_start_after_idle && is_idle && idle > rto {
             let cut = self
                 .cwnd
                 .restart(now, idle, rto, self.config.initial_window_segments);

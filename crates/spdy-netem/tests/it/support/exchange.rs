@@ -120,10 +120,14 @@ impl Apps for SlowReader {
     }
 }
 
-/// Two responses of 100 kB, the second 5 s after the first.
+/// Two responses of 100 kB, the second at `resumes_at`.
 pub(crate) struct Twice {
     pub(crate) written: usize,
     pub(crate) read: usize,
+    /// When the second half is written.
+    pub(crate) resumes_at: Instant,
+    /// Maximum size of one write, bytes.
+    pub(crate) part_bytes: usize,
 }
 
 impl Apps for Twice {
@@ -134,9 +138,15 @@ impl Apps for Twice {
     }
 
     fn server(&mut self, now: Instant, tcp: &mut Tcp) {
-        let until = if now < at_ms(5_000) { 100_000 } else { 200_000 };
+        let until = if now < self.resumes_at {
+            100_000
+        } else {
+            200_000
+        };
         let room = tcp.send_capacity().min(until - self.written);
-        self.written += tcp.write(now, &vec![7; room]);
+        for part in vec![7; room].chunks(self.part_bytes) {
+            self.written += tcp.write(now, part);
+        }
     }
 
     fn is_done(&self) -> bool {
@@ -144,6 +154,6 @@ impl Apps for Twice {
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        (self.written == 100_000 && self.read == 100_000).then_some(at_ms(5_000))
+        (self.written == 100_000 && self.read == 100_000).then_some(self.resumes_at)
     }
 }
