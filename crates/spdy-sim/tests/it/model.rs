@@ -9,31 +9,31 @@ use spdy_sim::options::Scheduler;
 use spdy_sim::options::{Options, Push, RaceProtocol};
 use spdy_sim::race::{Race, RaceNetwork};
 
-/// Loads of the portal, as `loads` prints them, of model 6.
+/// Loads of the portal, as `loads` prints them, of model 7.
 const FIGURES: &str = "\
 cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
 cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down
-cable spdy: load 773.949 ms, DOMContentLoaded 134.142 ms, 19645 B up, 367617 B down
-cable h2: load 770.488 ms, DOMContentLoaded 134.024 ms, 18385 B up, 367870 B down
-cable h3: load 741.770 ms, DOMContentLoaded 120.670 ms, 41574 B up, 370182 B down
+cable spdy: load 775.715 ms, DOMContentLoaded 134.818 ms, 20163 B up, 367981 B down
+cable h2: load 771.365 ms, DOMContentLoaded 134.462 ms, 18903 B up, 367870 B down
+cable h3: load 745.098 ms, DOMContentLoaded 121.189 ms, 41657 B up, 370470 B down
 rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380112 B down
 rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88652 B up, 565627 B down
-rate=2mbit,rtt=60ms,loss=2% spdy: load 1904.260 ms, DOMContentLoaded 281.176 ms, 22823 B up, 365076 B down
-rate=2mbit,rtt=60ms,loss=2% h2: load 2544.226 ms, DOMContentLoaded 281.276 ms, 21470 B up, 368078 B down
-rate=2mbit,rtt=60ms,loss=2% h3: load 5679.228 ms, DOMContentLoaded 224.604 ms, 49090 B up, 376119 B down
+rate=2mbit,rtt=60ms,loss=2% spdy: load 1970.316 ms, DOMContentLoaded 281.384 ms, 22975 B up, 366851 B down
+rate=2mbit,rtt=60ms,loss=2% h2: load 2001.444 ms, DOMContentLoaded 281.276 ms, 21279 B up, 364224 B down
+rate=2mbit,rtt=60ms,loss=2% h3: load 1894.616 ms, DOMContentLoaded 224.820 ms, 44402 B up, 372278 B down
 lulic:1024kbit:50ms http: load 12010.000 ms, DOMContentLoaded 770.000 ms, 47230 B up, 352584 B down
 lulic:1024kbit:50ms https: load 10600.000 ms, DOMContentLoaded 1050.000 ms, 82917 B up, 509685 B down
-lulic:1024kbit:50ms spdy: load 8620.000 ms, DOMContentLoaded 1050.000 ms, 22513 B up, 363672 B down
-lulic:1024kbit:50ms h2: load 8030.000 ms, DOMContentLoaded 1050.000 ms, 21753 B up, 364200 B down
-lulic:1024kbit:50ms h3: load 7670.000 ms, DOMContentLoaded 790.000 ms, 42022 B up, 372597 B down
-cable spdy browser: load 819.643 ms, DOMContentLoaded 173.464 ms, 34051 B up, 377040 B down
-cable h3 browser: load 880.517 ms, DOMContentLoaded 140.318 ms, 58484 B up, 378620 B down
-cable spdy accelerator: load 688.638 ms, DOMContentLoaded 134.840 ms, 11970 B up, 343721 B down
-cable h2 accelerator: load 681.988 ms, DOMContentLoaded 151.467 ms, 10024 B up, 339692 B down
-cable h3 accelerator: load 743.100 ms, DOMContentLoaded 121.143 ms, 22388 B up, 349997 B down
-cable spdy warm accelerator: load 694.054 ms, DOMContentLoaded 134.515 ms, 11926 B up, 343633 B down
-cable h2 warm accelerator: load 685.563 ms, DOMContentLoaded 134.184 ms, 9772 B up, 339328 B down
-cable h3 warm accelerator: load 740.730 ms, DOMContentLoaded 120.746 ms, 22221 B up, 349861 B down
+lulic:1024kbit:50ms spdy: load 7860.000 ms, DOMContentLoaded 1050.000 ms, 23427 B up, 363932 B down
+lulic:1024kbit:50ms h2: load 8470.000 ms, DOMContentLoaded 1050.000 ms, 22235 B up, 364304 B down
+lulic:1024kbit:50ms h3: load 7580.000 ms, DOMContentLoaded 790.000 ms, 43747 B up, 371514 B down
+cable spdy browser: load 820.734 ms, DOMContentLoaded 173.464 ms, 34389 B up, 377404 B down
+cable h3 browser: load 882.925 ms, DOMContentLoaded 140.837 ms, 58569 B up, 378907 B down
+cable spdy accelerator: load 689.230 ms, DOMContentLoaded 135.432 ms, 12044 B up, 343773 B down
+cable h2 accelerator: load 682.580 ms, DOMContentLoaded 151.467 ms, 10098 B up, 339692 B down
+cable h3 accelerator: load 743.528 ms, DOMContentLoaded 121.567 ms, 22449 B up, 350107 B down
+cable spdy warm accelerator: load 694.730 ms, DOMContentLoaded 135.190 ms, 12000 B up, 343685 B down
+cable h2 warm accelerator: load 686.002 ms, DOMContentLoaded 134.622 ms, 9846 B up, 339328 B down
+cable h3 warm accelerator: load 741.256 ms, DOMContentLoaded 121.264 ms, 22337 B up, 349915 B down
 ";
 
 /// The portal over three networks (without loss, with loss, and with the timer of a gateway) by every protocol, then with the options
