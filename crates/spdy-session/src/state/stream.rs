@@ -150,7 +150,7 @@ pub(crate) enum Item {
     },
 }
 
-/// The queue of [`OutputQueues`](crate::state::output_queues::OutputQueues) that holds a stream: at most one.
+/// The queue of `OutputQueues` that holds a stream: at most one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum QueueState {
     Unqueued,

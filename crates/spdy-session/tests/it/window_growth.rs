@@ -6,7 +6,7 @@ use spdy_session::config::Role;
 
 use crate::support::{Script, WINDOW, id, ms};
 
-/// The deltas of the WINDOW_UPDATE frames for `stream` in `output`, bytes.
+/// Sum of the WINDOW_UPDATE deltas for `stream` in `lines`, bytes.
 fn credit(lines: &[String], stream: u32) -> usize {
     let prefix = format!("WINDOW_UPDATE {stream} ");
     let deltas = lines.iter().filter_map(|line| line.strip_prefix(&prefix));
