@@ -48,7 +48,6 @@ const MAX_CLOSE_POLLS: u32 = 100;
 const MAX_INTERIM_HEADS: usize = 16;
 
 /// A client's HTTP/3 connection. Clones share it. It is closed when the last clone is dropped and the last exchange has ended.
-/// ended.
 #[derive(Clone)]
 pub struct Http3Client {
     shared: Arc<Shared>,

@@ -5,13 +5,13 @@
 //!  img-src 'self' https://cdn.test/a/
 //!  img-src 'self' https://cdn.test/a/ https://www.site.test/.spdy/1/-/s/cdn.test/a/
 //! ```
+//!
 //! A host with an alias gets its alias as a source, for all loads and requests of its pages. In the host's own page `'self'` is
 //! also written in full, because there it means the alias.
-//! written in full: there it means the name.
+//!
 //! A host's own source stays, for redirects and for unproxied resources. Nothing is widened: the path of the added source is that
 //! of the source, or of the rules' entry, whichever is narrower. A source for many hosts (`*.cdn.test`) can have a path only for
 //! the hosts that the rules list; resources that are then not allowed are not rewritten.
-//! the rules name; resources that are then not allowed are not moved.
 
 use http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, HeaderMap, HeaderValue,

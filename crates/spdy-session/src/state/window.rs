@@ -11,7 +11,6 @@
 //!
 //! A stream's target grows if its reader is fast. If a window holds less than the reader consumes in a round trip, it limits the
 //! peer to one window per round trip. The round trip time is not known here.
-//! window per round trip, and how long that is, is not known here.
 
 use std::time::Duration;
 

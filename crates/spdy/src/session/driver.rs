@@ -12,7 +12,6 @@
 //! cannot deadlock. A batch is all output of the machine, up to [`WRITE_AHEAD`] bytes, so that a control frame reaches the socket
 //! in one piece (OkHttp fails on a header block split near its end) and urgent output does not wait behind much other output. The
 //! order is deterministic: the same events give the same bytes at the same instant.
-//! instant.
 
 use std::future::{Future, poll_fn};
 use std::io;
