@@ -131,7 +131,6 @@ pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
 ///
 /// The host must have the resource, the resource must not be listed (or never be served on an alias), and Fetch Metadata must state
 /// that the browser loads a subresource. Scripts of a document request more than its elements reference, and its links open pages.
-/// browser loads a subresource. A document's scripts request more than its tags name, and its links open pages.
 pub fn is_sent_on(reason: &Refusal, target: &str, headers: &HeaderMap) -> bool {
     let is_of_host = match reason {
         Refusal::PathNotListed { .. }
