@@ -1,8 +1,8 @@
-//! Our account at an authority (RFC 8555 §7.3): stored in the folder, created if there is none, and set aside when the authority no
+//! Our account at an authority (RFC 8555 §7.3): stored in the folder, created if there is none, and archived when the authority no
 //! longer knows it.
 //!
-//! Orders run concurrently. If two learn that their account is gone, the second may learn it when the first already has a new one. So
-//! each sets aside only the account that it used itself.
+//! Orders run concurrently. If two of them detect that the account is gone, the second may detect it after the first has already
+//! created a new one. So each archives only the account that it used itself.
 
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use tokio::sync::Mutex;
@@ -12,14 +12,14 @@ use crate::settings::{AcmeSettings, authority_error};
 use crate::state_dir::StateDir;
 use crate::transport::Transport;
 
-/// The accounts of one folder, of which there is one at a time.
+/// The accounts of a folder, of which one exists at a time.
 pub(crate) struct Accounts {
     folder: StateDir,
-    /// Held while the file is read, written or put aside.
+    /// Held while the file is read, written or archived.
     file_lock: Mutex<()>,
 }
 
-/// An account as it stands in the folder.
+/// The content of the account file.
 pub(crate) struct AccountFile(Vec<u8>);
 
 impl Accounts {
@@ -32,8 +32,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// The authority gives no account, or the folder cannot read or store it: an account that cannot be stored is not
-    /// used.
+    /// The authority creates no account, or the account cannot be read or stored: an account that cannot be stored is not used.
     pub(crate) async fn open(
         &self,
         settings: &AcmeSettings,
@@ -80,7 +79,7 @@ impl Accounts {
         Ok((account, AccountFile(json)))
     }
 
-    /// Archives `account_file`, unless another account or none is stored by now.
+    /// Archives `account_file`, unless the folder now has another account or none.
     pub(crate) async fn archive(&self, account_file: &AccountFile) {
         let _guard = self.file_lock.lock().await;
         let result = match self.folder.load_account() {

@@ -1,9 +1,9 @@
-//! The ACME client: an order, from the account to the certificate chain (RFC 8555 §7).
+//! The ACME client: executes an order, from the account to the certificate chain (RFC 8555 §7).
 //!
 //! ```text
-//!  account ──▶ order ──▶ each name: proven already, or its proof shown and the authority told to look
-//!    │           └─▶ ready ──▶ a key and a request ──▶ valid ──▶ the chain
-//!    └ kept in the folder, made if there is none
+//!  account ──▶ order ──▶ each name: already proven, or publish a proof and request its validation
+//!    │           └─▶ ready ──▶ a key and a CSR ──▶ valid ──▶ the chain
+//!    └ stored in the folder, created if there is none
 //! ```
 
 use std::ops::Range;
@@ -32,39 +32,39 @@ use crate::transport::Transport;
 
 pub use crate::settings::AcmeSettings;
 
-/// For all of an order: an authority looks from several places, and waits for their names.
+/// Timeout of an order. An authority validates from several places, and waits until they know the names.
 pub const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
-/// Between two looks at an order, the first time and at most.
+/// Interval between two polls of an order: the first, and the maximum.
 const POLL_INTERVAL: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(8);
-/// For one request.
+/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Signs certificates.
 pub trait Authority: Send + Sync + 'static {
-    /// Has a certificate made for `names`, in place of `held` if there is one.
+    /// Orders a certificate for `names`, which replaces `held` if there is one.
     fn order(
         &self,
         names: Vec<String>,
         held: Option<CertificateDer<'static>>,
     ) -> BoxFuture<Result<Identity, OrderFailure>>;
 
-    /// When it suggests to renew `held` (RFC 9773); `None` if it makes no suggestion.
+    /// The suggested time to renew `held` (RFC 9773); `None` without a suggestion.
     fn renewal_info(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>>;
 }
 
-/// An order that brought nothing.
+/// A failed order.
 #[derive(Debug)]
 pub struct OrderFailure {
-    /// Why.
+    /// The error.
     pub error: AcmeError,
-    /// How long to wait before the next request, if the authority stated it.
+    /// How long to wait before the next request, if the authority states it.
     pub rest: Option<Duration>,
 }
 
-/// When a certificate is to be renewed.
+/// The suggested renewal of a certificate.
 #[derive(Clone, Debug)]
 pub struct RenewalInfo {
-    /// At some time within this.
+    /// Renew at some time in this range.
     pub window: Range<SystemTime>,
     /// When to poll again.
     pub again: Duration,
@@ -88,7 +88,7 @@ struct Inner {
 }
 
 impl AcmeClient {
-    /// One that is reached over `network`, and believed by `tls`.
+    /// An authority that is reached over `network` and authenticated by `tls`.
     #[must_use]
     pub fn new(
         settings: AcmeSettings,
@@ -158,7 +158,7 @@ impl Authority for AcmeClient {
 }
 
 impl Inner {
-    /// For one order: how long the authority wants to be left alone after it is no other's business.
+    /// A transport for one order, so that the `Retry-After` of one order does not affect others.
     fn transport(&self) -> Transport {
         let scheme = self.settings.directory.scheme();
         Transport::new(self.client.clone(), scheme, self.runtime.clone())
@@ -220,8 +220,8 @@ impl Inner {
         let to_error = |error| self.authority_error("a new order", error);
         if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
             match account.new_order(&build_order().replaces(replaced)).await {
-                // Some authorities do not support replacing, or not of this certificate. A rate limit would apply to
-                // the second order too.
+                // Some authorities do not support replacing, or not of this certificate. A rate limit would apply to the second
+                // order too.
                 Err(error) if !is_problem(&error, "rateLimited") => {
                     tracing::debug!(%error, "cannot mark the order as a replacement");
                 }
@@ -281,7 +281,7 @@ impl Inner {
         Ok(shown)
     }
 
-    /// Looks at the order until its status `is_it`.
+    /// Polls the order until `is_it` returns true for its status.
     async fn until(
         &self,
         order: &mut Order,
@@ -302,7 +302,7 @@ impl Inner {
         }
     }
 
-    /// The reason why an order is invalid, if the authority gives one.
+    /// The reason why an order is invalid, if the authority states one.
     async fn failure_reason(&self, order: &mut Order) -> AcmeError {
         let challenge = self.settings.way.challenge();
         let mut authorizations = order.authorizations();
@@ -333,7 +333,7 @@ impl Inner {
     }
 }
 
-/// A kind of challenge as authorities call it.
+/// The name of a challenge type in ACME.
 fn challenge_name(kind: &ChallengeType) -> &str {
     match kind {
         ChallengeType::Http01 => "http-01",
@@ -344,17 +344,17 @@ fn challenge_name(kind: &ChallengeType) -> &str {
     }
 }
 
-/// A key of its own for each certificate, and the request that it signs.
+/// Creates a new key for the certificate, and a certificate request that it signs.
 fn request(names: &[String]) -> Result<(PrivateKeyDer<'static>, Vec<u8>), AcmeError> {
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let mut params = CertificateParams::new(names)?;
-    params.distinguished_name = DistinguishedName::new(); // all names are alternative ones
+    params.distinguished_name = DistinguishedName::new(); // all names are subject alternative names
     let request = params.serialize_request(&key)?;
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a generated key is valid");
     Ok((key, request.der().to_vec()))
 }
 
-/// The name that is proven: for a wildcard, the one below its star.
+/// The name to validate: for a wildcard, the name without `*.`.
 fn without_wildcard(name: &str) -> &str {
     name.strip_prefix("*.").unwrap_or(name)
 }

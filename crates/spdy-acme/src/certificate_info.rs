@@ -9,20 +9,20 @@ use x509_parser::extensions::GeneralName;
 
 use crate::error::AcmeError;
 
-/// The least time that a certificate must have before its end when it comes: with less, orders would follow one another.
+/// Minimum remaining validity of a new certificate: with less, one order would follow another.
 pub const MIN_REMAINING: Duration = Duration::from_secs(5 * 60);
-/// The longest accepted validity: a certificate that is never renewed has a key that never changes. Browsers accept 398 days, internal
-/// authorities go further.
+/// Maximum accepted validity: a certificate that is never renewed keeps its key for ever. Browsers accept 398 days, internal
+/// authorities use more.
 pub const MAX_LIFETIME: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
-/// How far in the future it may begin: clocks differ.
+/// How far in the future the validity may begin, because clocks differ.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
 
-/// What stands in a certificate, as far as it matters here.
+/// The parts of a certificate that are needed here.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CertificateInfo {
-    /// From when, and until when (RFC 5280 §4.1.2.5).
+    /// Begin and end of the validity (RFC 5280 §4.1.2.5).
     pub validity: Range<SystemTime>,
-    /// The names of hosts, in lower case.
+    /// Host names, in lower case.
     pub names: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl CertificateInfo {
     ///
     /// # Errors
     ///
-    /// The chain is empty, or as [`of`](Self::of).
+    /// The chain is empty, or as in [`of`](Self::of).
     pub fn parse_leaf(identity: &Identity) -> Result<Self, AcmeError> {
         let leaf = identity.chain.first();
         let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
@@ -113,7 +113,7 @@ impl CertificateInfo {
     }
 }
 
-/// Both ends, for people.
+/// Formats begin and end for messages.
 fn format_validity(validity: &Range<SystemTime>) -> String {
     let [from, until] = [validity.start, validity.end].map(httpdate::fmt_http_date);
     format!("{from} until {until}")

@@ -35,12 +35,12 @@ pub struct Certificates {
 
 #[derive(Debug, Default)]
 struct CertificateState {
-    /// The wanted certificates, by the first name of each.
+    /// The managed certificates, by the first name of each.
     managed: BTreeMap<String, ManagedCertificate>,
     external: Vec<ExternalCertificate>,
 }
 
-/// A wanted certificate.
+/// A managed certificate, loaded or not.
 #[derive(Debug, Default)]
 struct ManagedCertificate {
     /// `None` until a certificate was loaded or issued.
@@ -171,7 +171,7 @@ impl Certificates {
         })
     }
 
-    /// Serves `loaded` for the wanted names that it covers. Does nothing if no certificate with the first name `first` is wanted.
+    /// Serves `loaded` for the managed names that it covers. Does nothing if no managed certificate has the first name `first`.
     pub(crate) fn set(&self, first: &str, loaded: LoadedCertificate) {
         let mut state = self.lock();
         if let Some(managed) = state.managed.get_mut(first) {
@@ -183,7 +183,7 @@ impl Certificates {
     /// Serves `stored`, which was read from its folder, unless the current certificate belongs to the same folder and its validity starts
     /// later. Such a certificate is not in the folder yet: it is about to be written, or writing it failed.
     ///
-    /// Returns the facts of the certificate that is then current. If no certificate with the first name `first` is wanted, nothing is
+    /// Returns the facts of the certificate that is then current. If no managed certificate has the first name `first`, nothing is
     /// served, and the result is the facts of `stored`.
     pub(crate) fn set_stored(&self, first: &str, stored: LoadedCertificate) -> CertificateInfo {
         let mut state = self.lock();
@@ -212,9 +212,9 @@ impl Certificates {
         self.state.lock()
     }
 
-    /// Replaces what handshakes use by the certificates in `state`, which the caller has locked.
+    /// Replaces the identities that handshakes use by the certificates in `state`, which the caller has locked.
     ///
-    /// External certificates come first, because of two for one name the first is served.
+    /// External certificates come first, because the first of two certificates for a name is served.
     fn show_all(&self, state: &CertificateState) {
         let mut hosts = Vec::new();
         for external in &state.external {
@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// Repetitions: the threads change the state at the same time only in some of them.
+    /// Number of repetitions: the threads change the state at the same time only in some of them.
     const ATTEMPTS: usize = 100;
 
     async fn shown(server: &ServerTls, client: &ClientTls) -> CertificateDer<'static> {
@@ -259,11 +259,11 @@ mod tests {
         near.unwrap().2[0].clone().into_owned()
     }
 
-    /// A reconfiguration that read the state before `set` once restored the old certificate after it.
+    /// Regression: a reconfiguration that read the state before `set` restored the old certificate after it.
     #[tokio::test]
     async fn certificate_issued_during_reconfiguration_is_shown() {
         let options = TlsOptions {
-            resumption: false, // or a later handshake would show no certificate
+            resumption: false, // otherwise a resumed handshake would show no certificate
             key_log: KeyLogTarget::Disabled,
             ..TlsOptions::default()
         };

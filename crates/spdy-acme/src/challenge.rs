@@ -1,4 +1,4 @@
-//! Challenges (RFC 8555 §8): the proofs that are served while an order is open.
+//! Challenges (RFC 8555 §8): proofs that are published while an order is open.
 //!
 //! | challenge | request of the authority | response |
 //! | --- | --- | --- |
@@ -23,23 +23,23 @@ use spdy_net::tls::identities::{AcmeChallenge, Identities};
 
 use crate::error::AcmeError;
 
-/// How names are proven.
+/// How to prove control of names.
 #[derive(Clone, Debug)]
 pub enum ChallengeMethod {
-    /// By certificates of these, which [`with_acme_challenges`](spdy_net::tls::ServerTls::with_acme_challenges) serves.
+    /// By certificates in these identities, served by [`with_acme_challenges`](spdy_net::tls::ServerTls::with_acme_challenges).
     TlsAlpn(Identities),
-    /// By what is answered for these, before plain connections.
+    /// By responses for these tokens, on plain connections.
     Http(Http01Tokens),
-    /// By texts in these zones. The only way to a wildcard.
+    /// By TXT records in these zones. Only this method supports wildcards.
     Dns(SharedZones),
 }
 
-/// Key authorizations by token, for http-01. Clones are the same ones.
+/// Key authorizations by token, for http-01. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Http01Tokens(Arc<RwLock<BTreeMap<String, String>>>);
 
 impl Http01Tokens {
-    /// What is to be answered for `token`.
+    /// The response body for `token`.
     #[must_use]
     pub fn authorization(&self, token: &str) -> Option<String> {
         let tokens = self.0.read();
@@ -51,19 +51,19 @@ impl Http01Tokens {
     }
 }
 
-/// What is shown until this is dropped.
+/// A published proof, removed when this is dropped.
 #[derive(Debug)]
 #[must_use = "it is shown no longer than this lives"]
 pub enum ActiveChallenge {
     /// A certificate.
     Tls(AcmeChallenge),
-    /// An answer.
+    /// An HTTP response.
     Http(TokenGuard),
-    /// A record.
+    /// A TXT record.
     Dns(TxtRecordGuard),
 }
 
-/// An answer for a token.
+/// The HTTP response for a token.
 #[derive(Debug)]
 pub struct TokenGuard {
     tokens: Http01Tokens,
@@ -93,7 +93,7 @@ impl Drop for TxtRecordGuard {
 }
 
 impl ChallengeMethod {
-    /// The challenge as authorities call it.
+    /// The name of the challenge in ACME.
     #[must_use]
     pub fn challenge(&self) -> &'static str {
         match self {
@@ -111,11 +111,11 @@ impl ChallengeMethod {
         }
     }
 
-    /// Proves control of `name` (of a wildcard the name below the star) to the authority with `authorization`.
+    /// Publishes the proof for `name` (for a wildcard, the name without `*.`), for the authority's `authorization`.
     ///
     /// # Errors
     ///
-    /// No certificate can be made for the name, or its zone takes no text.
+    /// No certificate can be created for the name, or its zone accepts no TXT record.
     pub fn start(
         &self,
         name: &str,
@@ -155,7 +155,7 @@ impl ChallengeMethod {
     }
 }
 
-/// The certificate of RFC 8737 §3: for `name` alone, signed by itself, with the digest in an extension that must be understood.
+/// The certificate of RFC 8737 §3: self-signed, only for `name`, with the digest in a critical extension.
 fn challenge_certificate(name: &str, digest: &[u8]) -> Result<Identity, AcmeError> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();

@@ -1,4 +1,4 @@
-//! Why there is no certificate.
+//! Errors of obtaining a certificate.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use spdy_net::tls::error::TlsSetupError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcmeError {
-    /// The authority refused, or could not be reached.
+    /// The authority rejected a request, or could not be reached.
     #[error("{directory}: {what}: {source}")]
     Authority {
-        /// Its directory.
+        /// URL of its directory.
         directory: String,
-        /// What was wanted of it.
+        /// The requested object.
         what: &'static str,
         /// Its error.
         source: instant_acme::Error,
     },
-    /// The authority knows our account no longer.
+    /// The authority no longer knows our account.
     #[error("{directory} does not know the account: the next attempt creates another")]
     Account {
-        /// Its directory.
+        /// URL of its directory.
         directory: String,
     },
     /// The authority requires another challenge than the configured one.
@@ -34,7 +34,7 @@ pub enum AcmeError {
         name: String,
         /// The configured challenge.
         expected: &'static str,
-        /// The challenges that it offers.
+        /// The offered challenges.
         offered: String,
     },
     /// The authority checked the proof and rejected it.
@@ -44,39 +44,39 @@ pub enum AcmeError {
         name: String,
         /// The challenge that was used.
         challenge: &'static str,
-        /// The reason that the authority gives.
+        /// The reason that the authority states.
         reason: String,
     },
-    /// It wants to see another name proven than those that were ordered.
+    /// The authority requires a proof for a name that was not ordered.
     #[error("the authority requires a proof for {0}, which is not in the order")]
     UnexpectedName(String),
-    /// The order ended another way.
+    /// The order has an unexpected status.
     #[error("the order has the status {0}")]
     Order(String),
-    /// It took too long.
+    /// The order timed out.
     #[error("no certificate issued within {} s", .0.as_secs())]
     Timeout(Duration),
     /// The certificate that was received cannot be served.
     #[error("unusable certificate: {reason}")]
     Certificate {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// The task of the order panicked.
     #[error("internal error, please report it: {0}")]
     Panicked(String),
-    /// What came cannot be shown, or no proof can be made.
+    /// The certificate cannot be served, or no proof can be created.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
-    /// A key or a request for a certificate cannot be made.
+    /// A key or a certificate request cannot be created.
     #[error("cannot generate a key and a certificate request: {0}")]
     KeyGeneration(#[from] rcgen::Error),
-    /// The name's zone does not take the text of a proof.
+    /// The name's zone does not accept the TXT record of a proof.
     #[error("{name}: {source}")]
     TxtRecord {
         /// The name.
         name: String,
-        /// Why.
+        /// The cause.
         source: TextError,
     },
     /// The folder cannot be used.
@@ -92,7 +92,7 @@ pub enum AcmeError {
     CorruptFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

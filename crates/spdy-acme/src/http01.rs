@@ -1,5 +1,5 @@
-//! http-01 before a handler: requests for tokens that we know are answered, all others pass, so that an origin behind us may have
-//! a way of its own to certificates.
+//! Answers http-01 requests before a handler: requests for known tokens are answered, all others are passed on, so that an origin
+//! behind us can obtain certificates by itself.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::challenge::Http01Tokens;
 /// The path that an authority requests (RFC 8555 §8.3).
 const PATH: &str = "/.well-known/acme-challenge/";
 
-/// A handler behind that answer.
+/// A handler that answers http-01 requests first.
 pub struct Http01Handler {
     tokens: Http01Tokens,
     rest: Arc<dyn Handler>,
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Http01Handler {
 }
 
 impl Http01Handler {
-    /// `rest` answers all requests that are not for `tokens`.
+    /// Passes all requests that are not for `tokens` to `rest`.
     #[must_use]
     pub fn new(tokens: Http01Tokens, rest: Arc<dyn Handler>) -> Self {
         Self { tokens, rest }

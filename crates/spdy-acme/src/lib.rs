@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Inside
+//! # Structure
 //!
 //! ```text
 //!  renewer.rs           a task for each certificate: waits, orders, reports events

@@ -1,15 +1,15 @@
-//! When a certificate is ordered next: a machine without I/O, whose times are arguments.
+//! Decides when to order a certificate: a state machine without I/O, with time as an argument.
 //!
 //! ```text
-//!             nothing held ──▶ Order ──issued──▶ held ── Wait ──▶ due ──▶ Order
+//!             no certificate ▶ Order ──issued──▶ held ── Wait ──▶ due ──▶ Order
 //!                                │                │               ▲
-//!                                failed           │ Ask, now and then: the authority may want it sooner (RFC 9773)
+//!                                failed           │ FetchRenewalInfo: the authority may advise an earlier time (RFC 9773)
 //!                                └─▶ Wait, twice as long each time ──▶ Order
 //! ```
 //!
-//! Due is a remaining share of the validity, in percent, minus a random part: certificates that were ordered together are not renewed
-//! together. No order comes sooner than a hundredth of the validity after the last certificate: not for an authority that always advises
-//! to renew, nor for one that signs old certificates.
+//! The due time is a remaining percentage of the validity, minus a random part, so that certificates that were ordered together are
+//! not renewed together. The minimum time between a certificate and the next order is a hundredth of the validity, also if the
+//! authority always advises to renew, or issues old certificates.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -17,29 +17,29 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// After the first failure. Let's Encrypt bears five failures an hour for one name.
+/// Delay after the first failure. Let's Encrypt allows five failures an hour for a name.
 pub const MIN_RETRY_DELAY: Duration = Duration::from_secs(120);
-/// After many.
+/// Maximum delay after repeated failures.
 pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 60 * 60);
-/// The longest that an authority may send us away for.
+/// Maximum accepted `Retry-After` of an authority.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often an authority is polled for advice if it states no interval; the first time at a random earlier time.
 pub const RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(6 * 60 * 60);
-/// No sooner than this, and no later than a day, whatever it states (RFC 9773 §4.3.2).
+/// Minimum interval, whatever the authority states; the maximum is a day (RFC 9773 §4.3.2).
 pub const MIN_RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is to be done.
+/// The next action.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NextAction {
-    /// A certificate is to be ordered.
+    /// Order a certificate.
     Order,
     /// Fetch the authority's renewal advice for the current certificate.
     FetchRenewalInfo,
-    /// Nothing before that hour.
+    /// Wait until this time.
     Wait(SystemTime),
 }
 
-/// When to renew one certificate.
+/// The renewal schedule of one certificate.
 #[derive(Debug)]
 pub struct RenewalSchedule {
     remaining_percent: u8,
@@ -81,7 +81,7 @@ impl RenewalSchedule {
         }
     }
 
-    /// A stored certificate with this validity was found in the folder.
+    /// Records a stored certificate with this validity.
     pub fn found(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
         self.due = renewal_time(validity, self.remaining_percent, self.jitter_rng.random());
         // A restart causes no fetch.
@@ -90,7 +90,7 @@ impl RenewalSchedule {
         self.failures = 0;
     }
 
-    /// One has come.
+    /// Records that a certificate was issued.
     pub fn record_issued(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
         self.found(now, validity);
         let lifetime = lifetime(validity);
@@ -98,7 +98,7 @@ impl RenewalSchedule {
         self.due = self.due.max(self.not_before);
     }
 
-    /// An order failed; `rest` is how long to wait, if the authority gave a time.
+    /// Records a failed order; `rest` is the authority's `Retry-After`, if any.
     pub fn record_failure(&mut self, now: SystemTime, rest: Option<Duration>) {
         self.failures = self.failures.saturating_add(1);
         let rest = rest.unwrap_or_default().min(MAX_RETRY_AFTER);
@@ -106,7 +106,7 @@ impl RenewalSchedule {
         self.next_fetch = None;
     }
 
-    /// The authority suggests to renew within `window`, and to fetch the advice after `again`. It may only bring the
+    /// Records the authority's suggestion to renew within `window`, and to fetch the advice after `again`. It can only bring the
     /// renewal forward.
     pub fn record_renewal_info(
         &mut self,
@@ -120,7 +120,7 @@ impl RenewalSchedule {
         self.next_fetch = Some(now + again.clamp(MIN_RENEWAL_INFO_INTERVAL, MAX_RETRY_AFTER));
     }
 
-    /// The authority has no advice at the moment.
+    /// Records that the authority has no advice at the moment.
     pub fn record_no_renewal_info(&mut self, now: SystemTime) {
         self.next_fetch = Some(now + RENEWAL_INFO_INTERVAL);
     }
@@ -131,7 +131,7 @@ impl RenewalSchedule {
         now >= renewal_time(validity, self.remaining_percent, 0.0)
     }
 
-    /// When the next order is.
+    /// The time of the next order.
     #[must_use]
     pub fn due(&self) -> SystemTime {
         self.due
@@ -158,8 +158,7 @@ pub fn renewal_time(
     validity.end - remaining.min(lifetime)
 }
 
-/// How long after the failure of this number, 1 and up, it is tried again: twice as long each time, and up to a quarter longer by
-/// chance, from 0 to 1.
+/// The delay after `failures` failures in a row, from 1: doubled each time, plus up to a quarter by `chance`, from 0 to 1.
 #[must_use]
 pub fn retry_delay(failures: u32, chance: f64) -> Duration {
     let doubled = MIN_RETRY_DELAY.saturating_mul(1 << failures.saturating_sub(1).min(16));

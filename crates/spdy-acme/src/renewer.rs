@@ -1,5 +1,5 @@
-//! Keeps certificates valid: those in the folder are served from the start, missing or due ones are ordered, and new ones are served from
-//! the next handshake on.
+//! Keeps certificates valid: serves those in the folder from the start, orders missing or due ones, and serves a new one from the
+//! next handshake on.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -23,63 +23,63 @@ use crate::error::AcmeError;
 use crate::renewal_schedule::{NextAction, RenewalSchedule};
 use crate::state_dir::StateDir;
 
-/// Orders that are open at the same time.
+/// Limit of concurrent orders.
 const MAX_CONCURRENT_ORDERS: usize = 4;
-/// How long a task sleeps at most: a machine may be suspended, or its clock may be set.
+/// Maximum sleep of a task: the machine may be suspended, or its clock may be set.
 const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 
 /// What happened to a certificate, for logs and metrics.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RenewalEvent<'a> {
-    /// It was in the folder.
+    /// The certificate was loaded from the folder.
     Loaded {
         /// Its names.
         names: &'a [String],
-        /// From when, and until when it is valid.
+        /// Begin and end of the validity.
         validity: Range<SystemTime>,
         /// When it is renewed.
         due: SystemTime,
     },
-    /// What was in the folder cannot be used.
+    /// The certificate in the folder cannot be used.
     Unusable {
-        /// The names that it was for.
+        /// The names of the certificate.
         names: &'a [String],
-        /// What is wrong with it.
+        /// The error.
         error: &'a AcmeError,
     },
-    /// It is ordered.
+    /// An order begins.
     Ordered {
         /// Its names.
         names: &'a [String],
-        /// There is none for them yet.
+        /// True if there is no certificate for the names yet.
         is_first: bool,
     },
-    /// It has come, and is shown.
+    /// The certificate was issued and is served.
     Issued {
         /// Its names.
         names: &'a [String],
-        /// From when, and until when it is valid.
+        /// Begin and end of the validity.
         validity: Range<SystemTime>,
         /// When it is renewed.
         due: SystemTime,
     },
-    /// It has come, is served, and cannot be stored: after a restart it is ordered again.
+    /// The certificate was issued and is served, but cannot be stored: after a restart it is ordered again.
     SaveFailed {
         /// Its names.
         names: &'a [String],
-        /// Why.
+        /// The cause.
         error: &'a AcmeError,
     },
-    /// It has not come.
+    /// The order failed.
     Failed {
         /// Its names.
         names: &'a [String],
-        /// Why.
+        /// The cause.
         error: &'a AcmeError,
-        /// How long it is left alone now.
+        /// Delay until the next attempt.
         again: Duration,
-        /// Until when the one that is shown is valid; `None`: there is none.
+        /// When the current certificate expires; `None` if there is none.
         held: Option<SystemTime>,
     },
 }
@@ -100,7 +100,7 @@ pub struct RenewalConfig {
     pub seed: u64,
 }
 
-/// Keeps certificates as long as it lives.
+/// Keeps certificates valid until it is dropped.
 #[derive(Debug)]
 pub struct Renewer {
     stop: Latch,
@@ -112,7 +112,7 @@ impl Drop for Renewer {
     }
 }
 
-/// What every certificate's task has.
+/// The state that the tasks of all certificates share.
 #[derive(Clone)]
 struct RenewalContext {
     certificates: Certificates,
@@ -124,11 +124,11 @@ struct RenewalContext {
     on_event: EventHandler,
 }
 
-/// One certificate's.
+/// The task of one certificate.
 struct RenewalTask {
     common: RenewalContext,
     names: Vec<String>,
-    /// Those of them that are no guests.
+    /// The names without the optional ones.
     own: Vec<String>,
     schedule: RenewalSchedule,
 }
@@ -220,7 +220,7 @@ impl RenewalTask {
                 });
             }
         };
-        // The names or the validity differ from the configuration: it is served until the new one arrives.
+        // The names or the validity do not match the configuration: it is served until the new one arrives.
         if let Err(error) = facts.check(&self.names, now) {
             tracing::debug!(%error, "the stored certificate is unusable");
             return;
@@ -285,7 +285,8 @@ impl RenewalTask {
         drop(place);
     }
 
-    /// Orders one without the guests if nothing good is held for the rest. One with them is still due as it was.
+    /// Orders a certificate without the optional names if there is no valid certificate for the others. The certificate with all
+    /// names remains due.
     async fn order_required_names(&self, held: Option<&LoadedCertificate>) {
         let now = self.now();
         let is_good = held.is_some_and(|held| {
@@ -338,7 +339,7 @@ impl RenewalTask {
         ordered.await.map_err(failed)?
     }
 
-    /// Shows and keeps what came.
+    /// Serves and stores the new certificate.
     fn take(&self, names: &[String], identity: Identity) -> Result<Range<SystemTime>, AcmeError> {
         let RenewalContext {
             certificates,
@@ -349,7 +350,7 @@ impl RenewalTask {
         issued.facts.check(names, self.now())?;
         let validity = issued.facts.validity.clone();
         certificates.set(self.first(), issued.clone());
-        // Some kilobytes, once in months: the wait for the disk is short.
+        // The file has some kilobytes and is written once in months, so waiting for the disk is short.
         if let Err(error) = folder.save_certificate(self.first(), &issued.identity) {
             self.emit(&RenewalEvent::SaveFailed {
                 names,
@@ -381,8 +382,8 @@ impl RenewalTask {
     }
 }
 
-/// The result of `work`, which runs much foreign code. If it panics, its task continues, as otherwise the certificate would never be
-/// renewed again. The panic message goes to stderr, like any other.
+/// Runs `work`, which calls much third-party code, and returns its result. If it panics, the task continues; otherwise the
+/// certificate would never be renewed again. The panic message is printed to stderr, like any other.
 async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|panic| AcmeError::Panicked(panic_message(&*panic)))

@@ -6,23 +6,23 @@ use url::Url;
 use crate::challenge::ChallengeMethod;
 use crate::error::AcmeError;
 
-/// Which authority, and our account there. The caller has read the authority's terms, and agreed.
+/// The settings of an authority, and of our account there. The caller has read the authority's terms, and agreed.
 #[derive(Clone)]
 pub struct AcmeSettings {
     /// URL of its directory (RFC 8555 §7.1.1).
     pub directory: Url,
     /// Contact addresses, as URLs (`mailto:`); sent only when the account is created.
     pub contact: Vec<String>,
-    /// The account that we have with it otherwise, and its key (§7.3.4).
+    /// Key ID and key of an existing account outside ACME (external account binding, §7.3.4).
     pub external_account: Option<(String, Vec<u8>)>,
-    /// What kind of certificate is wanted, where it has several.
+    /// The certificate profile, if the authority has several.
     pub profile: Option<String>,
     /// How names are proven.
     pub way: ChallengeMethod,
 }
 
 impl std::fmt::Debug for AcmeSettings {
-    /// Without the key of the account.
+    /// Formats without the key of the account.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let account = self.external_account.as_ref().map(|(id, _)| id);
         f.debug_struct("Settings")
@@ -35,7 +35,7 @@ impl std::fmt::Debug for AcmeSettings {
     }
 }
 
-/// The error for a request that failed: `what` was requested.
+/// The error of a failed request for `what`.
 pub(crate) fn authority_error(
     settings: &AcmeSettings,
     what: &'static str,

@@ -1,13 +1,13 @@
 //! The state directory: the account, and each certificate with its key.
 //!
 //! ```text
-//!  FOLDER                                   for the owner alone (0700), and so everything in it (0600)
-//!    acme-v02.api.letsencrypt.org-4a1b…     a folder for each directory: who tries another gets nothing of the first
-//!      account.json                         the account's key, and what the authority calls it
+//!  FOLDER                                   readable by the owner only (0700), like all files in it (0600)
+//!    acme-v02.api.letsencrypt.org-4a1b…     a folder for each directory: trying another authority does not touch the first
+//!      account.json                         the account's key, and its URL at the authority
 //!      www.site.test.pem                    a certificate's key, and its chain, by the first of its names
 //! ```
 //!
-//! Key and chain stand in one file, which appears whole or not at all: they are of one another after a kill, too.
+//! Key and chain are in one file, which is replaced atomically, so that they match each other even after a kill.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -19,18 +19,18 @@ use url::Url;
 
 use crate::error::AcmeError;
 
-/// A folder for what one authority gives.
+/// The folder of one authority.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StateDir(PathBuf);
 
 const ACCOUNT: &str = "account.json";
 
 impl StateDir {
-    /// The part of `folder` that is for `directory`; it is made if it is not there.
+    /// The subfolder of `folder` for `directory`; created if it does not exist.
     ///
     /// # Errors
     ///
-    /// It cannot be.
+    /// It cannot be created or opened.
     pub fn open(folder: &Path, directory: &Url) -> Result<Self, AcmeError> {
         let digest = Sha256::digest(directory.as_str());
         let digest: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
@@ -52,7 +52,7 @@ impl StateDir {
         self.read(ACCOUNT)
     }
 
-    /// Keeps the account.
+    /// Stores the account.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl StateDir {
         self.write(ACCOUNT, account)
     }
 
-    /// Where the account is.
+    /// Path of the account file.
     #[must_use]
     pub fn account_path(&self) -> PathBuf {
         self.0.join(ACCOUNT)
@@ -81,7 +81,7 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is not what was written.
+    /// The file cannot be read, or is damaged.
     pub fn load_certificate(&self, name: &str) -> Result<Option<Identity>, AcmeError> {
         let file = file(name);
         let Some(text) = self.read(&file)? else {
@@ -91,7 +91,7 @@ impl StateDir {
         Ok(Some(Identity::from_pem(&text, &text, &what)?))
     }
 
-    /// Keeps it.
+    /// Stores a certificate.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl StateDir {
         let path = self.0.join(file);
         let new = self.0.join(format!(".{file}.{}", std::process::id()));
         let written = (|| {
-            // What a program that was killed left there may be open to others, or half written.
+            // A file left by a killed program may be readable by others, or incomplete.
             match fs::remove_file(&new) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -135,7 +135,7 @@ impl StateDir {
     }
 }
 
-/// A wildcard's star is no character for a file.
+/// A wildcard's `*` is not used in file names.
 fn file(name: &str) -> String {
     format!("{}.pem", name.replace('*', "_"))
 }

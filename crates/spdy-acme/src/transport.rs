@@ -18,19 +18,19 @@ use spdy_frame::priority::Priority;
 
 use crate::renewal_schedule::MAX_RETRY_AFTER;
 
-/// The longest answer that is read: a chain of certificates is some thousands.
+/// Maximum size of a response: a certificate chain has some thousand bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// How long a request may take with its answer, however steadily that comes.
+/// Timeout of a request including its response, even if that makes progress.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Clones are the same one.
+/// The transport of one order. Clones share its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     client: Client,
     runtime: SharedRuntime,
-    /// The scheme of the directory. Its URLs are requested with the same scheme: never without TLS, if it has that.
+    /// The scheme of the directory. All URLs are requested with this scheme, so never without TLS if the directory has TLS.
     scheme: Arc<str>,
-    /// How long the authority wanted to be left alone when it refused last.
+    /// `Retry-After` of the last rejection by the authority.
     rest: Arc<Mutex<Option<Duration>>>,
 }
 
@@ -44,7 +44,7 @@ impl Transport {
         }
     }
 
-    /// How long the authority wanted to be left alone when it refused last, if it did.
+    /// `Retry-After` of the last rejection by the authority, if any.
     pub(crate) fn rest(&self) -> Option<Duration> {
         *self.rest.lock()
     }
@@ -62,7 +62,7 @@ impl Transport {
     }
 }
 
-/// The time to wait by a `Retry-After` value: seconds, or a date (RFC 9110 §10.2.3).
+/// Parses the delay of a `Retry-After` value: seconds, or a date (RFC 9110 §10.2.3).
 fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));

@@ -1,11 +1,11 @@
-//! A body as a store keeps it: bytes of its own, in chunks, that are lent without copies.
+//! A stored body: its own copy of the bytes, in chunks that readers share without copying.
 //!
 //! ```text
-//!  pieces as they come ──copy──▶ │ 64 KiB │ 64 KiB │ … │ rest │
+//!  pieces on arrival ──copy──▶ │ 64 KiB │ 64 KiB │ … │ rest │
 //! ```
 //!
-//! What came from a socket is a slice of a larger buffer that it would keep alive: a store that reckoned the slice alone
-//! would hold many times its limit. So bytes are copied once, into chunks of their exact size.
+//! Bytes read from a socket are a slice of a larger buffer, which the slice keeps in memory: a store that counts only the slice
+//! would use many times its limit. So the bytes are copied once, into chunks of their exact size.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +13,17 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::{Bytes, BytesMut};
 
-/// Length of every chunk but the last.
+/// Length of every chunk except the last.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// A whole body. Cheap to clone; clones share the bytes.
+/// A complete body. Cheap to clone; clones share the bytes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Body {
     chunks: Arc<Chunks>,
     len: u64,
 }
 
-/// The bytes that clones share, and the tally that counts them.
+/// The bytes that clones share, and the tally in which they are counted.
 #[derive(Debug, Default)]
 struct Chunks {
     all: Box<[Bytes]>,
@@ -49,19 +49,19 @@ impl Body {
         gathering.finish()
     }
 
-    /// Bytes in it.
+    /// Its length, bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there are none.
+    /// True if it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All of it, in order.
+    /// All chunks, in order.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = &Bytes> {
         self.chunks.all.iter()
     }
@@ -70,7 +70,7 @@ impl Body {
     ///
     /// # Panics
     ///
-    /// If `range` ends past the body: ranges are made for its length.
+    /// If `range` ends after the end of the body.
     pub fn slice(&self, range: Range<u64>) -> impl Iterator<Item = Bytes> {
         assert!(range.end <= self.len, "{range:?} of {} bytes", self.len);
         let size = CHUNK_BYTES as u64;
@@ -86,32 +86,32 @@ impl Body {
         })
     }
 
-    /// Identifies the body without holding its bytes: for derived data that is stored elsewhere.
+    /// Identifies the body without keeping its bytes in memory: for derived data that is stored elsewhere.
     #[must_use]
     pub fn id(&self) -> BodyId {
         BodyId(Arc::downgrade(&self.chunks))
     }
 
-    /// Bytes that it holds, with what holds them.
+    /// Memory that it uses, including tables, bytes.
     #[must_use]
     pub fn weight(&self) -> u64 {
         const CHUNK_OVERHEAD: u64 = 64;
         self.len + CHUNK_OVERHEAD * (1 + self.chunks.all.len() as u64)
     }
 
-    /// True if others hold it too: a reader, or a write to disk.
+    /// True if it has other holders: a reader, or a write to disk.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.chunks) > 1
     }
 
-    /// Counts its weight in `tally` until the last holder drops it. It is counted once, by the first tally.
+    /// Counts its weight in `tally` until the last holder drops it. It is counted only once, in the first tally.
     pub fn count_in(&self, tally: &ByteTally) {
         let counted = &self.chunks.tally_guard;
         counted.get_or_init(|| tally.count(self.weight()));
     }
 
-    /// Whether a tally counts it.
+    /// True if it is counted in a tally.
     pub(crate) fn is_counted(&self) -> bool {
         self.chunks.tally_guard.get().is_some()
     }
@@ -122,14 +122,14 @@ impl Body {
 pub struct BodyId(Weak<Chunks>);
 
 impl BodyId {
-    /// Whether it is `body`'s.
+    /// True if it identifies `body`.
     #[must_use]
     pub fn matches(&self, body: &Body) -> bool {
-        // While this lives, nothing else can stand at that address.
+        // While this exists, no other allocation can have the same address.
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&body.chunks))
     }
 
-    /// Whether `other` is of the same body.
+    /// True if `other` identifies the same body.
     #[must_use]
     pub fn is_same_body(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
@@ -142,7 +142,7 @@ impl BodyId {
     }
 }
 
-/// A body while it comes.
+/// A body that is still arriving.
 #[derive(Debug)]
 pub struct BodyBuilder {
     chunks: Vec<Bytes>,
@@ -151,16 +151,16 @@ pub struct BodyBuilder {
     limit: u64,
 }
 
-/// A body had more bytes than may be stored.
+/// A body exceeded the limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("body has more than {limit} bytes")]
 pub struct TooLong {
-    /// Bytes that were allowed.
+    /// The limit, bytes.
     pub limit: u64,
 }
 
 impl BodyBuilder {
-    /// Of at most `limit` bytes.
+    /// Starts a body of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl BodyBuilder {
     ///
     /// # Errors
     ///
-    /// [`TooLong`] if they pass the limit; what was gathered is then of no more use.
+    /// [`TooLong`] if the body exceeds the limit; the builder must not be used after that.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLong> {
         self.len += bytes.len() as u64;
         if self.len > self.limit {
@@ -199,13 +199,13 @@ impl BodyBuilder {
         self.len
     }
 
-    /// Whether none came yet.
+    /// True if there are no bytes yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The body, when its last byte has come.
+    /// The complete body, after its last byte was added.
     #[must_use]
     pub fn finish(mut self) -> Body {
         if !self.last.is_empty() {
@@ -222,18 +222,18 @@ impl BodyBuilder {
     }
 }
 
-/// The bytes with no room behind them.
+/// The bytes without spare capacity.
 fn shrink_to_fit(bytes: &mut BytesMut) -> Bytes {
     let exact = Bytes::copy_from_slice(bytes);
     bytes.clear();
     exact
 }
 
-/// How many bytes are held. Clones count together.
+/// Counts bytes that are held. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub struct ByteTally(Arc<AtomicU64>);
 
-/// Some of them. Dropped, they are held no longer.
+/// A part of the count, which is subtracted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TallyGuard {
     by: ByteTally,
@@ -241,7 +241,7 @@ pub(crate) struct TallyGuard {
 }
 
 impl ByteTally {
-    /// So many more.
+    /// Adds `bytes` to the count.
     pub(crate) fn count(&self, bytes: u64) -> TallyGuard {
         self.0.fetch_add(bytes, Ordering::Relaxed);
         TallyGuard {
@@ -250,7 +250,7 @@ impl ByteTally {
         }
     }
 
-    /// All that is held now.
+    /// The current count.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

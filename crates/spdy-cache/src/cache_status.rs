@@ -11,27 +11,27 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-/// The field's name.
+/// The name of the field.
 pub static CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
-/// Why a request went on to the origin (RFC 9211 §2.2).
+/// Why a request was forwarded to the origin (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Forward {
-    /// The cache was configured not to handle it.
+    /// The cache was configured not to handle the request.
     Bypass,
-    /// Its method requires that.
+    /// The method requires it.
     Method,
-    /// Nothing was stored under its URI.
+    /// Nothing was stored for the URI.
     UriMiss,
-    /// The stored answers were for other requests.
+    /// The stored responses did not match by `Vary`.
     VaryMiss,
-    /// No stored answer could be used, without a more precise reason.
+    /// No stored response could be used, without a more precise reason.
     Miss,
-    /// The stored answer was fresh, and the request wanted it fresher.
+    /// The stored response was fresh, but the request required a fresher one.
     Request,
-    /// The stored answer was stale.
+    /// The stored response was stale.
     Stale,
-    /// The stored answer was partial.
+    /// The stored response was partial.
     Partial,
 }
 
@@ -52,10 +52,10 @@ impl Forward {
     }
 }
 
-/// Bytes that a member mostly has room in.
+/// Initial capacity, enough for most members.
 const USUAL_BYTES: usize = 48;
 
-/// One cache's member of the field. The key is never shown: it reveals how sites are distinguished.
+/// One cache's member of the field. It never contains the key, which reveals how sites are distinguished.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CacheStatus {
     cache: Cow<'static, str>,
@@ -68,7 +68,7 @@ pub struct CacheStatus {
 }
 
 impl CacheStatus {
-    /// A hit of the cache that calls itself `cache`: its name or that of its host.
+    /// A hit in the cache `cache`: its name or that of its host.
     #[must_use]
     pub fn hit(cache: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl CacheStatus {
         }
     }
 
-    /// Status of a request that was forwarded, with the reason.
+    /// A request that was forwarded, with the reason.
     #[must_use]
     pub fn forwarded(cache: impl Into<Cow<'static, str>>, forward: Forward) -> Self {
         Self {
@@ -86,35 +86,35 @@ impl CacheStatus {
         }
     }
 
-    /// What the origin answered, where that is not what the client sees (RFC 9211 §2.3).
+    /// Sets the status of the origin's response, if it differs from what the client gets (RFC 9211 §2.3).
     #[must_use]
     pub fn forward_status(mut self, status: StatusCode) -> Self {
         self.forward_status = Some(status);
         self
     }
 
-    /// Seconds that the answer stays fresh, negative if it is stale (RFC 9211 §2.4).
+    /// Sets the seconds for which the response stays fresh, negative if it is stale (RFC 9211 §2.4).
     #[must_use]
     pub fn ttl(mut self, seconds: i64) -> Self {
         self.ttl = Some(seconds);
         self
     }
 
-    /// The origin's answer was stored (RFC 9211 §2.5).
+    /// Sets that the origin's response was stored (RFC 9211 §2.5).
     #[must_use]
     pub fn stored(mut self, stored: bool) -> Self {
         self.stored = stored;
         self
     }
 
-    /// The request waited for another's answer (RFC 9211 §2.6).
+    /// Sets that the request was coalesced with another request (RFC 9211 §2.6).
     #[must_use]
     pub fn collapsed(mut self, collapsed: bool) -> Self {
         self.collapsed = collapsed;
         self
     }
 
-    /// A word more (RFC 9211 §2.8); what no structured string can hold is left out of it.
+    /// Sets a detail (RFC 9211 §2.8), without the characters that a structured string cannot contain.
     #[must_use]
     pub fn detail(mut self, detail: &str) -> Self {
         self.detail = Some(detail.to_owned());
@@ -130,7 +130,7 @@ impl CacheStatus {
         HeaderValue::from_str(&text).expect("tokens and strings are ASCII")
     }
 
-    /// Adds this member behind those of caches nearer to the origin (RFC 9211 §2).
+    /// Appends this member after those of caches nearer to the origin (RFC 9211 §2).
     pub fn append_to(&self, headers: &mut HeaderMap) {
         headers.append(CACHE_STATUS.clone(), self.value());
     }
@@ -143,7 +143,7 @@ impl fmt::Display for CacheStatus {
 }
 
 impl CacheStatus {
-    /// Each hit writes one, and `format!` costs more than the content.
+    /// Written without `format!`, because each hit writes one, and `format!` costs more than the content.
     fn write(&self, to: &mut impl fmt::Write) -> fmt::Result {
         write_item(to, &self.cache)?;
         match self.forward {
@@ -189,7 +189,7 @@ fn write_digits(to: &mut impl fmt::Write, number: u64) -> fmt::Result {
     to.write_char(char::from(b'0' + (number % 10) as u8))
 }
 
-/// A token if `text` is one, else a string (RFC 9651 §3.3.3, §3.3.4).
+/// Writes `text` as a token if it is one, otherwise as a string (RFC 9651 §3.3.3, §3.3.4).
 fn write_item(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     let mut bytes = text.bytes();
     let starts = bytes

@@ -1,20 +1,20 @@
-//! The key under which answers are stored, as bytes that are compared and never parsed again.
+//! The key under which responses are stored, as bytes that are compared and never parsed.
 //!
 //! ```text
 //!  site 00 scheme 00 host 00 port 00 target 00 rules
-//!  └──┬──┘                           │         └ tag of what rewrote the body: other rules find nothing of these
-//!     │                              └ as it was asked, never decoded, never mended
-//!     └ whose cache this is: no site finds what another stored
+//!  └──┬──┘                           │         └ tag of the rules that rewrote the body: other rules have other keys
+//!     │                              └ as requested, never decoded, never normalized
+//!     └ the owner: a site never gets what another site stored
 //! ```
 //!
-//! No part can hold a zero byte, so no two lists of parts read the same. What a purge names ([`Scope`]) is the
-//! beginning of keys: a site, an origin, a prefix of targets, or one target under all rules.
+//! No part can contain a zero byte, so different parts always make different keys. The [`Scope`] of a purge is a prefix of keys: a
+//! site, an origin, a prefix of targets, or one target with any rules.
 
 use std::fmt;
 
 use bytes::Bytes;
 
-/// What a key is made of.
+/// The parts of a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyParts<'a> {
     /// The site of the request.
@@ -23,31 +23,31 @@ pub struct KeyParts<'a> {
     pub scheme: &'a str,
     /// Host of the resource, in lower case.
     pub host: &'a str,
-    /// Port of the resource, the default one written out.
+    /// Port of the resource, also if it is the default.
     pub port: u16,
-    /// Path and query as they stood in the request.
+    /// Path and query, unchanged from the request.
     pub target: &'a str,
-    /// Tag of the rules that rewrote the body; empty where nothing rewrites.
+    /// Tag of the rules that rewrote the body; empty if it is not rewritten.
     pub rules: &'a str,
 }
 
-/// Names one URL of one site under one set of rules. `Vary` chooses among what is stored under it.
+/// Identifies one URL of one site under one set of rules. `Vary` selects among the responses stored under it.
 ///
-/// Cheap to clone. Ordered by bytes, so that all of a [`Scope`] stand together.
+/// Cheap to clone. Ordered by bytes, so that all keys of a [`Scope`] are adjacent.
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Key(Bytes);
 
-/// A part of a key held a zero byte, which no host, target or configured name has.
+/// A part of a key contained a zero byte, which no host, target or configured name has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the {0} of a cache key contains a zero byte")]
 pub struct ZeroByte(&'static str);
 
 impl Key {
-    /// Makes the key of `parts`.
+    /// Builds the key of `parts`.
     ///
     /// # Errors
     ///
-    /// [`ZeroByte`] if a part holds one: it could be read as two parts.
+    /// [`ZeroByte`] if a part contains one: it could be read as two parts.
     pub fn new(parts: &KeyParts<'_>) -> Result<Self, ZeroByte> {
         let mut bytes = start(parts)?;
         bytes.extend_from_slice(checked("target", parts.target)?);
@@ -62,32 +62,32 @@ impl Key {
         &self.0
     }
 
-    /// A key from bytes that [`as_bytes`](Self::as_bytes) gave; `None` if no key reads so.
+    /// The key with these bytes, from [`as_bytes`](Self::as_bytes); `None` if they are not a valid key.
     #[must_use]
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {
         (bytes.iter().filter(|byte| **byte == 0).count() == ZEROS).then_some(Self(bytes))
     }
 
-    /// Where the keys of a [`Scope::prefix`] begin in order: a bound of a range, and no key itself.
+    /// The lower bound of the keys with a [`Scope::prefix`]; it is not a valid key itself.
     #[must_use]
     pub fn range_start(prefix: Bytes) -> Self {
         Self(prefix)
     }
 
-    /// All but the rules: the bytes of [`Scope::Url`], the same for all variants under whatever rules.
+    /// All parts except the rules: the bytes of [`Scope::Url`], which are the same for all variants and rules.
     #[must_use]
     pub fn url(&self) -> &[u8] {
         let end = self.0.iter().rposition(|byte| *byte == 0);
         &self.0[..end.map_or(self.0.len(), |at| at + 1)]
     }
 
-    /// The part in front: the site.
+    /// The first part: the site.
     #[must_use]
     pub fn site(&self) -> &[u8] {
         self.0.split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
-    /// The parts up to the port: the origin, seen from the site.
+    /// The parts up to the port: the origin within the site.
     #[must_use]
     pub fn origin(&self) -> &[u8] {
         let mut zeros = self.0.iter().enumerate().filter(|(_, byte)| **byte == 0);
@@ -101,28 +101,28 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Zero bytes in a key.
+/// Number of zero bytes in a key.
 const ZEROS: usize = 5;
 
-/// What a purge is about.
+/// The scope of a purge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Scope<'a> {
-    /// Everything of a site.
+    /// All responses of a site.
     Site(&'a str),
-    /// Everything of one origin in a site: `site`, `scheme`, `host`, `port` of the parts.
+    /// All responses of one origin in a site: `site`, `scheme`, `host`, `port` of the parts.
     Origin(KeyParts<'a>),
-    /// Every target that begins as `target` does, in that origin.
+    /// All responses of that origin whose target begins with `target`.
     Prefix(KeyParts<'a>),
-    /// One URL: all variants, under whatever rules.
+    /// One URL: all variants, with any rules.
     Url(KeyParts<'a>),
 }
 
 impl Scope<'_> {
-    /// The bytes with which every key of this scope begins, and no other.
+    /// The prefix of all keys of this scope, and of no other keys.
     ///
     /// # Errors
     ///
-    /// [`ZeroByte`] as for [`Key::new`].
+    /// [`ZeroByte`], as in [`Key::new`].
     pub fn prefix(&self) -> Result<Vec<u8>, ZeroByte> {
         match self {
             Self::Site(site) => {
@@ -145,7 +145,7 @@ impl Scope<'_> {
     }
 }
 
-/// Up to the port, with room for all of a key, and for no more: what is left over would have to be given back.
+/// Writes the parts up to the port. The capacity is exactly that of the whole key, so that it need not be reallocated.
 fn start(parts: &KeyParts<'_>) -> Result<Vec<u8>, ZeroByte> {
     let named = [
         ("site", parts.site),
@@ -165,7 +165,7 @@ fn start(parts: &KeyParts<'_>) -> Result<Vec<u8>, ZeroByte> {
     Ok(bytes)
 }
 
-/// Every look into the cache makes a key: `write!` costs more than all else of it.
+/// Appends decimal digits. Every lookup builds a key, and `write!` would cost more than the rest of it.
 fn push_digits(bytes: &mut Vec<u8>, number: u16) {
     if number >= 10 {
         push_digits(bytes, number / 10);

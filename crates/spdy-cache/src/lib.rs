@@ -6,7 +6,7 @@
 //! ```text
 //!  request ──▶ key.rs ──▶ tiers/memory_store.rs: variants ──▶ rules/lookup.rs ─┬▶ Fresh ──▶ rules/response.rs ──▶ 200 206 304 416
 //!                                                                             ├▶ Stale ──▶ rules/response.rs, and revalidation
-//!                                                                             ├▶ Validate ──▶ origin ──▶ rules/validate.rs: merge, or on_error
+//!                                                                             ├▶ Validate ──▶ origin ──▶ rules/validate.rs: merge, or may_serve_on_error
 //!                                                                             ├▶ Miss ──────▶ origin ──▶ rules/storable.rs: may_store ──▶ store
 //!                                                                             ├▶ Bypass ────▶ origin ──▶ rules/invalidate.rs
 //!                                                                             └▶ OnlyIfCached: 504

@@ -1,10 +1,10 @@
-//! Tags by which answers are purged in groups.
+//! Tags of responses, for purging them in groups.
 //!
 //! | field | form | a tag is of |
 //! | --- | --- | --- |
 //! | `Surrogate-Key` | words between spaces | the site |
 //! | `Cache-Tag` | words between commas | the site |
-//! | `Cache-Groups` (RFC 9875) | a structured list of strings | the origin: no other can end it; and the site, whose operator may |
+//! | `Cache-Groups` (RFC 9875) | a structured list of strings | the origin: no other origin can invalidate it; and the site, for its operator |
 
 use http::{HeaderMap, HeaderName};
 
@@ -18,24 +18,24 @@ static CACHE_GROUP_INVALIDATION: HeaderName = HeaderName::from_static("cache-gro
 /// A tag, with its owner.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PurgeTag {
-    /// Of `Surrogate-Key`, `Cache-Tag` or `Cache-Groups`, in a site.
+    /// From `Surrogate-Key`, `Cache-Tag` or `Cache-Groups`, in a site.
     Site {
         /// The site's part of the key.
         site: Vec<u8>,
-        /// The tag as it came.
+        /// The tag as received.
         tag: Vec<u8>,
     },
-    /// Of `Cache-Groups`, in an origin of a site.
+    /// From `Cache-Groups`, in an origin of a site.
     Origin {
         /// The origin's part of the key.
         origin: Vec<u8>,
-        /// The group as it came.
+        /// The group as received.
         group: Vec<u8>,
     },
 }
 
 impl PurgeTag {
-    /// A tag as an operator names it.
+    /// A tag given by an operator.
     #[must_use]
     pub fn of_site(site: &str, tag: &str) -> Self {
         Self::Site {
@@ -44,14 +44,14 @@ impl PurgeTag {
         }
     }
 
-    /// How the keys of all that can have it begin.
+    /// The prefix of all keys whose responses can have this tag.
     #[must_use]
     pub fn prefix(&self) -> Vec<u8> {
         let (Self::Site { site: owner, .. } | Self::Origin { origin: owner, .. }) = self;
         [owner.as_slice(), &[0]].concat()
     }
 
-    /// Bytes that an index with it holds for one object.
+    /// Memory that the tag index uses for one object, bytes.
     pub(crate) fn weight(&self) -> usize {
         let (Self::Site { site: owner, tag }
         | Self::Origin {
@@ -62,7 +62,7 @@ impl PurgeTag {
     }
 }
 
-/// The tags of a response that is stored under `key`, each once.
+/// The tags of a response that is stored under `key`, without duplicates.
 #[must_use]
 pub fn response_tags(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     let site = key.site();
@@ -80,9 +80,9 @@ pub fn response_tags(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     tags
 }
 
-/// The groups that an answer to an unsafe request ends, in its own origin (RFC 9875 §3).
+/// The groups that the response to an unsafe request invalidates, in its own origin (RFC 9875 §3).
 ///
-/// Whether the request was unsafe and the answer no error is for the caller to see, as with
+/// The caller must check that the request was unsafe and that the response is not an error, as with
 /// [`invalidated_by`](crate::invalidate::invalidated_by).
 #[must_use]
 pub fn invalidated_groups(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
@@ -116,7 +116,7 @@ fn groups_of(key: &Key, headers: &HeaderMap, name: &HeaderName) -> impl Iterator
         })
 }
 
-/// The strings of a structured list over all its lines; none if it is no list (RFC 9651 §4.2).
+/// The strings of a structured list over all lines of a field; empty if it is not a valid list (RFC 9651 §4.2).
 fn strings(headers: &HeaderMap, name: &HeaderName) -> Vec<Vec<u8>> {
     let lines: Vec<&[u8]> = headers
         .get_all(name)

@@ -14,67 +14,67 @@ use crate::retry_budget::RetryBudget;
 /// Limits and choices, each with a default.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Offered by ALPN over TLS, best first. If HTTP/3 comes first, https goes over QUIC, at once and to nothing else:
-    /// no `Alt-Svc` is waited for, and no TCP raced against it. Elsewhere in the list it counts for nothing.
+    /// Protocols to offer by ALPN over TLS, in order of preference. If HTTP/3 is first, https uses only QUIC from the start,
+    /// without waiting for `Alt-Svc` and without racing TCP. HTTP/3 in any other position is ignored.
     pub protocols: Vec<Protocol>,
     /// The protocol for `http://` URLs. Default HTTP/1.1: without TLS no protocol is negotiated, and a server that does not speak the protocol
     /// gives no useful response. SPDY or HTTP/2 without TLS is for servers that are known to speak it. If only some do, name them in
     /// `known_hosts`.
     pub plain_protocol: Protocol,
-    /// What single hosts (in lower case, any port) are known to speak: over plain TCP that is spoken, whatever
-    /// `plain_protocol` says. Over TLS it is ALPN that decides, and this tells how many connections are worth opening
-    /// before it has; but a host known for HTTP/3 is spoken to over QUIC, and one known for another is not. Empty by
-    /// default.
+    /// Protocols that hosts are known to speak (host in lower case, any port). Over plain TCP this overrides `plain_protocol`. Over
+    /// TLS ALPN decides, and this only determines how many connections to open before the protocol is known. But a host with HTTP/3
+    /// here is contacted over QUIC, and a host with another protocol is not. Default: empty.
     pub host_protocols: BTreeMap<String, Protocol>,
-    /// HTTP/1.1 connections to one origin at a time (6, as browsers).
+    /// Limit of HTTP/1.1 connections to one origin (6, like browsers).
     pub http1_connections: usize,
-    /// Which certificates to trust, and how; `None` refuses https URLs.
+    /// Trust settings of TLS; `None` rejects https URLs.
     pub tls: Option<ClientTls>,
     /// Windows, limits, compression, and observers.
     pub connection: ClientOptions,
-    /// From wanting a connection to having it: name look-up, TCP and TLS together.
+    /// Timeout for opening a connection: name lookup, TCP and TLS together.
     pub connect_timeout: Option<Duration>,
-    /// From handing a request over, or from the last piece of its body that the connection took, to the last byte of
-    /// the response's head. An upload may take as long as it makes progress. The source of its body has the same time
-    /// for each piece. A server that takes nothing of it is given up after [`ClientOptions::write_timeout`].
+    /// Timeout for the response's head. It starts when the request is sent, and again with each piece of its body that the
+    /// connection accepts, so an upload may take as long as it makes progress. The source of the body has the same timeout for each
+    /// piece. A server that reads none of it fails after [`ClientOptions::write_timeout`].
     pub head_timeout: Option<Duration>,
-    /// Between two pieces of a response's body.
+    /// Timeout between two pieces of a response's body.
     pub body_timeout: Option<Duration>,
-    /// How often a request is sent again after a failure that makes it safe to.
+    /// How often a request is retried after a failure that makes a retry safe.
     pub retries: u32,
-    /// How many of all requests may be sent again, whatever `retries` says of one; what never left does not count. Default: no limit.
+    /// Limit of the share of requests that are retried, in addition to `retries`; a request that was never sent does not count.
+    /// Default: no limit.
     pub retry_budget: Option<Arc<RetryBudget>>,
-    /// A connection that was idle for longer is not used again: the server may be closing it.
+    /// A connection that was idle for longer is not reused, because the server may be closing it.
     pub idle_timeout: Duration,
-    /// The same of HTTP/1.1, where a request that meets a connection's end on its way may be lost: this long where the
-    /// server does not say; where it does (`Keep-Alive: timeout`), somewhat less than that, and never longer than
-    /// `idle_timeout`. `None`, the default: as `idle_timeout`, whatever servers say. Unless it is `None`, connections of all
-    /// origins, whatever they speak, that were idle for too long are closed when a request comes, once in an `idle_timeout`.
+    /// The idle timeout of HTTP/1.1, where a request may be lost if the server closes the connection at the same time. It applies
+    /// if the server announces no timeout; if it does (`Keep-Alive: timeout`), slightly less than that applies, and never more than
+    /// `idle_timeout`. `None`, the default: `idle_timeout`, regardless of the server. Unless it is `None`, connections of all
+    /// origins and protocols that were idle for too long are closed when a request is sent, at most once per `idle_timeout`.
     pub http1_idle_timeout: Option<Duration>,
-    /// How long a request waits for a place on a connection while all that stand are busy; `None`: as long as it takes.
-    /// Waiting for a connection to be opened is `connect_timeout`'s.
+    /// Timeout for a request in the queue while all open connections are busy; `None`: no timeout. Waiting for a new connection is
+    /// limited by `connect_timeout`.
     pub queue_timeout: Option<Duration>,
-    /// Requests that may wait so for one origin; one more fails at once. Default: no limit.
+    /// Limit of queued requests per origin; one more fails at once. Default: no limit.
     pub max_queued: usize,
-    /// Whether an https origin may use a connection that stands for another, if that has the same address
-    /// and port, speaks SPDY, HTTP/2 or HTTP/3, and its certificate is believed for the origin's name as well, pins
-    /// included (IP pooling). An origin whose request is answered with 421 there, or reset, gets its own.
-    /// Off by default: few servers tell 421 from 404.
+    /// IP pooling: whether an https origin may use an open connection of another origin, if that has the same address and port,
+    /// speaks SPDY, HTTP/2 or HTTP/3, and its certificate is also valid for this origin's name, including pins. If a request of the
+    /// origin is answered with 421 there, or reset, the origin gets its own connections. Off by default: few servers distinguish
+    /// 421 from 404.
     pub ip_pooling: bool,
-    /// How long a looked-up name is believed.
+    /// How long a resolved name is cached.
     pub dns_ttl: Duration,
-    /// The next address of a name is tried beside the first after this long (RFC 8305 §5).
+    /// Delay before the next address of a name is tried in parallel (RFC 8305 §5).
     pub address_stagger: Duration,
-    /// Addresses that are not looked up: host, port (any if `None`), address.
+    /// Addresses that are not resolved: host, port (any if `None`), address.
     pub resolve: Vec<(String, Option<u16>, IpAddr)>,
-    /// Names that stand where another does: host, and the host that is looked up for it.
+    /// Aliases of hosts: host, and the host name to resolve instead.
     pub aliases: BTreeMap<String, String>,
     /// How long [`Client::close`](crate::client::Client::close) waits for connections to end.
     pub close_timeout: Duration,
 }
 
 impl Config {
-    /// True if https to `host` goes over QUIC.
+    /// True if https to `host` uses QUIC.
     pub(crate) fn is_over_quic(&self, host: &str) -> bool {
         let configured = self.host_protocols.get(host);
         configured

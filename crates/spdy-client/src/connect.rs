@@ -1,4 +1,4 @@
-//! From an origin to a connection: name, TCP, TLS, protocol, each with its time.
+//! Opens a connection to an origin: name, TCP, TLS, protocol, with the time of each phase.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +23,7 @@ use crate::pool::ConnectionId;
 use crate::route::Route;
 use crate::timing::Span;
 
-/// When a connection came about.
+/// The times of the phases of connecting.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Phases {
     pub(crate) dns: Option<Span>,
@@ -31,33 +31,33 @@ pub(crate) struct Phases {
     pub(crate) tls: Option<Span>,
 }
 
-/// A connection, how it came about, and where it goes.
+/// A new connection, with its times and its address.
 pub(crate) struct EstablishedConnection {
     pub(crate) connection: Connection,
     pub(crate) phases: Phases,
     pub(crate) route: Route,
-    /// By the other end, where it may matter for another origin.
+    /// Certificates of the server, if another origin might use the connection.
     pub(crate) certificates: Option<PeerCertificates>,
 }
 
-/// A byte stream on which nothing has been said yet.
+/// A byte stream on which nothing was sent yet.
 struct ByteConnection {
     io: BoxIo,
     address: SocketAddr,
-    /// What was agreed on with TLS, and what the other end showed.
+    /// The result of the TLS handshake, and the server's certificates.
     tls: Option<(HandshakeInfo, PeerCertificates)>,
-    /// Without that of the name.
+    /// Times, without that of the name lookup.
     phases: Phases,
 }
 
-/// What a wish for a connection came to.
+/// The result of an attempt to connect.
 pub(crate) enum ConnectOutcome {
     New(Box<EstablishedConnection>),
-    /// One that stood already.
+    /// An existing open connection.
     Shared(ConnectionId),
 }
 
-/// The protocol of a TLS connection on which `offered` was offered by ALPN.
+/// The protocol of a TLS connection, negotiated by ALPN from `offered`.
 fn selected(
     origin: &Origin,
     handshake: HandshakeInfo,
@@ -70,7 +70,7 @@ fn selected(
     })
 }
 
-/// What connecting needs of a client.
+/// The parts of a client that are needed to connect.
 #[derive(Clone)]
 pub(crate) struct Connector {
     pub(crate) runtime: SharedRuntime,
@@ -80,8 +80,8 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Connects to `origin`, no longer than the configuration waits. `number` names the connection. `share`
-    /// may know another that stands at one of the addresses.
+    /// Connects to `origin` within the configured timeout. `number` is the ID of the connection. `share` may find an open
+    /// connection of another origin at one of the addresses.
     pub(crate) async fn connect(
         &self,
         origin: &Origin,
@@ -202,7 +202,7 @@ impl Connector {
         Ok(opened.io)
     }
 
-    /// Connects TCP to one of `addresses`, and TLS over it.
+    /// Connects by TCP to one of `addresses`, then by TLS if required.
     async fn open(
         &self,
         origin: &Origin,
@@ -271,7 +271,7 @@ impl Connector {
         self.connect_any(addresses, origin.port, connect).await
     }
 
-    /// Connects to the first address that answers. The next is tried when one fails, or is slow.
+    /// Connects to the first address that answers. The next address is tried when one fails or is slow.
     async fn connect_any<T>(
         &self,
         addresses: &[IpAddr],

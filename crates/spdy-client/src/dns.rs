@@ -19,7 +19,7 @@ use crate::timing::Span;
 /// Names in the cache; when it is full, it is cleared.
 const MAX_NAMES: usize = 4096;
 
-/// Addresses of names. Clones share what they know.
+/// The name cache. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Dns {
     runtime: SharedRuntime,
@@ -30,18 +30,18 @@ pub(crate) struct Dns {
     names: Arc<Mutex<BTreeMap<String, Arc<Lookup>>>>,
 }
 
-/// One question to the resolver.
+/// A pending or cached lookup.
 struct Lookup {
     started_at: Instant,
-    /// Set when the answer is there.
+    /// Set when the answer has arrived.
     answered: Latch,
     answer: OnceLock<(Instant, Result<Vec<IpAddr>, LookupError>)>,
 }
 
-/// Addresses, and the time that was waited for them.
+/// Addresses, and the time spent waiting for them.
 pub(crate) type ResolveResult = (Result<Vec<IpAddr>, LookupError>, Option<Span>);
 
-/// Why a name has no address. Every request that waited for the look-up gets a copy.
+/// Why a name has no address. Every request that waited for the lookup gets a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct LookupError {
     kind: io::ErrorKind,
@@ -56,7 +56,7 @@ impl LookupError {
         }
     }
 
-    /// The error of a request to `host`.
+    /// Converts it to the error of a request to `host`.
     pub(crate) fn for_host(self, host: &str) -> Error {
         Error::Resolve {
             host: host.to_owned(),

@@ -1,4 +1,4 @@
-//! Why a request got no response.
+//! Errors of a request.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use spdy_net::error::{ExchangeError, Retry};
 
 use crate::origin::Origin;
 
-/// The step of a request that had no result in time.
+/// The step of a request that timed out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TimeoutPhase {
@@ -36,7 +36,7 @@ impl fmt::Display for TimeoutPhase {
 pub enum ConnectFailure {
     /// The network refuses to connect to this address ([`io::ErrorKind::PermissionDenied`]).
     Denied,
-    /// No address took a TCP or QUIC connection.
+    /// No address accepted a TCP or QUIC connection.
     Unreachable,
     /// The TLS handshake over TCP failed.
     Tls,
@@ -65,7 +65,7 @@ impl ConnectFailure {
         }
     }
 
-    /// Whether a TCP connection was established, so that a later step failed.
+    /// True if a TCP connection was established, so that a later step failed.
     #[must_use]
     pub fn is_above_tcp(self) -> bool {
         matches!(
@@ -75,17 +75,17 @@ impl ConnectFailure {
     }
 }
 
-/// Why a request failed. Cheap to clone: one failed connect is told to everyone who waited for it.
+/// Why a request failed. Cheap to clone: if a connection fails, every request that waited for it gets a copy.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request's URI is not absolute, or of another scheme.
+    /// The request's URI is not absolute, or has another scheme than http and https.
     #[error("{0:?} is not an http or https URL")]
     Uri(String),
-    /// An https URL, and no TLS to fetch it with.
+    /// The URL is https, but TLS is not configured.
     #[error("{0} needs TLS, but TLS is not configured")]
     NoTls(Origin),
-    /// An http URL, and nothing to fetch it with but HTTP/3, which has no plain form.
+    /// The URL is http, but only HTTP/3 is configured, which has no form without TLS.
     #[error("{0} uses http, but HTTP/3 needs https")]
     NoPlainQuic(Origin),
     /// The host has no address, or the resolver failed.
@@ -101,33 +101,32 @@ pub enum Error {
     /// The connection failed, during TCP, TLS or QUIC.
     #[error("cannot connect to {origin}: {reason}")]
     Connect {
-        /// Where to.
+        /// The origin.
         origin: Origin,
-        /// At which step.
+        /// The failed step.
         failure: ConnectFailure,
         /// The cause.
         reason: String,
     },
-    /// A phase took too long.
+    /// A step timed out.
     #[error("no {phase} from {origin} within {after:?}")]
     TimedOut {
-        /// What was waited for.
+        /// The step.
         phase: TimeoutPhase,
-        /// The origin that was waited for.
+        /// The origin of the request.
         origin: Origin,
-        /// How long.
+        /// The timeout.
         after: Duration,
     },
-    /// The source of the request's body produced no more of it; the server is not at fault.
+    /// The source of the request's body produced no data in time; the server is not at fault.
     #[error("no more data from the request body for {origin} within {after:?}")]
     NoBody {
         /// The origin of the request.
         origin: Origin,
-        /// How long.
+        /// The timeout.
         after: Duration,
     },
-    /// All connections were busy: too many requests waited, or this one waited too long. The server did nothing
-    /// wrong.
+    /// All connections were busy: too many requests waited, or this one waited too long. The server is not at fault.
     #[error("no free connection to {origin}: {reason}")]
     Full {
         /// The origin of the request.
@@ -135,12 +134,12 @@ pub enum Error {
         /// The limit that was reached.
         reason: &'static str,
     },
-    /// The exchange broke.
+    /// The exchange failed.
     #[error("{origin}: {source}")]
     Exchange {
-        /// With whom.
+        /// The origin.
         origin: Origin,
-        /// How, and whether it may be tried again.
+        /// The cause, which decides if it may be retried.
         source: ExchangeError,
     },
     /// The client was closed.
@@ -149,7 +148,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the origin has no address, or none that takes a connection in time. What was to be requested makes no difference.
+    /// True if the origin has no address, or no address that accepts a connection in time, whatever was requested.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {
@@ -160,7 +159,7 @@ impl Error {
         }
     }
 
-    /// Whether the network's policy refuses the origin's name or address. No request is sent to it.
+    /// True if the network's policy rejects the origin's name or address. No request is sent to it.
     #[must_use]
     pub fn is_denied(&self) -> bool {
         match self {
@@ -170,7 +169,7 @@ impl Error {
         }
     }
 
-    /// Whether the same request could be sent again without harm, if its method were idempotent.
+    /// True if the same request could be retried without harm, provided that its method is idempotent.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

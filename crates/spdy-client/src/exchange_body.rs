@@ -17,11 +17,11 @@ use crate::client::Lease;
 use crate::error::{Error, TimeoutPhase};
 use crate::origin::Origin;
 
-/// The body of a request once more, for sending it again.
+/// The copy of a request's body for a retry.
 pub(crate) enum BodyReplay {
-    /// It is in memory.
+    /// The body is in memory.
     Copy(Body),
-    /// It can be read only once. The sender returns it here if it drops it unread.
+    /// The body can be read only once. The sender returns it here if it drops it unread.
     ReturnSlot(Arc<Mutex<Option<Body>>>),
 }
 
@@ -53,7 +53,7 @@ impl BodyReplay {
 
 /// A body that returns itself if it is dropped before the first read.
 struct ReturningBody {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     body: Option<Body>,
     is_read: bool,
     return_slot: Arc<Mutex<Option<Body>>>,
@@ -96,7 +96,7 @@ pub(crate) struct BodyTimeout {
     runtime: SharedRuntime,
     after: Duration,
     origin: Origin,
-    /// Where the last piece came, or the wait began.
+    /// When the last piece arrived, or the wait began.
     since: Option<Instant>,
     timer: Option<BoxFuture<()>>,
 }
@@ -112,12 +112,12 @@ impl BodyTimeout {
         }
     }
 
-    /// Something came.
+    /// To be called when data arrived.
     fn restart(&mut self) {
         self.since = None;
     }
 
-    /// Ready when no data came for too long. One timer serves many pieces: it is set again only when it fires.
+    /// Ready when no data arrived in time. One timer serves many pieces: it is reset only when it expires.
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         let since = *self.since.get_or_insert_with(|| self.runtime.now());
         loop {
@@ -141,9 +141,9 @@ impl BodyTimeout {
     }
 }
 
-/// What the body of a response holds until its end.
+/// Resources that the body of a response holds until its end.
 struct BodyGuard {
-    /// `None` once the body has ended, and where the connection is not shared.
+    /// `None` after the body has ended, and if the connection is not shared.
     lease: Option<Lease>,
     timeout: Option<BodyTimeout>,
 }
@@ -155,7 +155,7 @@ impl BodyGuard {
     }
 }
 
-/// A response's body: it frees its connection at its end, and fails when nothing comes for too long. `lease` is `None` for a
+/// A response's body: it frees its connection at its end, and fails when no data arrives in time. `lease` is `None` for a
 /// connection that serves no other request.
 pub(crate) fn leased_body(body: Body, lease: Option<Lease>, timeout: Option<BodyTimeout>) -> Body {
     let mut guard = BodyGuard { lease, timeout };

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Inside
+//! # Structure
 //!
 //! ```text
 //! Client::send --> Pool (pool/, no I/O): which request on which connection next
@@ -10,8 +10,8 @@
 //!                    `-----> spdy_net::connection::Connection <-----'
 //! ```
 //!
-//! Time and tasks come from the [`Runtime`](spdy::runtime::Runtime) that the client was made with, names and
-//! bytes from its [`Network`](spdy_net::network::Network): in virtual time the same code runs.
+//! Time and tasks come from the [`Runtime`](spdy::runtime::Runtime) of the client, names and connections from its
+//! [`Network`](spdy_net::network::Network). The same code runs in virtual time.
 
 pub mod client;
 pub mod config;

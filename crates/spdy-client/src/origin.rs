@@ -1,5 +1,5 @@
-//! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within one, and across them
-//! only where a client is told to ([`ip_pooling`](crate::config::Config::ip_pooling)).
+//! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within an origin, and between origins only with
+//! [`ip_pooling`](crate::config::Config::ip_pooling).
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use http::Uri;
 
 use crate::error::Error;
 
-/// Scheme, host and port. A host is kept in lower case, an IPv6 address without its brackets.
+/// Scheme, host and port. The host is in lower case, an IPv6 address without brackets.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Origin {
-    /// `https`; else `http`.
+    /// True for `https`, false for `http`.
     pub secure: bool,
     /// Name or address.
     pub host: String,
-    /// Port, the scheme's own if none was written.
+    /// Port, or the default port of the scheme.
     pub port: u16,
 }
 
@@ -23,7 +23,7 @@ impl Origin {
     ///
     /// # Errors
     ///
-    /// A URI without a host, or of a scheme other than `http` and `https`.
+    /// The URI has no host, or a scheme other than `http` and `https`.
     pub fn of(uri: &Uri) -> Result<Self, Error> {
         let secure = match uri.scheme_str() {
             Some("http") => false,

@@ -1,11 +1,11 @@
-//! Limits how many requests to one origin are sent again: a share of all requests, and a few more.
+//! Limits the number of retries per origin to a share of all requests, plus a small constant rate.
 //!
 //! ```text
 //! origin -> tokens: a part of one for each request, one each second, ten at most        a table of bounded length
 //! ```
 //!
-//! Of an origin that is ill every request fails, and each that is sent again makes one more for it. Where most succeed the budget is
-//! never met.
+//! If an origin is down, every request fails, and each retry adds to its load. While most requests succeed, the budget is never
+//! exhausted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,13 @@ use spdy_clock::Instant;
 
 use crate::origin::Origin;
 
-/// Requests that may be sent again at once, whatever was sent before; so many are saved up.
+/// Size of the bucket: retries that are possible at once, regardless of earlier requests.
 const BURST: u64 = 10;
-/// Parts of a token.
+/// Fractions per token.
 const PARTS_PER_TOKEN: u64 = 100;
-/// One token is added in this interval, whatever is sent.
+/// One token is added in this interval, regardless of requests.
 const EARN_INTERVAL: Duration = Duration::from_secs(1);
-/// Origins with a record; past it, the origin with the oldest request loses its record and starts again.
+/// Limit of origins with a record; above it, the record of the origin with the oldest request is removed.
 const MAX_ORIGINS: usize = 1024;
 
 /// The budgets of all origins, which several clients may share.
@@ -35,7 +35,7 @@ pub struct RetryBudget {
 
 #[derive(Clone, Copy, Debug)]
 struct Tokens {
-    /// Hundredths of a request.
+    /// Tokens, in hundredths of a request.
     hundredths: u64,
     filled: Instant,
     last_used: Instant,
@@ -55,7 +55,7 @@ impl Tokens {
 }
 
 impl RetryBudget {
-    /// Of a hundred requests `percent` may be sent again.
+    /// A budget of `percent` retries per hundred requests.
     #[must_use]
     pub fn new(percent: u32) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl RetryBudget {
         }
     }
 
-    /// A request for `origin` is sent.
+    /// Records a request for `origin`.
     pub(crate) fn sent(&self, origin: &Origin, now: Instant) {
         self.with(origin, now, |tokens| tokens.earn(self.percent));
     }
@@ -83,7 +83,7 @@ impl RetryBudget {
         is_admitted
     }
 
-    /// Requests that might have been sent again and were not, since this was asked the last time.
+    /// Number of retries that the budget has prevented since the last call.
     pub fn take_withheld(&self) -> u64 {
         self.withheld.swap(0, Ordering::Relaxed)
     }
@@ -121,7 +121,7 @@ mod tests {
         Origin::of(&url).expect("the URI has an origin")
     }
 
-    /// How many of `requests` are retried, if each fails.
+    /// Number of retries out of `requests`, if each fails.
     fn admitted_retries(budget: &RetryBudget, requests: usize, now: Instant) -> usize {
         let origin = origin(0);
         let all = (0..requests).filter(|_| {

@@ -8,12 +8,12 @@ use spdy_net::tls::HandshakeInfo;
 /// The connection of an exchange; put into the extensions of its response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Route {
-    /// Spoken on the connection.
+    /// The protocol of the connection.
     pub protocol: Protocol,
-    /// The other end.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// What the TLS handshake came to; `None` on plain TCP.
+    /// The result of the TLS handshake; `None` on plain TCP.
     pub tls: Option<HandshakeInfo>,
-    /// The connection was opened for another origin ([`ip_pooling`](crate::config::Config::ip_pooling)).
+    /// True if the connection was opened for another origin ([`ip_pooling`](crate::config::Config::ip_pooling)).
     pub shared: bool,
 }

@@ -1,8 +1,8 @@
-//! When the phases of an exchange happened.
+//! The times of the phases of an exchange.
 
 use spdy_clock::Instant;
 
-/// From, to.
+/// Start and end.
 pub type Span = (Instant, Instant);
 
 /// The phases of one exchange; put into the extensions of its response.
@@ -10,14 +10,14 @@ pub type Span = (Instant, Instant);
 pub struct Timings {
     /// Number of the connection, from 0 in the order in which this client opened them.
     pub connection: usize,
-    /// Name look-up that this exchange waited for; `None` if the name was known.
+    /// Name lookup that this exchange waited for; `None` if the name was cached.
     pub dns: Option<Span>,
     /// TCP handshake of the connection, if this exchange is the first on it.
     pub connect: Option<Span>,
     /// TLS handshake of the connection, if this exchange is the first on it.
     pub tls: Option<Span>,
-    /// Request handed to the connection.
+    /// When the request was passed to the connection.
     pub sent: Instant,
-    /// Head of the response complete.
+    /// When the head of the response was complete.
     pub first_byte: Instant,
 }

@@ -1,4 +1,4 @@
-//! The client as a `tower::Service` (feature `tower`): layers of tower go over the pool.
+//! The client as a `tower::Service` (feature `tower`), so that tower's layers can wrap it.
 
 use std::task::{Context, Poll};
 
@@ -12,9 +12,9 @@ use tower_service::Service;
 use crate::client::Client;
 use crate::error::Error;
 
-/// Sends with the [`Priority`] that is in the request's extensions; without one, 0, the most urgent.
+/// Sends with the [`Priority`] in the request's extensions; without one, with 0, the most urgent.
 ///
-/// Always ready: requests that must wait do so in the client's queue, by priority.
+/// Always ready: requests wait in the client's queue, by priority.
 impl<B> Service<Request<B>> for Client
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,

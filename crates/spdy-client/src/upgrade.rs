@@ -1,4 +1,4 @@
-//! Upgrades a request to another protocol than HTTP (RFC 9110 §7.8), on a connection of its own outside the pool.
+//! Upgrades a request to another protocol than HTTP (RFC 9110 §7.8), on a separate connection outside the pool.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::error::{Error, TimeoutPhase};
 use crate::exchange_body::{BodyTimeout, leased_body};
 use crate::origin::Origin;
 
-/// What came of asking for another protocol.
+/// The result of requesting another protocol.
 pub enum UpgradeOutcome {
-    /// 101, and the bytes behind it. Whether it is the protocol that was asked for, the head says.
+    /// 101, and the connection after it. Check the head: the server may have switched to another protocol than requested.
     Upgraded(Response<()>, BoxIo),
-    /// Any other answer.
+    /// Any other response.
     Declined(Response<Body>),
 }
 
 impl UpgradeOutcome {
-    /// What the server said.
+    /// The status of the response.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -32,7 +32,7 @@ impl UpgradeOutcome {
         }
     }
 
-    /// Fields of its head.
+    /// The headers of the response.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         match self {
@@ -52,12 +52,12 @@ impl std::fmt::Debug for UpgradeOutcome {
 }
 
 impl Client {
-    /// Sends `request` over HTTP/1.1 on its own connection. Its URI is absolute, and its `Connection` and `Upgrade`
-    /// headers name another protocol. It is sent once.
+    /// Sends `request` over HTTP/1.1 on a separate connection. Its URI must be absolute, and its `Connection` and `Upgrade` headers
+    /// must name another protocol. It is never retried.
     ///
     /// # Errors
     ///
-    /// The connection failed, or there was no response within the configured times.
+    /// The connection failed, or there was no response within the configured timeouts.
     pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, Error> {
         let origin = Origin::of(request.uri())?;
         let connector = self.connector();
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-/// What `waited` gives, unless that takes longer than `after`.
+/// The output of `waited`, unless it takes longer than `after`.
 async fn with_timeout<T>(
     connector: &Connector,
     origin: &Origin,

@@ -83,7 +83,7 @@ impl UploadProgress {
         }
     }
 
-    /// Whether the connection could send more of the body than its producer has supplied.
+    /// True if the connection could send more of the body than its producer has supplied.
     pub(crate) fn is_awaiting_body(&self) -> bool {
         self.lock().stage == UploadStage::AwaitingBody
     }

@@ -13,7 +13,7 @@ pub struct Instant(u64);
 impl Instant {
     /// The origin of the run.
     pub const ZERO: Self = Self(0);
-    /// The end of time: a deadline that never comes.
+    /// The end of time: a deadline that never expires.
     pub const FAR_FUTURE: Self = Self(u64::MAX);
 
     /// The instant `nanos` nanoseconds after the origin.

@@ -1,8 +1,7 @@
 //! The time of a run.
 //!
-//! Everything above counts time as an [`Instant`]: nanoseconds since the origin of
-//! a run. In real time a [`MonotonicClock`] says where in the run we are; in virtual time
-//! an event loop does. No other crate of the pure half reads a clock.
+//! All crates above measure time as an [`Instant`]: nanoseconds since the origin of a run. In real time a [`MonotonicClock`]
+//! returns the current instant, in virtual time an event loop. No other crate without I/O reads a clock.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod instant;

@@ -124,7 +124,7 @@ async fn new_url(
     }
 }
 
-/// Our stdin to the command's, until it has an end or the command wants no more.
+/// Copies our stdin to the command's, until it ends or the command reads no more.
 async fn feed(to: Option<Output>) {
     if let Some(mut to) = to {
         let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut to).await;

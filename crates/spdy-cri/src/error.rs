@@ -1,4 +1,4 @@
-//! What goes wrong, by consequence: a URL that cannot be had, a call of the client that failed.
+//! Error types by consequence: no URL was created, or a call of the client failed.
 
 use std::io;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use spdy::upgrade::UpgradeError;
 
-/// Why no URL was made.
+/// Why no URL was created.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The request has no container, or no sandbox.
     #[error("the request names no container or sandbox")]
     MissingTarget,
-    /// A command is required, and none is given.
+    /// A command is required, but none is given.
     #[error("the request has no command")]
     NoCommand,
-    /// A terminal has no stderr of its own.
+    /// A terminal has no separate stderr.
     #[error("tty and stderr cannot be combined")]
     TerminalWithStderr,
-    /// Nothing to stream.
+    /// No stream is requested.
     #[error("none of stdin, stdout and stderr is requested")]
     NoStreams,
-    /// As many tokens wait to be used as may.
+    /// The limit of unused tokens is reached.
     #[error("too many unused URLs, limit {limit}")]
     TooMany {
         /// [`Config::max_tokens`](crate::Config::max_tokens).
@@ -33,28 +33,28 @@ pub enum RequestError {
     TooManyPorts {
         /// Requested ports.
         count: usize,
-        /// As many as have channels.
+        /// The limit.
         limit: usize,
     },
-    /// The system gives no random bytes.
+    /// The system returned no random bytes.
     #[error("no random bytes for a token: {0}")]
     NoRandomness(String),
 }
 
-/// Why a stream ended before its end. Cheap to clone: every stream of a lost connection gets one.
+/// Why a stream ended early. Cheap to clone: every stream of a lost connection gets a copy.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// It ran over SPDY.
+    /// An error of SPDY.
     #[error(transparent)]
     Spdy(#[from] spdy::Error),
-    /// The plain WebSocket under it was lost.
+    /// The plain WebSocket was lost.
     #[error("the WebSocket was lost: {reason}")]
     WebSocket {
         /// The cause.
         reason: Arc<str>,
     },
-    /// Its end was sent before.
+    /// The end of the channel was already sent.
     #[error("the channel can no longer send")]
     Ended,
 }
@@ -85,7 +85,7 @@ pub enum ClientError {
     /// The server did not switch to SPDY.
     #[error(transparent)]
     Upgrade(#[from] UpgradeError),
-    /// The server switched to a version of the protocol that we do not know.
+    /// The server switched to an unknown version of the protocol.
     #[error("the server speaks {protocol:?}, which was not offered")]
     Protocol {
         /// Its name.
@@ -100,7 +100,7 @@ pub enum ClientError {
     /// The server answered with 101, but the rest of its WebSocket handshake is invalid.
     #[error("invalid WebSocket handshake from the server: {reason}")]
     Handshake {
-        /// What is invalid.
+        /// The error.
         reason: String,
     },
     /// A stream, the session or the WebSocket failed.
@@ -109,21 +109,21 @@ pub enum ClientError {
     /// The server did not answer a stream.
     #[error("the server did not reply to the {stream} stream within {after:?}")]
     NoReply {
-        /// What the stream was for.
+        /// The type of the stream.
         stream: &'static str,
         /// [`Options::stream_timeout`](crate::client::Options::stream_timeout).
         after: Duration,
     },
-    /// The server reports that it failed.
+    /// The server reports a failure.
     #[error("{message}")]
     Remote {
-        /// Its words.
+        /// The server's message.
         message: String,
     },
     /// The data on the error stream is not a status.
     #[error("the error stream has no valid status: {reason}")]
     Status {
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// Reading or writing failed.

@@ -1,4 +1,4 @@
-//! What a container runtime implements.
+//! The interface that a container runtime implements.
 
 use std::future::Future;
 
@@ -7,27 +7,26 @@ use crate::resize::ResizeEvents;
 use crate::status::ExitCode;
 use crate::stdio::{Connection, Input, Output};
 
-/// Why the runtime could not do it; its text is sent to the client.
+/// Why the runtime failed; the text is sent to the client.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The streams of a process that the request names. Each ends when it is dropped.
+/// The streams of a process that were requested. Each ends when it is dropped.
 #[derive(Debug)]
 pub struct Streams {
-    /// What the client types. Read it, or drop it: unread bytes stop the whole session.
+    /// Input from the client. Read it, or drop it: unread bytes block the whole session.
     pub stdin: Option<Input>,
     /// Standard output of the process.
     pub stdout: Option<Output>,
     /// Standard error of the process; never with a terminal.
     pub stderr: Option<Output>,
-    /// Sizes of the terminal, the first of them soon after the start; none before version 3.
+    /// Sizes of the terminal, the first soon after the start; not available before version 3.
     pub resize: Option<ResizeEvents>,
 }
 
 /// The runtime behind a [`StreamingServer`](crate::StreamingServer).
 ///
-/// Calls run at once, each in a task of its own. A future is dropped when its client is gone: what it
-/// started must end with it. Streams that it gave to other tasks should end when it returns; the session
-/// waits for them.
+/// Each call runs at once, in its own task. The future is dropped when its client is gone: everything that it started must end with
+/// it. Streams that it passed to other tasks should end when it returns, because the session waits for them.
 pub trait Handler: Send + Sync + 'static {
     /// Runs a command to its end.
     fn exec(
@@ -36,14 +35,14 @@ pub trait Handler: Send + Sync + 'static {
         streams: Streams,
     ) -> impl Future<Output = Result<ExitCode, HandlerError>> + Send;
 
-    /// Joins the process that a container runs, until it ends or the client leaves.
+    /// Attaches to the process that a container runs, until it ends or the client leaves.
     fn attach(
         &self,
         request: AttachRequest,
         streams: Streams,
     ) -> impl Future<Output = Result<(), HandlerError>> + Send;
 
-    /// Joins `connection` to a port inside of a pod, until either ends.
+    /// Connects `connection` to a port in a pod, until either ends.
     fn port_forward(
         &self,
         sandbox: String,

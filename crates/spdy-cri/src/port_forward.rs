@@ -10,8 +10,8 @@
 //!    |                              or, if it failed            |  text on error, RST_STREAM on both
 //! ```
 //!
-//! Pairs of several connections mix. A client of old that sends no `requestid` opens error and data one
-//! behind the other: the id of its error stream stands for it.
+//! Pairs of several connections may be interleaved. An old client without `requestid` opens error and data streams one after the
+//! other: the ID of its error stream is used instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::remote_command::header;
 use crate::request::PortForwardRequest;
 use crate::stdio::Connection;
 
-/// Bytes of a `requestid`; a longer one is reset. Clients count.
+/// Maximum length of a `requestid`, bytes; a stream with a longer one is reset. Clients use a counter.
 const REQUEST_ID_BYTES: usize = 64;
 
 /// The headers that identify a stream.
@@ -58,7 +58,7 @@ fn stream_label(incoming: &Incoming) -> Option<StreamLabel> {
     fits.then_some(StreamLabel { id, port, is_error })
 }
 
-/// A connection of which one stream has come.
+/// A connection with only one of its streams.
 struct HalfPair {
     port: u16,
     error: Option<Channel>,
@@ -75,7 +75,7 @@ pub(crate) async fn serve<H: Handler>(
     runtime: &SharedRuntime,
 ) {
     let mut halves: BTreeMap<Bytes, HalfPair> = BTreeMap::new();
-    // Ended with this future: when the client is gone, the data from the port has no reader.
+    // Ends with this future: after the client is gone, the data from the port has no reader.
     let mut running = JoinSet::new();
     loop {
         let due = halves.values().map(|half| half.until).min();
@@ -130,8 +130,8 @@ pub(crate) async fn serve<H: Handler>(
     }
 }
 
-/// Answers a stream and puts it to the other of its pair. A second of its kind is reset, and so is one for
-/// another port. `None` if no stream is there: the first ended before it was answered.
+/// Answers a stream and adds it to the other one of its pair. A second stream of the same type is reset, and so is one for another
+/// port. `None` if there is no stream: the first ended before it was answered.
 fn add(mut half: HalfPair, label: &StreamLabel, incoming: Incoming) -> Option<HalfPair> {
     let slot = match label.is_error {
         true => &mut half.error,
@@ -184,7 +184,7 @@ async fn forward<H: Handler>(
     }
 }
 
-/// The text of the error stream, as the kubelet writes it.
+/// The text on the error stream, in the kubelet's format.
 pub(crate) fn error_text(sandbox: &str, port: u16, reason: &str) -> String {
     format!("error forwarding port {port} to pod {sandbox}: {reason}")
 }
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// Such a stream held a place among the halves for as long as one that waits.
+    /// Regression: such a stream used a place among the half pairs for as long as a waiting one.
     #[tokio::test]
     async fn a_stream_that_is_over_before_it_is_answered_is_no_half_of_a_pair() {
         let runtime = SharedRuntime::tokio();

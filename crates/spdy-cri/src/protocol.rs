@@ -1,4 +1,4 @@
-//! The versions of the protocol that exec and attach speak over their streams.
+//! The protocol versions of exec and attach.
 //!
 //! | version | offered as | error stream | resize | |
 //! | --- | --- | --- | --- | --- |
@@ -21,12 +21,12 @@ pub enum RemoteCommand {
     V3,
     /// `v4.channel.k8s.io`: with exit codes.
     V4,
-    /// `v5.channel.k8s.io`: over SPDY the same as 4, which the kubelet therefore takes.
+    /// `v5.channel.k8s.io`: over SPDY the same as 4, which the kubelet therefore uses.
     V5,
 }
 
 impl RemoteCommand {
-    /// All, the best first: what a client offers.
+    /// All versions, in order of preference: what a client offers.
     pub const ALL: [Self; 5] = [Self::V5, Self::V4, Self::V3, Self::V2, Self::V1];
 
     /// Its name in `X-Stream-Protocol-Version`.
@@ -41,46 +41,45 @@ impl RemoteCommand {
         }
     }
 
-    /// The version of that name.
+    /// The version with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|version| version.name() == name)
     }
 
-    /// Whether a terminal has a resize stream.
+    /// True if a terminal has a resize stream.
     #[must_use]
     pub fn has_resize(self) -> bool {
         self >= Self::V3
     }
 
-    /// Whether the error stream carries a JSON status, and with it the exit code.
+    /// True if the error stream carries a JSON status, which has the exit code.
     #[must_use]
     pub fn has_exit_code(self) -> bool {
         self >= Self::V4
     }
 }
 
-/// A sub-protocol of WebSocket that carries streams without SPDY, as the kubelet's streaming library serves
-/// it; `base64` where messages are text.
+/// A sub-protocol of WebSocket for streams without SPDY, as in the kubelet's streaming library; with `base64` messages are text.
 ///
-/// A client that can close stdin alone needs version 5. The kubelet's library has it not; the API server
-/// has it alone, and speaks SPDY to the kubelet.
+/// A client that must close stdin alone needs version 5. The kubelet's library does not support it. The API server supports only
+/// version 5, and uses SPDY to the kubelet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ChannelProtocol {
-    /// `v5.channel.k8s.io`: a channel can be closed alone.
+    /// `v5.channel.k8s.io`: single channels can be closed.
     V5,
     /// `v4.channel.k8s.io`: with exit codes.
     V4,
     /// `v4.base64.channel.k8s.io`.
     V4Base64,
-    /// `channel.k8s.io`, and a client that names none; exec and attach alone.
+    /// `channel.k8s.io`, also for a client that sends no name; only for exec and attach.
     V1,
-    /// `base64.channel.k8s.io`; exec and attach alone.
+    /// `base64.channel.k8s.io`; only for exec and attach.
     V1Base64,
 }
 
 impl ChannelProtocol {
-    /// All, the best first.
+    /// All sub-protocols, in order of preference.
     pub const ALL: [Self; 5] = [Self::V5, Self::V4, Self::V4Base64, Self::V1, Self::V1Base64];
 
     /// Its name in `Sec-WebSocket-Protocol`.
@@ -103,7 +102,7 @@ impl ChannelProtocol {
             .find(|protocol| protocol.name() == name)
     }
 
-    /// What its error channel carries. Sizes of a terminal have a channel in every version.
+    /// The version that defines the content of its error channel. Terminal sizes have a channel in every version.
     #[must_use]
     pub fn version(self) -> RemoteCommand {
         match self {
@@ -113,32 +112,32 @@ impl ChannelProtocol {
         }
     }
 
-    /// Whether messages are text.
+    /// True if messages are text.
     #[must_use]
     pub fn is_base64(self) -> bool {
         matches!(self, Self::V4Base64 | Self::V1Base64)
     }
 
-    /// Whether a channel can be closed alone.
+    /// True if single channels can be closed.
     #[must_use]
     pub fn has_close(self) -> bool {
         self == Self::V5
     }
 
-    /// Whether it forwards ports.
+    /// True if it supports port-forward.
     #[must_use]
     pub fn forwards_ports(self) -> bool {
         matches!(self, Self::V4 | Self::V4Base64)
     }
 }
 
-/// The protocol of port-forward over SPDY, the only one there is.
+/// The only protocol of port-forward over SPDY.
 pub(crate) const PORT_FORWARD: &str = "portforward.k8s.io";
-/// Header of a stream: what it is.
+/// Header of a stream: its type.
 pub(crate) const STREAM_TYPE: &str = "streamtype";
 /// Header of a port-forward's stream: the port, in decimal.
 pub(crate) const PORT: &str = "port";
-/// Header of a port-forward's stream: which data stream belongs to which error stream.
+/// Header of a port-forward stream: the ID that joins a data stream and its error stream.
 pub(crate) const REQUEST_ID: &str = "requestid";
 /// Stream type: status at the end, from the server.
 pub(crate) const ERROR: &str = "error";
@@ -150,7 +149,7 @@ pub(crate) const STDOUT: &str = "stdout";
 pub(crate) const STDERR: &str = "stderr";
 /// Stream type: sizes of the terminal, from the client.
 pub(crate) const RESIZE: &str = "resize";
-/// Stream type: a forwarded connection, both ways.
+/// Stream type: a forwarded connection, in both directions.
 pub(crate) const DATA: &str = "data";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Exec and attach over a session: gather the streams, run, report how it ended.
+//! Exec and attach over a session: collects the streams, runs the command, reports the status.
 //!
 //! ```text
 //!  client                                    server
@@ -25,7 +25,7 @@ use crate::resize::ResizeEvents;
 use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 
-/// The streams that have come.
+/// The streams that were opened.
 #[derive(Debug, Default)]
 struct OpenStreams {
     error: Option<Channel>,
@@ -48,7 +48,7 @@ impl OpenStreams {
         Some(slots.find(|(name, _)| name.as_bytes() == kind)?.1)
     }
 
-    /// Answers a stream and keeps it; one of unknown type, or the second of its type, is reset.
+    /// Answers a stream and stores it; a stream of unknown type, or the second of its type, is reset.
     fn take(&mut self, incoming: Incoming) {
         let kind = header(&incoming, STREAM_TYPE).unwrap_or_default();
         match self.slot(&kind) {
@@ -153,7 +153,7 @@ pub(crate) async fn serve<F>(
     session.closed().await;
 }
 
-/// Resets whatever the client opens; done when the session is.
+/// Resets all further streams of the client, until the session ends.
 async fn refuse_all(accept: &mut Accept) {
     while let Some(incoming) = accept.next().await {
         incoming.reject(RstStatus::CANCEL);

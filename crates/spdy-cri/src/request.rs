@@ -1,15 +1,15 @@
-//! The requests for which the runtime prepares a URL: those of CRI, as far as streaming goes.
+//! The requests for which the runtime creates a URL: the streaming requests of CRI.
 
 use crate::error::RequestError;
 
-/// Which streams there are.
+/// The streams of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct StreamOptions {
     /// The client writes.
     pub stdin: bool,
     /// The client reads.
     pub stdout: bool,
-    /// The client reads, apart from stdout. Not with `tty`: a terminal has one output.
+    /// The client reads stderr separately. Not with `tty`: a terminal has only one output.
     pub stderr: bool,
     /// The command runs on a terminal, whose size may change.
     pub tty: bool,
@@ -39,7 +39,7 @@ pub struct ExecRequest {
     pub stream_options: StreamOptions,
 }
 
-/// Join the process that a container runs.
+/// Attach to the process that a container runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AttachRequest {
     /// The container's id.
@@ -48,7 +48,7 @@ pub struct AttachRequest {
     pub stream_options: StreamOptions,
 }
 
-/// Reach ports of a pod.
+/// Forward ports of a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PortForwardRequest {
     /// The pod sandbox's id.

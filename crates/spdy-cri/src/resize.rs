@@ -1,4 +1,4 @@
-//! Sizes of a terminal: JSON objects one behind the other, `{"Width":80,"Height":24}`.
+//! Sizes of a terminal: a sequence of JSON objects, `{"Width":80,"Height":24}`.
 
 use bytes::{Buf, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::StreamError;
 use crate::stdio::{Input, Output};
 
-/// Bytes of one size that is not whole; one more ends the stream of sizes.
+/// Maximum length of one size, bytes; one more ends the stream of sizes.
 const SIZE_BYTES: usize = 1024;
 
 /// A terminal's size, in characters.
@@ -32,7 +32,7 @@ impl ResizeEvents {
         Self { channel, buffer }
     }
 
-    /// The next size; `None` after the last. May be dropped and called again.
+    /// The next size; `None` after the last. Cancel safe.
     pub async fn next(&mut self) -> Option<TerminalSize> {
         loop {
             match next_size(&mut self.buffer) {
@@ -51,7 +51,7 @@ impl ResizeEvents {
     }
 }
 
-/// Takes the first size out of `buffer`, if it is all there.
+/// Takes the first size from `buffer`, if it is complete.
 fn next_size(buffer: &mut BytesMut) -> Result<Option<TerminalSize>, String> {
     let mut sizes = serde_json::Deserializer::from_slice(buffer).into_iter::<TerminalSize>();
     match sizes.next() {
@@ -83,11 +83,11 @@ impl Resizer {
         Self { channel }
     }
 
-    /// The terminal has `size` now.
+    /// Sends `size` as the new size of the terminal.
     ///
     /// # Errors
     ///
-    /// Why the stream ended: the command is over, or the session.
+    /// Why the stream ended: the command or the session has ended.
     pub async fn resize(&mut self, size: TerminalSize) -> Result<(), StreamError> {
         let mut json = match serde_json::to_vec(&size) {
             Ok(json) => json,

@@ -25,22 +25,21 @@ use crate::status::ExitCode;
 use crate::tokens::{RANDOM_BYTES, Tokens};
 use crate::{channels, port_forward, remote_command, tunnel, websocket};
 
-/// How long to wait after a connection could not be accepted.
+/// Delay after an accept that failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The least buffer hyper takes, bytes.
+/// Smallest buffer that hyper accepts, bytes.
 const MIN_HEAD_BYTES: usize = 8192;
 
-/// The streaming server of a container runtime: cheap to clone.
+/// The streaming server of a container runtime. It is cheap to clone.
 ///
-/// The runtime's gRPC service requests URLs from it, and gives them to the kubelet:
+/// The runtime's gRPC service requests URLs from it, and returns them to the kubelet:
 ///
 /// - [`exec_url`](Self::exec_url), [`attach_url`](Self::attach_url),
-///   [`port_forward_url`](Self::port_forward_url): each good for one use, within a minute;
+///   [`port_forward_url`](Self::port_forward_url): each URL is valid for one use, within a minute;
 /// - [`serve`](Self::serve) on a listener, [`serve_connection`](Self::serve_connection) on a connection
 ///   (behind TLS of your own), or [`respond`](Self::respond) within an HTTP server of your own.
 ///
-/// There is no authentication but the token: any client that has the URL may use it. Listen on localhost, or
-/// behind TLS.
+/// The token is the only authentication: any client that has the URL may use it. Listen on localhost, or use TLS.
 #[derive(Debug)]
 pub struct StreamingServer<H>(Arc<Inner<H>>);
 
@@ -53,7 +52,7 @@ impl<H> Clone for StreamingServer<H> {
 #[derive(Debug)]
 struct Inner<H> {
     handler: Arc<H>,
-    /// What URLs begin with; without a slash at its end.
+    /// The prefix of URLs, without a trailing slash.
     base: String,
     /// The path in `base`.
     prefix: String,
@@ -64,7 +63,7 @@ struct Inner<H> {
     stopped: watch::Sender<bool>,
 }
 
-/// What a token stands for.
+/// The request of a token.
 #[derive(Debug)]
 enum StreamingRequest {
     Exec(ExecRequest),
@@ -73,7 +72,7 @@ enum StreamingRequest {
 }
 
 impl StreamingRequest {
-    /// The first part of its path.
+    /// The first segment of its path.
     fn verb(&self) -> &'static str {
         match self {
             Self::Exec(_) => "exec",
@@ -83,13 +82,13 @@ impl StreamingRequest {
     }
 }
 
-/// How a client is answered: what it speaks from here on.
+/// The negotiated protocol for a client.
 struct NegotiatedUpgrade {
     request: StreamingRequest,
     protocol: SessionProtocol,
 }
 
-/// What follows the 101.
+/// The protocol after the 101.
 enum SessionProtocol {
     /// SPDY, with the version of the protocol over it.
     Spdy(RemoteCommand),
@@ -100,12 +99,12 @@ enum SessionProtocol {
 }
 
 impl<H: Handler> StreamingServer<H> {
-    /// A server whose URLs begin with `base_url`: scheme, host and port as the API server reaches them, and
-    /// a path if a proxy stands before it.
+    /// Creates a server whose URLs begin with `base_url`: scheme, host and port as the API server reaches them, and a path if there
+    /// is a proxy in between.
     ///
     /// # Errors
     ///
-    /// If `base_url` is no such URL.
+    /// If `base_url` is not a valid base URL.
     pub fn new(
         handler: H,
         base_url: &str,
@@ -138,13 +137,13 @@ impl<H: Handler> StreamingServer<H> {
         })))
     }
 
-    /// What runs behind it.
+    /// The handler behind the server.
     #[must_use]
     pub fn handler(&self) -> &H {
         &self.0.handler
     }
 
-    /// A URL at which the client may run the command.
+    /// Creates a URL at which the client may run the command.
     ///
     /// # Errors
     ///
@@ -157,7 +156,7 @@ impl<H: Handler> StreamingServer<H> {
         self.url(&request.container.clone(), StreamingRequest::Exec(request))
     }
 
-    /// A URL at which the client may attach to the container's process.
+    /// Creates a URL at which the client may attach to the container's process.
     ///
     /// # Errors
     ///
@@ -170,11 +169,11 @@ impl<H: Handler> StreamingServer<H> {
         )
     }
 
-    /// A URL where the client may reach the pod's ports.
+    /// Creates a URL at which the client may connect to the pod's ports.
     ///
     /// # Errors
     ///
-    /// If the request makes no sense, or too many URLs wait.
+    /// The request is invalid, or too many URLs are pending.
     pub fn port_forward_url(&self, request: PortForwardRequest) -> Result<String, RequestError> {
         self.url(
             &request.sandbox.clone(),
@@ -203,8 +202,8 @@ impl<H: Handler> StreamingServer<H> {
         self.0.tokens.lock()
     }
 
-    /// Serves all connections, until [`stop`](Self::stop). An accept that fails, for lack of file descriptors too,
-    /// is retried after a short delay.
+    /// Serves all connections, until [`stop`](Self::stop). A failed accept, also for lack of file descriptors, is retried after a
+    /// short delay.
     pub async fn serve(&self, listener: TcpListener) {
         let room = Arc::new(Semaphore::new(self.0.config.max_connections));
         let mut stopped = self.0.stopped.subscribe();
@@ -222,7 +221,7 @@ impl<H: Handler> StreamingServer<H> {
                         continue;
                     }
                 };
-                // Small frames go both ways: waiting for more of them would make typing slow.
+                // Small frames are sent in both directions: delaying them would make typing slow.
                 let _ = socket.set_nodelay(true);
                 let server = self.clone();
                 tokio::spawn(async move {
@@ -246,7 +245,7 @@ impl<H: Handler> StreamingServer<H> {
         let service = service_fn(|request| {
             let (response, session) = self.answer(request);
             if let Some(session) = session {
-                let _ = sessions.send(session); // it is read as long as this future lives
+                let _ = sessions.send(session); // the receiver exists as long as this future
             }
             std::future::ready(Ok::<_, std::convert::Infallible>(response))
         });
@@ -264,14 +263,14 @@ impl<H: Handler> StreamingServer<H> {
             },
             _ = stopped.wait_for(|stopped| *stopped) => return,
         }
-        // Here and not in a task of its own: the connection keeps its place until the session's end.
+        // Here and not in a separate task, so that the connection uses its slot until the session's end.
         if let Ok(session) = session.try_recv() {
             session.await;
         }
     }
 
-    /// Answers a request that an HTTP/1.1 server of yours has read, from hyper with upgrades enabled. After
-    /// a 101 the session runs in a task of its own.
+    /// Answers a request that your HTTP/1.1 server has read, from hyper with upgrades enabled. After a 101 the session runs in its
+    /// own task.
     pub fn respond<B>(&self, request: Request<B>) -> Response<String> {
         let (response, session) = self.answer(request);
         if let Some(session) = session {
@@ -280,7 +279,7 @@ impl<H: Handler> StreamingServer<H> {
         response
     }
 
-    /// Ends it: no more connections, and every session is cut, its handler dropped.
+    /// Stops the server: accepts no more connections, and ends every session and drops its handler.
     pub fn stop(&self) {
         self.0.stopped.send_replace(true);
     }
@@ -328,14 +327,14 @@ impl<H: Handler> StreamingServer<H> {
         };
         let in_spdy = || -> Result<_, Refusal> {
             let accepted = upgrade::negotiate(request, versions)?;
-            // The protocol is one of our own list; without a name it is the first version.
+            // The protocol is from our own list; without a name it is the first version.
             let version = accepted.protocol().and_then(RemoteCommand::from_name);
             let protocol = SessionProtocol::Spdy(version.unwrap_or(RemoteCommand::V1));
             Ok((protocol, accepted.response()))
         };
         let in_websocket = || self.negotiate_websocket(&streaming_request, request);
-        // The protocol that the client names first, otherwise the other one that it names; if neither works, the
-        // first refusal. Each branch checks whether the client names its protocol at all.
+        // The protocol that the client lists first, otherwise the other one that it lists; if neither works, the first refusal.
+        // Each branch checks if the client lists its protocol at all.
         let outcome = if websocket::is_preferred(request) {
             in_websocket().or_else(|refusal| in_spdy().map_err(|_| refusal))
         } else {
@@ -349,7 +348,7 @@ impl<H: Handler> StreamingServer<H> {
         Ok((negotiated, response.map(|()| String::new())))
     }
 
-    /// Negotiates a WebSocket request: SPDY inside of it, or channels.
+    /// Negotiates a WebSocket request: SPDY inside it, or channels.
     fn negotiate_websocket<B>(
         &self,
         streaming_request: &StreamingRequest,
@@ -368,7 +367,7 @@ impl<H: Handler> StreamingServer<H> {
         let served = |protocol: &ChannelProtocol| {
             config.channels.contains(protocol) && (forward.is_none() || protocol.forwards_ports())
         };
-        // A client that names none uses the oldest version.
+        // A client that sends no sub-protocol uses the oldest version.
         let unnamed = match forward {
             Some(_) => ChannelProtocol::V4,
             None => ChannelProtocol::V1,

@@ -1,7 +1,6 @@
-//! How a command ended, as the error stream reports it.
+//! The status of a command, as reported on the error stream.
 //!
-//! Up to version 3 that is text: empty after success, else what went wrong. From version 4 on it is a
-//! `Status` of Kubernetes as JSON:
+//! Up to version 3 it is text: empty after success, otherwise the error. From version 4 on it is a Kubernetes `Status` as JSON:
 //!
 //! ```json
 //! {"metadata":{},"status":"Success"}
@@ -16,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::ClientError;
 use crate::protocol::RemoteCommand;
 
-/// How a command ended: 0 is success. A command that a signal ended has 128 + its number, as in a shell.
+/// The exit code of a command: 0 is success. A command that was ended by a signal has 128 + its number, as in a shell.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct ExitCode(
-    /// 0 to 255: client-go takes no other.
+    /// 0 to 255: client-go accepts no other value.
     pub u8,
 );
 
@@ -27,7 +26,7 @@ impl ExitCode {
     /// Success.
     pub const SUCCESS: Self = Self(0);
 
-    /// Whether it is 0.
+    /// True if it is 0.
     #[must_use]
     pub fn is_success(self) -> bool {
         self == Self::SUCCESS
@@ -40,7 +39,7 @@ impl std::fmt::Display for ExitCode {
     }
 }
 
-/// `metav1.Status`, the fields that matter here.
+/// The fields of `metav1.Status` that are used here.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 struct Status {
@@ -83,7 +82,7 @@ const FAILURE: &str = "Failure";
 const NON_ZERO: &str = "NonZeroExitCode";
 const EXIT_CODE: &str = "ExitCode";
 
-/// What the server writes on the error stream; empty for nothing. `Err` is a failure of the runtime.
+/// Encodes the status for the error stream; may be empty. `Err` is a failure of the runtime.
 pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -> String {
     let non_zero = |code| format!("command terminated with non-zero exit code: {code}");
     if !version.has_exit_code() {
@@ -135,7 +134,7 @@ pub(crate) fn is_complete(version: RemoteCommand, bytes: &[u8]) -> bool {
     version.has_exit_code() && serde_json::from_slice::<Status>(bytes).is_ok()
 }
 
-/// The result of the command that the error stream reports, as a client reads it.
+/// Decodes the status on the error stream, in a client.
 pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, ClientError> {
     if !version.has_exit_code() {
         return match bytes {

@@ -1,4 +1,4 @@
-//! The kinds of stream that a process and a forwarded port have, over SPDY or over a plain WebSocket.
+//! The streams of a process and of a forwarded port, over SPDY or over a plain WebSocket.
 
 use std::io;
 use std::pin::Pin;
@@ -31,7 +31,7 @@ impl Input {
         Self(Source::WebSocket(reader))
     }
 
-    /// The next bytes as they came, without a copy; `None` at the end.
+    /// The next received bytes, without copying; `None` at the end.
     pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
         match &mut self.0 {
             Source::Spdy(channel) => {
@@ -56,9 +56,8 @@ impl AsyncRead for Input {
     }
 }
 
-/// A writable stream: stdout and stderr at the server, stdin at the client. When it is dropped, the
-/// written bytes are sent, and then its end. (A plain WebSocket has that from version 5 on, and for stdin
-/// alone.)
+/// A writable stream: stdout and stderr in the server, stdin in the client. When it is dropped, the written bytes are sent, and
+/// then its end. (A plain WebSocket supports that from version 5 on, and only for stdin.)
 #[derive(Debug)]
 pub struct Output(Sink);
 
@@ -77,11 +76,11 @@ impl Output {
         Self(Sink::WebSocket(writer))
     }
 
-    /// Sends `data` without copying it, as far as SPDY carries it.
+    /// Sends `data`; over SPDY without copying it.
     ///
     /// # Errors
     ///
-    /// Why the stream ended: the reader is gone, or the session.
+    /// Why the stream ended: the reader or the session is gone.
     pub async fn send(&mut self, data: Bytes) -> Result<(), StreamError> {
         match &mut self.0 {
             Sink::Spdy(channel) => channel.send(data).await.map_err(StreamError::Spdy),
@@ -117,10 +116,10 @@ impl AsyncWrite for Output {
     }
 }
 
-/// A forwarded connection, both ways.
+/// A forwarded connection, in both directions.
 ///
-/// Over SPDY, the tunnel included, each half ends by itself. A plain WebSocket has no message for that:
-/// shutting one half down ends both, and the other side learns of it when the whole ends.
+/// Over SPDY, also inside WebSocket, each half ends separately. A plain WebSocket has no message for that: shutting down one half
+/// ends both, and the other side detects that only at the end of the whole connection.
 #[derive(Debug)]
 pub struct Connection(DuplexKind);
 
@@ -131,7 +130,7 @@ enum DuplexKind {
         reader: Reader,
         writer: Writer,
         ended: bool,
-        /// Waits to read; woken when this side ends it.
+        /// The task that waits to read; woken when this side ends the connection.
         waiting: Option<Waker>,
     },
 }
@@ -150,7 +149,7 @@ impl Connection {
         })
     }
 
-    /// The next bytes as they came, without a copy; `None` at the end.
+    /// The next received bytes, without copying; `None` at the end.
     pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
         match &mut self.0 {
             DuplexKind::Spdy(channel) => {
@@ -162,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// Sends `data` without copying it, as far as SPDY carries it.
+    /// Sends `data`; over SPDY without copying it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A future with a timeout, by the clock of a runtime.
+//! A timeout for futures, with the clock of a runtime.
 
 use std::time::Duration;
 

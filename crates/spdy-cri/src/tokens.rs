@@ -1,4 +1,4 @@
-//! One-time tokens: made for a request, taken once, gone after a while.
+//! One-time tokens: created for a request, valid for one use and a limited time.
 //!
 //! The caller supplies clock and randomness. Tokens have 128 random bits, so that guessing one is
 //! infeasible.
@@ -17,9 +17,9 @@ pub(crate) const RANDOM_BYTES: usize = 16;
 pub(crate) struct Tokens<R> {
     lifetime: Duration,
     limit: usize,
-    /// Which entry of `waiting` a token is.
+    /// The key in `waiting` for each token.
     numbers: HashMap<String, u64>,
-    /// In the order in which they were made, and so in which they expire.
+    /// In the order of creation, which is also that of expiry.
     waiting: BTreeMap<u64, PendingRequest<R>>,
     next: u64,
 }
@@ -31,7 +31,7 @@ struct PendingRequest<R> {
     request: R,
 }
 
-/// As many wait as may.
+/// The limit of tokens is reached.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Full;
 
@@ -68,12 +68,12 @@ impl<R> Tokens<R> {
         };
         self.waiting.insert(number, entry);
         if let Some(twin) = self.numbers.insert(token.clone(), number) {
-            self.waiting.remove(&twin); // the same 128 random bits were drawn twice
+            self.waiting.remove(&twin); // the same 128 random bits were generated twice
         }
         Ok(token)
     }
 
-    /// The request of `token`; each token works once.
+    /// Takes the request of `token`, which cannot be used again.
     pub(crate) fn take(&mut self, now: Instant, token: &str) -> Option<R> {
         self.remove_expired(now);
         let number = self.numbers.remove(token)?;

@@ -6,7 +6,7 @@
 //!  HTTP/1.1     GET, Upgrade: websocket, Sec-WebSocket-Protocol: SPDY/3.1+portforward.k8s.io
 //! ```
 //!
-//! Borders of messages mean nothing. A text message is an error, as it is for Kubernetes.
+//! The boundaries of messages have no meaning. A text message is an error, as in Kubernetes.
 
 use std::io;
 use std::pin::Pin;
@@ -25,15 +25,15 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::error::ClientError;
 use crate::websocket::{self, normal_close, to_io};
 
-/// What stands before a sub-protocol that is tunnelled.
+/// The prefix of a tunnelled sub-protocol.
 pub const PREFIX: &str = "SPDY/3.1+";
-/// Bytes of a message that is taken; a longer one ends the session. Kubernetes copies in pieces of 32 KiB,
-/// each a message. Room for as many is made when a frame's head announces them.
+/// Maximum size of a received message, bytes; a longer one ends the session. Kubernetes copies in pieces of 32 KiB, each of which
+/// is a message. As much memory is allocated when a frame's head announces the message.
 pub const MAX_MESSAGE_BYTES: usize = websocket::MAX_MESSAGE_BYTES;
-/// Bytes of a message that we write.
+/// Maximum size of a message that we write, bytes.
 const MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Judges a request for a tunnel of one of `protocols`.
+/// Checks a request for a tunnel of one of `protocols`.
 pub(crate) fn accept<B>(request: &Request<B>, protocols: &[&str]) -> Result<Response<()>, Refusal> {
     let chosen = websocket::offered(request).find(|name| {
         name.strip_prefix(PREFIX)
@@ -51,24 +51,23 @@ pub(crate) fn accept<B>(request: &Request<B>, protocols: &[&str]) -> Result<Resp
 #[derive(Debug)]
 pub struct Tunnel<T> {
     socket: WebSocketStream<T>,
-    /// Of a message that came, what was not read yet.
+    /// The unread rest of a received message.
     current: Bytes,
-    /// Our close was queued.
+    /// True if our close frame was queued.
     closing: bool,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Tunnel<T> {
-    /// Over a connection whose 101 was sent.
+    /// Creates the server's side on a connection whose 101 was sent.
     pub async fn server(io: T) -> Self {
         Self::new(websocket::server(io, MAX_MESSAGE_BYTES).await)
     }
 
-    /// Requests a tunnel of `protocol`, which is named without its prefix. Of a refusal's body only the part that
-    /// arrived with its head is stored.
+    /// Requests a tunnel of `protocol`, without its prefix. Only the part of a refusal's body that arrived with its head is stored.
     ///
     /// # Errors
     ///
-    /// [`UpgradeError::Refused`](spdy::upgrade::UpgradeError::Refused) and its kin, as for an upgrade to SPDY itself.
+    /// [`UpgradeError::Refused`](spdy::upgrade::UpgradeError::Refused) or another variant, as for an upgrade to SPDY itself.
     pub async fn connect(
         io: T,
         request: &Request<()>,
@@ -153,7 +152,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Tunnel<T> {
             let close = normal_close();
             self.closing = true;
             match Pin::new(&mut self.socket).start_send(Message::Close(Some(close))) {
-                // the peer was first
+                // the peer closed first
                 Ok(()) | Err(Error::ConnectionClosed | Error::Protocol(_)) => {}
                 Err(error) => return Poll::Ready(Err(to_io(error))),
             }

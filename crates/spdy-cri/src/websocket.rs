@@ -1,4 +1,4 @@
-//! The opening of a WebSocket, for the tunnel of SPDY and for plain channels (RFC 6455 §4).
+//! The handshake of a WebSocket, for the tunnel of SPDY and for plain channels (RFC 6455 §4).
 //!
 //! Framing is tungstenite's. This module sets its limits, builds the request from the caller's, and
 //! formats its errors.
@@ -54,7 +54,7 @@ pub(crate) fn is_preferred<B>(request: &Request<B>) -> bool {
     first_token(request.headers(), &UPGRADE, &protocols) == Some(PROTOCOL)
 }
 
-/// The sub-protocols that `request` offers, the client's favourite first.
+/// The sub-protocols that `request` offers, in the client's order of preference.
 pub(crate) fn offered<B>(request: &Request<B>) -> impl Iterator<Item = &str> {
     let values = request.headers().get_all(SEC_WEBSOCKET_PROTOCOL);
     values
@@ -64,7 +64,7 @@ pub(crate) fn offered<B>(request: &Request<B>) -> impl Iterator<Item = &str> {
         .map(str::trim)
 }
 
-/// The 101 to `request`, which chooses `protocol`; none is named where the client named none.
+/// The 101 response to `request`, which selects `protocol`; without a name if the client sent none.
 pub(crate) fn accept<B>(
     request: &Request<B>,
     protocol: Option<&str>,
@@ -75,7 +75,7 @@ pub(crate) fn accept<B>(
     *head.method_mut() = request.method().clone();
     *head.version_mut() = request.version();
     head.headers_mut().clone_from(request.headers());
-    // tungstenite knows no lists: it looks at the first line alone, and wants one protocol
+    // tungstenite does not support lists: it only reads the first line, and expects a single protocol
     for (name, token) in [(CONNECTION, "upgrade"), (UPGRADE, PROTOCOL)] {
         if has_token(request.headers(), &name, token) {
             head.headers_mut()
@@ -91,7 +91,7 @@ pub(crate) fn accept<B>(
     Ok(response)
 }
 
-/// The server's side of a connection whose 101 was sent.
+/// Creates the server's side on a connection whose 101 was sent.
 pub(crate) async fn server<T: AsyncRead + AsyncWrite + Unpin>(
     io: T,
     message_bytes: usize,
@@ -99,8 +99,8 @@ pub(crate) async fn server<T: AsyncRead + AsyncWrite + Unpin>(
     WebSocketStream::from_raw_socket(io, Role::Server, Some(config(message_bytes))).await
 }
 
-/// Requests a WebSocket with one of `protocols`, and returns the protocol that the server chose. Of the body of a
-/// refusal, only the part that arrived with its head is stored.
+/// Requests a WebSocket with one of `protocols`, and returns the protocol that the server chose. Only the part of a refusal's body
+/// that arrived with its head is stored.
 pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     io: T,
     request: &Request<()>,

@@ -32,7 +32,7 @@ pub const DEFAULT_UDP: u16 = 512;
 pub const MAX_REQUEST: usize = 4096;
 /// Aliases that are followed within our zones.
 pub const MAX_ALIASES: usize = 8;
-/// Records beside a question: EDNS and a signature, which is not looked at.
+/// Limit of additional records in a question: EDNS, and a signature, which is ignored.
 const MAX_ADDITIONALS: u16 = 2;
 /// The length of a head.
 const HEAD: usize = 12;
@@ -267,7 +267,7 @@ fn add_servers(message: &mut Message, zones: &Zones, kind: RecordType) {
     }
 }
 
-/// Writes `message` in at most `limit` bytes: without what was only helpful, and then without records at all.
+/// Encodes `message` in at most `limit` bytes: first without optional records, then without any records.
 fn fit(mut message: Message, limit: u16) -> Answer {
     let mut bytes = write(&message);
     // The codec itself truncates a message above 64 KiB, within a record, and sets the bit in the head.

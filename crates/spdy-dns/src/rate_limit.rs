@@ -1,9 +1,9 @@
 //! Limits the answers that one network gets by UDP, so that a forged sender address does not let us flood that network.
 //!
-//! A network's token bucket fills with `per_second` answers a second and holds a second's worth. Each answer costs one
-//! token, also a suppressed one. The bucket goes below zero, down to what `window` would fill, so that a flood is
-//! suppressed for as long as it lasts and up to `window` after it. Each `slip`-th suppressed answer requests a retry
-//! over TCP, which a forger cannot make: genuine clients get through.
+//! A network's token bucket fills with `per_second` tokens a second and holds a second's worth. Each answer costs one token, also a
+//! suppressed one. The bucket can become negative, down to the tokens of one `window`, so that a flood is suppressed while it lasts
+//! and up to `window` after it. Each `slip`-th suppressed answer requests a retry over TCP, which a client with a forged address
+//! cannot make, so that real clients get an answer.
 //!
 //! ```text
 //!  network (/24, /56) -> token bucket, last query            a table of bounded length

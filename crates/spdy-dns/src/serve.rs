@@ -93,7 +93,8 @@ pub struct DnsStats {
 }
 
 impl DnsStats {
-    /// Each question once, by what became of it, for metrics. What was cut is among what was answered.
+    /// The number of questions by outcome, for metrics. Each question is counted once; truncated answers are included in the
+    /// answered ones.
     #[must_use]
     pub fn by_outcome(&self) -> [(&'static str, u64); 7] {
         [
@@ -168,7 +169,7 @@ impl StatsReader {
 /// A server that has its sockets.
 #[derive(Debug)]
 pub struct DnsServer {
-    /// UDP, and TCP beside it.
+    /// The UDP socket, and the TCP listener for the same address.
     pairs: Vec<(DatagramSocket, Option<Listener>)>,
     service: Service,
 }

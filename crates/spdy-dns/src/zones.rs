@@ -35,9 +35,9 @@ const REFRESH_RETRY_EXPIRE: [i32; 3] = [7200, 900, 1_209_600];
 pub struct Zones {
     /// As configured.
     zones: Arc<BTreeMap<Name, Zone>>,
-    /// What was set at run time.
+    /// TXT records that were set at run time.
     texts: BTreeMap<Name, Vec<String>>,
-    /// What the names of those have: that, and what is configured.
+    /// The nodes of these names: with these records and the configured ones.
     with_texts: BTreeMap<Name, Node>,
 }
 

@@ -8,8 +8,8 @@
 //!            └─── to be skipped ▶ Skip ── bytes dropped as they arrive ───┘
 //! ```
 //!
-//! A head is judged when its eighth byte is there, so nothing is buffered for a frame that will not be
-//! taken, and nothing is read twice.
+//! A head is checked when its eighth byte has arrived, so nothing is buffered for a frame that will be rejected, and nothing is
+//! read twice.
 
 use bytes::{Buf, BytesMut};
 
@@ -21,7 +21,7 @@ use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
 
-/// Limits on what is taken from a peer.
+/// Limits of received frames.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Longest payload of a control frame that is read whole, bytes. The specification requires at least
@@ -43,8 +43,8 @@ impl Default for Limits {
 
 /// One direction of one connection.
 ///
-/// Control frames come out whole. DATA comes out in pieces as its bytes arrive: each piece a
-/// [`Frame::Data`], `fin` only on the last; a DATA frame of length 0 is one empty piece.
+/// Control frames are returned complete. DATA is returned in pieces as its bytes arrive: each piece is a [`Frame::Data`], with
+/// `fin` only on the last; a DATA frame of length 0 is one empty piece.
 #[derive(Debug)]
 pub struct Decoder {
     version: Version,
@@ -98,9 +98,9 @@ impl Decoder {
         frame
     }
 
-    /// Whether the bytes so far end between two frames: no peer was cut off in the middle of one.
+    /// True if the bytes so far end between two frames: the peer has not left a frame incomplete.
     ///
-    /// Counts what was handed to [`decode`](Self::decode), so `input` must be empty for an answer.
+    /// It only covers bytes that were passed to [`decode`](Self::decode), so `input` must be empty.
     #[must_use]
     pub const fn is_between_frames(&self) -> bool {
         matches!(self.state, State::Head)

@@ -154,7 +154,7 @@ pub enum BlockError {
         /// The name.
         name: String,
     },
-    /// A name that stands in the block twice.
+    /// A name that occurs twice in the block.
     #[error("header name {name} occurs twice in a block, expected once")]
     Duplicate {
         /// The name.

@@ -1,4 +1,4 @@
-//! The client's side: an exchange a stream.
+//! The client's side: one exchange per stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,16 +39,15 @@ use crate::quinn_shims::send_budget::SendBudget;
 use crate::quinn_shims::stream_open_queue::{StreamOpen, StreamOpenQueue};
 use crate::role::Role;
 
-/// Between two looks whether the last packet is on its way.
+/// Interval of polls for the last packet being sent.
 const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Looks before that is given up.
+/// Maximum number of these polls.
 const MAX_CLOSE_POLLS: u32 = 100;
 
-/// Heads of 1xx before that of the answer, as many as a SPDY stream may bring of HEADERS.
+/// Maximum number of 1xx heads before the final response, the same as the limit of HEADERS on a SPDY stream.
 const MAX_INTERIM_HEADS: usize = 16;
 
-/// A client's HTTP/3 connection. Clones are the same connection. It is closed when the last clone is dropped and the last exchange has
-/// ended.
+/// A client's HTTP/3 connection. Clones share it. It is closed when the last clone is dropped and the last exchange has ended.
 #[derive(Clone)]
 pub struct Http3Client {
     shared: Arc<Shared>,
@@ -59,28 +58,28 @@ pub struct Http3Client {
     runtime: SharedRuntime,
     ended: Latch,
     max_head_bytes: usize,
-    /// How long a server may take nothing of an upload.
+    /// How long a server may accept no bytes of an upload.
     write_timeout: Option<Duration>,
-    /// The least that it must take of it, bytes a second of waiting.
+    /// Minimum rate at which it must accept an upload, bytes a second of waiting.
     min_rate: u32,
-    /// The last handle closes the connection.
+    /// Dropping the last handle closes the connection.
     _handle: Arc<Handle>,
 }
 
-/// What every exchange of the connection knows of it.
+/// The state that the exchanges of a connection share.
 struct Shared {
     connection: quinn::Connection,
     closer: Closer,
     exchanges: Mutex<Exchanges>,
     goaway: Goaway,
-    /// Field sections that the server takes, bytes.
+    /// Maximum size of a field section that the server accepts, bytes.
     max_field_section: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
 struct Exchanges {
     open: usize,
-    /// No more are begun; with the last the connection is closed.
+    /// True if no more exchanges may begin; the connection is closed with the last one.
     is_closing: bool,
 }
 
@@ -103,7 +102,7 @@ impl Shared {
         self.exchanges.lock()
     }
 
-    /// An exchange begins; `None` if none may any more.
+    /// Begins an exchange; `None` if the connection accepts no more.
     fn begin(self: &Arc<Self>) -> Option<ExchangeGuard> {
         let mut exchanges = self.lock();
         if exchanges.is_closing || self.goaway.is_received() {
@@ -113,7 +112,7 @@ impl Shared {
         Some(ExchangeGuard(self.clone()))
     }
 
-    /// Closes the connection once nothing is open.
+    /// Closes the connection once no exchange is open.
     fn close(&self) {
         let mut exchanges = self.lock();
         exchanges.is_closing = true;
@@ -122,15 +121,15 @@ impl Shared {
         }
     }
 
-    /// Why an exchange on stream `id` failed; a fault of the whole connection ends that.
+    /// The error of an exchange on stream `id`. A fault of the whole connection also closes the connection.
     fn exchange_error(&self, fault: &Fault, id: u64) -> ExchangeError {
         self.closer.close_for(fault);
         self.explain_error(fault, self.goaway.rejects(id))
     }
 
-    /// The error of an exchange that the server will not process (`unprocessed`), or may have.
+    /// The error of an exchange; `unprocessed` if the server certainly did not process it.
     fn explain_error(&self, fault: &Fault, unprocessed: bool) -> ExchangeError {
-        // Whether it may be sent again depends on what happened to it, not on why the connection was closed.
+        // Whether it may be retried depends on the exchange, not on why the connection was closed.
         ExchangeError {
             message: format!("h3: {}", self.closer.explain(fault)),
             ..fault.to_exchange_error(unprocessed)
@@ -138,7 +137,7 @@ impl Shared {
     }
 }
 
-/// An exchange that is open.
+/// Guard of an open exchange.
 struct ExchangeGuard(Arc<Shared>);
 
 impl Drop for ExchangeGuard {
@@ -152,7 +151,7 @@ impl Drop for ExchangeGuard {
 }
 
 impl Http3Client {
-    /// Starts to speak HTTP/3 on `quic`. `tap` sees what passes.
+    /// Starts HTTP/3 on `quic`. `tap` observes heads and frames.
     pub fn start(
         quic: QuicConnection,
         options: &ClientOptions,
@@ -223,8 +222,8 @@ impl Http3Client {
         }
     }
 
-    /// Sends `request`, whose URI is absolute. The future returns the head of the response and a body that fails if it ends too early. It
-    /// cancels the exchange if it is dropped before.
+    /// Sends `request`, whose URI must be absolute. The future returns the head of the response, and a body that fails if it is
+    /// truncated. Dropping the future before that cancels the exchange.
     pub fn send(
         &self,
         mut request: Request<Body>,
@@ -287,7 +286,7 @@ impl Http3Client {
             Either::Left(_) => return Err(rejected()),
             Either::Right((opened, _)) => opened,
         };
-        // Without a stream no request was sent, whatever the error is.
+        // Without a stream no request was sent, whatever the error.
         let (send, recv) = opened.map_err(|lost| shared.explain_error(&lost.into(), true))?;
         let id = send.id().into();
         let watch = stream_observer(&send, &self.counters, self.tap.clone());
@@ -310,7 +309,7 @@ impl Http3Client {
             Either::Right((sent, going)) => sent.map(|()| going),
         };
         let going = going.map_err(|fault| lost(&fault))?;
-        // Of no more use to a server than others of its urgency, for being older.
+        // An older upload is not more useful to a server than others of the same urgency.
         let beside_others = HttpPriority {
             incremental: true,
             ..precedence
@@ -323,7 +322,7 @@ impl Http3Client {
                 false => sending.body(body, &room, |_| beside_others).await,
             };
             if let Err(fault) = sent {
-                // It may have its answer all the same: servers stop what they will not read.
+                // The response may still arrive: servers stop uploads that they do not read.
                 tracing::debug!(%fault, "request was not sent completely");
                 if let Fault::Slow(_) = fault {
                     return Err(fault);
@@ -337,7 +336,7 @@ impl Http3Client {
                 let watch = Some(&watch);
                 let fields = read_head(&mut frames, Role::Client, max_head_bytes, watch).await?;
                 let response = fields::response(fields).map_err(Fault::from)?;
-                // Interim responses (RFC 9110 §15.2) go to the tap and the receiver; they do not complete the request.
+                // Interim responses (RFC 9110 §15.2) are passed to the tap and the receiver; they do not complete the request.
                 if !response.status.is_informational() {
                     return Ok(response);
                 }
@@ -350,7 +349,7 @@ impl Http3Client {
         };
         let answer = async {
             match select(Box::pin(answer), upload.boxed()).await {
-                // The answer may come before the upload has ended (RFC 9114 §4.1).
+                // The response may arrive before the upload has ended (RFC 9114 §4.1).
                 Either::Left((answer, upload)) => {
                     runtime.spawn(upload.map(drop).boxed());
                     answer
@@ -379,7 +378,7 @@ impl Http3Client {
         Ok(Response::from_parts(response, Body::wrap(body)))
     }
 
-    /// Whether no new exchange is accepted.
+    /// True if the connection accepts no new exchanges.
     pub fn is_closing(&self) -> bool {
         self.shared.lock().is_closing
             || self.shared.goaway.is_received()
@@ -410,8 +409,8 @@ fn rejected() -> ExchangeError {
     )
 }
 
-/// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection
-/// would else leave the server waiting.
+/// Waits until CONNECTION_CLOSE is sent, if this side closed the connection. Otherwise a program that exits after its last
+/// connection would leave the server waiting for its idle timeout.
 async fn wait_close_sent(connection: &quinn::Connection, runtime: &SharedRuntime) {
     if !matches!(
         connection.close_reason(),

@@ -1,10 +1,11 @@
-//! Closes a connection for a peer's fault, and remembers the fault: QUIC only reports to the streams that this side closed the connection.
+//! Closes a connection because of a peer's fault, and remembers the fault: QUIC reports to the streams only that this side closed
+//! the connection.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::fault::Fault;
 
-/// The connection, for everything that may find a fault that ends all of it. Clones are the same.
+/// A handle for all code that may detect a fault of the whole connection. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Closer {
     connection: quinn::Connection,
@@ -19,15 +20,15 @@ impl From<quinn::Connection> for Closer {
 }
 
 impl Closer {
-    /// Closes the connection if `fault` is one of all of it.
+    /// Closes the connection if `fault` affects the whole connection.
     pub(crate) fn close_for(&self, fault: &Fault) {
         if let Fault::Connection(code, reason) = fault {
-            let _ = self.cause.set(fault.clone()); // the first is what ended it
+            let _ = self.cause.set(fault.clone()); // the first fault is the cause
             self.connection.close(code.wire(), reason.as_bytes());
         }
     }
 
-    /// The fault that it was closed for.
+    /// The fault for which it was closed.
     pub(crate) fn cause(&self) -> Option<&Fault> {
         self.cause.get()
     }

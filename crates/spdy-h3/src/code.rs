@@ -1,10 +1,10 @@
-//! The codes that streams and connections of HTTP/3 end with (RFC 9114 §8.1, RFC 9204 §6).
+//! The error codes of streams and connections (RFC 9114 §8.1, RFC 9204 §6).
 
 use std::fmt;
 
 use quinn::VarInt;
 
-/// A code, as it crosses the wire.
+/// An error code, as on the wire.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(crate) struct Code(u64);
 
@@ -28,49 +28,49 @@ macro_rules! codes {
 }
 
 codes! {
-    /// All is well.
+    /// No error.
     NO_ERROR = 0x100,
-    /// Our own fault.
+    /// An internal error of this side.
     INTERNAL_ERROR = 0x102,
-    /// A stream of a kind that may not be.
+    /// A stream of a type that is not allowed.
     STREAM_CREATION_ERROR = 0x103,
-    /// A stream that must not end has ended.
+    /// A stream that must stay open was closed.
     CLOSED_CRITICAL_STREAM = 0x104,
-    /// A frame where it may not be.
+    /// A frame that is not allowed at this position.
     FRAME_UNEXPECTED = 0x105,
-    /// A frame that is not as frames of its kind are.
+    /// A malformed frame.
     FRAME_ERROR = 0x106,
     /// The peer causes too much load.
     EXCESSIVE_LOAD = 0x107,
-    /// An id that may not be.
+    /// An invalid ID.
     ID_ERROR = 0x108,
-    /// Settings that may not be.
+    /// Invalid settings.
     SETTINGS_ERROR = 0x109,
-    /// A control stream that begins with something else.
+    /// A control stream that does not begin with SETTINGS.
     MISSING_SETTINGS = 0x10a,
-    /// A request that was not looked at.
+    /// A request that was not processed.
     REQUEST_REJECTED = 0x10b,
     /// A request or its response that is no longer needed.
     REQUEST_CANCELLED = 0x10c,
-    /// A request that ended before it was whole.
+    /// An incomplete request.
     REQUEST_INCOMPLETE = 0x10d,
     /// A message that is malformed.
     MESSAGE_ERROR = 0x10e,
-    /// A header block that cannot be read.
+    /// A header block that cannot be decoded.
     QPACK_DECOMPRESSION_FAILED = 0x200,
-    /// Instructions for a dynamic table that we do not have.
+    /// An instruction for a dynamic table, which is not allowed here.
     QPACK_ENCODER_STREAM_ERROR = 0x201,
-    /// An acknowledgement of something that was not sent.
+    /// An acknowledgement of something that was never sent.
     QPACK_DECODER_STREAM_ERROR = 0x202,
 }
 
 impl Code {
-    /// The code that a peer sent.
+    /// A code received from the peer.
     pub(crate) fn of(code: VarInt) -> Self {
         Self(code.into_inner())
     }
 
-    /// As quinn takes it.
+    /// The code as quinn's type.
     pub(crate) fn wire(self) -> VarInt {
         VarInt::from_u64(self.0).unwrap_or(VarInt::MAX)
     }

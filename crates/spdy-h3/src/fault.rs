@@ -1,27 +1,27 @@
-//! Why a stream, or a whole connection, is of no more use: by how far the harm reaches.
+//! Errors of a stream or of a whole connection, by their scope.
 
 use quinn::{ConnectionError as Lost, ReadError, VarInt, WriteError};
 use spdy_net_core::error::{ConnectionError, ExchangeError, Retry};
 
 use crate::code::Code;
 
-/// What went wrong.
+/// An error.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
-    /// The peer broke a rule that ends the connection (RFC 9114 §8).
+    /// The peer violated a rule whose violation ends the connection (RFC 9114 §8).
     Connection(Code, String),
-    /// The peer broke a rule that ends one exchange.
+    /// The peer violated a rule whose violation ends one exchange.
     Stream(Code, String),
     /// The peer ended the stream with this code, by RESET_STREAM or STOP_SENDING.
     Ended(Code),
-    /// The connection was lost, or was ended by one side.
+    /// The connection was lost, or was closed by one side.
     Lost(Lost),
-    /// It took too long.
+    /// A timeout.
     Slow(String),
 }
 
 impl Fault {
-    /// What this side does to the stream for it.
+    /// The error code for the stream on this side.
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Connection(code, _) | Self::Stream(code, _) => *code,
@@ -29,7 +29,7 @@ impl Fault {
         }
     }
 
-    /// What it means for a request on a stream that the peer will process, or will not (`above_goaway`).
+    /// Converts it to the error of a request on a stream that the peer will process, or will not (`above_goaway`).
     pub(crate) fn to_exchange_error(&self, above_goaway: bool) -> ExchangeError {
         let retry = match self {
             _ if above_goaway => Retry::Always,
@@ -42,7 +42,7 @@ impl Fault {
         ExchangeError::new(retry, format!("h3: {self}"))
     }
 
-    /// What it means for the connection.
+    /// Converts it to the error of the connection.
     pub(crate) fn to_connection_error(&self) -> ConnectionError {
         let abuse = matches!(self, Self::Connection(Code::EXCESSIVE_LOAD, _));
         ConnectionError::Http3 {
@@ -87,7 +87,7 @@ impl From<ReadError> for Fault {
         match error {
             ReadError::Reset(code) => Self::Ended(Code::of(code)),
             ReadError::ConnectionLost(lost) => Self::Lost(lost),
-            // Nothing is read from a stream that is done with, and nothing is sent early.
+            // These do not occur: no finished stream is read, and no 0-RTT data is sent.
             ReadError::ClosedStream
             | ReadError::IllegalOrderedRead
             | ReadError::ZeroRttRejected => {
@@ -109,10 +109,10 @@ impl From<WriteError> for Fault {
     }
 }
 
-/// Whether a connection ended as connections do: closed without a complaint, or forgotten by a silent peer.
+/// True if a connection ended normally: closed without an error, or timed out with a silent peer.
 pub(crate) fn is_graceful(lost: &Lost) -> bool {
     match lost {
-        // Some close QUIC itself, with its own zero, when they mean that all is well.
+        // Some peers close QUIC itself, with its code zero, to signal no error.
         Lost::ApplicationClosed(close) => {
             close.error_code == VarInt::from_u32(0) || Code::of(close.error_code) == Code::NO_ERROR
         }
@@ -125,7 +125,7 @@ pub(crate) fn is_graceful(lost: &Lost) -> bool {
 mod tests {
     use super::*;
 
-    /// RFC 9114 §4.1.1. A stream that the client had cancelled was reset with H3_INTERNAL_ERROR.
+    /// RFC 9114 §4.1.1. Regression: a stream that the client had cancelled was reset with H3_INTERNAL_ERROR.
     #[test]
     fn a_stream_that_either_side_gave_up_is_reset_with_request_cancelled() {
         for fault in [

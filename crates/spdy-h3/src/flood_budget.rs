@@ -1,4 +1,5 @@
-//! What a client of HTTP/3 does that costs more than it brings, by the ten seconds: as `spdy-session`'s budgets.
+//! Flood limits of an HTTP/3 client, per ten seconds, like those of `spdy-session`: frames and streams that cost more than they
+//! carry.
 //!
 //! ```text
 //!   frames and chunks that carry nothing     1,000 in 10 s          one more ends the connection, as abuse
@@ -16,16 +17,16 @@ use spdy_net_core::limit::{ConnectionLimit, LimitHits};
 use crate::code::Code;
 use crate::fault::Fault;
 
-/// Over how long is counted.
+/// Length of the window in which is counted.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Frames that carry nothing in a window: empty or of unknown types, all but SETTINGS on the control stream; and as
-/// much of QPACK's streams as comes at once, and streams of unknown types.
+/// Limit of frames that carry nothing in a window: empty frames, frames of unknown types, and all frames except SETTINGS on the
+/// control stream. Each chunk of a QPACK stream and each stream of an unknown type counts as one.
 const MAX_EMPTY_FRAMES: u32 = 1000;
-/// Streams in a window that were given up, or that we had to reset, before their answers were complete (rapid reset,
+/// Limit of streams in a window that were cancelled, or that we had to reset, before their responses were complete (rapid reset,
 /// CVE-2023-44487; made you reset, CVE-2025-8671).
 const MAX_ABORTED_STREAMS: u32 = 100;
 
-/// What one client has spent. Clones count together.
+/// The counts of one client. Clones share them.
 #[derive(Clone)]
 pub(crate) struct FloodBudget {
     spent: Arc<Mutex<FloodCounts>>,
@@ -56,7 +57,7 @@ impl FloodBudget {
         }
     }
 
-    /// What is spent in the present window.
+    /// The counts of the current window.
     fn lock(&self) -> MutexGuard<'_, FloodCounts> {
         let now = self.runtime.now();
         let mut spent = self.spent.lock();
@@ -69,7 +70,7 @@ impl FloodBudget {
         spent
     }
 
-    /// Something came that carries nothing.
+    /// Counts a frame or chunk that carries nothing.
     pub(crate) fn empty_frame(&self) -> Result<(), Fault> {
         let mut spent = self.lock();
         spent.empty += 1;
@@ -82,12 +83,12 @@ impl FloodBudget {
         }
     }
 
-    /// A stream was opened.
+    /// Counts an opened stream.
     pub(crate) fn opened_stream(&self) {
         self.lock().opened += 1;
     }
 
-    /// A stream came to nothing.
+    /// Counts an aborted stream.
     pub(crate) fn aborted_stream(&self) -> Result<(), Fault> {
         let mut spent = self.lock();
         spent.aborted += 1;

@@ -1,4 +1,4 @@
-//! Entry points of HTTP/3 for bytes without QUIC, for the fuzz targets of `fuzz/`.
+//! Entry points for bytes without QUIC, for the fuzz targets in `fuzz/`.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -10,20 +10,20 @@ use crate::fields::qpack;
 use crate::frame::{FrameDecoder, FrameEvent, StreamKind};
 use crate::role::Role;
 
-/// The longest frame that is taken on a control stream, bytes.
+/// Maximum frame length on a control stream, bytes.
 pub const MAX_CONTROL_FRAME_BYTES: u64 = super::frame::MAX_CONTROL_FRAME_BYTES;
 
-/// A header field as it stands in a block.
+/// A header field, as in a block.
 pub type Field = (Bytes, Bytes);
 
-/// What was read of a stream: DATA joined, with type 0, other frames by their types.
+/// The content of a stream: DATA joined, with type 0, other frames by their types.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct DecodedStream {
     /// Types and payloads.
     pub frames: Vec<(u64, Vec<u8>)>,
-    /// What is heard in them, on a control stream.
+    /// The events of a control stream.
     pub events: Vec<String>,
-    /// Why reading ended, unless at the end of the stream.
+    /// The error, unless the stream was read to its end.
     pub fault: Option<String>,
 }
 
@@ -61,7 +61,7 @@ impl DecodedStream {
         stream
     }
 
-    /// Reads a request's stream that comes in `chunks`.
+    /// Reads a request stream that arrives in `chunks`.
     #[must_use]
     pub fn of_exchange(chunks: &[&[u8]], max_head_bytes: usize) -> Self {
         let place = StreamKind::Request {
@@ -71,7 +71,7 @@ impl DecodedStream {
         Self::read(chunks, place, |_, _| Ok(()))
     }
 
-    /// Reads a control stream behind its type, as a client or a server does.
+    /// Reads a control stream after its type, as a client or a server.
     #[must_use]
     pub fn of_control(chunks: &[&[u8]], by_client: bool) -> Self {
         let role = if by_client {
@@ -90,34 +90,34 @@ impl DecodedStream {
     }
 }
 
-/// A whole frame.
+/// Encodes a whole frame.
 #[must_use]
 pub fn frame(kind: u64, payload: &[u8]) -> Bytes {
     super::frame::frame(kind, payload)
 }
 
-/// The fields of a header block.
+/// Decodes the fields of a header block.
 ///
 /// # Errors
 ///
-/// It is none, or has more than `limit` bytes.
+/// The block is invalid, or has more than `limit` bytes.
 pub fn decode(block: &[u8], limit: usize) -> Result<Vec<Field>, String> {
     qpack::decode(block, limit).map_err(|error| error.to_string())
 }
 
-/// The header block of `fields`.
+/// Encodes `fields` as a header block.
 #[must_use]
 pub fn encode(fields: &[Field]) -> Bytes {
     qpack::encode(fields)
 }
 
-/// What `fields` count, bytes.
+/// The size of `fields`, bytes.
 #[must_use]
 pub fn section_len(fields: &[Field]) -> u64 {
     qpack::section_len(fields)
 }
 
-/// The request that `fields` are the head of.
+/// Parses the request with the head `fields`.
 #[must_use]
 pub fn request(fields: Vec<Field>) -> Option<Request<()>> {
     let head = fields::request(fields).ok()?;
@@ -130,7 +130,7 @@ pub fn of_request(request: Request<()>) -> Vec<Field> {
     fields::encode_request(&request.into_parts().0)
 }
 
-/// The response that `fields` are the head of.
+/// Parses the response with the head `fields`.
 #[must_use]
 pub fn response(fields: Vec<Field>) -> Option<Response<()>> {
     let head = fields::response(fields).ok()?;
@@ -143,7 +143,7 @@ pub fn of_response(response: Response<()>) -> Vec<Field> {
     fields::encode_response(&response.into_parts().0)
 }
 
-/// The trailers that `fields` are.
+/// Parses the trailers `fields`.
 #[must_use]
 pub fn trailers(fields: Vec<Field>) -> Option<HeaderMap> {
     fields::decode_trailers(fields).ok()

@@ -1,5 +1,4 @@
-//! The server's GOAWAY: requests on streams from an id on are rejected. A later GOAWAY may lower the id
-//! (RFC 9114 §5.2).
+//! The server's GOAWAY: requests on streams from an ID on are rejected. A later GOAWAY may lower the ID (RFC 9114 §5.2).
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ pub(crate) struct Goaway(Arc<Mutex<State>>);
 struct State {
     /// Streams from this one on are not processed; `u64::MAX`, which no stream has, before the first GOAWAY.
     first_rejected: u64,
-    /// Set when that changes, and then another takes its place.
+    /// Set when the value changes, and then replaced by another latch.
     change: Latch,
 }
 
@@ -31,7 +30,7 @@ impl Goaway {
         self.0.lock()
     }
 
-    /// GOAWAY came with `id`.
+    /// Handles a received GOAWAY with `id`.
     pub(crate) fn handle(&self, id: u64) {
         let changed = {
             let mut state = self.lock();
@@ -41,12 +40,12 @@ impl Goaway {
         changed.set();
     }
 
-    /// Whether a GOAWAY was received: no new request may be sent then.
+    /// True if a GOAWAY was received: no new request may be sent then.
     pub(crate) fn is_received(&self) -> bool {
         self.rejects(u64::MAX - 1)
     }
 
-    /// Whether the server rejects the request on stream `id`.
+    /// True if the server rejects the request on stream `id`.
     pub(crate) fn rejects(&self, id: u64) -> bool {
         self.lock().first_rejected <= id
     }

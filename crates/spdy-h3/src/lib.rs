@@ -17,8 +17,8 @@
 //! The h3 crate (0.0.8) stores header blocks of any length that a peer announces, its GOAWAY is off by one, and it has no access to
 //! QUIC's priorities. It is a peer in the tests instead.
 //!
-//! What is not here: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport. Listeners and the limits of connections
-//! are in `spdy-net`, with those of the other protocols. Networks, options, timeouts and TLS are in `spdy-net-core`.
+//! Not supported: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport. Listeners and the limits of connections are
+//! in `spdy-net`, with those of the other protocols. Networks, options, timeouts and TLS are in `spdy-net-core`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod body;

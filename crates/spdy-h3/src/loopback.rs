@@ -1,4 +1,4 @@
-//! Two ends of QUIC in one process, for tests of what is on a stream.
+//! Two QUIC endpoints in one process, for tests of streams.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,7 +12,7 @@ use spdy_net_core::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 
 use crate::quic::{QuicConnection, QuicEndpoint, connect};
 
-/// A client's end, and a server's.
+/// The client's endpoint, and the server's.
 pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
     let quiet = TlsOptions {
         key_log: KeyLogTarget::Disabled,

@@ -1,4 +1,4 @@
-//! The latest PRIORITY_UPDATE of each request's stream (RFC 9218 §7).
+//! The latest PRIORITY_UPDATE of each request stream (RFC 9218 §7).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::task::{Context, Waker};
 use parking_lot::{Mutex, MutexGuard};
 use spdy_net_core::priority::HttpPriority;
 
-/// Priorities stored for streams that have not begun. When there are more, those of the last streams are dropped.
+/// Limit of priorities stored for streams that have not begun. Above it, those of the last streams are dropped.
 const MAX_EARLY_PRIORITIES: usize = 256;
-/// Streams of requests count in fours (RFC 9000 §2.1).
+/// IDs of request streams increase by four (RFC 9000 §2.1).
 pub(crate) const NEXT_STREAM: u64 = 4;
 
 /// The priorities in PRIORITY_UPDATE frames. Clones share them.
@@ -34,12 +34,12 @@ impl PriorityUpdates {
         let mut state = self.lock();
         match state.open.get(&id) {
             Some(waker) => waker.wake_by_ref(),
-            None if id < state.next => return, // it is over
+            None if id < state.next => return, // the stream has ended
             None => {}
         }
         state.updates.insert(id, precedence);
         if state.updates.range(state.next..).count() > MAX_EARLY_PRIORITIES {
-            state.updates.pop_last(); // it will be used last
+            state.updates.pop_last(); // the last stream needs it last
         }
     }
 
@@ -53,7 +53,7 @@ impl PriorityUpdates {
         self.lock().updates.get(&id).copied()
     }
 
-    /// The same, and wakes the task of `cx` when the priority changes.
+    /// Returns the priority, and wakes the task of `cx` when it changes.
     pub(crate) fn poll_of(&self, id: u64, cx: &mut Context<'_>) -> Option<HttpPriority> {
         let mut state = self.lock();
         if let Some(waker) = state.open.get_mut(&id) {

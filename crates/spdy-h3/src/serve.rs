@@ -1,4 +1,4 @@
-//! One accepted QUIC connection, from its first packet to its end.
+//! Serves one accepted QUIC connection, from its first packet to its end.
 //!
 //! ```text
 //!  first packet --QUIC's handshake--> server.rs --> ended
@@ -20,12 +20,11 @@ use spdy_net_core::serve_context::{ServeContext, shutdown_before_first_byte};
 use crate::quic::QuicIncoming;
 use crate::server;
 
-/// Serves a QUIC connection, over which HTTP/3 is spoken, until it ends. `stop` lets open exchanges end and takes no
-/// new ones.
+/// Serves HTTP/3 on a QUIC connection until it ends. `stop` lets open exchanges end and accepts no new ones.
 ///
 /// # Errors
 ///
-/// Why the connection ended out of order; nothing a peer sends makes this panic.
+/// Why the connection ended, unless it ended in order. Input of a peer never causes a panic.
 pub async fn serve_quic(
     incoming: QuicIncoming,
     handler: Arc<dyn Handler>,
@@ -50,7 +49,7 @@ pub async fn serve_quic(
     let unheard = shutdown_before_first_byte(options, stop, runtime);
     let connection = match select(Box::pin(shaking), unheard).await {
         Either::Left((shaken, _)) => shaken?,
-        Either::Right(_) => return Ok(()), // nothing was promised yet
+        Either::Right(_) => return Ok(()), // no request was accepted yet
     };
     tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
     let terms = ServeContext::new(true, handler, options, runtime, stop);

@@ -53,10 +53,10 @@ use crate::role::Role;
 
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
 const DRAIN_RTTS: u32 = 2;
-/// And how long at most: a client can delay its round trips, and it occupies a slot during that time.
+/// The maximum of that time: a client can delay its round trips, and it uses a slot during that time.
 const MAX_DRAIN: Duration = Duration::from_secs(3);
 
-/// Serves a connection whose handshake is done until it ends.
+/// Serves a connection after its handshake until it ends.
 pub(super) async fn serve(
     connection: quinn::Connection,
     terms: ServeContext<'_>,
@@ -79,7 +79,7 @@ pub(super) async fn serve(
     let on_event = move |event| match event {
         ControlEvent::Priority(id, field) => updates.update(id, HttpPriority::parse(&field)),
         ControlEvent::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
-        ControlEvent::Goaway(_) => {} // of pushes, and there are none
+        ControlEvent::Goaway(_) => {} // for pushes, which are not used
     };
     let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
     let speaking =
@@ -115,7 +115,7 @@ pub(super) async fn serve(
                     || Pin::new(&mut stopped).poll(cx).is_ready())
                 && let Some(goaway) = goaway.take()
             {
-                let _ = goaway.send(next_stream); // a connection that is lost needs none
+                let _ = goaway.send(next_stream); // a lost connection needs none
                 continue;
             }
             match accepted.poll_next_unpin(cx) {
@@ -172,7 +172,7 @@ pub(super) async fn serve(
         }
     })
     .await;
-    // What the reader of a body found wrong, it closed the connection for at once.
+    // For an error that the reader of a body detected, the connection was already closed.
     match closer.cause().cloned().or(fault) {
         None => {
             connection.close(Code::NO_ERROR.wire(), b"");
@@ -190,15 +190,15 @@ pub(super) async fn serve(
     }
 }
 
-/// What became of an exchange.
+/// The result of an exchange.
 enum ExchangeOutcome {
-    /// It was answered; if not to the end, the client was not at fault, or was slow.
+    /// It was answered; if incompletely, the client was not at fault, or was slow.
     Completed,
-    /// The client gave it up before its answer was complete, or made us reset it.
+    /// The client cancelled it before its response was complete, or made us reset it.
     Aborted,
 }
 
-/// What answering takes.
+/// The parts of a connection that are needed to answer a request.
 struct ExchangeContext {
     handler: Arc<dyn Handler>,
     options: ServerOptions,
@@ -208,12 +208,12 @@ struct ExchangeContext {
     room: SendBudget,
     floods: FloodBudget,
     idle: IdleTracker,
-    /// Field sections that the client takes, bytes.
+    /// Maximum size of a field section that the client accepts, bytes.
     max_field_section: Arc<AtomicU64>,
 }
 
 impl ExchangeContext {
-    /// One exchange; an error is one of the whole connection.
+    /// Handles one exchange; an error ends the whole connection.
     async fn answer(
         self,
         send: quinn::SendStream,
@@ -240,7 +240,7 @@ impl ExchangeContext {
                 len,
                 priority: precedence,
             }) => {
-                // Not before its head is whole: a stream that was only opened does not make the connection busy.
+                // Only after its head is complete: a stream that was only opened does not make the connection busy.
                 let _busy = (self.idle.exchange(), self.options.slot.exchange());
                 self.respond(frames, sending, head, len, precedence).await
             }
@@ -285,7 +285,7 @@ impl ExchangeContext {
         })
     }
 
-    /// Sends a head of 1xx, if the client takes one of that length.
+    /// Sends a 1xx head, if the client accepts its size.
     async fn inform(&self, head: Response<()>, sending: &mut SendingStream) -> Result<(), Fault> {
         let (head, ()) = head.into_parts();
         let fields = fields::encode_response(&head);
@@ -295,7 +295,7 @@ impl ExchangeContext {
         }
     }
 
-    /// Has the request answered, and sends that.
+    /// Calls the handler, and sends its response.
     async fn respond(
         self,
         frames: FrameReader,
@@ -366,7 +366,7 @@ impl ExchangeContext {
         };
         match sent.await {
             Ok(()) => {
-                // Who takes nothing of a connection has no use for it.
+                // A client that accepts no bytes does not need the connection.
                 sending.delivered(&self.room, precedence).await?;
                 Ok(ExchangeOutcome::Completed)
             }
@@ -383,13 +383,13 @@ impl ExchangeContext {
     }
 }
 
-/// What a handler gives.
+/// An event of a handler.
 enum HandlerOutput {
     Interim(Response<()>),
     Answer(Response<Body>),
 }
 
-/// A request whose head is read.
+/// A request whose head was read.
 struct ParsedRequest {
     head: http::request::Parts,
     /// The body's length from `content-length`, if there is one.

@@ -1,4 +1,4 @@
-//! What is shown of a client's streams, and how their header blocks are counted.
+//! Reports a client's streams to observers, and counts the bytes of header blocks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use spdy_session::observe::Direction;
 use crate::fields::qpack::Field;
 use crate::frame::kind;
 
-/// One stream under observation.
+/// An observed stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamObserver {
     pub(crate) stream_id: u64,
@@ -19,7 +19,7 @@ pub(crate) struct StreamObserver {
 }
 
 impl StreamObserver {
-    /// The head of a frame passed.
+    /// Reports the head of a frame.
     pub(crate) fn frame(&self, direction: Direction, kind: u64, len_bytes: u64) {
         if kind == kind::HEADERS {
             let len = usize::try_from(len_bytes).unwrap_or(usize::MAX);
@@ -38,7 +38,7 @@ impl StreamObserver {
         }
     }
 
-    /// A header list passed.
+    /// Reports a header list.
     pub(crate) fn headers(&self, direction: Direction, fields: &[Field]) {
         if let Some(tap) = &self.tap {
             let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();

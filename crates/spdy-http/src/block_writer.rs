@@ -11,12 +11,12 @@ use crate::header_names::{Names, is_hop_by_hop, listed_in_connection};
 pub(crate) struct BlockWriter(BlockBuilder);
 
 impl BlockWriter {
-    /// With room for the first line and for all of `headers`, as they mostly are.
+    /// Allocates enough for the first line and for `headers` of usual size.
     pub(crate) fn for_headers(headers: &HeaderMap) -> Self {
         Self(BlockBuilder::with_capacity(48 * (headers.len() + 5)))
     }
 
-    /// Appends a pair whose value is `parts`, one behind the other.
+    /// Appends a pair whose value is the concatenation of `parts`.
     pub(crate) fn pair(&mut self, name: &str, parts: &[&[u8]]) {
         self.0.pair(name.as_bytes(), b"");
         for part in parts {
@@ -24,12 +24,11 @@ impl BlockWriter {
         }
     }
 
-    /// Appends the headers of a message that may travel in `version`, repeated fields joined by NUL.
+    /// Appends the headers of a message that may be sent in `version`, with repeated fields joined by NUL.
     ///
-    /// A value that [is sensitive](http::HeaderValue::is_sensitive) makes a secret of its name.
+    /// A value that [is sensitive](http::HeaderValue::is_sensitive) marks its name as secret.
     ///
-    /// Crumbs of a cookie are joined by `; `: Chromium sent one value, and every server reads it. SPDY/2 has no empty
-    /// values.
+    /// Cookie crumbs are joined by `; `: Chromium sent one value, and every server accepts it. SPDY/2 has no empty values.
     pub(crate) fn headers(&mut self, version: Version, headers: &HeaderMap) {
         let names = Names::of(version);
         let hop = listed_in_connection(headers);
@@ -65,9 +64,9 @@ impl BlockWriter {
     }
 }
 
-/// Whether a message's header must not be sent.
+/// True if a header of a message must not be sent.
 fn is_not_sent(version: Version, names: &Names, name: &HeaderName) -> bool {
-    // `host` travels as `:host`; in SPDY/2 it is the authority itself, already written.
+    // `host` is sent as `:host`; in SPDY/2 it is the authority itself, which was already written.
     *name == header::HOST
         || is_hop_by_hop(name.as_str().as_bytes())
         || (version == Version::V2 && names.contains(name.as_str()))

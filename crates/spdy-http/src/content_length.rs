@@ -1,32 +1,32 @@
 //! Checks that the length of DATA equals content-length.
 //!
-//! FIN alone ends a body; the header is a promise that is checked beside it. What follows from a broken
-//! one is the caller's: a server answers 400, a client delivers what came and says so.
+//! Only FIN ends a body; content-length is checked in addition. The caller decides the consequence of a mismatch: a server answers
+//! 400, a client delivers the received body and reports the mismatch.
 
 use http::HeaderMap;
 use http::header;
 
 use crate::headers::content_length;
 
-/// What was promised and what has come.
+/// The declared and the received length.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LengthCheck {
     declared: Option<u64>,
     received: u64,
 }
 
-/// A content-length that is not the sum of the DATA.
+/// A content-length that differs from the length of the DATA.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("content-length is {declared}, but {received} bytes were received")]
 pub struct LengthMismatch {
-    /// The header's number, bytes.
+    /// The value of the header, bytes.
     pub declared: u64,
     /// Bytes of DATA so far.
     pub received: u64,
 }
 
 impl LengthCheck {
-    /// For a message with `headers`; without a content-length every length is right.
+    /// A check for a message with `headers`; without a content-length every length is valid.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let declared = headers
@@ -48,7 +48,7 @@ impl LengthCheck {
     ///
     /// # Errors
     ///
-    /// [`LengthMismatch`], if there is more than was declared, or less at the end.
+    /// [`LengthMismatch`], if there are more bytes than declared, or fewer at the end.
     pub fn count(&mut self, bytes: usize, fin: bool) -> Result<(), LengthMismatch> {
         self.received = self.received.saturating_add(bytes as u64);
         match self.declared {

@@ -1,4 +1,4 @@
-//! Names of the pseudo-headers of a first line, and headers that must not be forwarded.
+//! Names of the pseudo-headers of the first line, and headers that must not be forwarded.
 //!
 //! | | SPDY/2 | SPDY/3, 3.1 |
 //! | --- | --- | --- |
@@ -9,8 +9,8 @@
 //! | scheme | `scheme` | `:scheme` |
 //! | status | `status` | `:status` |
 //!
-//! SPDY/2 shares one name space between these and the message's own headers, so a header called
-//! `url` cannot be sent there; with the colon nothing can collide.
+//! SPDY/2 has one name space for these and the message's own headers, so a header with the name `url` cannot be sent there. The
+//! colon of later versions prevents such collisions.
 
 use http::HeaderMap;
 use http::header::{self, HeaderName};
@@ -19,17 +19,17 @@ use spdy_frame::version::Version;
 /// The names of a version.
 #[derive(Debug)]
 pub struct Names {
-    /// Of the method.
+    /// The method.
     pub method: &'static str,
-    /// Of the target: `url` may be absolute in SPDY/2, `:path` is in origin form.
+    /// The target: `url` may be absolute in SPDY/2, `:path` is in origin form.
     pub path: &'static str,
-    /// Of the HTTP version.
+    /// The HTTP version.
     pub version: &'static str,
-    /// Of the authority.
+    /// The authority.
     pub host: &'static str,
-    /// Of the scheme.
+    /// The scheme.
     pub scheme: &'static str,
-    /// Of a response's status.
+    /// The status of a response.
     pub status: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Names {
         }
     }
 
-    /// Whether `name` stands for a part of the first line.
+    /// True if `name` is a part of the first line.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         [
@@ -76,13 +76,12 @@ impl Names {
     }
 }
 
-/// Whether a header describes a hop of HTTP/1.1 and so has no place on a stream: ignored when it
-/// comes, never sent.
+/// True for hop-by-hop headers of HTTP/1.1, which have no meaning on a stream: ignored when received, never sent.
 ///
-/// `te`, `upgrade` and `http2-settings` are in the list because what they ask for cannot be had here.
+/// `te`, `upgrade` and `http2-settings` are included because the features that they request are not available here.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
-    // The length settles it for nearly every header.
+    // The length decides for nearly every header.
     match name.len() {
         2 => name == b"te",
         7 => name == b"upgrade",
@@ -94,7 +93,7 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
     }
 }
 
-/// The names that a message's Connection header lists: they belong to the hop as well.
+/// The names that a message's Connection header lists: they are hop-by-hop too.
 pub(crate) fn listed_in_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let mut listed = Vec::new();
     for value in headers.get_all(header::CONNECTION) {
@@ -102,7 +101,7 @@ pub(crate) fn listed_in_connection(headers: &HeaderMap) -> Vec<HeaderName> {
             .as_bytes()
             .split(|byte| *byte == b',')
             .map(<[u8]>::trim_ascii);
-        // A token that is no header name (an empty one, say) names nothing.
+        // A token that is not a valid header name (an empty one, say) is skipped.
         listed.extend(tokens.filter_map(|token| HeaderName::from_bytes(token).ok()));
     }
     listed

@@ -1,21 +1,21 @@
-//! Pairs of a block into a message's headers: what requests and responses have in common.
+//! Converts pairs of a block to a message's headers: the common part of requests and responses.
 
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
 use spdy_frame::header_block::HeaderBlock;
 
-/// Why a pair is no header of HTTP.
+/// Why a pair is not a valid HTTP header.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadHeader {
-    /// The name is no token (RFC 9110 §5.1), or begins with a colon and means nothing here.
+    /// The name is not a token (RFC 9110 §5.1), or is an unknown name with a colon.
     #[error("header name {name:?} is not a token")]
     Name {
-        /// As it came, cut to 64 bytes.
+        /// The name as received, truncated to 64 bytes.
         name: String,
     },
-    /// The value holds a control character.
+    /// The value contains a control character.
     #[error("value of {name} contains a control character")]
     Value {
         /// The header.
@@ -24,34 +24,34 @@ pub enum BadHeader {
     /// More values than a header map holds.
     #[error("more than {limit} header values")]
     TooMany {
-        /// Values taken.
+        /// The limit of values.
         limit: usize,
     },
-    /// Content-length is no number, or is several.
+    /// Content-length is not a number, or is several.
     #[error("content-length is {value:?}, expected one number")]
     ContentLength {
-        /// As it came, cut to 64 bytes.
+        /// The value as received, truncated to 64 bytes.
         value: String,
     },
 }
 
-/// Values in one message. Each component between NULs is one, so that a block of separators cannot
-/// become a table a hundred times its size.
+/// Limit of values in one message. Each component between NULs counts, so that a block of separators cannot become a table of a
+/// hundred times its size.
 pub const MAX_VALUES: usize = 1024;
 
-/// Adds a pair of `block` to `headers`: the value is split at NULs, crumbs of a cookie are joined by `; `.
+/// Adds a pair of `block` to `headers`: the value is split at NULs, and cookie crumbs are joined by `; `.
 /// Values share the block.
 ///
 /// # Errors
 ///
-/// [`BadHeader`], if HTTP/1.1 could not carry the pair.
+/// [`BadHeader`], if the pair is not valid in HTTP/1.1.
 pub(crate) fn append(
     headers: &mut HeaderMap,
     block: &HeaderBlock,
     name: &[u8],
     value: &[u8],
 ) -> Result<(), BadHeader> {
-    // Upper case is read: several peers send it (and `from_bytes` lowers it).
+    // Upper case is accepted: several peers send it (`from_bytes` converts it to lower case).
     let Ok(name) = HeaderName::from_bytes(name) else {
         return Err(BadHeader::Name { name: quote(name) });
     };
@@ -63,7 +63,7 @@ pub(crate) fn append(
     if name == header::CONTENT_LENGTH {
         let lengths = &mut value.split(|byte| *byte == 0);
         let first = lengths.next().unwrap_or_default();
-        // Said twice alike is said once; said differently is request smuggling.
+        // Equal values are merged; different values are request smuggling.
         if headers.contains_key(&name)
             || content_length(first).is_none()
             || lengths.any(|other| other != first)
@@ -113,7 +113,7 @@ fn insert(
         .map_err(|_| too_many)
 }
 
-/// The number in a content-length: digits only, no sign, below 2^63 (RFC 9110 §8.6).
+/// Parses a content-length: digits only, no sign, below 2^63 (RFC 9110 §8.6).
 #[must_use]
 pub fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
@@ -125,7 +125,7 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
     i64::try_from(number).is_ok().then_some(number)
 }
 
-/// The peer's bytes in an error message: cut, and made printable.
+/// Formats bytes of the peer for an error message: truncated and printable.
 pub(crate) fn quote(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(64)]).into_owned()
 }

@@ -1,8 +1,8 @@
-//! How long a head would be as HTTP/1.1 text: the measure of "header bytes before compression".
+//! Computes the length of a head as HTTP/1.1 text: the measure of "header bytes before compression".
 //!
-//! It is the same for every protocol, so that what SPDY or HTTP/2 put on the wire is compared with one
-//! number: the request or status line, `name: value` with CRLF for each header (a Host header made from
-//! the URI if there is none), and the empty line.
+//! It is the same for every protocol, so that the bytes on the wire of SPDY and HTTP/2 are compared with the same number: the
+//! request or status line, `name: value` with CRLF for each header (a Host header from the URI if there is none), and the empty
+//! line.
 
 use http::header;
 
@@ -32,7 +32,7 @@ pub fn request_head_bytes(head: &http::request::Parts) -> usize {
     line + host + headers_bytes(&head.headers) + CRLF
 }
 
-/// Bytes of a response's head as HTTP/1.1 text, with the usual reason of its status.
+/// Bytes of a response's head as HTTP/1.1 text, with the usual reason phrase.
 #[must_use]
 pub fn response_head_bytes(head: &http::response::Parts) -> usize {
     let reason = head.status.canonical_reason().unwrap_or_default();

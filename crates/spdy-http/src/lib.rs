@@ -1,10 +1,10 @@
-//! HTTP over a SPDY session: how a message is written as header blocks and DATA, and nothing else.
+//! HTTP over a SPDY session: the mapping of messages to header blocks and DATA.
 //!
-//! Semantics are those of HTTP/1.1; only the writing changes. [`request`] and [`response`] turn the
-//! heads of the `http` crate into header blocks and back, [`header_names`] knows which headers travel,
-//! [`push`] what a pushed stream is for, [`trailers`] what comes behind a head, [`urgency`] what an answer deserves, [`content_length`] checks
-//! content-length, and [`http1_text`] says how long a head would have been in HTTP/1.1. No stream, no
-//! session, no I/O: those are the crates `spdy` and `spdy-session`.
+//! The semantics are those of HTTP/1.1; only the encoding differs. [`request`] and [`response`] convert the heads of the `http`
+//! crate to header blocks and back, [`header_names`] decides which headers are sent, [`push`] maps a pushed stream to its URL,
+//! [`trailers`] handles HEADERS after a head, [`urgency`] chooses a priority for a response, [`content_length`] checks
+//! content-length, and [`http1_text`] computes the length of a head in HTTP/1.1. Streams, sessions and I/O are in the crates `spdy`
+//! and `spdy-session`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod block_writer;

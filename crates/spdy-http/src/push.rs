@@ -1,4 +1,4 @@
-//! What a server pushes: which URL a stream answers, and who may answer for it (SPDY/3.1 §3.3).
+//! Pushes: which URL a pushed stream answers, and which origins may push it (SPDY/3.1 §3.3).
 //!
 //! ```text
 //! two blocks      SYN_STREAM  :method :path :version :host :scheme     HEADERS  :status ...
@@ -6,9 +6,8 @@
 //! one block       SYN_STREAM  :method :path :version :host :scheme :status ...
 //! ```
 //!
-//! Netty's client resets the last form and node's ends its session at the others, so there is no form for
-//! all. Every one is read; which one is written is a [`PushForm`]. The default is the last: no client that
-//! was tried ends its session at it.
+//! Netty's client resets the last form, and node's ends its session because of the others, so no form suits every client. All forms
+//! are accepted; [`PushForm`] selects the form to send. The default is the last: no tested client ends its session because of it.
 
 use http::request::Parts;
 use http::uri::Scheme;
@@ -21,7 +20,7 @@ use crate::header_names::Names;
 use crate::request::{BadRequest, FirstLine, RequestError, path_of, without_default_port};
 use crate::response::{BadResponse, encode, encode_without_version, has_status, read, write_into};
 
-/// How a push is written.
+/// The encoding of a push.
 ///
 /// | client | two blocks | version twice | one block |
 /// | --- | --- | --- | --- |
@@ -32,40 +31,40 @@ use crate::response::{BadResponse, encode, encode_without_version, has_status, r
 /// | OkHttp 2.7, Undertow 1.3 | never want one | | |
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum PushForm {
-    /// The URL in SYN_STREAM, the status and its headers in HEADERS. The client hears of the URL before the
-    /// answer is known; no name comes twice, as SPDY/3.1 §2.6.7 wants it.
+    /// The URL is in SYN_STREAM, the status and the other headers in HEADERS. The client gets the URL before the response is known.
+    /// No name occurs twice, as SPDY/3.1 §2.6.7 requires.
     TwoBlocks,
-    /// The same with the version in both, which Netty asks for.
+    /// The same with the version in both blocks, which Netty requires.
     VersionTwice,
-    /// All in SYN_STREAM, which is then written only when the answer's head is known. The default, since a
-    /// client that does not want it resets the push and keeps its session.
+    /// Everything is in SYN_STREAM, which is sent only when the response's head is known. The default, because a client that does
+    /// not accept this form resets the push and keeps its session.
     #[default]
     OneBlock,
 }
 
-/// What a pushed SYN_STREAM says.
+/// The content of a pushed SYN_STREAM.
 #[derive(Clone, Debug)]
 pub struct Promise {
-    /// The GET that the push answers. Its headers are empty: a push inherits those of its parent.
+    /// The GET that the push answers. Its headers are empty: a push inherits those of the associated request.
     pub request: Parts,
-    /// The head of the response, if the first block brought it.
+    /// The head of the response, if it is in the first block.
     pub response: Option<response::Parts>,
 }
 
-/// Why a pushed stream cannot be used: reset with PROTOCOL_ERROR.
+/// Why a pushed stream is invalid: it is reset with PROTOCOL_ERROR.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadPush {
-    /// It does not say what it answers.
+    /// It has no valid URL.
     #[error("push without a URL: {0}")]
     Url(#[from] BadRequest),
-    /// It answers something else than a GET.
+    /// Its method is not GET.
     #[error("push has method {method}, expected GET")]
     Method {
-        /// As it came, cut to 64 bytes.
+        /// The method as received, truncated to 64 bytes.
         method: String,
     },
-    /// Its response is none.
+    /// Its response is invalid.
     #[error("pushed response: {0}")]
     Response(#[from] BadResponse),
 }
@@ -85,7 +84,7 @@ pub fn encode_promise(version: Version, uri: &Uri) -> Result<HeaderBlock, Reques
 ///
 /// # Errors
 ///
-/// As [`encode_promise`].
+/// Like [`encode_promise`].
 pub fn encode_one_block(
     version: Version,
     uri: &Uri,
@@ -97,7 +96,7 @@ pub fn encode_one_block(
     Ok(block.finish())
 }
 
-/// The pairs that say what is pushed, and the version.
+/// Writes the pairs of the URL, and the version.
 fn write_url(version: Version, uri: &Uri, block: &mut BlockWriter) -> Result<(), RequestError> {
     let names = Names::of(version);
     let scheme = uri.scheme_str().ok_or_else(|| RequestError::NoScheme {
@@ -118,7 +117,7 @@ fn write_url(version: Version, uri: &Uri, block: &mut BlockWriter) -> Result<(),
     Ok(())
 }
 
-/// The block of the HEADERS that follows: status and headers, and the version once more where `form` wants it.
+/// The block of the HEADERS that follow: status and headers, and the version again if `form` requires it.
 #[must_use]
 pub fn encode_response(version: Version, form: PushForm, head: &response::Parts) -> HeaderBlock {
     match form {
@@ -127,11 +126,11 @@ pub fn encode_response(version: Version, form: PushForm, head: &response::Parts)
     }
 }
 
-/// What a pushed SYN_STREAM says, in either form.
+/// Decodes a pushed SYN_STREAM, in either form.
 ///
 /// # Errors
 ///
-/// [`BadPush`], if it has no URL that can be read, is no GET, or has a status that is none.
+/// [`BadPush`], if it has no valid URL, its method is not GET, or its status is invalid.
 pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, BadPush> {
     let mut line = FirstLine::of(block);
     for (name, value) in block.iter() {
@@ -152,11 +151,11 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
     Ok(Promise { request, response })
 }
 
-/// The head of a pushed response, from the HEADERS that brought its status.
+/// Decodes the head of a pushed response from the HEADERS with its status.
 ///
 /// # Errors
 ///
-/// [`BadResponse`], if it has no status, or names the URL again.
+/// [`BadResponse`], if it has no status, or contains the URL again.
 pub fn decode_response(
     version: Version,
     block: &HeaderBlock,
@@ -164,7 +163,7 @@ pub fn decode_response(
     read(version, block, |_| false)
 }
 
-/// Names that say what is pushed, not what the response is.
+/// True for names of the URL, which are not part of the response.
 fn is_url_name(version: Version, name: &[u8]) -> bool {
     let names = Names::of(version);
     [names.method, names.path, names.host, names.scheme]
@@ -172,7 +171,7 @@ fn is_url_name(version: Version, name: &[u8]) -> bool {
         .any(|own| own.as_bytes() == name)
 }
 
-/// Whether both URIs have one scheme, host and port: what a session may push for a page it serves.
+/// True if both URIs have the same scheme, host and port: a session may only push such URLs with a page.
 #[must_use]
 pub fn is_same_origin(one: &Uri, other: &Uri) -> bool {
     let host = |uri: &Uri| uri.host().map(str::to_ascii_lowercase);
@@ -183,7 +182,7 @@ pub fn is_same_origin(one: &Uri, other: &Uri) -> bool {
         && port(one) == port(other)
 }
 
-/// The port of a URI, said or not.
+/// The port of a URI, or the default port of its scheme.
 fn port(uri: &Uri) -> Option<u16> {
     let default = match uri.scheme() {
         Some(scheme) if *scheme == Scheme::HTTP => Some(80),

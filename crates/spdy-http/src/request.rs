@@ -10,8 +10,8 @@
 //!                                 cookie    x=1
 //! ```
 //!
-//! The five come first when we write; no order is relied on when we read. What a peer got wrong is a
-//! [`BadRequest`], which a server answers with 400 on that stream: it is no fault of the session.
+//! The five pseudo-headers are written first; any order is accepted when reading. A peer's error is a [`BadRequest`], which a
+//! server answers with 400 on that stream: the session continues.
 
 use http::header;
 use http::request::Parts;
@@ -24,7 +24,7 @@ use crate::block_writer::BlockWriter;
 use crate::header_names::{Names, is_hop_by_hop};
 use crate::headers::{BadHeader, append, quote};
 
-/// Why a request cannot be written: the caller's fault.
+/// Why a request cannot be encoded: an error of the caller.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -39,52 +39,52 @@ pub enum RequestError {
     },
 }
 
-/// Why a block is no request: a server answers [`BadRequest::status`].
+/// Why a block is not a valid request: a server answers [`BadRequest::status`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRequest {
-    /// A name that every request has is missing.
+    /// A required name is missing.
     #[error("missing {name}")]
     Missing {
         /// The name.
         name: &'static str,
     },
-    /// A name that has one value came with another number of them, or with none that can be read.
+    /// A name with exactly one value has several or none, or the value cannot be parsed.
     #[error("invalid {name}: {value:?}")]
     Value {
         /// The name.
         name: &'static str,
-        /// As it came, cut to 64 bytes.
+        /// The value as received, truncated to 64 bytes.
         value: String,
     },
-    /// A name with a colon that no request has.
+    /// A name with a colon that is not allowed in a request.
     #[error("{name:?} is not allowed in a request")]
     Unknown {
-        /// The name, cut to 64 bytes.
+        /// The name, truncated to 64 bytes.
         name: String,
     },
-    /// `host` says other than `:host`, or either other than an absolute url.
+    /// `host` contradicts `:host`, or one of them contradicts an absolute URL.
     #[error("host is {host:?}, expected {authority:?}")]
     TwoHosts {
-        /// As it came, cut to 64 bytes.
+        /// The value as received, truncated to 64 bytes.
         host: String,
-        /// The one that rules.
+        /// The authority that takes precedence.
         authority: String,
     },
     /// The stream cannot carry a request: the block is empty, the stream is unidirectional, or it is associated with
     /// another stream, as a push is. It is reset with PROTOCOL_ERROR.
     #[error("stream cannot carry a request: {reason}")]
     Stream {
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A pair that HTTP cannot carry.
+    /// A pair that is not valid in HTTP.
     #[error(transparent)]
     Header(#[from] BadHeader),
 }
 
 impl BadRequest {
-    /// The answer it deserves, if it can be answered: 400, or 431 for too many values.
+    /// The status to answer with, if an answer is possible: 400, or 431 for too many values.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -94,14 +94,14 @@ impl BadRequest {
     }
 }
 
-/// The header block of a request.
+/// Encodes a request as a header block.
 ///
-/// Host and scheme come from the URI; a URI without a host takes the Host header's. Hop-by-hop
-/// headers, and those that Connection lists, are left out. For CONNECT the URI is `host:port`.
+/// Host and scheme are taken from the URI; without a host in the URI, that of the Host header is used. Hop-by-hop headers, and
+/// those that Connection lists, are removed. For CONNECT the URI is `host:port`.
 ///
 /// # Errors
 ///
-/// [`RequestError`], if the target lacks a host or, except for CONNECT, a scheme.
+/// [`RequestError`], if the target has no host or, except for CONNECT, no scheme.
 pub fn encode(version: Version, head: &Parts) -> Result<HeaderBlock, RequestError> {
     let names = Names::of(version);
     let mut block = BlockWriter::for_headers(&head.headers);
@@ -125,7 +125,7 @@ pub fn encode(version: Version, head: &Parts) -> Result<HeaderBlock, RequestErro
     Ok(block.finish())
 }
 
-/// The authority a request is for, without user information.
+/// The authority of the request's target, without user information.
 fn host_of(head: &Parts) -> Option<&str> {
     let host = match head.uri.authority() {
         Some(authority) => authority.as_str().rsplit('@').next()?,
@@ -134,14 +134,14 @@ fn host_of(head: &Parts) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Origin form, never empty, in two parts: a url without a path may have a query.
+/// The target in origin form, never empty, in two parts: a URL without a path may have a query.
 pub(crate) fn path_of(uri: &Uri) -> [&[u8]; 2] {
     let path = uri.path_and_query().map_or("", PathAndQuery::as_str);
     let rooted = path.starts_with(['/', '*']);
     [if rooted { b"" } else { b"/" }, path.as_bytes()]
 }
 
-/// `host` without the `:80` of http or the `:443` of https, which are not written (RFC 9110 §4.2.3).
+/// `host` without the default port `:80` of http or `:443` of https, which is not written (RFC 9110 §4.2.3).
 #[must_use]
 pub fn without_default_port<'a>(scheme: &str, host: &'a str) -> &'a str {
     let default = match scheme {
@@ -152,12 +152,12 @@ pub fn without_default_port<'a>(scheme: &str, host: &'a str) -> &'a str {
     host.strip_suffix(default).unwrap_or(host)
 }
 
-/// The request of a header block. Its URI is absolute (`host:port` for CONNECT), its version as the
-/// peer said; hop-by-hop headers and a `host` beside `:host` are left out.
+/// Decodes a request from a header block. Its URI is absolute (`host:port` for CONNECT), and its version is the peer's. Hop-by-hop
+/// headers, and a `host` in addition to `:host`, are removed.
 ///
 /// # Errors
 ///
-/// [`BadRequest`]: what is missing, empty, there twice, or not to be read.
+/// [`BadRequest`], if a required value is missing, empty, repeated, or invalid.
 pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest> {
     let mut line = FirstLine::of(block);
     let (mut head, ()) = Request::new(()).into_parts();
@@ -200,7 +200,7 @@ pub(crate) struct FirstLine<'a> {
 }
 
 impl<'a> FirstLine<'a> {
-    /// That of `block`, none of whose pairs was [taken](Self::take) yet.
+    /// The first line of `block`. Pairs are added by [`take`](Self::take).
     pub(crate) const fn of(block: &'a HeaderBlock) -> Self {
         Self {
             block,
@@ -212,7 +212,7 @@ impl<'a> FirstLine<'a> {
         }
     }
 
-    /// Keeps the value, if the name is one of the five.
+    /// Stores the value, if the name is one of the five. Returns whether it is.
     pub(crate) fn take(&mut self, version: Version, name: &[u8], value: &'a [u8]) -> bool {
         let bare = match version {
             Version::V2 => name,
@@ -234,12 +234,12 @@ impl<'a> FirstLine<'a> {
         true
     }
 
-    /// Whether a method was said; a push need not.
+    /// The method, if there is one; a push may have none.
     pub(crate) fn method(&self) -> Option<&'a [u8]> {
         self.method
     }
 
-    /// The target of a request of `method`.
+    /// The target of a request with `method`.
     pub(crate) fn uri(&self, names: &Names, method: &Method) -> Result<Uri, BadRequest> {
         let path = read(names.path, self.path, Some)?;
         if *method == Method::CONNECT {
@@ -250,10 +250,10 @@ impl<'a> FirstLine<'a> {
                 .ok_or_else(bad)?;
             return Ok(Uri::from(authority));
         }
-        // `*` is the server itself, of which OPTIONS alone can ask (RFC 9112 §3.2.4).
+        // `*` is the server itself, which only OPTIONS can request (RFC 9112 §3.2.4).
         let itself = path == b"*" && *method == Method::OPTIONS;
         if !path.starts_with(b"/") && !itself {
-            // To a proxy and in a push SPDY/2 says it all in the url.
+            // For a proxy and in a push, the URL of SPDY/2 is absolute.
             let uri = Uri::from_maybe_shared(self.block.share(path))
                 .ok()
                 .filter(|uri| {
@@ -282,14 +282,14 @@ impl<'a> FirstLine<'a> {
 }
 
 impl FirstLine<'_> {
-    /// Host and port, without user information.
+    /// Parses host and port, without user information.
     fn authority(&self, value: &[u8]) -> Option<Authority> {
         let authority = Authority::from_maybe_shared(self.block.share(value)).ok()?;
         (!authority.as_str().contains('@') && !authority.host().is_empty()).then_some(authority)
     }
 
-    /// Scheme and host beside an absolute URL must match it. Otherwise two recipients, of which one reads the URL and
-    /// one reads the headers, would see different requests.
+    /// Scheme and host must match an absolute URL. Otherwise a recipient that reads the URL and one that reads the headers would
+    /// see different requests.
     fn agrees_with(&self, uri: &Uri, names: &Names) -> Result<(), BadRequest> {
         let scheme = uri.scheme_str().unwrap_or_default();
         if let Some(sent_scheme) = self.scheme
@@ -304,7 +304,7 @@ impl FirstLine<'_> {
     }
 }
 
-/// Whether `host` is the `authority` of a request, a default port said or not.
+/// Checks that `host` is the `authority` of the request, with or without the default port.
 fn check_host(host: &[u8], scheme: &str, authority: &str) -> Result<(), BadRequest> {
     let same = std::str::from_utf8(host).is_ok_and(|host| {
         without_default_port(scheme, host)
@@ -319,8 +319,7 @@ fn check_host(host: &[u8], scheme: &str, authority: &str) -> Result<(), BadReque
     })
 }
 
-/// The one value of `name`, as `parse` understands it. Values joined by NUL parse as nothing: none of
-/// the five may hold one.
+/// The single value of `name`, parsed by `parse`. Values joined by NUL are invalid: none of the five may have several.
 fn read<'a, T>(
     name: &'static str,
     value: Option<&'a [u8]>,
@@ -340,7 +339,7 @@ fn value_error(name: &'static str, value: &[u8]) -> BadRequest {
     }
 }
 
-/// The authority that a decoded request is for, as a Host header would say it.
+/// The authority of a decoded request's target, as in a Host header.
 #[must_use]
 pub fn host_header(head: &Parts) -> Option<&str> {
     host_of(head)

@@ -6,8 +6,8 @@
 //!                           content-type  text/css
 //! ```
 //!
-//! The reason is written in every version, because Undertow reads a bare `200` as 500, and ignored when
-//! read, because nginx leaves it out.
+//! The reason phrase is written in every version, because Undertow reads a bare `200` as 500. It is ignored when reading, because
+//! nginx leaves it out.
 
 pub use http::response::Parts as Head;
 use http::response::Parts;
@@ -19,7 +19,7 @@ use crate::block_writer::BlockWriter;
 use crate::header_names::{Names, is_hop_by_hop};
 use crate::headers::{BadHeader, append, quote};
 
-/// Why a block is no response: the stream is reset with PROTOCOL_ERROR.
+/// Why a block is not a valid response: the stream is reset with PROTOCOL_ERROR.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadResponse {
@@ -29,30 +29,30 @@ pub enum BadResponse {
         /// The name.
         name: &'static str,
     },
-    /// The status is not three digits and, after a space, a reason.
+    /// The status is not three digits, optionally followed by a space and a reason phrase.
     #[error("status is {value:?}, expected three digits")]
     Status {
-        /// As it came, cut to 64 bytes.
+        /// The value as received, truncated to 64 bytes.
         value: String,
     },
-    /// A name with a colon that no response has.
+    /// A name with a colon that is not allowed in a response.
     #[error("{name:?} is not allowed in a response")]
     Unknown {
-        /// The name, cut to 64 bytes.
+        /// The name, truncated to 64 bytes.
         name: String,
     },
-    /// A pair that HTTP cannot carry.
+    /// A pair that is not valid in HTTP.
     #[error(transparent)]
     Header(#[from] BadHeader),
 }
 
-/// The header block of a response. Hop-by-hop headers are left out.
+/// Encodes a response as a header block, without hop-by-hop headers.
 #[must_use]
 pub fn encode(version: Version, head: &Parts) -> HeaderBlock {
     write(version, head, true)
 }
 
-/// The second block of a push in two blocks: the first already said the version.
+/// The second block of a push in two blocks: the version is already in the first.
 pub(crate) fn encode_without_version(version: Version, head: &Parts) -> HeaderBlock {
     write(version, head, false)
 }
@@ -63,7 +63,7 @@ fn write(version: Version, head: &Parts, with_version: bool) -> HeaderBlock {
     block.finish()
 }
 
-/// The pairs of a response, behind what is already in `block`.
+/// Appends the pairs of a response to `block`.
 pub(crate) fn write_into(
     version: Version,
     head: &Parts,
@@ -82,14 +82,13 @@ pub(crate) fn write_into(
     block.headers(version, &head.headers);
 }
 
-/// The response of a header block. Hop-by-hop headers are left out.
+/// Decodes a response from a header block, without hop-by-hop headers.
 ///
-/// The text wants a version; one that is missing is let pass, as most clients do (choice): nothing
-/// depends on it.
+/// The spec requires a version; a missing one is accepted, as by most clients (choice): nothing depends on it.
 ///
 /// # Errors
 ///
-/// [`BadResponse`]: no status, a status that is no number, a pair HTTP cannot carry.
+/// [`BadResponse`], if there is no status, the status is not a number, or a pair is not valid in HTTP.
 pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadResponse> {
     read(version, block, |_| false)
 }
@@ -126,13 +125,13 @@ pub(crate) fn read(
     Ok(head)
 }
 
-/// Whether a block says a status, and so is the head of a response.
+/// True if a block has a status, so that it is the head of a response.
 #[must_use]
 pub fn has_status(version: Version, block: &HeaderBlock) -> bool {
     block.value(Names::of(version).status).is_some()
 }
 
-/// Whether a response of `status` to `method` has no body, whatever its headers say (RFC 9110 §6.4.1).
+/// True if a response with `status` to `method` has no body, whatever its headers (RFC 9110 §6.4.1).
 #[must_use]
 pub fn has_no_body(method: &Method, status: StatusCode) -> bool {
     *method == Method::HEAD
@@ -140,7 +139,7 @@ pub fn has_no_body(method: &Method, status: StatusCode) -> bool {
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// `200` or `200 OK`: three digits, then the end or a space.
+/// Parses `200` or `200 OK`: three digits, then the end or a space.
 fn status(value: &[u8]) -> Result<StatusCode, BadResponse> {
     match value {
         [a, b, c] | [a, b, c, b' ', ..] => StatusCode::from_bytes(&[*a, *b, *c]).ok(),

@@ -1,4 +1,4 @@
-//! Trailers: what HEADERS add to a message whose head was passed on, at any position (SPDY/3.1 §2.6.7).
+//! Trailers: headers of HEADERS frames after a message's head was delivered, at any position (SPDY/3.1 §2.6.7).
 //!
 //! ```text
 //! SYN_REPLY  :status 200, a: 1         the head, told at once
@@ -8,14 +8,14 @@
 //! DATA       ..., FIN             }
 //! ```
 //!
-//! The text lets HEADERS between SYN_REPLY and the first DATA add to the response's own headers. It does not state
-//! whether such HEADERS will come. A receiver that joins them to the head has to hold every response back until its
-//! first DATA: minutes for a stream of events, for ever for the answer to a CONNECT (its DATA waits for ours). Or it
-//! goes by time, so that the response depends on how the transport cut the bytes. So the head is what came in one
-//! block, and later headers are passed on later, without losing a name (choice; Chromium resets the stream at such
-//! HEADERS, Firefox alone merged them). The same holds for requests after their SYN_STREAM.
+//! The spec allows HEADERS between SYN_REPLY and the first DATA to add to the response's own headers. It does not define how a
+//! receiver knows that they will follow. A receiver that merges them into the head must delay every response until its first DATA:
+//! minutes for an event stream, for ever for the response to a CONNECT (its DATA waits for ours). With a timeout instead, the
+//! response would depend on how the transport split the bytes. So the head is the first block alone, and later headers are
+//! delivered later, without losing a name (choice; Chromium resets the stream because of such HEADERS, only Firefox merged them).
+//! The same applies to requests after their SYN_STREAM.
 //!
-//! One rule of the text for HEADERS before DATA stays: they may not repeat a name.
+//! One rule of the spec for HEADERS before DATA is enforced: they must not repeat a name.
 
 use http::{HeaderMap, header};
 use spdy_frame::header_block::HeaderBlock;
@@ -25,23 +25,23 @@ use crate::block_writer::BlockWriter;
 use crate::header_names::{Names, is_hop_by_hop};
 use crate::headers::{BadHeader, append, quote};
 
-/// Why HEADERS are no trailers: the stream is reset with PROTOCOL_ERROR.
+/// Why HEADERS are not valid trailers: the stream is reset with PROTOCOL_ERROR.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTrailers {
-    /// A name with a colon; of SPDY/2 one of the message's first line, before DATA.
+    /// A name with a colon; in SPDY/2 a name of the message's first line, before DATA.
     #[error("{name:?} is not allowed in trailers")]
     Unknown {
-        /// The name, cut to 64 bytes.
+        /// The name, truncated to 64 bytes.
         name: String,
     },
-    /// HEADERS before the first DATA gave a name again.
+    /// HEADERS before the first DATA repeated a name.
     #[error("header {name:?} occurs twice")]
     Repeated {
-        /// The name, cut to 64 bytes.
+        /// The name, truncated to 64 bytes.
         name: String,
     },
-    /// A pair that HTTP cannot carry.
+    /// A pair that is not valid in HTTP.
     #[error(transparent)]
     Header(#[from] BadHeader),
 }
@@ -88,7 +88,7 @@ pub fn add(
     Ok(())
 }
 
-/// The header block of trailers.
+/// Encodes trailers as a header block.
 #[must_use]
 pub fn encode(version: Version, trailers: &HeaderMap) -> HeaderBlock {
     let mut block = BlockWriter::for_headers(trailers);

@@ -1,14 +1,14 @@
-//! The urgency of an answer by its content type: for clients that state no priority (SPDY/3.1 §2.3.3).
+//! Chooses the priority of a response by its content type, for clients that set no priorities (SPDY/3.1 §2.3.3).
 //!
-//! The levels are those that browsers gave the kinds of resources: the page, what its layout waits for, what it
-//! runs and is set in, what plays, and what fills a frame that stands already.
+//! The levels are those of browsers for the kinds of resources: the page, then render-blocking resources, then scripts and fonts,
+//! then media, then images.
 
 use http::HeaderMap;
 use http::header;
 use spdy_frame::priority::Priority;
 
-/// The priority that a browser would have given to an answer with `headers`, by its content-type. `None` without a
-/// content-type, and for a stream of events, where a client waits for each event.
+/// The priority that a browser would have given to a response with `headers`, by its content-type. `None` without a content-type,
+/// and for an event stream, because its client waits for each event.
 #[must_use]
 pub fn by_content_type(headers: &HeaderMap) -> Option<Priority> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -34,7 +34,7 @@ pub fn by_content_type(headers: &HeaderMap) -> Option<Priority> {
         } else if is(&["text/css", "text/xsl", "application/xslt+xml"]) {
             1
         } else if begins("image/") {
-            4 // a picture, though it may end like XML
+            4 // an image, even if its type ends with `+xml`
         } else if is(&["application/json", "application/xml", "text/xml"])
             || ends("+json")
             || ends("+xml")
@@ -46,7 +46,7 @@ pub fn by_content_type(headers: &HeaderMap) -> Option<Priority> {
         {
             2
         } else {
-            3 // what plays, and what is downloaded
+            3 // media and downloads
         },
     ))
 }

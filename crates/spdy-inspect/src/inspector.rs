@@ -300,7 +300,7 @@ impl Inspector {
         self.emit(&mut connection.number, out);
     }
 
-    /// Ends a connection; `whole` if it ended by itself.
+    /// Ends a connection; `whole` if its end was captured.
     fn end(&mut self, connection: &mut Connection, whole: bool) {
         let held = connection.held_bytes();
         for direction in Direction::BOTH {

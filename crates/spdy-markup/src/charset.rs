@@ -18,9 +18,9 @@ pub enum Charset {
     Opaque,
     /// UTF-8.
     Utf8,
-    /// One byte, one character: what is ASCII is certain.
+    /// One byte per character: ASCII bytes are certain.
     SingleByte,
-    /// Several bytes a character, of which the later ones look like ASCII.
+    /// Several bytes per character, of which the later ones may be ASCII bytes.
     MultiByte,
 }
 
@@ -113,7 +113,7 @@ impl Charset {
             Self::MultiByte if !bytes.is_ascii() => None,
             Self::Utf8 => match std::str::from_utf8(bytes) {
                 Ok(text) => Some(text.into()),
-                // A page may still be read; what is not ASCII in it is left.
+                // A page may still be processed; only its ASCII is certain.
                 Err(_) => None,
             },
             Self::SingleByte | Self::MultiByte => Some(latin1_text(bytes)),

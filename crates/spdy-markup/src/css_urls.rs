@@ -16,9 +16,9 @@ pub enum UrlUse {
     Font,
     /// In a declaration.
     Image,
-    /// In a property that takes a fragment of an SVG, of the document's own origin alone (`filter`, `clip-path`, …).
+    /// In a property that accepts an SVG fragment, only of the document's own origin (`filter`, `clip-path`, …).
     Fragment,
-    /// In a custom property: what it is relative to depends on where it is used.
+    /// In a custom property: its base depends on where the property is used.
     Custom,
 }
 
@@ -64,8 +64,8 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
     found
 }
 
-/// Where the last rule of `text` ends that is whole whatever follows: what comes before is read the same without what comes
-/// after, and that the same without it. `None` if there is none.
+/// The end of the last rule in `text` that is complete whatever follows: the text before it and the text after it can be parsed
+/// independently. `None` if there is no such rule.
 pub fn end_of_rules(text: &str) -> Option<usize> {
     let mut input = ParserInput::new(text);
     let mut parser = Parser::new(&mut input);
@@ -73,7 +73,7 @@ pub fn end_of_rules(text: &str) -> Option<usize> {
     while let Ok(token) = parser.next() {
         match token {
             Token::Ident(name) => last = Some(name.starts_with("--")),
-            // What a custom property is given goes on behind a block.
+            // The value of a custom property continues after a block.
             Token::Colon => is_custom |= last.take() == Some(true),
             Token::Semicolon => (is_custom, last) = (false, None),
             Token::CurlyBracketBlock => {
@@ -102,7 +102,7 @@ struct Walk {
     depth: usize,
     /// Whether a bare string is a URL.
     strings: bool,
-    /// Whether one of what is named is loaded.
+    /// True if only one of the URLs is loaded.
     is_choice: bool,
     usage: UrlUse,
 }

@@ -64,7 +64,7 @@ fn reference(after: &str) -> Option<(Option<char>, usize)> {
         (Some(b';'), Some(character)) => Some((Some(character), len + 1)),
         (Some(b';'), None) if name == "apos" => Some((Some('\''), len + 1)),
         (Some(b';'), None) => None,
-        // In attributes `&copy=` is what it looks like.
+        // In attributes `&copy=` is not a character reference.
         (Some(b'='), _) | (_, None) => Some((None, len)),
         (_, Some(character)) => Some((Some(character), len)),
     }

@@ -1,10 +1,10 @@
-//! The slot of one connection: whether the connection is idle, and whether another connection needs the slot.
+//! The slot of one connection: records if the connection is idle, and if another connection needs the slot.
 //!
 //! ```text
-//!  let in --> idle --exchange--> busy --last exchange ended--> idle --others wait, and it is its turn--> gives way
+//!  admitted --> idle --exchange--> busy --last exchange ended--> idle --another connection needs the slot--> evicted
 //! ```
 //!
-//! The connection reports what it does. `idle_eviction.rs` in `spdy-net` reads that when all slots are taken.
+//! The connection reports its state. `idle_eviction.rs` in `spdy-net` reads it when all slots are taken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use spdy::body::Body;
 use crate::body_wrapper::wrap_poll;
 use crate::latch::{Latch, Wait};
 
-/// Clones share one slot. The default slot is never evicted.
+/// The slot of a connection. Clones share it. The default slot is never evicted.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionSlot(Arc<Shared>);
 
@@ -25,20 +25,20 @@ pub struct ConnectionSlot(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     evicted: Latch,
-    /// Counts on whenever a connection of the same door has nothing to do any more.
+    /// Incremented whenever a connection of the same listeners becomes idle.
     sequence: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Exchanges that are open.
+    /// Number of open exchanges.
     open: usize,
-    /// When the last one ended, in turns: of two connections the lower has waited longer.
+    /// The sequence number of the end of the last one: of two connections, the one with the lower number has been idle for longer.
     idle_since: u64,
 }
 
 impl ConnectionSlot {
-    /// A place among those that share `turns`.
+    /// A slot that shares the sequence `turns` with others.
     pub fn new(turns: Arc<AtomicU64>) -> Self {
         let idle_since = turns.fetch_add(1, Ordering::Relaxed);
         let state = Mutex::new(State {
@@ -52,19 +52,19 @@ impl ConnectionSlot {
         }))
     }
 
-    /// An exchange began; it ends when what is returned is dropped.
+    /// Begins an exchange, which ends when the returned value is dropped.
     pub fn exchange(&self) -> SlotExchange {
         self.lock().open += 1;
         SlotExchange(self.clone())
     }
 
-    /// Turn since which the connection is idle; `None` if it is busy or was evicted.
+    /// The sequence number since which the connection is idle; `None` if it is busy or was evicted.
     pub fn idle_since(&self) -> Option<u64> {
         let state = self.lock();
         (state.open == 0 && !self.0.evicted.is_set()).then_some(state.idle_since)
     }
 
-    /// Requests an orderly end of the connection; `false` if it is busy by now, and may stay.
+    /// Requests an orderly end of the connection; `false` if it is busy now, and may stay.
     pub fn try_evict(&self) -> bool {
         let state = self.lock();
         let idle = state.open == 0;
@@ -84,13 +84,13 @@ impl ConnectionSlot {
     }
 }
 
-/// An exchange that is open.
+/// Guard of an open exchange.
 #[derive(Debug)]
 pub struct SlotExchange(ConnectionSlot);
 
 impl SlotExchange {
-    /// Keeps it open as long as `response` has a body to come. One that is in memory is handed over at once,
-    /// and no connection ends before it is sent: it costs nothing here.
+    /// Keeps the exchange open until the body of `response` ends. A body in memory is passed on at once, and no connection ends
+    /// before it is sent, so it needs no guard.
     pub fn with(self, response: Response<Body>) -> Response<Body> {
         if response.body().try_clone().is_some() {
             return response;

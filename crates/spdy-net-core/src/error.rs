@@ -1,4 +1,4 @@
-//! Errors by consequence: the connection is lost, or one exchange is lost, and whether to try again.
+//! Errors by consequence: the connection is lost, or one exchange is lost, and whether to retry.
 
 use std::io;
 use std::time::Duration;
@@ -7,69 +7,69 @@ use spdy::body::BoxError;
 
 use crate::protocol::Protocol;
 
-/// Why a connection did not come about, or ended out of order.
+/// Why a connection failed to open, or ended with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
-    /// The transport, TLS included.
+    /// An error of the transport, TLS included.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A phase took too long.
+    /// A phase timed out.
     #[error("no {what} within {after:?}")]
     TimedOut {
-        /// What was waited for.
+        /// The phase.
         what: &'static str,
-        /// How long.
+        /// The timeout.
         after: Duration,
     },
     /// The client closed the connection before it sent anything.
     #[error("the client closed the connection without sending anything")]
     NoBytes,
-    /// The client speaks a protocol that this server does not.
+    /// The client uses a protocol that this server does not support.
     #[error("the client speaks {found}, expected {}", list(expected))]
     UnsupportedProtocol {
-        /// What its first bytes look like.
+        /// The protocol that its first bytes show.
         found: &'static str,
         /// The protocols of this server.
         expected: Vec<Protocol>,
     },
-    /// The server of a TLS connection selected no protocol by ALPN. It would do the same again.
+    /// The server of a TLS connection selected no protocol by ALPN. Another attempt would have the same result.
     #[error(
         "the server did not select a protocol by ALPN (offered: {}){}",
         list(offered),
         npn_advice(offered)
     )]
     NoProtocolSelected {
-        /// What was offered.
+        /// The offered protocols.
         offered: Vec<Protocol>,
     },
-    /// HTTP/1.1 on the wire, broken.
+    /// An error of HTTP/1.1.
     #[error("http/1.1: {}", error_chain(&**.0))]
     Http1(#[source] BoxError),
-    /// HTTP/2 on the wire, broken.
+    /// An error of HTTP/2.
     #[error("h2: {source}")]
     Http2 {
-        /// What h2 reports.
+        /// The error of h2.
         source: BoxError,
-        /// The peer went past a limit.
+        /// True if the peer exceeded a limit.
         abuse: bool,
     },
-    /// HTTP/3 on the wire, broken, or QUIC beneath it.
+    /// An error of HTTP/3, or of QUIC.
     #[error("h3: {reason}")]
     Http3 {
-        /// What happened.
+        /// The error.
         reason: String,
-        /// The peer went past a limit.
+        /// True if the peer exceeded a limit.
         abuse: bool,
     },
-    /// SPDY on the wire, broken.
+    /// An error of SPDY.
     #[error("spdy: {0}")]
     Spdy(#[source] spdy::Error),
 }
 
 impl ConnectionError {
-    /// Whether the peer went past a limit that no honest peer comes near, and the connection was ended
-    /// for it. Deadlines are not meant: peers vanish every day.
+    /// True if the connection was ended because the peer exceeded a limit that normal peers never reach. Timeouts are not included,
+    /// because peers vanish often.
     #[must_use]
     pub fn is_abuse(&self) -> bool {
         match self {
@@ -92,13 +92,13 @@ impl From<ConnectionError> for io::Error {
     }
 }
 
-/// Names, comma between them.
+/// The names, separated by commas.
 fn list(protocols: &[Protocol]) -> String {
     let names: Vec<_> = protocols.iter().map(|protocol| protocol.alpn()).collect();
     names.join(", ")
 }
 
-/// Why a server of SPDY may know no ALPN (RFC 7301): the first ones negotiated by NPN, its draft of 2010 to 2012.
+/// Advice for a SPDY server that may not know ALPN (RFC 7301): the first ones used NPN, its draft of 2010 to 2012.
 fn npn_advice(offered: &[Protocol]) -> &'static str {
     match offered
         .iter()
@@ -124,14 +124,14 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Whether a request that failed may be sent again (`RFC 9110 §9.2.2`, SPDY/3.1 §2.6.6).
+/// Whether a failed request may be retried (`RFC 9110 §9.2.2`, SPDY/3.1 §2.6.6).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Retry {
-    /// The server did not process it: any method may be sent again.
+    /// The server did not process it: any method may be retried.
     Always,
     /// It may have been processed: idempotent methods only.
     IfIdempotent,
-    /// It is not the connection's fault: the same would happen again.
+    /// The connection is not at fault: a retry would fail in the same way.
     Never,
 }
 
@@ -139,21 +139,20 @@ pub enum Retry {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ExchangeError {
-    /// What happened, for people.
+    /// The message for people.
     pub message: String,
-    /// Whether to try again.
+    /// Whether to retry.
     pub retry: Retry,
-    /// The server refused it as one too many (REFUSED_STREAM): not again on the same connection before
-    /// another exchange has ended there.
+    /// The server refused it as one too many (REFUSED_STREAM): it must not be retried on the same connection before another
+    /// exchange has ended there.
     pub refused: bool,
-    /// Nothing of it left, for the connection had ended: that can come of a connection once, and sending it again
-    /// needs another.
+    /// No part of it was sent, because the connection had ended: this can happen once per connection, and a retry needs another
+    /// connection.
     pub unsent: bool,
-    /// The server took nothing of what was sent, or a trickle, until it was given up
+    /// The server accepted no bytes, or too few, until the timeout
     /// ([`ClientOptions::write_timeout`](crate::options::ClientOptions::write_timeout)).
     pub write_timed_out: bool,
-    /// The head of the answer is larger than any that is taken
-    /// ([`ClientOptions::max_head_bytes`](crate::options::ClientOptions::max_head_bytes)).
+    /// The head of the response exceeds [`ClientOptions::max_head_bytes`](crate::options::ClientOptions::max_head_bytes).
     pub too_large: bool,
 }
 
@@ -170,7 +169,7 @@ impl ExchangeError {
         }
     }
 
-    /// A request that found the connection ended.
+    /// The error of a request whose connection had already ended.
     pub fn unsent(message: impl Into<String>) -> Self {
         Self {
             unsent: true,
@@ -178,7 +177,7 @@ impl ExchangeError {
         }
     }
 
-    /// A server that stood still: it would do so again.
+    /// The error of a server that accepted no bytes: a retry would fail in the same way.
     pub fn write_timed_out(message: impl Into<String>) -> Self {
         Self {
             write_timed_out: true,
@@ -186,7 +185,7 @@ impl ExchangeError {
         }
     }
 
-    /// An answer whose head is too large: it would come again.
+    /// The error of a response whose head is too large: a retry would fail in the same way.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self {
             too_large: true,
@@ -194,7 +193,7 @@ impl ExchangeError {
         }
     }
 
-    /// The same error of an exchange that was one too many, if it `was`.
+    /// Sets whether the exchange was refused as one too many.
     pub fn refused(mut self, was: bool) -> Self {
         self.refused = was;
         self

@@ -1,4 +1,4 @@
-//! Who answers: one trait, whatever protocol the request came by.
+//! The trait that answers requests, for every protocol.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use spdy_frame::priority::Priority;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
 
-/// How a request came; in its extensions when a [`Handler`] sees it.
+/// How a request was received; in its extensions when a [`Handler`] gets it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RequestInfo {
-    /// Spoken on the connection.
+    /// The protocol of the connection.
     pub protocol: Protocol,
-    /// The client came over TLS.
+    /// True if the client uses TLS.
     pub secure: bool,
     /// The priority that the client requested; 0 for HTTP/1.1, which has none.
     pub priority: Priority,
 }
 
-/// Pushes beside a response, in any protocol. Use it before the [`Handler`] returns the response: a push
-/// must be announced before the client can request it.
+/// Pushes along with a response, in any protocol. Use it before the [`Handler`] returns the response: a push must be announced
+/// before the client can request the resource.
 #[derive(Clone, Debug)]
 pub struct Pusher(Arc<dyn PushSender>);
 
-/// Pushes of one protocol.
+/// Sends pushes in one protocol.
 pub trait PushSender: fmt::Debug + Send + Sync {
     /// See [`Pusher::push`].
     fn push(
@@ -53,25 +53,25 @@ impl PushSender for spdy::server::Pusher {
 }
 
 impl Pusher {
-    /// A pusher by `sender`, for the extensions of a request.
+    /// A pusher that uses `sender`, for the extensions of a request.
     pub fn new(sender: impl PushSender + 'static) -> Self {
         Self(Arc::new(sender))
     }
 
-    /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, HTTP/3, and HTTP/2 unless
-    /// [it is enabled](crate::options::ServerOptions::http2_push)).
+    /// The pusher of a request; `None` if nothing can be pushed (HTTP/1.1, HTTP/3, and HTTP/2 unless [it is
+    /// enabled](crate::options::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
         let spdy = request.get::<spdy::server::Pusher>().cloned();
         spdy.map(Self::new).or_else(|| request.get().cloned())
     }
 
-    /// Pushes `response` as the answer to `request`, a GET of the same origin as the request it came with. The
-    /// future sends what there is no room for yet, and must be run; it gives whether all of it was taken.
+    /// Pushes `response` as the answer to `request`, a GET of the same origin as the request of this pusher. The future sends the
+    /// part that does not fit yet, and must be polled; it returns whether all of it was accepted.
     ///
     /// # Errors
     ///
-    /// Why nothing was pushed: the client takes none, or no more, or this may not be.
+    /// Why nothing was pushed: the client accepts none, or no more, or this push is not allowed.
     pub fn push(
         &self,
         request: &Request<()>,
@@ -82,19 +82,19 @@ impl Pusher {
     }
 }
 
-/// Why something was not pushed.
+/// Why a push was not sent.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct PushError(pub String);
 
-/// Answers requests. The request's URI is absolute where the client named a host.
+/// Answers requests. The request's URI is absolute if the client sent a host.
 pub trait Handler: Send + Sync + 'static {
-    /// The answer to `request`. A future that is dropped belongs to a client that left.
+    /// Answers `request`. If the client leaves, the future is dropped.
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>>;
 
-    /// Called with what the connection answered by itself: what cannot be read as a request over HTTP/1.1, HTTP/2 or
-    /// SPDY. It is not called where the stream ended instead of an answer, as over HTTP/3. It is not called for a head
-    /// that h2 finds too large: h2 answers 431 itself, without a report.
+    /// Called for each request that the connection answered itself, because it is invalid in HTTP/1.1, HTTP/2 or SPDY. Not called
+    /// if the stream was reset instead, as over HTTP/3. Not called for a head that is too large for h2, which answers 431 without a
+    /// report.
     fn refused(&self, _refusal: &Refusal<'_>) {}
 }
 

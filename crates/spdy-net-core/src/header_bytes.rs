@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spdy_session::observe::Direction;
 
-/// Header bytes on the wire, in the client's view.
+/// Header bytes on the wire, from the client's view.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HeaderBytes {
     /// Of requests.
@@ -21,7 +21,7 @@ pub struct HeaderByteCounters {
 }
 
 impl HeaderByteCounters {
-    /// Counts `bytes` of a header block that went in `direction`.
+    /// Counts `bytes` of a header block in `direction`.
     pub fn add(&self, direction: Direction, bytes: usize) {
         let counter = match direction {
             Direction::Sent => &self.sent,

@@ -1,7 +1,6 @@
-//! A latch: set once, seen by all who wait. The signal to shut down, and the news that something ended.
+//! A latch: set once, observed by all waiting tasks. Used to request a shutdown, and to report that something ended.
 //!
-//! tokio's own signals wake their waiters in an order that chance decides; here it is the order of
-//! waiting, so that virtual time repeats.
+//! tokio's own signals wake their tasks in random order; here it is the order of waiting, so that virtual time is repeatable.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,13 +12,13 @@ use std::task::{Context, Poll, Waker};
 use futures_util::future::{Either, select};
 use parking_lot::{Mutex, MutexGuard};
 
-/// Clones are the same latch.
+/// A latch. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Latch(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Set under the lock; read without it, since every connection does for all that happens on it.
+    /// Set under the lock; read without it, because every connection reads it often.
     is_set: AtomicBool,
     state: Mutex<State>,
 }
@@ -37,7 +36,7 @@ impl Latch {
         Self::default()
     }
 
-    /// Sets it for good.
+    /// Sets it permanently.
     pub fn set(&self) {
         let waiting = {
             let mut state = self.lock();
@@ -47,7 +46,7 @@ impl Latch {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// Whether it is set.
+    /// True if it is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.is_set.load(Ordering::Acquire)
@@ -76,7 +75,7 @@ impl Latch {
 pub struct Wait {
     latch: Latch,
     id: u64,
-    /// What stands among those that wait.
+    /// The registered waker.
     waker: Option<Waker>,
 }
 

@@ -1,15 +1,15 @@
-//! What the connections of all protocols share: networks, options, limits, timeouts, TLS.
+//! The common parts of connections in all protocols: networks, options, limits, timeouts, TLS.
 //!
 //! | subject | files |
 //! | --- | --- |
 //! | sockets | `network.rs` (a trait, and the system's sockets), `udp_socket.rs` |
-//! | what is spoken | `protocol.rs`; `tls/` (certificates, ALPN, key logs) |
+//! | protocols | `protocol.rs`; `tls/` (certificates, ALPN, key logs) |
 //! | a server's requests | `handler.rs` (the trait that responds), `refusal.rs` (a response without it), `serve_context.rs` (what each protocol's server gets), `interim/` (100, 103) |
 //! | bodies | `body_wrapper.rs` (a body around another one) |
 //! | message heads | `head/` (checks and host), `priority.rs` (RFC 9218), `header_bytes.rs` (their bytes on the wire) |
 //! | slow peers | `timing/` (progress, idle connections), `upload_windows.rs` (receive windows), `limit.rs` (names and counts all limits) |
-//! | end of a connection | `latch.rs` (a signal), `connection_slot.rs` (a place that another connection needs), `error.rs` |
-//! | what a caller sets | `options/`, `tap.rs` (an observer of a client's bytes) |
+//! | end of a connection | `latch.rs` (a signal), `connection_slot.rs` (a slot that another connection needs), `error.rs` |
+//! | settings of the caller | `options/`, `tap.rs` (an observer of a client's bytes) |
 //!
 //! This crate speaks no protocol and accepts no connection. `spdy-h3` speaks HTTP/3 on it, and `spdy-net` all other protocols.
 //! Programs depend on `spdy-net`, which re-exports the modules that they need.

@@ -1,7 +1,7 @@
 //! The limits of connections, of any protocol, by name, and how often each was reached.
 //!
-//! The limits of a SPDY session are in [`spdy::Limit`]. Those here apply before and around it: which peers may
-//! connect, and how slow a peer may be. The rule for names is the same: the option's own.
+//! The limits of a SPDY session are in [`spdy::Limit`]. The limits here apply before and around it: which peers may connect, and
+//! how slow a peer may be. They are also named after their options.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,35 +13,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum ConnectionLimit {
     /// Connections open at once; the next waits in the kernel's queue.
     MaxConnections,
-    /// With all places taken, a connection that had nothing to do; it was ended in order for one that waits.
+    /// With all slots taken, an idle connection that was closed in order for a waiting one.
     IdleEviction,
-    /// Connections open at once from one address; the next is closed unheard.
+    /// Connections open at once from one address; the next is closed unread.
     ConnectionsPerAddress,
-    /// New connections a second from one address; the next is closed unheard.
+    /// New connections a second from one address; the next is closed unread.
     ConnectionRate,
-    /// Connections of one address that went past a limit and were ended for it; the next is closed unheard.
+    /// Connections of one address that were closed for abuse; the next is closed unread.
     AbusesPerAddress,
-    /// From accepting a connection to knowing what it speaks; it is closed.
+    /// From accepting a connection to knowing its protocol; it is closed.
     HandshakeTimeout,
     /// From the first byte of an HTTP/1.1 head to its last; the connection is closed.
     HeadTimeout,
-    /// A request's body of which nothing comes; its reading fails.
+    /// A request's body of which nothing arrives; reading it fails.
     ReadTimeout,
-    /// A connection, or a stream, that takes nothing; it is given up.
+    /// A connection, or a stream, whose peer accepts nothing; it is closed or reset.
     WriteTimeout,
-    /// A request's body that trickles; its reading fails.
+    /// A request's body that arrives too slowly; reading it fails.
     MinReadRate,
-    /// A connection, or a stream, that takes a trickle; it is given up.
+    /// A connection, or a stream, whose peer accepts bytes too slowly; it is closed or reset.
     MinWriteRate,
     /// Frames of HTTP/3 that carry nothing; the connection ends.
     FloodEmptyFrames,
-    /// Streams of HTTP/3 that were given up, or had to be reset, before their answers were
-    /// complete; the connection ends.
+    /// HTTP/3 streams that were cancelled, or had to be reset, before their responses were complete; the connection ends.
     FloodAbortedStreams,
 }
 
 impl ConnectionLimit {
-    /// All of them, in the order of the enum.
+    /// All limits, in the order of the enum.
     pub const ALL: [Self; 13] = [
         Self::MaxConnections,
         Self::IdleEviction,
@@ -58,7 +57,7 @@ impl ConnectionLimit {
         Self::FloodAbortedStreams,
     ];
 
-    /// Its name, which stays as it is: dashboards are made of them.
+    /// The name. Names are stable, because dashboards use them.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,23 +84,23 @@ impl fmt::Display for ConnectionLimit {
     }
 }
 
-/// How often each limit was met, over many connections. Clones count together.
+/// How often each limit was reached, over many connections. Clones share the counts.
 #[derive(Clone, Default)]
 pub struct LimitHits(Arc<[AtomicU64; ConnectionLimit::ALL.len()]>);
 
 impl LimitHits {
-    /// `limit` was met once more.
+    /// Counts one more hit of `limit`.
     pub fn count(&self, limit: ConnectionLimit) {
         self.0[limit as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often `limit` was met.
+    /// How often `limit` was reached.
     #[must_use]
     pub fn of(&self, limit: ConnectionLimit) -> u64 {
         self.0[limit as usize].load(Ordering::Relaxed)
     }
 
-    /// The limits that were met, and how often.
+    /// The limits that were reached, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionLimit, u64)> + '_ {
         let all = ConnectionLimit::ALL.into_iter();
         all.map(|limit| (limit, self.of(limit)))

@@ -1,4 +1,4 @@
-//! Where connections come from: the system's sockets, or virtual time.
+//! The source of connections: the system's sockets, or virtual time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,11 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::udp_socket::SystemUdpSocket;
 pub use crate::udp_socket::{AsyncUdpSocket, DatagramSocket, RecvMeta, Transmit, UdpPoller};
 
-/// Bytes both ways: TCP, TLS, or a connection in virtual time.
+/// A byte stream in both directions: TCP, TLS, or a connection in virtual time.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> Io for T {}
 
-/// A connection as it is handed around.
+/// A boxed connection.
 pub type BoxIo = Box<dyn Io>;
 
 /// Names, connections and datagrams. [`SystemNetwork`] is the real one; `spdy-sim` has one in virtual time.
@@ -28,17 +28,17 @@ pub trait Network: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The address is in use, not ours, or not permitted. The default is the error of a network without UDP.
+    /// The address is in use, not local, or not permitted. The default is the error of a network without UDP.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
         let reason = format!("this network has no UDP socket at {local}");
         Err(io::Error::new(io::ErrorKind::Unsupported, reason))
     }
 }
 
-/// Bytes that a UDP socket should hold each way.
+/// Buffer size of a UDP socket in each direction, bytes.
 const UDP_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
-/// A network as it is handed around.
+/// A shared network.
 pub type SharedNetwork = Arc<dyn Network>;
 
 /// The system's resolver and sockets, on tokio.
@@ -73,21 +73,21 @@ impl SystemNetwork {
     ///
     /// # Errors
     ///
-    /// The address is in use, not ours, or not permitted.
+    /// The address is in use, not local, or not permitted.
     pub fn bind_datagrams(local: SocketAddr) -> io::Result<std::net::UdpSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, None)?;
         socket.bind(&local.into())?;
         Ok(socket.into())
     }
 
-    /// A socket that is bound already. Needs a tokio runtime.
+    /// Uses a socket that is already bound. Needs a tokio runtime.
     ///
     /// # Errors
     ///
-    /// The system cannot wait for it.
+    /// The socket cannot be registered with the system's poll.
     pub fn datagrams_from_std(socket: std::net::UdpSocket) -> io::Result<DatagramSocket> {
         let room = SockRef::from(&socket);
-        // Bursts of a fast peer, and of our own, must find room. The system may grant less.
+        // Room for bursts of a fast peer, and of our own. The system may grant less.
         let _ = room.set_recv_buffer_size(UDP_BUFFER_BYTES);
         let _ = room.set_send_buffer_size(UDP_BUFFER_BYTES);
         Ok(Arc::new(SystemUdpSocket::new(socket)?))

@@ -2,15 +2,15 @@
 
 use http::HeaderName;
 
-/// Header in which a request states its precedence (RFC 9218 §5).
+/// Header in which a request states its priority (RFC 9218 §5).
 pub const PRIORITY_HEADER: HeaderName = HeaderName::from_static("priority");
 
-/// Precedence of a response (RFC 9218 §4).
+/// Priority of a response (RFC 9218 §4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HttpPriority {
-    /// 0 the most urgent, 7 the least.
+    /// From 0, the most urgent, to 7.
     pub urgency: u8,
-    /// Useful in part, so it may share.
+    /// The response can be used before it is complete, so it may share bandwidth.
     pub incremental: bool,
 }
 
@@ -24,7 +24,7 @@ impl Default for HttpPriority {
 }
 
 impl HttpPriority {
-    /// Reads a `priority` header field: `u=N`, `i`, `i=?1`, in any order; what is odd is skipped.
+    /// Parses a `priority` header field: `u=N`, `i`, `i=?1`, in any order; unknown members are ignored.
     pub fn parse(field: &str) -> Self {
         let mut precedence = Self::default();
         for item in field.split(',') {
@@ -44,7 +44,7 @@ impl HttpPriority {
 }
 
 impl HttpPriority {
-    /// Of an upload, which goes beside others.
+    /// The priority of an upload, which shares bandwidth with others.
     pub const SHARED: Self = Self {
         urgency: 3,
         incremental: true,

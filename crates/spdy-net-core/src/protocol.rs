@@ -1,4 +1,4 @@
-//! The protocols a connection can speak, and their names in ALPN and on the command line.
+//! The protocols of a connection, and their names in ALPN and on the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,15 +12,14 @@ pub enum Protocol {
     Http1,
     /// HTTP/2.
     Http2,
-    /// SPDY of some version.
+    /// Any version of SPDY.
     Spdy(Version),
-    /// HTTP/3, which brings a transport of its own: QUIC over UDP.
+    /// HTTP/3, which has its own transport: QUIC over UDP.
     Http3,
 }
 
 impl Protocol {
-    /// Every protocol over a byte stream (TCP, or TLS on it), the best first: the default offer. HTTP/3 is not one of
-    /// them.
+    /// Every protocol over a byte stream (TCP, or TLS on it), in order of preference: the default offer. HTTP/3 is not included.
     pub const ALL: [Self; 5] = [
         Self::Spdy(Version::V31),
         Self::Spdy(Version::V3),
@@ -49,20 +48,20 @@ impl Protocol {
             .find(|protocol| protocol.alpn().as_bytes() == name)
     }
 
-    /// Whether it is spoken over QUIC, not over TCP.
+    /// True if it uses QUIC, not TCP.
     #[must_use]
     pub const fn is_over_quic(self) -> bool {
         matches!(self, Self::Http3)
     }
 
-    /// Those of `protocols` that are spoken over TCP, in their order.
+    /// Those of `protocols` that use TCP, in their order.
     #[must_use]
     pub fn over_tcp(protocols: &[Self]) -> Vec<Self> {
         let over_tcp = protocols.iter().filter(|protocol| !protocol.is_over_quic());
         over_tcp.copied().collect()
     }
 
-    /// Whether many exchanges share one connection at a time.
+    /// True if many exchanges can share one connection concurrently.
     #[must_use]
     pub const fn is_multiplexed(self) -> bool {
         !matches!(self, Self::Http1)
@@ -75,7 +74,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// A name that is no protocol.
+/// A name that is not a protocol.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown protocol {0:?}, expected http/1.1, h2, h3, spdy/3.1, spdy/3 or spdy/2")]
 pub struct UnknownProtocol(pub String);

@@ -1,4 +1,4 @@
-//! The answer of a connection to an invalid request, before the handler is called, and the report of it to the handler.
+//! The response of a connection to an invalid request, before the handler is called, and the report of it to the handler.
 
 use std::borrow::Cow;
 
@@ -8,39 +8,39 @@ use spdy_http::request::BadRequest;
 
 use crate::protocol::Protocol;
 
-/// A request that the connection answered by itself.
+/// An invalid request that the connection answered itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal<'a> {
-    /// Spoken on the connection.
+    /// The protocol of the connection.
     pub protocol: Protocol,
     /// The method, if it could be read.
     pub method: Option<&'a Method>,
-    /// The target as it came, if it could be read.
+    /// The target, unchanged, if it could be parsed.
     pub uri: Option<&'a Uri>,
     /// The header fields, if they could be read.
     pub headers: Option<&'a HeaderMap>,
-    /// Bytes of the answer's body.
+    /// Length of the response's body, bytes.
     pub body_bytes: u64,
-    /// What is wrong with it.
+    /// The flaw of the request.
     pub flaw: Flaw,
 }
 
-/// Why a request is none.
+/// Why a request is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// It cannot be read, or lacks what every request has.
+    /// It cannot be parsed, or a required part is missing.
     Malformed,
-    /// It names no host, or several (HTTP/1.1).
+    /// It has no host, or several (HTTP/1.1).
     Host,
-    /// Its body has a transfer coding that is not chunked alone (HTTP/1.1).
+    /// Its body has a transfer coding other than only chunked (HTTP/1.1).
     TransferCoding,
-    /// Its head is larger than may be.
+    /// Its head exceeds the limit.
     HeadTooLarge,
 }
 
 impl Refusal<'_> {
-    /// A request that could not be read, answered without a body.
+    /// A request that could not be parsed, answered without a body.
     pub fn unread(protocol: Protocol, flaw: Flaw) -> Self {
         Self {
             protocol,
@@ -54,7 +54,7 @@ impl Refusal<'_> {
 }
 
 impl Flaw {
-    /// Its name, which stays as it is.
+    /// The name. Names are stable.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl Flaw {
         }
     }
 
-    /// What is answered.
+    /// The status of the response.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -75,7 +75,7 @@ impl Flaw {
         }
     }
 
-    /// That for which a request over SPDY was answered, if it was.
+    /// The flaw of a request over SPDY that was answered; `None` if it was not answered.
     pub fn of_spdy(error: &BadRequest) -> Option<Self> {
         match error {
             BadRequest::Stream { .. } => None, // it was reset

@@ -1,4 +1,4 @@
-//! What every protocol's server needs to serve one connection.
+//! The state that every protocol's server needs to serve one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::latch::Latch;
 use crate::options::ServerOptions;
 use crate::timing::read_timeout_handler::ReadTimeoutHandler;
 
-/// How long after the stop a connection that has sent nothing yet may stay. Its first request may be on its way, and a
-/// client that is cut off then cannot know that the request was not seen.
+/// How long after the stop a connection that has sent nothing yet may stay open. Its first request may be in flight, and if the
+/// connection is closed then, the client cannot know that the request was not processed.
 pub const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Handler, options and state of one served connection, for any protocol.
 pub struct ServeContext<'a> {
-    /// The client came over TLS.
+    /// True if the client uses TLS.
     pub secure: bool,
     /// Responds to requests. Their bodies have the read timeout of `options`.
     pub handler: Arc<dyn Handler>,

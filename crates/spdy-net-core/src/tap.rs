@@ -1,7 +1,7 @@
-//! A window on the bytes of a client's connections, for people (`-v`) and for measurements.
+//! Observes a client's connections, for people (`-v`) and for measurements.
 //!
-//! Every protocol shows what it has: SPDY its frames and header blocks, HTTP/2 its frames and header
-//! lists, HTTP/1.1 its heads and the lengths of what follows them.
+//! The events depend on the protocol: SPDY reports frames and header blocks, HTTP/2 frames and header lists, HTTP/1.1 heads and the
+//! lengths of bodies.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub use spdy_session::observe::{Direction, ObservedFrame as SpdySeen};
 
 use crate::protocol::Protocol;
 
-/// What passed.
+/// An observed event.
 #[derive(Debug)]
 pub enum TapEvent<'a> {
-    /// A connection stands and is about to be used.
+    /// A connection is open and is about to be used.
     Opened {
-        /// What is spoken on it.
+        /// The protocol of the connection.
         protocol: Protocol,
     },
     /// A SPDY frame; direction and time are inside.
@@ -45,13 +45,13 @@ pub enum TapEvent<'a> {
         /// Pseudo-headers first.
         fields: &'a [(String, String)],
     },
-    /// A whole HTTP/1.1 head, blank line included; cut off past [`MAX_SHOWN_HEAD`].
+    /// A whole HTTP/1.1 head, including the blank line; truncated to [`MAX_SHOWN_HEAD`].
     Http1Head(&'a [u8]),
     /// This many bytes after a head: the body, and chunk sizes if there are any.
     Http1Body(usize),
 }
 
-/// The most of one HTTP/1.1 head that a tap is shown, bytes.
+/// Maximum length of an HTTP/1.1 head for a tap, bytes.
 pub const MAX_SHOWN_HEAD: usize = 64 * 1024;
 
 /// The head of an HTTP/2 frame (RFC 9113 §4.1), and the payload of the short ones.
@@ -89,27 +89,27 @@ impl Http2Frame<'_> {
     }
 }
 
-/// Sees what passes on a client's connections, each by its number.
+/// Observes a client's connections; each has a number.
 ///
-/// Called on the road of the bytes: it must be quick, and must not call back into the connection.
+/// Called synchronously: it must be fast, and must not call the connection.
 pub trait Tap: Send + Sync {
-    /// `seen` passed on connection `connection` at `at`.
+    /// Called for the event `seen` on connection `connection` at `at`.
     fn seen(&self, connection: u64, at: Instant, direction: Direction, seen: &TapEvent<'_>);
 }
 
 /// A tap on one connection.
 #[derive(Clone)]
 pub struct ConnectionTap {
-    /// Sees what passes.
+    /// The observer.
     pub tap: std::sync::Arc<dyn Tap>,
     /// The number of the connection.
     pub connection: u64,
-    /// The time of what passes.
+    /// The clock of the events.
     pub runtime: spdy::runtime::SharedRuntime,
 }
 
 impl ConnectionTap {
-    /// Shows `seen`, which passes now in `direction`.
+    /// Reports the event `seen` in `direction`, at the current time.
     pub fn emit(&self, direction: Direction, seen: &TapEvent<'_>) {
         self.tap
             .seen(self.connection, self.runtime.now(), direction, seen);

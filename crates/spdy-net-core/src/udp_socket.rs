@@ -1,8 +1,8 @@
 //! A UDP socket: the trait that networks implement, and the system's socket on tokio.
 //!
-//! The methods are those of quinn's trait of the same name, because they have room for what makes UDP fast: several datagrams in
-//! one system call. The trait is our own, so that a network, or a name server, does not need QUIC.
-//! `spdy-h3/src/quic/socket.rs` makes quinn's socket of ours.
+//! The methods are those of quinn's trait of the same name, because that allows fast UDP: several datagrams in one system call. It
+//! is a separate trait, so that a network, or a name server, does not depend on QUIC. `spdy-h3/src/quic/socket.rs` implements
+//! quinn's socket with it.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -43,20 +43,20 @@ pub trait AsyncUdpSocket: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     ///
-    /// The system does not know it.
+    /// The system does not report it.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
-    /// The number of datagrams that one [`Transmit`] may hold, at most.
+    /// Maximum number of datagrams in one [`Transmit`].
     fn max_transmit_segments(&self) -> usize {
         1
     }
 
-    /// The number of datagrams that one [`RecvMeta`] may describe, at most.
+    /// Maximum number of datagrams that one [`RecvMeta`] describes.
     fn max_receive_segments(&self) -> usize {
         1
     }
 
-    /// Whether a datagram can be fragmented on its way.
+    /// True if a datagram can be fragmented on its path.
     fn may_fragment(&self) -> bool {
         true
     }
@@ -77,7 +77,7 @@ pub(crate) struct SystemUdpSocket {
 }
 
 impl SystemUdpSocket {
-    /// A socket that is bound already. Needs a tokio runtime.
+    /// Wraps a socket that is already bound. Needs a tokio runtime.
     pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
         Ok(Self {
             state: UdpSocketState::new((&socket).into())?,
@@ -108,7 +108,7 @@ impl AsyncUdpSocket for SystemUdpSocket {
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
             let receive = || self.state.recv((&self.io).into(), bufs, meta);
-            // An error is one of an earlier datagram (an ICMP message), or the socket is not readable any more.
+            // An error belongs to an earlier datagram (an ICMP message), or the socket is not readable any more.
             if let Ok(filled) = self.io.try_io(Interest::READABLE, receive) {
                 return Poll::Ready(Ok(filled));
             }
@@ -132,10 +132,10 @@ impl AsyncUdpSocket for SystemUdpSocket {
     }
 }
 
-/// A wait for room, which stores its own waker: tokio's `poll_send_ready` has room for one.
+/// Waits until the socket is writable. It stores its own waker, because tokio's `poll_send_ready` stores only one.
 struct SystemUdpPoller {
     socket: Arc<SystemUdpSocket>,
-    /// The wait that goes on.
+    /// The pending wait.
     writable: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Receive windows of a server's streams: they start small, and over HTTP/2 they grow with their readers.
+//! Receive windows of a server's streams: they start small, and over HTTP/2 they grow if the body is read fast.
 //!
 //! ```text
 //!   stream       64 KiB --a whole window read within a second--> twice as much .. 1 MiB
@@ -6,13 +6,13 @@
 //!   connection   64 KiB for each stream that may be open, and 4 MiB of growth for all of them
 //! ```
 //!
-//! A window that holds less than a reader takes in a round trip limits the client to one window per round trip. The round-trip
+//! A window that holds less than a reader consumes in a round trip limits the client to one window per round trip. The round-trip
 //! time is not measured here, but it is rarely longer than a second.
 //!
-//! HTTP/2 has one size for the windows of all streams (SETTINGS_INITIAL_WINDOW_SIZE), so it grows with the fastest reader, and
-//! only so far that every open upload can have its window and every other stream still its first 64 KiB. SPDY has a window
-//! of each stream (spdy-session/src/state/window.rs). QUIC could have, but quinn has one size that never changes, so over HTTP/3
-//! windows have their greatest size from the start.
+//! HTTP/2 has one size for the windows of all streams (SETTINGS_INITIAL_WINDOW_SIZE), so it grows with the fastest reader, but only
+//! so far that every open upload can have its window and every other stream its first 64 KiB. SPDY has a window for each stream
+//! (spdy-session/src/state/window.rs). QUIC could have that too, but quinn has one size that never changes, so over HTTP/3 windows
+//! have their maximum size from the start.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -24,17 +24,17 @@ use spdy_clock::Instant;
 
 /// Receive window of a stream before a whole window of it was read, bytes.
 pub const FIRST_WINDOW_BYTES: u32 = 64 * 1024;
-/// The most that it grows to, bytes: 80 Mbit/s at 100 ms.
+/// Maximum size after growth, bytes: 80 Mbit/s at 100 ms.
 pub const GROWN_WINDOW_BYTES: u32 = 1024 * 1024;
-/// The bytes that the windows of all streams of a connection may grow by together.
+/// Limit of the growth of the windows of all streams of a connection, bytes.
 const GROWTH_BYTES: u32 = 4 * 1024 * 1024;
-/// The greatest window of HTTP/2 (RFC 9113 §6.9.1).
+/// The maximum window of HTTP/2 (RFC 9113 §6.9.1).
 const MAX_WINDOW_BYTES: u32 = (1 << 31) - 1;
-/// A reader keeps up if it takes a whole window within this time.
+/// A reader is fast if it consumes a whole window within this time.
 const GROWTH_PERIOD: Duration = Duration::from_secs(1);
 
-/// Receive window of a connection with at most `streams` streams, bytes: the first window of each, so that none that is not
-/// read holds up another, and the growth.
+/// Receive window of a connection with at most `streams` streams, bytes: the first window of each, so that unread streams do not
+/// block others, and the growth.
 pub fn connection_window(streams: u32) -> u32 {
     let first = streams.max(1).saturating_mul(FIRST_WINDOW_BYTES);
     let growth = streams
@@ -44,7 +44,7 @@ pub fn connection_window(streams: u32) -> u32 {
     first.saturating_add(growth).min(MAX_WINDOW_BYTES)
 }
 
-/// The greatest window, in bytes, for `uploads` uploads at once.
+/// The maximum window for `uploads` concurrent uploads, bytes.
 fn allowed(uploads: u32) -> u32 {
     let mut window = GROWN_WINDOW_BYTES;
     while window > FIRST_WINDOW_BYTES
@@ -55,7 +55,7 @@ fn allowed(uploads: u32) -> u32 {
     window
 }
 
-/// The size of the windows of one HTTP/2 connection's streams. Clones are the same.
+/// The size of the windows of one HTTP/2 connection's streams. Clones share it.
 #[derive(Clone)]
 pub struct UploadWindows {
     state: Arc<Mutex<State>>,
@@ -63,7 +63,7 @@ pub struct UploadWindows {
 }
 
 struct State {
-    /// Bodies that are being received.
+    /// Number of bodies that are being received.
     uploads: u32,
     /// The size that the windows should have.
     target: u32,
@@ -99,7 +99,7 @@ impl UploadWindows {
         self.state.lock()
     }
 
-    /// A body begins.
+    /// Begins a body.
     pub fn open(&self) -> Upload {
         let waker = {
             let mut state = self.lock();
@@ -115,14 +115,15 @@ impl UploadWindows {
         }
     }
 
-    /// The size that SETTINGS should announce, if the last SETTINGS have another. The task of `cx` is woken when that changes.
+    /// The size that SETTINGS should announce, if it differs from that in the last SETTINGS. The task of `cx` is woken when that
+    /// changes.
     pub fn poll_change(&self, cx: &Context<'_>) -> Option<u32> {
         let mut state = self.lock();
         state.connection.clone_from(cx.waker());
         (state.target != state.sent).then_some(state.target)
     }
 
-    /// SETTINGS with `size` were sent.
+    /// Records that SETTINGS with `size` were sent.
     pub fn settings_sent(&self, size: u32) {
         self.lock().sent = size;
     }
@@ -131,14 +132,14 @@ impl UploadWindows {
 /// A body that is being received.
 pub struct Upload {
     windows: UploadWindows,
-    /// Since when `read` counts: the first byte, or when the last whole window had been read.
+    /// When counting of `read` began: at the first byte, or when the last whole window was read.
     since: Option<Instant>,
     /// Bytes.
     read: usize,
 }
 
 impl Upload {
-    /// Its reader took this many bytes.
+    /// Records that the reader consumed `bytes`.
     pub fn read(&mut self, bytes: usize) {
         let now = self.windows.runtime.now();
         let since = *self.since.get_or_insert(now);

@@ -1,4 +1,4 @@
-//! One connection of a client, whatever is spoken on it.
+//! One connection of a client, with any protocol.
 //!
 //! ```text
 //!  start --> up: has_room? --send--> busy .. --> up
@@ -6,8 +6,8 @@
 //!             `-- is_closing: GOAWAY, close, or broken --> closed
 //! ```
 //!
-//! A connection knows its own capacity and its own end. Which request goes on which connection is the
-//! pool's business (`spdy-client/src/pool/`).
+//! A connection knows its own capacity and its own end. The pool (`spdy-client/src/pool/`) decides which request uses which
+//! connection.
 
 use http::{Request, Response};
 use spdy::body::Body;
@@ -30,7 +30,7 @@ use crate::spdy_session::SpdyClient;
 
 pub use spdy_net_core::options::ClientOptions;
 
-/// A client's connection. Clones are the same connection; it stays up while one of them lives.
+/// A client's connection. Clones share it; it stays open while one of them exists.
 #[derive(Clone, Debug)]
 pub struct Connection {
     protocol: Protocol,
@@ -46,15 +46,15 @@ enum Inner {
 }
 
 impl Connection {
-    /// Starts to speak `protocol` on `io`. `number` names the connection to the tap.
+    /// Starts `protocol` on `io`. `number` identifies the connection to the tap.
     ///
     /// # Errors
     ///
-    /// The transport broke before the first byte was taken.
+    /// The transport failed before the first byte was accepted.
     ///
     /// # Panics
     ///
-    /// If `protocol` is HTTP/3, which is not spoken over a byte stream.
+    /// If `protocol` is HTTP/3, which does not run over a byte stream.
     pub async fn start(
         io: BoxIo,
         protocol: Protocol,
@@ -74,7 +74,7 @@ impl Connection {
         Ok(Self { protocol, inner })
     }
 
-    /// Starts to speak HTTP/3 on `quic`. `number` names the connection to the tap.
+    /// Starts HTTP/3 on `quic`. `number` identifies the connection to the tap.
     #[must_use]
     pub fn start_http3(
         quic: QuicConnection,
@@ -88,14 +88,13 @@ impl Connection {
         Self { protocol, inner }
     }
 
-    /// What is spoken.
+    /// The protocol of the connection.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// The most exchanges that may be open here at once. A SPDY session and HTTP/3 have priority queues of their
-    /// own, so there is no limit for them.
+    /// Limit of concurrent exchanges. There is none for SPDY and HTTP/3, which have their own priority queues.
     #[must_use]
     pub fn limit(&self) -> usize {
         match &self.inner {
@@ -105,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// No new exchange will be taken.
+    /// True if the connection accepts no new exchanges.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         match &self.inner {
@@ -116,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Sends `request`, whose URI is absolute. The future gives the head of the response and a body
-    /// that fails if it ends short. Dropped before, it cancels the exchange.
+    /// Sends `request`, whose URI must be absolute. The future returns the head of the response, and a body that fails if it is
+    /// truncated. Dropping the future before that cancels the exchange.
     pub fn send(
         &self,
         mut request: Request<Body>,
@@ -137,8 +136,8 @@ impl Connection {
         }
     }
 
-    /// Completes when the connection can take another exchange, `true`, or never will, `false`.
-    /// HTTP/1.1 needs a moment after a body's end; the others are ready at once.
+    /// Completes with `true` when the connection can accept another exchange, and with `false` when it never will. HTTP/1.1 needs
+    /// some time after the end of a body; the others are ready at once.
     pub fn ready(&self) -> BoxFuture<bool> {
         match &self.inner {
             Inner::Http1(client) => client.ready(),
@@ -159,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection in order: what is open goes on to its end, nothing new is taken.
+    /// Closes the connection in order: open exchanges are completed, new ones are not accepted.
     pub fn close(&self) {
         match &self.inner {
             Inner::Http1(client) => client.close(),
@@ -169,7 +168,7 @@ impl Connection {
         }
     }
 
-    /// What was pushed, and no request has claimed so far; dropped, it is cancelled.
+    /// Takes the pushes that no request has claimed so far. Dropping a push cancels it.
     #[must_use]
     pub fn take_pushes(&self) -> Vec<Push> {
         match &self.inner {
@@ -190,7 +189,7 @@ impl Connection {
     }
 }
 
-/// The tap of a connection that begins to speak.
+/// The tap of a new connection.
 fn connection_tap(
     protocol: Protocol,
     number: u64,

@@ -14,7 +14,7 @@ pub const MAX_RECEIVE_BYTES: usize = 64 * 1024;
 pub struct Datagrams {
     socket: DatagramSocket,
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that were returned already.
+    /// Bytes of `buffer` that were already returned.
     returned: usize,
     /// The datagrams in `buffer`.
     meta: RecvMeta,
@@ -25,7 +25,7 @@ pub struct Datagrams {
 pub struct DatagramPeer {
     /// The sender's address.
     pub address: SocketAddr,
-    /// The address of ours that it sent the datagram to, if the system reports it.
+    /// The local address to which it was sent, if the system reports it.
     pub to: Option<IpAddr>,
 }
 
@@ -45,7 +45,7 @@ impl Datagrams {
     ///
     /// # Errors
     ///
-    /// The socket's.
+    /// The error of the socket.
     pub async fn receive(&mut self) -> io::Result<(&[u8], DatagramPeer)> {
         while self.returned >= self.meta.len {
             let (socket, buffer) = (&self.socket, &mut self.buffer);
@@ -76,7 +76,7 @@ impl Datagrams {
     ///
     /// # Errors
     ///
-    /// The socket's.
+    /// The error of the socket.
     pub async fn reply(&self, to: DatagramPeer, contents: &[u8]) -> io::Result<()> {
         self.send(to.address, to.to, contents).await
     }
@@ -85,7 +85,7 @@ impl Datagrams {
     ///
     /// # Errors
     ///
-    /// The socket's.
+    /// The error of the socket.
     pub async fn send(
         &self,
         destination: SocketAddr,

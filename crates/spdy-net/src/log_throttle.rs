@@ -5,7 +5,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use spdy_clock::Instant;
 
-/// The least time between two log messages of one event.
+/// Minimum interval between two log messages of one event.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// When the event was last logged.
@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct LogThrottle(Mutex<Option<Instant>>);
 
 impl LogThrottle {
-    /// Whether to log the event at `now`. `true` starts the next interval.
+    /// True if the event should be logged at `now`. `true` starts the next interval.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let mut last_logged = self.0.lock();
         let is_due = last_logged.is_none_or(|last| now - last >= INTERVAL);

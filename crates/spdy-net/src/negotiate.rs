@@ -1,7 +1,7 @@
 //! Detects the protocol of a connection, by ALPN or by its first bytes.
 //!
 //! ```text
-//! first bytes                      spoken
+//! first bytes                      protocol
 //! 80 02 ..                         SPDY/2
 //! 80 03 ..                         SPDY/3 or 3.1: the bytes do not differ (SPDY/3.1 §2.2.1); see below
 //! "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"   HTTP/2 by prior knowledge (RFC 9113 §3.3)
@@ -9,9 +9,9 @@
 //! anything else                    HTTP/1.1
 //! ```
 //!
-//! If only one of SPDY/3 and 3.1 is enabled here, that one is used. If both are, the session begins as 3 and keeps to
-//! the window that 3.1 adds until the client has shown which it speaks. It switches to 3.1 at the first WINDOW_UPDATE
-//! for stream 0, which no SPDY/3 client sends (`spdy-session/src/session/detect_version.rs`).
+//! If only one of SPDY/3 and 3.1 is enabled here, that one is used. If both are, the session begins as SPDY/3 but obeys the session
+//! window of 3.1 until the client has shown its version. It switches to 3.1 at the first WINDOW_UPDATE for stream 0, which no
+//! SPDY/3 client sends (`spdy-session/src/session/detect_version.rs`).
 
 use std::time::Duration;
 
@@ -26,21 +26,21 @@ use spdy_net_core::network::BoxIo;
 use spdy_net_core::protocol::Protocol;
 use tokio::io::AsyncReadExt;
 
-/// What an HTTP/2 client writes first (RFC 9113 §3.4).
+/// The first bytes of an HTTP/2 client (RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The protocol that the bytes so far show.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Detection {
-    /// They could still be more than one thing.
+    /// Several protocols are still possible.
     Incomplete,
-    /// SPDY with this number on the wire.
+    /// SPDY with this version number on the wire.
     Spdy(u16),
     Http2,
     Http1,
-    /// A ClientHello where no TLS is spoken.
+    /// A ClientHello on a port without TLS.
     Tls,
-    /// SPDY's control bit with a version that is not defined.
+    /// SPDY's control bit with an undefined version.
     UnknownSpdy(u16),
 }
 
@@ -62,7 +62,7 @@ fn detect(bytes: &[u8]) -> Detection {
     }
 }
 
-/// The first of `protocols` that fits what was seen; SPDY/3 before 3.1, for it can still turn.
+/// The first of `protocols` that matches the bytes; SPDY/3 before 3.1, because it can still switch.
 fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, ConnectionError> {
     let fits = |protocol: &&Protocol| match (verdict, protocol) {
         (Detection::Spdy(wire), Protocol::Spdy(version)) => version.wire() == wire,
@@ -91,11 +91,11 @@ fn choose(verdict: Detection, protocols: &[Protocol]) -> Result<Protocol, Connec
         })
 }
 
-/// Reads no more than it takes to know what a client speaks, and gives the connection back whole.
+/// Reads only as many bytes as needed to detect the client's protocol. Returns the connection with all its bytes.
 ///
 /// # Errors
 ///
-/// Silence for `patience`, the end of the connection, or a protocol that is not among `protocols`.
+/// No bytes for `patience`, the end of the connection, or a protocol that is not in `protocols`.
 pub async fn sniff(
     mut io: BoxIo,
     protocols: &[Protocol],
@@ -136,18 +136,17 @@ pub async fn sniff(
     }
 }
 
-/// Reads what has come already, up to a page. TCP ends a connection with a reset if something lies there unread, and a reset
-/// looks like an accident.
+/// Reads the bytes that have already arrived, up to a page. TCP ends a connection with a reset if there are unread bytes, and a
+/// reset would look like a network failure.
 fn drain_available(io: &mut BoxIo) {
     let mut rest = [0; 4096];
     let _ = io.read(&mut rest).now_or_never();
 }
 
-/// The protocol of a client's TLS connection: `chosen` is what the server selected by ALPN, `offered` what the client
-/// offered.
+/// The protocol of a client's TLS connection. `chosen` is what the server selected by ALPN, `offered` what the client offered.
 ///
-/// A server that selects nothing speaks HTTP/1.1: it does not know ALPN, and SPDY and HTTP/2 over TLS are negotiated
-/// (RFC 9113 §3.2). Sending them all the same only gets the connection closed, without a reason.
+/// A server that selects nothing speaks HTTP/1.1: it does not know ALPN, and SPDY and HTTP/2 over TLS require it (RFC 9113 §3.2).
+/// If they were sent anyway, the server would close the connection without a reason.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! One accepted connection, from its first byte to its end.
+//! Serves one accepted connection, from its first byte to its end.
 //!
 //! ```text
 //! accepted --TLS? handshake--> ALPN, else sniff --> http1::serve | http2::serve | spdy_session::serve --> ended
@@ -30,14 +30,14 @@ use crate::{http1, http2, negotiate, spdy_session};
 pub use spdy_h3::serve::serve_quic;
 pub use spdy_net_core::options::ServerOptions;
 
-/// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
+/// Serves `io` until it ends. `stop` lets open exchanges end and accepts no new ones.
 ///
-/// `protocols` are spoken, best first. With TLS, its ALPN must offer the same protocols. Without ALPN, and on plain
-/// TCP, the first bytes decide.
+/// Accepts `protocols`, in order of preference. With TLS, its ALPN must offer the same protocols. Without ALPN, and on plain TCP,
+/// the first bytes decide.
 ///
 /// # Errors
 ///
-/// Why the connection ended out of order; nothing a peer sends makes this panic.
+/// Why the connection ended, unless it ended in order. Input of a peer never causes a panic.
 pub async fn serve_connection(
     io: BoxIo,
     handler: Arc<dyn Handler>,
@@ -56,7 +56,7 @@ pub async fn serve_connection(
     ));
     let opened = match select(opened, shutdown_before_first_byte(options, stop, runtime)).await {
         Either::Left((opened, _)) => opened,
-        Either::Right(_) => return Ok(()), // nothing was promised yet
+        Either::Right(_) => return Ok(()), // no request was accepted yet
     };
     let opened = opened.inspect_err(|error| {
         if matches!(error, ConnectionError::TimedOut { .. }) {
@@ -78,8 +78,7 @@ pub async fn serve_connection(
         Protocol::Http2 => http2::server::serve(io, terms).await,
         Protocol::Http3 => panic!("neither ALPN nor the first bytes on TCP can select HTTP/3"),
         Protocol::Spdy(version) => {
-            // On the wire 3 and 3.1 are one number; if both are spoken here, the client may yet show
-            // which it meant.
+            // SPDY/3 and 3.1 have the same number on the wire; if both are enabled here, the client's version is detected later.
             let may_be_31 = guessed && protocols.contains(&Protocol::Spdy(Version::V31));
             spdy_session::serve(io, version, may_be_31, terms).await
         }

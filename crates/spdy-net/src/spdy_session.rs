@@ -1,4 +1,4 @@
-//! SPDY on both sides, by the crate `spdy`: the same doors as `http1/` and `http2/`.
+//! SPDY on both sides, by the crate `spdy`, with the same interface as `http1/` and `http2/`.
 
 use std::io;
 use std::pin::Pin;
@@ -123,8 +123,8 @@ impl SpdyClient {
     }
 }
 
-/// A response's body that fails at its end when its length is not what was declared, as it does in
-/// HTTP/1.1 and HTTP/2. All that came is passed on before.
+/// A response body that fails at its end when its length differs from the declared one, as in HTTP/1.1 and HTTP/2. All received
+/// bytes are delivered before that.
 struct LengthCheckedBody {
     body: Body,
     /// The end was reported, as complete or as an error.
@@ -162,7 +162,7 @@ impl http_body::Body for LengthCheckedBody {
     }
 }
 
-/// What a failed exchange means for its request (SPDY/3.1 §2.6.6).
+/// Converts the error of a failed exchange (SPDY/3.1 §2.6.6).
 fn exchange_error(error: &spdy::Error) -> ExchangeError {
     let retry = match (error.is_retry_safe(), error.is_retry_safe_if_idempotent()) {
         (true, _) => Retry::Always,
@@ -176,7 +176,7 @@ fn exchange_error(error: &spdy::Error) -> ExchangeError {
     }
 }
 
-/// Whether the server was given up since it took nothing: of the stream, or of the session.
+/// True if the server accepted no bytes of the stream, or of the session, in time.
 fn is_write_timeout(error: &spdy::Error) -> bool {
     match error {
         spdy::Error::Stalled { .. } => true,
@@ -186,8 +186,8 @@ fn is_write_timeout(error: &spdy::Error) -> bool {
     }
 }
 
-/// Serves `io` until its session ends. After the stop, or when no requests come any more, GOAWAY ends it. `may_be_31`:
-/// the client may turn out to speak 3.1 where 3 was guessed.
+/// Serves `io` until its session ends. After the stop, or when it has been idle for too long, GOAWAY ends it. `may_be_31`: the
+/// client may speak 3.1 although 3 was assumed.
 pub(crate) async fn serve(
     io: BoxIo,
     version: Version,
@@ -248,7 +248,7 @@ pub(crate) async fn serve(
         .map_err(ConnectionError::Spdy)
 }
 
-/// One head may fill the whole of its block, in one value if it likes.
+/// Sets the limits so that a single value may fill a whole header block.
 fn limit_heads(config: &mut spdy::Config, max_head_bytes: usize) {
     let limits = &mut config.block_limits;
     limits.plain_bytes = max_head_bytes;

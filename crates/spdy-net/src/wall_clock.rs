@@ -1,20 +1,20 @@
-//! What year it is: the wall clock, for `Date` headers and certificates.
+//! The wall clock, for `Date` headers and certificates.
 //!
-//! Nothing here decides anything by it. In virtual time a `Date` of the machine would make two runs
-//! of one seed differ (and its length moves a byte or two under HPACK), so the hour is injected.
+//! No decision depends on it. In virtual time a `Date` of the machine would make two runs with the same seed differ (and its length
+//! in HPACK varies by a byte or two), so the time is injected.
 
 use std::time::{Duration, SystemTime};
 
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
-/// Where the hour comes from.
+/// The source of wall-clock time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum WallClock {
     /// The system's clock.
     #[default]
     System,
-    /// The run began at this time; the run's own clock counts on from there.
+    /// The run began at this wall-clock time; the run's own clock counts from there.
     FromEpoch(SystemTime),
     /// There is no wall-clock time; no `Date` is sent.
     Unknown,

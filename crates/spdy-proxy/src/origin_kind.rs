@@ -1,6 +1,6 @@
-//! Whether a response comes from a site's own origin or from another host.
+//! Distinguishes responses of a site's own origin from those of another host.
 
-/// Which origin a response comes from.
+/// The origin of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OriginKind {
     /// The site's own.

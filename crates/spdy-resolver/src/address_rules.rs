@@ -201,7 +201,7 @@ impl AddressRules {
                 .map_err(|by| denied(Some(inner), by))?;
         }
         match self.classify(canonical) {
-            // What it wraps was judged, and NAT64 leads nowhere else.
+            // The wrapped address was already checked, and NAT64 only leads to it.
             Err(Denial::Range(_)) if inside.is_some_and(|(_, nat64)| nat64) => Ok(()),
             judged => judged.map_err(|by| {
                 let mapped = address != canonical;

@@ -66,7 +66,7 @@ impl GuardedNetwork {
         Self::with_names(inner.clone(), inner, rules)
     }
 
-    /// The same with a resolver beside the network that connects.
+    /// The same, with a separate resolver.
     #[must_use]
     pub fn with_names(
         names: SharedNetwork,

@@ -81,7 +81,7 @@ impl HostError {
     }
 }
 
-/// Whether `host`, as it stands in a URL without its port, is a name that may be looked up.
+/// Checks that `host`, as in a URL without port, is a name that may be looked up.
 ///
 /// Code that connects by URL must call this first: `spdy-client` does not look up literals, so no resolver can refuse them.
 ///

@@ -1,4 +1,4 @@
-//! What a resource is to the page: by the element that names it, and by the type of its answer.
+//! The kind of a resource in a page, by its element and by its content type.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order in which reports name them.
+    /// All kinds, in the order of reports.
     pub const ALL: [Self; 7] = [
         Self::Image,
         Self::Style,
@@ -37,7 +37,7 @@ impl Kind {
         Self::Worker,
     ];
 
-    /// The word for it in configuration, reports and metrics.
+    /// The name in configuration, reports and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -50,13 +50,13 @@ impl Kind {
         }
     }
 
-    /// Whether it would act in the name of its origin, so that it is moved to a name of its own or not at all.
+    /// True if it would act on behalf of its origin, so that it is served on an alias or not at all.
     pub fn needs_own_origin(self) -> bool {
         matches!(self, Self::Document | Self::Worker)
     }
 
-    /// The kind that `Sec-Fetch-Dest` speaks of where a host has a name of its own; `None` for what is not served there: a
-    /// page of its own (`document`), a service worker, reports.
+    /// The kind of a `Sec-Fetch-Dest` on an alias; `None` for what is not served there: a top-level page (`document`), a service
+    /// worker, reports.
     pub fn from_alias_destination(destination: &str) -> Option<Self> {
         Some(match destination {
             "iframe" | "frame" | "object" | "embed" => Self::Document,
@@ -66,8 +66,8 @@ impl Kind {
         })
     }
 
-    /// The kind that `Sec-Fetch-Dest` or the `as` of a preload speaks of; `None` for all that is never moved under the
-    /// site's own name.
+    /// The kind of a `Sec-Fetch-Dest` or of the `as` of a preload; `None` for everything that is never served under the site's own
+    /// name.
     pub fn from_destination(destination: &str) -> Option<Self> {
         Some(match destination {
             "image" => Self::Image,
@@ -79,17 +79,17 @@ impl Kind {
         })
     }
 
-    /// Whether an answer of media type `essence` (lower case, without parameters) may be used as this kind.
+    /// True if a response with media type `essence` (lower case, without parameters) may be used as this kind.
     ///
-    /// With `nosniff` on every moved answer, a type decides what a browser makes of the bytes. Documents
-    /// (HTML, XML that is no SVG, PDF) are of no kind that is moved under the site's own name.
+    /// Every proxied response has `nosniff`, so its type determines how a browser uses the bytes. Documents (HTML, XML other than
+    /// SVG, PDF) belong to no kind that is served under the site's own name.
     pub fn admits(self, essence: &str) -> bool {
         let (family, subtype) = essence.split_once('/').unwrap_or((essence, ""));
         match self {
-            // SVG is a document, too; a moved answer is sandboxed, so it runs nothing when it is opened as one.
+            // SVG is also a document; a proxied response is sandboxed, so it runs nothing when it is opened as one.
             Self::Image => family == "image",
             Self::Style => essence == "text/css",
-            // Fonts come under many names, and browsers look at the bytes alone.
+            // Fonts have many media types, and browsers only check the bytes.
             Self::Font => {
                 family == "font"
                     || subtype.starts_with("font-")
@@ -127,7 +127,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Whether `essence` is one of the names that JavaScript goes by (WHATWG MIME Sniffing, *JavaScript MIME type*).
+/// True if `essence` is a JavaScript media type (WHATWG MIME Sniffing, *JavaScript MIME type*).
 pub fn is_javascript(essence: &str) -> bool {
     matches!(
         essence,
@@ -165,12 +165,12 @@ pub(crate) fn is_playlist(essence: &str) -> bool {
         && matches!(subtype, "vnd.apple.mpegurl" | "mpegurl" | "x-mpegurl")
 }
 
-/// Bytes of which no browser makes a document, a script or a sheet once it may not sniff.
+/// Types that no browser uses as a document, a script or a style sheet with `nosniff`.
 fn is_inert(essence: &str) -> bool {
     matches!(essence, "application/octet-stream" | "binary/octet-stream")
 }
 
-/// Whether only a load in CORS mode may read such an answer: then the other host must have allowed it to the site.
+/// True if only a load in CORS mode may read such a response: then the other host must have allowed the site.
 pub fn requires_cors(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
     Kind::Font.admits(essence) && !is_inert(essence)
@@ -186,53 +186,53 @@ pub struct Kinds(u8);
 impl Kinds {
     /// No kind.
     pub const NONE: Self = Self(0);
-    /// What cannot run: all but scripts.
+    /// Kinds that cannot run code: all except scripts.
     pub const PASSIVE: Self = Self(0b000_1111);
-    /// What may be moved under the site's own name: all but documents and workers.
+    /// Kinds that may be served under the site's own name: all except documents and workers.
     pub const PROXIED: Self = Self(0b001_1111);
     /// Every kind.
     pub const ALL: Self = Self(0b111_1111);
 
-    /// Whether `kind` is among them.
+    /// True if `kind` is in the set.
     pub fn has(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// These and `kind`.
+    /// The set with `kind` added.
     #[must_use]
     pub fn with(self, kind: Kind) -> Self {
         Self(self.0 | 1 << kind as u8)
     }
 
-    /// These without `kind`.
+    /// The set without `kind`.
     #[must_use]
     pub fn without(self, kind: Kind) -> Self {
         Self(self.0 & !(1 << kind as u8))
     }
 
-    /// These without `others`.
+    /// The set without `others`.
     #[must_use]
     pub fn less(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
 
-    /// What is in both.
+    /// The intersection.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
-    /// Them, in the order of [`Kind::ALL`].
+    /// The kinds, in the order of [`Kind::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(move |kind| self.has(*kind))
     }
 
-    /// Whether an answer of media type `essence` is one of them.
+    /// True if a response with media type `essence` may be used as one of them.
     pub fn admit(self, essence: &str) -> bool {
         self.iter().any(|kind| kind.admits(essence))
     }

@@ -1,33 +1,35 @@
-//! Limits on what is buffered or read of third-party input.
+//! Limits of buffered or parsed third-party input.
 
-/// Bytes of the target of a moved URL, path and query; what is longer is refused, and nothing longer is made.
+/// Maximum length of the target of a proxied URL, path and query, bytes; a longer one is refused, and never built.
 pub const MAX_PROXIED_URL_BYTES: usize = 8 * 1024;
 
-/// Bytes of a host's name (RFC 1035 §2.3.4).
+/// Maximum length of a host name, bytes (RFC 1035 §2.3.4).
 pub const MAX_HOST_BYTES: usize = 253;
 
-/// Bytes of one label of a host's name.
+/// Maximum length of a label of a host name, bytes.
 pub const MAX_LABEL_BYTES: usize = 63;
 
-/// Redirects that are followed for one moved request.
+/// Limit of redirects that are followed for one proxied request.
 pub const MAX_REDIRECTS: u32 = 3;
 
-/// Bytes of CDN-Loop that are passed on; a request that brings more has been round too often.
+/// Maximum length of CDN-Loop, bytes; a request with more has passed too many proxies.
 pub const MAX_CDN_LOOP_BYTES: usize = 1024;
 
-/// Bytes of Accept, and of X-Requested-With, that pass to a named host as its documents' scripts set them; a longer one does not.
+/// Maximum length of Accept, and of X-Requested-With, that is passed from a document's scripts to a host with an alias, bytes; a
+/// longer one is removed.
 pub const MAX_SCRIPT_HEADER_BYTES: usize = 256;
 
-/// Bytes of a `style` element or an import map that are held to be rewritten; what is longer is passed as it is.
+/// Maximum length of a `style` element or an import map that is buffered to be rewritten, bytes; a longer one is passed on
+/// unchanged.
 pub const MAX_EMBEDDED_BYTES: usize = 1024 * 1024;
 
-/// Bytes of one tag or comment that the HTML rewriter holds; a page with a longer one is passed on from there.
+/// Maximum length of a tag or comment that the HTML rewriter buffers, bytes; from a longer one on, a page is passed on unchanged.
 pub const MAX_HTML_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 /// References of one page that are stored for the report; further ones are rewritten and counted.
 pub const MAX_REFERENCES: usize = 10_000;
 
-/// Capabilities of hosts that a site keeps, so that they are not made again for each reference.
+/// Limit of cached capabilities of hosts per site.
 pub const MAX_CACHED_CAPABILITIES: usize = 1024;
 
 /// Origins of one page, by use, whose common result is cached.

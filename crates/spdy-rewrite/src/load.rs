@@ -7,7 +7,7 @@ use crate::kind::Kind;
 pub struct Load {
     /// The kind that the page uses it as; `None` if the client does not state it, or fetches from a script.
     pub expected: Option<Kind>,
-    /// Whether the page may read it.
+    /// Whether the page may read the resource.
     pub mode: FetchMode,
     /// True if the client states that a page loads it: only then may it be redirected.
     pub is_subresource: bool,
@@ -34,7 +34,7 @@ impl Load {
         self.is_subresource && self.is_safe_method
     }
 
-    /// True if the request upstream names the site in Origin; answers with and without it are stored separately.
+    /// True if the upstream request has the site as its Origin; responses with and without it are stored separately.
     pub fn sends_origin(&self) -> bool {
         self.mode != FetchMode::NoCors
     }

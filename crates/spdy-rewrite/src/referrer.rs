@@ -1,8 +1,8 @@
 //! Which hosts get a `Referer` when a resource of a page is requested (Referrer Policy §3). The page decides it for a browser's requests,
 //! and a prefetch must follow the same policy.
 //!
-//! Only the origin of the site's own name ever leaves ([`Referrer`](crate::rules::config::Referrer)), so policies differ here only by the
-//! hosts that get it at all.
+//! The only possible value is the origin of the site's own name ([`Referrer`](crate::rules::config::Referrer)), so policies only
+//! differ here in the hosts that get it.
 
 use http::header::{HeaderMap, REFERRER_POLICY};
 
@@ -11,15 +11,15 @@ use http::header::{HeaderMap, REFERRER_POLICY};
 pub enum ReferrerScope {
     /// None: `no-referrer`.
     None,
-    /// The site alone: `same-origin`. The browser takes what is moved to the site's name for the site's own.
+    /// Only the site: `same-origin`. For the browser, resources under the site's name belong to the site.
     SameSite,
-    /// Other hosts too, as far as they get a `Referer` at all.
+    /// Also other hosts, if they get a `Referer` at all.
     #[default]
     All,
 }
 
 impl ReferrerScope {
-    /// The scope of one word of a policy; `None` for an unknown word.
+    /// The scope of one token of a policy; `None` for an unknown token.
     pub fn from_token(word: &str) -> Option<Self> {
         Some(match word.trim().to_ascii_lowercase().as_str() {
             "no-referrer" | "never" => Self::None,
@@ -37,7 +37,7 @@ impl ReferrerScope {
         })
     }
 
-    /// The scope in the head of a page: of several words, the last valid one (Referrer Policy §8.1).
+    /// The scope in the head of a page: of several tokens, the last valid one (Referrer Policy §8.1).
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(REFERRER_POLICY).iter();
         let texts = values.filter_map(|value| value.to_str().ok());

@@ -43,7 +43,7 @@ const BODY: usize = 1024;
 const AT_ONCE: usize = 64;
 /// How long everything is let be before memory is read.
 const QUIET: Duration = Duration::from_secs(2);
-/// What the child is called by.
+/// The argument that starts the child.
 const AS_SERVER: &str = "as-server";
 
 fn main() -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ fn raise_file_limit() {
     }
 }
 
-/// The child: tells where it listens and whom to believe, and serves until its stdin ends.
+/// The child process: prints where it listens and its certificate authority, and serves until its stdin ends.
 async fn serve(tls: bool) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("index.html"), vec![b'x'; BODY])?;
@@ -171,7 +171,7 @@ impl Server {
         })
     }
 
-    /// What it holds, KiB.
+    /// Its memory, KiB.
     async fn resident(&self) -> anyhow::Result<f64> {
         tokio::time::sleep(QUIET).await;
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

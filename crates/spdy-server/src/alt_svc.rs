@@ -2,14 +2,14 @@
 
 use http::HeaderValue;
 
-/// For how long clients may believe it, seconds.
+/// How long clients may cache it, seconds.
 const MAX_AGE: u32 = 3600;
 
-/// HTTP/3 is spoken at `port` of UDP, as clients reach it.
+/// The header for HTTP/3 at UDP `port`, as clients reach it.
 ///
 /// # Panics
 ///
-/// Never: digits are allowed in a field.
+/// Never: digits are valid in a header value.
 #[must_use]
 pub fn h3_at(port: u16) -> HeaderValue {
     let value = format!("h3=\":{port}\"; ma={MAX_AGE}");

@@ -1,15 +1,15 @@
-//! `X-Associated-Content`, by which an application requests pushes of mod_spdy.
+//! `X-Associated-Content`, by which an application requests pushes from mod_spdy.
 //!
 //! ```text
 //! X-Associated-Content: "/style.css":1, "/script.js" : 2, "/image.png"
 //!                        URL         priority (0 to 7, or the lowest)
 //! ```
 //!
-//! As there, what is wrong ends the reading: what stands before it counts.
+//! As in mod_spdy, parsing stops at the first error: earlier items are valid.
 
 use spdy_frame::priority::Priority;
 
-/// The URLs of one header value, as written, with their priorities; numbers out of range are moved into it.
+/// The URLs of a header value, unchanged, with their priorities; priorities out of range are clamped.
 #[must_use]
 pub fn parse_associated_content(value: &str) -> AssociatedContent<'_> {
     AssociatedContent(value)
@@ -45,7 +45,7 @@ fn read_one(text: &str) -> Option<((&str, Priority), &str)> {
             }
             let (number, rest) = rest.split_at(rest.len() - unsigned.len() + digits);
             let negative = number.starts_with('-');
-            // Too long for an integer is too large, or too small.
+            // A number that overflows is too large, or too small.
             let level = number
                 .parse()
                 .unwrap_or(if negative { i64::MIN } else { i64::MAX });

@@ -6,12 +6,12 @@ use http::header::{self, HeaderMap, HeaderName};
 
 use crate::stored_response::StoredResponse;
 
-/// What the conditions of a GET or HEAD come to.
+/// The result of the conditions of a GET or HEAD.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ConditionResult {
-    /// Send it.
+    /// Send the response.
     Send,
-    /// The client has it: 304.
+    /// The client's copy is valid: 304.
     NotModified,
     /// A precondition failed: 412.
     Failed,
@@ -51,7 +51,7 @@ pub(crate) fn evaluate(request: &HeaderMap, response_with_tag: &StoredResponse) 
     }
 }
 
-/// Whether a Range may be honoured: there is no If-Range, or it matches `response` (RFC 9110 §13.1.5).
+/// True if a Range may be applied: there is no If-Range, or it matches `response` (RFC 9110 §13.1.5).
 pub(crate) fn if_range_matches(request: &HeaderMap, response_with_tag: &StoredResponse) -> bool {
     let Some(if_range) = request.get(header::IF_RANGE) else {
         return true;
@@ -86,7 +86,7 @@ fn tag(response_with_tag: &StoredResponse) -> Option<&str> {
     response_with_tag.headers.get(header::ETAG)?.to_str().ok()
 }
 
-/// Whether the list of tags in `name` has the tag of `response`; `*` matches every response.
+/// True if the list of tags in `name` contains the tag of `response`; `*` matches every response.
 fn list_matches(
     request: &HeaderMap,
     name: HeaderName,
@@ -101,7 +101,7 @@ fn list_matches(
     })
 }
 
-/// The members of a list of tags; a comma inside quotes is part of its tag.
+/// The members of a list of tags; a comma within quotes is part of its tag.
 fn tags(list: &str) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     list.split(move |c| {

@@ -1,4 +1,4 @@
-//! A folder as a site: read into memory once, and served from there.
+//! A folder as a site: read into memory once, and served from memory.
 //!
 //! ```text
 //! site/index.html         /            also /index.html
@@ -7,7 +7,7 @@
 //! site/.git/config        not served: hidden, as is any link out of the folder, or to one it lies in
 //! ```
 //!
-//! Since a request is only ever looked up in a table of what was read, no target can lead out of it.
+//! A request is only looked up in the table of read files, so no target can lead out of the folder.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,11 +26,11 @@ use crate::stored_response::StoredResponse;
 /// Limits on what is read into memory.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryLimits {
-    /// Bytes of all files together.
+    /// Limit of all files together, bytes.
     pub bytes: u64,
-    /// Files.
+    /// Limit of files.
     pub files: usize,
-    /// Folders in folders.
+    /// Limit of nested folders.
     pub depth: usize,
 }
 
@@ -56,14 +56,14 @@ pub enum DirectoryError {
         /// The system's error.
         source: io::Error,
     },
-    /// It exceeds a limit.
+    /// The folder exceeds a limit.
     #[error("{} has more than {limit} {unit}", path.display())]
     LimitExceeded {
-        /// The folder that was to be served.
+        /// The served folder.
         path: PathBuf,
-        /// What is limited: bytes, files or nested folders.
+        /// The unit of the limit: bytes, files or nested folders.
         unit: &'static str,
-        /// How many are allowed.
+        /// The limit.
         limit: u64,
     },
 }
@@ -79,7 +79,7 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or more than `limits` allow.
+    /// A file cannot be read, or a limit is exceeded.
     pub fn read(root: &Path, limits: &DirectoryLimits) -> Result<Self, DirectoryError> {
         let canonical = root.canonicalize().map_err(|source| fault(root, source))?;
         let mut reading = DirectoryReader {
@@ -96,19 +96,19 @@ impl Directory {
         })
     }
 
-    /// Paths served.
+    /// Number of served paths.
     #[must_use]
     pub fn len(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether there is nothing to serve.
+    /// True if there is no file.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Every path that is served, as a target, with its file.
+    /// Every served path as a target, with its file.
     pub(crate) fn responses(&self) -> impl Iterator<Item = (String, &StoredResponse)> {
         let files = self.files.iter();
         files.map(|(path, response)| (String::from_utf8_lossy(path).into_owned(), response))
@@ -122,14 +122,14 @@ impl Directory {
         }
     }
 
-    /// What `method` `target` finds; a query is ignored.
+    /// The result of `method` for `target`; a query is ignored.
     pub(crate) fn find(&self, method: &Method, target: &str) -> LookupResult<'_> {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let name = percent_decoded(path);
         let Some(response) = self.files.get(&*name) else {
             let folder = [&*name, b"/"].concat();
             return match self.files.contains_key(&folder) {
-                // One slash at most in front: "//host/" would be another host (RFC 3986 §4.2).
+                // At most one leading slash: "//host/" would be another host (RFC 3986 §4.2).
                 true => LookupResult::Redirect(format!("/{}/", path.trim_start_matches('/'))),
                 false => LookupResult::NoTarget,
             };
@@ -144,8 +144,7 @@ impl Directory {
 struct DirectoryReader<'a> {
     root: &'a Path,
     canonical: PathBuf,
-    /// The folders that are being read, each in the one before: a link to one of them would lead round
-    /// in circles.
+    /// The folders that are being read, from the root down: a link to one of them would be a loop.
     within: Vec<PathBuf>,
     limits: &'a DirectoryLimits,
     bytes: u64,
@@ -172,7 +171,7 @@ impl DirectoryReader<'_> {
             }
             let real = match path.canonicalize() {
                 Ok(real) if real.starts_with(&self.canonical) => real,
-                _ => continue, // a link that ends outside of the folder, or nowhere
+                _ => continue, // a link to a target outside of the folder, or without a target
             };
             let key = [prefix, name].concat();
             let metadata = std::fs::metadata(&path).map_err(|source| fault(&path, source))?;
@@ -231,7 +230,7 @@ fn fault(path: &Path, source: io::Error) -> DirectoryError {
     }
 }
 
-/// Dot files are private, except the one folder that is meant for the public (RFC 8615).
+/// True for dot files, except the one folder that is meant to be public (RFC 8615).
 fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }
@@ -252,7 +251,7 @@ fn file_response(name: &str, body: Bytes, modified: Option<SystemTime>) -> Store
     StoredResponse::new(StatusCode::OK, headers, body)
 }
 
-/// `%41` as `A`; a `%` without two digits stays one.
+/// Decodes `%41` to `A`; a `%` without two digits is unchanged.
 fn percent_decoded(path: &str) -> Cow<'_, [u8]> {
     let bytes = path.as_bytes();
     if !bytes.contains(&b'%') {

@@ -1,30 +1,30 @@
-//! The `Link` header, as far as a server that pushes and hints needs it (RFC 8288 §3).
+//! Parses the `Link` header, for a server that pushes and hints (RFC 8288 §3).
 //!
 //! ```text
 //! </style.css>; rel=preload; as=style, <https://cdn.test/a.js>; rel="preload"; nopush
 //!  target       parameters              target                  parameters
 //! ```
 //!
-//! What is wrong ends the reading: the links before it count, the rest is ignored. Nothing is copied and
-//! each byte is looked at once, so a hostile header costs no more than its length.
+//! Parsing stops at the first error: earlier links are valid, the rest is ignored. Nothing is copied and each byte is read once, so
+//! a hostile header costs no more than its length.
 
 /// One link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Link<'a> {
-    /// The URL as written: relative to the page, perhaps.
+    /// The URL, unchanged; it may be relative to the page.
     pub target: &'a str,
-    /// Relation types as written, blanks between them. Of several `rel` the first counts (RFC 8288 §3.3).
+    /// Relation types, unchanged, separated by spaces. Of several `rel` the first is used (RFC 8288 §3.3).
     pub rel: &'a str,
     /// The kind of resource: `style`, `script`, ...
     pub destination: Option<&'a str>,
-    /// It is to be hinted at, and not pushed.
+    /// True if it is to be hinted but not pushed.
     pub nopush: bool,
-    /// It is a link of another document than this.
+    /// True if it is a link of another document.
     pub anchored: bool,
 }
 
 impl Link<'_> {
-    /// Whether `relation` is among its types.
+    /// True if it has the type `relation`.
     #[must_use]
     pub fn has_relation(&self, relation: &str) -> bool {
         self.rel
@@ -37,7 +37,7 @@ impl Link<'_> {
 #[derive(Clone, Debug)]
 pub struct Links<'a>(&'a str);
 
-/// Reads a header value.
+/// Parses a header value.
 #[must_use]
 pub fn parse_links(value: &str) -> Links<'_> {
     Links(value)
@@ -47,7 +47,7 @@ impl<'a> Iterator for Links<'a> {
     type Item = Link<'a>;
 
     fn next(&mut self) -> Option<Link<'a>> {
-        // Empty elements of a list mean nothing (RFC 9110 §5.6.1).
+        // Empty list elements are ignored (RFC 9110 §5.6.1).
         let rest = self
             .0
             .trim_start_matches(|c: char| c == ',' || c.is_ascii_whitespace());
@@ -58,7 +58,7 @@ impl<'a> Iterator for Links<'a> {
     }
 }
 
-/// The link whose `<` was taken off, and what follows its comma.
+/// Parses a link after its `<`. Returns it, and the text after its comma.
 fn read_link(text: &str) -> Option<(Link<'_>, &str)> {
     let (target, mut rest) = text.split_once('>')?;
     let mut link = Link {
@@ -101,7 +101,7 @@ fn read_link(text: &str) -> Option<(Link<'_>, &str)> {
     }
 }
 
-/// A token, or the inside of a quoted string (escapes left as they are: no word that we look for has one).
+/// Parses a token, or the content of a quoted string (without decoding escapes: no known word has one).
 fn read_value(text: &str) -> Option<(&str, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text

@@ -1,6 +1,6 @@
 //! The media type of a file, by its extension.
 
-/// Extensions in lower case, sorted, and what they stand for.
+/// Extensions in lower case, sorted, with their media types.
 const TYPES: [(&str, &str); 40] = [
     ("aac", "audio/aac"),
     ("atom", "application/atom+xml"),

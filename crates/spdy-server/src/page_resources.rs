@@ -1,4 +1,4 @@
-//! The resources of each page, found before any request: in the graph of a recording, or in the text of files.
+//! The resources of each page, known before any request: from the graph of a recording, or from the text of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use crate::directory::Directory;
 use crate::push_plan::PushCandidate;
 use crate::stored_response::StoredResponse;
 
-/// The most resources of one page.
+/// Limit of resources of one page.
 const MAX_RESOURCES_PER_PAGE: usize = 256;
-/// Style sheets that lead to one another.
+/// Limit of nested style sheets.
 const MAX_SHEET_DEPTH: usize = 4;
 
-/// Needs by page.
+/// Resources by page.
 #[derive(Debug, Default)]
 pub struct PageResources {
     /// By recorded host, or "" for files, then by target.
@@ -25,22 +25,22 @@ pub struct PageResources {
 }
 
 impl PageResources {
-    /// Of the documents in a recording: the resources that the load event waits for in their graph, style sheets, scripts, fonts and
+    /// The resources of the documents in a recording that the load event waits for in its graph: style sheets, scripts, fonts and
     /// images, in the order in which a browser finds them.
     ///
     /// # Panics
     ///
-    /// If [`Replica::start`] is no index of an exchange.
+    /// If [`Replica::start`] is not the index of an exchange.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
         Self::of_graph(replica, &PageGraph::of(replica))
     }
 
-    /// The same by another graph over the exchanges of `replica`: the URLs of its resources may differ from those in its texts.
+    /// The same by another graph over the exchanges of `replica`; its URLs may differ from those in the recorded texts.
     ///
     /// # Panics
     ///
-    /// If a node of `graph` names no exchange of `replica`.
+    /// If a node of `graph` refers to no exchange of `replica`.
     #[must_use]
     pub fn of_graph(replica: &Replica, graph: &PageGraph) -> Self {
         Self::gather(replica, graph, MAX_RESOURCES_PER_PAGE, |node| {
@@ -49,11 +49,11 @@ impl PageResources {
         })
     }
 
-    /// Everything that the documents of `graph` fetch by GET, whatever it is, before load or after, and however much.
+    /// All resources that the documents of `graph` fetch by GET: of any kind, before or after load, and without a limit.
     ///
     /// # Panics
     ///
-    /// As [`of_graph`](Self::of_graph).
+    /// As in [`of_graph`](Self::of_graph).
     #[must_use]
     pub fn all_of_graph(replica: &Replica, graph: &PageGraph) -> Self {
         Self::gather(replica, graph, usize::MAX, |_| true)
@@ -67,7 +67,7 @@ impl PageResources {
         is_included: impl Fn(&Node) -> bool,
     ) -> Self {
         let mut needs = Self::default();
-        // The document that each node belongs to; a parent stands before its children.
+        // The document of each node; a parent precedes its children.
         let mut documents: Vec<usize> = Vec::with_capacity(graph.nodes.len());
         for (index, node) in graph.nodes.iter().enumerate() {
             let document = match node.parent() {
@@ -85,7 +85,7 @@ impl PageResources {
             {
                 continue;
             }
-            // A URL without its origin is valid for every host name by which the page is requested.
+            // A URL without origin is valid for every host name under which the page is requested.
             let url = if exchange.url.origin() == page.url.origin() {
                 spdy_page::head::target(&exchange.url)
             } else {
@@ -98,7 +98,7 @@ impl PageResources {
         needs
     }
 
-    /// Of the HTML files in a folder: what their text names, and what the style sheets named there name.
+    /// For the HTML files in a folder: the resources in their text, and in the style sheets that they use.
     #[must_use]
     pub fn of_directory(directory: &Directory) -> Self {
         let mut resources = Self::default();
@@ -137,7 +137,7 @@ impl PageResources {
         resources
     }
 
-    /// Whether no page needs anything.
+    /// True if no page has resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()

@@ -1,14 +1,13 @@
 //! Plans the pushes and hints of a page: which of its resources are pushed, and which are hinted.
 //!
 //! ```text
-//! wishes, in order                 for each                                     plan
-//!   Link, X-Associated-Content       this origin? not had yet? fits? ---------->  push
-//!   what the site is known to need   else, if the client has not read of it ---->  hint
+//! candidates, in order              for each                                     plan
+//!   Link, X-Associated-Content       this origin? not received yet? fits? ------->  push
+//!   the known needs of the site      else, if the response does not name it ----->  hint
 //! ```
 //!
-//! A plan is a function of what it is given: no clock, no chance, no order of a hash. It never pushes what
-//! is of another origin, what the client asked for or was sent in this session, a thing twice, or more than
-//! the [`Budget`].
+//! A plan is a pure function: no clock, no randomness, no hash order. It never pushes a resource of another origin, one that the
+//! client requested or received in this session, a resource twice, or more than the [`Budget`].
 
 use std::collections::BTreeSet;
 
@@ -17,39 +16,39 @@ use spdy_frame::priority::Priority;
 use spdy_page::replica::Kind;
 use url::Url;
 
-/// The sources of what a page needs.
+/// The sources of a page's resources.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sources {
     /// The response: `Link: <url>; rel=preload` without `nopush`, and `X-Associated-Content`.
     pub link: bool,
-    /// The site: what its recording, or the text of its files, says that a page needs.
+    /// The site: the resources of a page in its recording, or in the text of its files.
     pub graph: bool,
     /// What other clients requested after this page.
     pub learned: bool,
 }
 
-/// When a client gets `Link` for what it will need (SPDY's server hint).
+/// When a client gets `Link` headers for resources that it will need (SPDY's server hint).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Hints {
     /// Never.
     #[default]
     Off,
-    /// Of what cannot be pushed: of another origin, over the budget, or to a client that takes no pushes.
+    /// For resources that cannot be pushed: of another origin, over the budget, or for a client that accepts no pushes.
     Remaining,
-    /// Of everything; nothing is pushed.
+    /// For all resources; nothing is pushed.
     Instead,
 }
 
-/// How much goes along with one page.
+/// Limits of pushes and hints per page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Budget {
-    /// Pushes. Default 32.
+    /// Limit of pushes. Default 32.
     pub streams: usize,
-    /// Bytes of their bodies. Default 512 KiB.
+    /// Limit of the bodies of pushes, bytes. Default 512 KiB.
     pub bytes: usize,
-    /// Hints: they are bytes in the head of the page, which clients bound. Default 16.
+    /// Limit of hints: they are in the head of the page, whose size clients limit. Default 16.
     pub hints: usize,
-    /// Wishes that are looked at, in order; a header can hold thousands. Default 128.
+    /// Limit of candidates that are considered, in order; a header can contain thousands. Default 128.
     pub candidates: usize,
 }
 
@@ -67,19 +66,19 @@ impl Default for Budget {
 /// A resource that a page may need.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PushCandidate {
-    /// Its URL, perhaps relative to the page.
+    /// Its URL, possibly relative to the page.
     pub url: String,
-    /// What it is, if that is known.
+    /// The kind of resource, if known.
     pub kind: Option<Kind>,
-    /// The page loads it so that it may read it (CORS): modules, and elements with `crossorigin`.
+    /// True if the page loads it by CORS: modules, and elements with `crossorigin`.
     pub by_cors: bool,
-    /// The page loads it in a way that no hint can express: it may be pushed, and is not hinted at.
+    /// True if no hint can express how the page loads it: it may be pushed, but is not hinted.
     pub is_unhintable: bool,
-    /// How urgent it is, if that is known.
+    /// Its priority, if known.
     pub priority: Option<Priority>,
-    /// It may be pushed.
+    /// True if it may be pushed.
     pub may_push: bool,
-    /// The client learns of it from the response itself.
+    /// True if the response itself contains it, so that the client finds it there.
     pub is_in_response: bool,
 }
 
@@ -88,13 +87,13 @@ pub struct PushCandidate {
 pub enum CandidateState {
     /// The client requested or received it in this session.
     AlreadyReceived,
-    /// It cannot be pushed: it is not served, or not as a plain 200.
+    /// It cannot be pushed: it is not served, or not as a normal 200.
     Unavailable,
     /// It can be pushed.
     Available {
-        /// Bytes of its body.
+        /// Length of its body, bytes.
         bytes: usize,
-        /// What it is.
+        /// The kind of resource.
         kind: Kind,
     },
 }
@@ -102,28 +101,28 @@ pub enum CandidateState {
 /// One push.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PlannedPush {
-    /// What is pushed.
+    /// The URI of the pushed resource.
     pub uri: Uri,
-    /// Less urgent than the page.
+    /// Its priority, lower than that of the page.
     pub priority: Priority,
-    /// Bytes of its body.
+    /// Length of its body, bytes.
     pub bytes: usize,
-    /// What it is.
+    /// The kind of resource.
     pub kind: Kind,
-    /// The page loads it by CORS.
+    /// True if the page loads it by CORS.
     pub by_cors: bool,
-    /// It is not hinted at instead: the client learns of it from the response itself, or no hint can state how the page loads it.
+    /// True if it must not be hinted instead: the response itself contains it, or no hint can express how the page loads it.
     pub no_hint: bool,
 }
 
 /// One hint.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Hint {
-    /// The URL: a path where it is of the page's origin.
+    /// The URL: a path if it is of the page's origin.
     pub url: String,
-    /// What it is.
+    /// The kind of resource.
     pub kind: Kind,
-    /// The page loads it by CORS.
+    /// True if the page loads it by CORS.
     pub by_cors: bool,
 }
 
@@ -202,7 +201,7 @@ pub fn plan(
     plan
 }
 
-/// A URL in the form of a hint. A path that begins with two slashes would name a host.
+/// The URL of a hint. A path that begins with two slashes would be read as a host.
 fn hint_url(url: &Url, is_same_origin: bool) -> String {
     match (is_same_origin && !url.path().starts_with("//"), url.query()) {
         (false, _) => url.to_string(),
@@ -212,7 +211,7 @@ fn hint_url(url: &Url, is_same_origin: bool) -> String {
 }
 
 impl PlannedPush {
-    /// The hint in place of the push, if the client accepts no pushes; `None` if there is no hint for it.
+    /// The hint that replaces the push if the client accepts no pushes; `None` if there is none.
     #[must_use]
     pub fn as_hint(&self) -> Option<Hint> {
         let url = match self.uri.path_and_query()?.as_str() {
@@ -238,7 +237,7 @@ fn push_priority(page: Priority, stated: Option<Priority>, kind: Kind) -> Priori
     Priority::new(stated.min(lowest))
 }
 
-/// The value of a `Link` header that hints at `hint`: `subresource` is SPDY's word for it, `preload` today's.
+/// The value of a `Link` header for `hint`: `subresource` is SPDY's relation, `preload` the current one.
 #[must_use]
 pub fn link_value(hint: &Hint) -> String {
     match preload(hint) {
@@ -247,7 +246,7 @@ pub fn link_value(hint: &Hint) -> String {
     }
 }
 
-/// The same for 103 (RFC 8297), where Chromium looks for `preload` alone; `None` if it would not be loaded.
+/// The same for 103 (RFC 8297), in which Chromium only reads `preload`; `None` if it would not be loaded.
 #[must_use]
 pub fn early_link_value(hint: &Hint) -> Option<String> {
     Some(format!("<{}>; rel=preload; {}", hint.url, preload(hint)?))
@@ -255,8 +254,8 @@ pub fn early_link_value(hint: &Hint) -> Option<String> {
 
 /// The destination and mode of a preload.
 ///
-/// What a preload brought is used for what is loaded as it was, in the same mode (HTML, *consume a preloaded resource*), and for nothing
-/// else: a module is a script that is loaded by CORS. A preload without a destination is not used.
+/// A preload is only used for a load with the same destination and mode (HTML, *consume a preloaded resource*): a module is a
+/// script that is loaded by CORS. A preload without a destination is never used.
 fn preload(hint: &Hint) -> Option<String> {
     let destination = match hint.kind {
         Kind::Stylesheet => "style",
@@ -367,7 +366,7 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|name| wish(name)).collect();
         let (pushes, hints) = planned(Hints::Remaining, names(&["/a", "/b", "/c", "/d"]));
         assert_eq!((pushes.len(), hints), (3, vec!["/d".to_owned()]));
-        // 12 kB, then one of 9 kB that does not fit, then one of 8 kB that just does.
+        // 12 kB, then one of 9 kB that does not fit, then one of 8 kB that does.
         let (pushes, hints) = planned(
             Hints::Remaining,
             names(&["/twelve-long", "/nine-lng", "/eight-l"]),

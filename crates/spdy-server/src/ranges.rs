@@ -1,17 +1,17 @@
 //! The Range header (RFC 9110 §14.2): one range of bytes; any other value gets the full response.
 
-/// What a Range header requests.
+/// The range that a Range header requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RangeSelection {
-    /// No range that we honour: the whole (RFC 9110 §14.2 lets a server ignore any of them).
+    /// No supported range: the whole body (RFC 9110 §14.2 allows a server to ignore any range).
     All,
-    /// From this byte to before that one.
+    /// From the first byte to before the last.
     Part { from: usize, until: usize },
-    /// It begins past the end: 416.
+    /// It begins after the end: 416.
     Unsatisfiable,
 }
 
-/// What `range` requests of a body of `len` bytes.
+/// Parses `range` for a body of `len` bytes.
 pub(crate) fn read(range: &str, len: usize) -> RangeSelection {
     let Some((unit, set)) = range.split_once('=') else {
         return RangeSelection::All;
@@ -35,7 +35,7 @@ pub(crate) fn read(range: &str, len: usize) -> RangeSelection {
                 until: last.saturating_add(1).min(len),
             }
         }
-        (Number::Is(from), Number::Is(last)) if last < from => RangeSelection::All, // no range at all
+        (Number::Is(from), Number::Is(last)) if last < from => RangeSelection::All, // not a valid range
         (Number::Is(_), Number::None | Number::Is(_)) => RangeSelection::Unsatisfiable,
         _ => RangeSelection::All,
     }
@@ -51,7 +51,7 @@ fn number(text: &str) -> Number {
     match text {
         "" => Number::None,
         digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            // More than fits is past any end.
+            // A number that overflows is after any end.
             Number::Is(digits.parse().unwrap_or(usize::MAX))
         }
         _ => Number::Invalid,

@@ -1,4 +1,4 @@
-//! From a request's head to its response, in memory: HEAD, ranges, conditions, and what is not served.
+//! Builds the response to a request's head, in memory: HEAD, ranges, conditions, and errors.
 //!
 //! ```text
 //! head too long? 431, 414 -> method known? 501 -> host served? 421 -> target there? 404
@@ -20,12 +20,12 @@ use crate::ranges::{self, RangeSelection};
 use crate::site::{LookupResult, Site};
 use crate::stored_response::{RecordedPart, StoredResponse};
 
-/// Limits on requests. Connections have their own (`spdy_net::serve::ServerOptions`).
+/// Limits of requests. Connections have their own (`spdy_net::serve::ServerOptions`).
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest target taken, bytes; past it 414.
+    /// Maximum length of a target, bytes; above it 414.
     pub target_bytes: usize,
-    /// The most bytes that all header names and values may have; past it 431.
+    /// Maximum length of all header names and values, bytes; above it 431.
     pub header_bytes: usize,
 }
 
@@ -47,7 +47,7 @@ const NOT_IN_304: [header::HeaderName; 5] = [
     header::CONTENT_RANGE,
 ];
 
-/// The response of `site` to the request `head`; `now` goes into `Date` where none was recorded.
+/// The response of `site` to the request `head`; `now` is the value of `Date` if none was recorded.
 #[must_use]
 pub fn respond(
     site: &Site,
@@ -58,7 +58,7 @@ pub fn respond(
     let mut response = respond_unlogged(site, head, limits);
     add_date(response.headers_mut(), now);
     if head.method == Method::HEAD {
-        // The length stays: it is what a GET would have brought (RFC 9110 §9.3.2).
+        // The length is that of a GET (RFC 9110 §9.3.2).
         *response.body_mut() = Bytes::new();
     }
     response
@@ -116,12 +116,12 @@ fn respond_unlogged(site: &Site, head: &http::request::Parts, limits: &Limits) -
         LookupResult::Redirect(to) => redirect(&to),
         LookupResult::OtherMethods(methods) => not_allowed(&methods),
         LookupResult::NoTarget => error_response(StatusCode::NOT_FOUND),
-        // 421 is younger than SPDY, and its clients take it for any 4xx: no second status for them.
+        // 421 is newer than SPDY, whose clients treat it like any 4xx, so they get the same status.
         LookupResult::NoHost => error_response(StatusCode::MISDIRECTED_REQUEST),
     }
 }
 
-/// The requested host, with its port: from the URI, else from the Host header.
+/// The requested host, with its port: from the URI, otherwise from the Host header.
 fn request_host(head: &http::request::Parts) -> Option<&str> {
     match head.uri.authority() {
         Some(authority) => Some(authority.as_str().rsplit('@').next().unwrap_or_default()),
@@ -202,15 +202,15 @@ fn respond_with(
     }
 }
 
-/// The response where only `parts` were recorded. A server may send less than was requested (RFC 9110 §15.3.7), so a
-/// range that begins in a part gets the known bytes from there on.
+/// The response if only `parts` were recorded. A server may send less than was requested (RFC 9110 §15.3.7), so a range that begins
+/// in a part gets the known bytes from there on.
 fn respond_with_parts(
     site: &Site,
     stored: &StoredResponse,
     parts: &Parts,
     range: Option<&str>,
 ) -> Response<Bytes> {
-    // Without a length every offset may be valid, and no range counts from the end.
+    // If the length is unknown, every offset may be valid, and a range from the end cannot be resolved.
     let complete = parts.complete();
     let len = complete.map_or(usize::MAX, |complete| {
         usize::try_from(complete).unwrap_or(usize::MAX)
@@ -230,7 +230,7 @@ fn respond_with_parts(
     }
 }
 
-/// 404: the target is served, but these bytes of it were not recorded.
+/// 404: the target exists, but these bytes of it were not recorded.
 fn missing_part(site: &Site, reason: &str) -> Response<Bytes> {
     site.count_missing_part();
     tracing::debug!(reason, "the replica does not contain the requested bytes");
@@ -272,7 +272,7 @@ fn redirect(to: &str) -> Response<Bytes> {
     response
 }
 
-/// 405 must state what is allowed (RFC 9110 §15.5.6).
+/// 405 with the allowed methods, which it must list (RFC 9110 §15.5.6).
 fn not_allowed(methods: &[Method]) -> Response<Bytes> {
     let mut names: Vec<&str> = methods.iter().map(Method::as_str).collect();
     if methods.contains(&Method::GET) {
@@ -285,7 +285,7 @@ fn not_allowed(methods: &[Method]) -> Response<Bytes> {
     response
 }
 
-/// A response with a short text.
+/// An error response with a short text.
 fn error_response(status: StatusCode) -> Response<Bytes> {
     error_response_with(status, "")
 }

@@ -1,4 +1,4 @@
-//! One accepted connection, from TLS to its end: the site behind `spdy-net`'s doors.
+//! Serves a site on one accepted connection, from TLS to its end, with `spdy-net`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,19 +28,19 @@ use crate::site_pusher::{SessionPusher, SitePusher};
 pub struct AccessLogEntry<'a> {
     /// Method of the request.
     pub method: &'a http::Method,
-    /// Its URI; absolute where the client named a host.
+    /// Its URI; absolute if the client sent a host.
     pub uri: &'a http::Uri,
-    /// Spoken on the connection.
+    /// Protocol of the connection.
     pub protocol: Protocol,
-    /// The connection is TLS.
+    /// True if the connection uses TLS.
     pub secure: bool,
     /// The priority of the request, or of the push.
     pub priority: Priority,
     /// Status of the response.
     pub status: http::StatusCode,
-    /// Bytes of its body.
+    /// Length of its body, bytes.
     pub body_bytes: u64,
-    /// The response was pushed, not requested.
+    /// True if the response was pushed.
     pub pushed: bool,
 }
 
@@ -50,28 +50,28 @@ pub type Log = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
 /// How connections are served; `Default` for the rest.
 #[derive(Clone)]
 pub struct ServeConfig {
-    /// Spoken here, best first. Plain TCP: sniffed (HTTP/1.1, h2 preface, SPDY) among these.
+    /// Accepted protocols, in order of preference. On plain TCP the protocol is detected (HTTP/1.1, HTTP/2 preface, SPDY).
     pub protocols: Vec<Protocol>,
-    /// TLS, whose ALPN offers the same protocols; `None` for plain TCP.
+    /// TLS, whose ALPN must offer the same protocols; `None` for plain TCP.
     pub tls: Option<ServerTls>,
-    /// Limits and time-outs of connections.
+    /// Limits and timeouts of connections.
     pub options: ServerOptions,
-    /// Limits on requests.
+    /// Limits of requests.
     pub limits: Limits,
-    /// The hour for `Date`, where no recorded one is there.
+    /// The clock for `Date`, if none was recorded.
     pub wall_clock: WallClock,
-    /// Set it to let open exchanges end, and connections with them.
+    /// Set it to end connections after their open exchanges.
     pub stop: Latch,
     /// Called for every response.
     pub log: Option<Log>,
-    /// What goes along with pages; `None`: nothing does.
+    /// Pushes and hints for pages; `None`: none are sent.
     pub pusher: Option<Arc<SitePusher>>,
-    /// The address of the connection's client, whose network has one vote in what is learned. All clients without an address
-    /// are one network.
+    /// The address of the connection's client, whose network has one vote in learning. All clients without an address are one
+    /// network.
     pub from: Option<IpAddr>,
-    /// `Alt-Svc` for each response over TLS that has none of its own (RFC 7838).
+    /// `Alt-Svc` for each response over TLS without its own (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
-    /// The least time from the head of a request to its response, as if the response had to be computed.
+    /// Minimum time from the head of a request to its response, to simulate a server that computes responses.
     pub min_response_time: Duration,
 }
 
@@ -105,7 +105,7 @@ impl std::fmt::Debug for ServeConfig {
     }
 }
 
-/// Serves a QUIC connection, over which HTTP/3 is spoken, until it ends: as [`serve_connection`] does one of TCP.
+/// Serves HTTP/3 on a QUIC connection until it ends, like [`serve_connection`] for TCP.
 pub async fn serve_quic(
     incoming: QuicIncoming,
     site: Arc<Site>,
@@ -117,7 +117,7 @@ pub async fn serve_quic(
     conduct(spdy_net::serve::serve_quic(incoming, handler, options, &runtime, stop).await)
 }
 
-/// Serves `io` until it ends. Never panics on what the peer sends.
+/// Serves `io` until it ends. Input of a peer never causes a panic.
 ///
 /// An error that ends the connection is only in the debug log: clients disconnect at any time. Returns how the client behaved,
 /// as [`Listener::run`](spdy_net::listen::Listener::run) expects.
@@ -161,7 +161,7 @@ fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> Si
     }
 }
 
-/// What the end of a connection shows about its peer.
+/// The conduct of a peer, by the end of its connection.
 fn conduct(served: Result<(), ConnectionError>) -> Conduct {
     match served {
         Ok(()) => Conduct::Fair,
@@ -175,7 +175,7 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
     }
 }
 
-/// A site as a handler of requests.
+/// A request handler for a site.
 struct SiteHandler {
     site: Arc<Site>,
     limits: Limits,

@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 
-/// URLs that are remembered of a session; with more, nothing is pushed in it any more.
+/// Limit of remembered URLs per session; above it, nothing is pushed in the session any more.
 pub const REMEMBERED_URLS: usize = 2048;
 
 /// The secret that makes digests of URLs unpredictable: random in a program, fixed in virtual time.
@@ -17,22 +17,22 @@ impl std::fmt::Debug for DigestKey {
     }
 }
 
-/// Stands for a URL in the memory of a session.
+/// The digest of a URL in a session's history.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct UrlDigest(u64);
 
-/// The memory of one session: up to [`REMEMBERED_URLS`] digests of 8 bytes, however long the URLs are.
+/// The history of one session: up to [`REMEMBERED_URLS`] digests of 8 bytes, independent of the length of the URLs.
 #[derive(Debug)]
 pub struct SessionHistory {
     key: DigestKey,
     /// The URLs that the client received as responses or pushes, in order.
     received: Vec<UrlDigest>,
-    /// There were more than are remembered; none is any more.
+    /// True if the limit was exceeded; no URL is remembered then.
     is_overflowed: bool,
 }
 
 impl SessionHistory {
-    /// The memory of a session that has had nothing yet.
+    /// The history of a new session.
     #[must_use]
     pub fn new(key: DigestKey) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl SessionHistory {
         }
     }
 
-    /// What stands for `url` here.
+    /// The digest of `url` in this session.
     #[must_use]
     pub fn digest(&self, url: &str) -> UrlDigest {
         let mut hasher = SipHasher13::new_with_key(&self.key.0);
@@ -66,7 +66,7 @@ impl SessionHistory {
         self.received.insert(at, url);
     }
 
-    /// Whether the client may have it already.
+    /// True if the client may already have the resource.
     #[must_use]
     pub fn has(&self, url: UrlDigest) -> bool {
         self.is_overflowed || self.received.binary_search(&url).is_ok()

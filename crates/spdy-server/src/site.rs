@@ -1,8 +1,8 @@
 //! A site in memory: finds a response by host name, method and target.
 //!
-//! A target is looked up exactly as it was requested, with its query: a replayed page sends the same requests as the recorded one, and an
-//! approximate match would hide that it did not. If one target was recorded with two schemes or ports, the one that fits the connection is
-//! served.
+//! A target is looked up exactly as requested, with its query: a replayed page sends the same requests as the recorded one, and an
+//! approximate match would hide a difference. If one target was recorded with two schemes or ports, the one that matches the
+//! connection is served.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,13 +19,13 @@ use crate::stored_response::StoredResponse;
 pub struct SiteStats {
     /// All requests, with any response.
     pub requests: u64,
-    /// Requests for a target that is not here (404).
+    /// Requests for an unknown target (404).
     pub not_found: u64,
-    /// Requests for a host that is not here (421).
+    /// Requests for an unknown host (421).
     pub misdirected: u64,
 }
 
-/// Answers by host, method and target (path and query).
+/// Responses by host, method and target (path and query).
 #[derive(Debug)]
 pub struct Site {
     /// In the order of the replica.
@@ -34,7 +34,7 @@ pub struct Site {
     recorded: BTreeMap<String, BTreeMap<String, Vec<RecordedExchange>>>,
     /// Served under any host name.
     directory: Option<Directory>,
-    /// Answers for `localhost` and addresses.
+    /// The host to use for `localhost` and addresses.
     default_host: Option<String>,
     requests: AtomicU64,
     not_found: AtomicU64,
@@ -50,16 +50,16 @@ struct RecordedExchange {
     response: StoredResponse,
 }
 
-/// What a look-up came to.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum LookupResult<'a> {
-    /// Here it is.
+    /// The response.
     Response(&'a StoredResponse),
-    /// A folder that was requested without its slash: the target of the redirect.
+    /// A folder was requested without its trailing slash: the target of the redirect.
     Redirect(String),
-    /// The target is here, for these methods.
+    /// The target exists, but only for these methods.
     OtherMethods(Vec<Method>),
-    /// The host is served, the target is not there.
+    /// The host is served, but the target does not exist.
     NoTarget,
     /// The host is not served.
     NoHost,
@@ -81,8 +81,8 @@ impl Site {
     /// The responses of `replica`. Hop-by-hop headers are removed, and content-length is corrected. Of several responses to one request the
     /// first full one is served.
     ///
-    /// Media are recorded as 206. If the 206 responses of a target together hold all bytes, it is served like any file;
-    /// else a request for a range gets what is known from its first byte on, and any other request gets 404.
+    /// Media are recorded as 206. If the 206 responses of a target together contain all bytes, it is served like any file.
+    /// Otherwise a range request gets the known bytes from its first byte on, and any other request gets 404.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
         let mut site = Self::empty();
@@ -115,7 +115,7 @@ impl Site {
             };
             match all.iter_mut().find(same) {
                 None => all.push(recorded_exchange),
-                // A client that has nothing yet needs a full response, neither "not modified" nor a part.
+                // A client without a copy needs a full response, neither "not modified" nor a part.
                 Some(old) if is_fuller(&recorded_exchange.response, &old.response) => {
                     *old = recorded_exchange;
                 }
@@ -136,7 +136,7 @@ impl Site {
         }
     }
 
-    /// The same site, with `host` for requests to `localhost` or to an address.
+    /// Sets `host` as the host for requests to `localhost` or to an address.
     #[must_use]
     pub fn with_default_host(mut self, host: &str) -> Self {
         self.default_host = Some(normalize_host(host));
@@ -150,7 +150,7 @@ impl Site {
         self.hosts.clone()
     }
 
-    /// Targets served, over all hosts.
+    /// Number of served targets, over all hosts.
     #[must_use]
     pub fn targets(&self) -> usize {
         let recorded: usize = self.recorded.values().map(BTreeMap::len).sum();
@@ -205,13 +205,13 @@ impl Site {
         }
     }
 
-    /// The folder that is served, if it is one.
+    /// The served folder, if the site is one.
     #[must_use]
     pub fn directory(&self) -> Option<&Directory> {
         self.directory.as_ref()
     }
 
-    /// Looks up `method` `target` on `host`, which may end in a port. HEAD is handled as GET.
+    /// Looks up `method` and `target` on `host`, which may include a port. HEAD is handled like GET.
     pub fn find(
         &self,
         host: Option<&str>,
@@ -290,7 +290,7 @@ impl Site {
     }
 }
 
-/// Whether `new` is a better response than `old` for a client that has nothing yet.
+/// True if `new` is a better response than `old` for a client without a copy.
 fn is_fuller(new: &StoredResponse, old: &StoredResponse) -> bool {
     let rank = |response: &StoredResponse| match response.status {
         StatusCode::NOT_MODIFIED => 0,
@@ -299,22 +299,22 @@ fn is_fuller(new: &StoredResponse, old: &StoredResponse) -> bool {
     };
     match (rank(new), rank(old)) {
         (_, 0) => true,
-        // An exchange that failed is no better than a part.
+        // A failed exchange is no better than a part.
         (new_rank, 1) => new_rank == 2 && new.status.is_success(),
         _ => false,
     }
 }
 
-/// Lower case, without brackets or a final dot.
+/// The host in lower case, without brackets and final dot.
 fn normalize_host(host: &str) -> String {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
 
-/// A host and its port, if it ends in one.
+/// Splits a host and its port, if there is one.
 fn split_port(host: &str) -> (&str, Option<u16>) {
     match host.rsplit_once(':') {
-        // The colons of a bare IPv6 address are no ports.
+        // The colons of an IPv6 address without brackets do not start a port.
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
             (name, port.parse().ok())
         }

@@ -1,4 +1,4 @@
-//! Sends the resources of a page with it: carries out the plan of `push_plan.rs`.
+//! Sends the resources of a page with it, by the plan of `push_plan.rs`.
 //!
 //! ```text
 //! request ----------> SessionHistory           LearnedResources           PageResources
@@ -39,22 +39,22 @@ use crate::stored_response::StoredResponse;
 const ASSOCIATED_CONTENT: HeaderName = HeaderName::from_static("x-associated-content");
 const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
 
-/// What goes along with pages, and how much of it.
+/// Options of pushing: sources, hints, and limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PushConfig {
-    /// The sources of what a page needs.
+    /// The sources of a page's resources.
     pub sources: Sources,
     /// When clients get hints instead.
     pub hints: Hints,
-    /// How much goes along with one page.
+    /// Limits of pushes and hints per page.
     pub budget: Budget,
     /// Limits and thresholds of the learned plan.
     pub learning: LearningLimits,
-    /// Makes the digests by which sessions remember URLs; random in a program.
+    /// The key of the digests by which sessions remember URLs; random in a program.
     pub digest_key: DigestKey,
 }
 
-/// The pushing of a site, over all of its sessions.
+/// The push state of a site, over all of its sessions.
 #[derive(Debug)]
 pub struct SitePusher {
     config: PushConfig,
@@ -63,8 +63,8 @@ pub struct SitePusher {
 }
 
 impl SitePusher {
-    /// By `config`; `needs` are those of the source `graph`. `None` if `site` gives nothing to send along: its
-    /// sessions then need not be remembered.
+    /// Creates it by `config`; `needs` are those of the source `graph`. `None` if `site` never pushes or hints: then its sessions
+    /// need not be remembered.
     #[must_use]
     pub fn new(config: PushConfig, needs: PageResources, site: &Site) -> Option<Self> {
         let has_candidates = |response: &StoredResponse| {
@@ -87,7 +87,7 @@ impl SitePusher {
     }
 }
 
-/// The pushing of one session.
+/// The push state of one session.
 #[derive(Debug)]
 pub(crate) struct SessionPusher {
     shared: Arc<SitePusher>,
@@ -122,7 +122,7 @@ impl SessionPusher {
         }
     }
 
-    /// Sends the resources that `response` to `head` needs: pushes them at once, and adds hints to its headers. Gives what was pushed.
+    /// Sends the resources that `response` to `head` needs: pushes them at once, and adds hints to its headers. Returns the pushes.
     pub(crate) fn push_and_hint(
         &self,
         head: &http::request::Parts,
@@ -167,7 +167,7 @@ impl SessionPusher {
         pushed
     }
 
-    /// Records a successful response for `url`. Gives whether it is the first in this session.
+    /// Records a successful response for `url`. Returns true if it is the first in this session.
     fn record_response(&self, url: &str, status: StatusCode) -> bool {
         let mut visit = lock(&self.history);
         let digest = visit.digest(url);
@@ -188,7 +188,7 @@ impl SessionPusher {
         self.learned().record_view(now, self.from, url, urls);
     }
 
-    /// Learns from a request for `thing` which page it follows, if it is for a resource that this site has.
+    /// Learns from a request for `thing` which page it follows, if this site serves the resource.
     fn learn_from(&self, head: &http::request::Parts, thing: &Uri) {
         if !self.shared.config.sources.learned || !self.may_learn(thing) {
             return;
@@ -202,7 +202,7 @@ impl SessionPusher {
         let Some(referer) = referer.and_then(|referer| referer.parse::<Uri>().ok()) else {
             return;
         };
-        // A request from another site is no evidence, and a reload of the page itself is none either.
+        // A request from another site is no evidence, and neither is a reload of the page itself.
         if !spdy_http::push::is_same_origin(&referer, thing) || referer == *thing {
             return;
         }
@@ -211,7 +211,7 @@ impl SessionPusher {
             .record_request(now, self.from, &page, &loaded);
     }
 
-    /// Whether `uri` can be learned at all: the site has it under exactly this target, it is not a page, and a client that receives the
+    /// True if `uri` can be learned: the site serves it under exactly this target, it is not a page, and a client that receives the
     /// hint requests the same target.
     fn may_learn(&self, uri: &Uri) -> bool {
         let is_exact = is_normal(&uri.to_string())
@@ -265,7 +265,8 @@ impl SessionPusher {
         candidates
     }
 
-    /// The kind of the site's own response to a GET of `url`, if its content type states one. Clients are not trusted to know it.
+    /// The kind of the site's own response to a GET of `url`, if its content type states one. The client's statement is not
+    /// trusted.
     fn served_kind(&self, url: &str) -> Option<Kind> {
         let response = self.pushable_response(&url.parse().ok()?)?;
         Some(page_resources::kind(response)).filter(|kind| *kind != Kind::Other)
@@ -307,7 +308,7 @@ impl SessionPusher {
         })
     }
 
-    /// Pushes what the client accepts. Gives what it accepted, and the rest.
+    /// Pushes what the client accepts. Returns the accepted pushes, and the rest.
     fn push(
         &self,
         head: &http::request::Parts,
@@ -334,7 +335,7 @@ impl SessionPusher {
             let push = match pusher.push(&request, planned.priority, response) {
                 Ok(push) => push,
                 Err(error) => {
-                    // The client's limit of open streams is reached, or it accepts no push: the others would fail, too.
+                    // The client's limit of open streams is reached, or it accepts no pushes: the others would fail too.
                     tracing::debug!(%error, uri = %planned.uri, "cannot push a resource");
                     rest.push(planned);
                     break;
@@ -367,13 +368,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// Whether a browser requests `url` as it is written, without taking out dots or turning backslashes.
+/// True if a browser requests `url` unchanged, without removing dot segments or replacing backslashes.
 #[must_use]
 pub fn is_normal(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|read| read.as_str() == url && !read.path().starts_with("//"))
 }
 
-/// The requested URL; HTTP/1.1 states it in two places.
+/// The requested URL; in HTTP/1.1 it is in two places.
 fn absolute(head: &http::request::Parts) -> Option<Uri> {
     if head.uri.scheme().is_some() {
         return Some(head.uri.clone());
@@ -450,7 +451,7 @@ fn write_hints(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
     }
 }
 
-/// What `X-Subresource` calls a kind.
+/// The media type that `X-Subresource` uses for a kind.
 fn media_type(kind: Kind) -> &'static str {
     match kind {
         Kind::Document => "text/html",

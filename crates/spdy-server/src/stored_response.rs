@@ -20,7 +20,7 @@ const NOT_REPLAYED: [HeaderName; 10] = [
     header::PROXY_AUTHENTICATE,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
-    // It names another port and protocol of the recorded server, which clients would try.
+    // It states another port and protocol of the recorded server, which clients would try.
     HeaderName::from_static("alternate-protocol"),
 ];
 
@@ -40,12 +40,12 @@ pub struct StoredResponse {
     pub(crate) recorded_part: Option<RecordedPart>,
 }
 
-/// What a response that was recorded as 206 has of its representation.
+/// The recorded part of a representation, for a response that was recorded as 206.
 #[derive(Clone, Debug)]
 pub(crate) enum RecordedPart {
     /// These byte ranges.
     Ranges(Parts),
-    /// All of it: the response has become a 200.
+    /// All bytes: the response was converted to a 200.
     Complete,
     /// Its Content-Range cannot be parsed (several ranges, for example), so it is replayed for every request with a Range.
     Unreadable,
@@ -120,7 +120,7 @@ impl StoredResponse {
         }
     }
 
-    /// Turns a 206 whose ranges cover the whole representation into a 200. Called after all exchanges were merged.
+    /// Converts a 206 whose ranges cover the whole representation to a 200. To be called after all exchanges were merged.
     pub(crate) fn complete(&mut self) {
         let Some(RecordedPart::Ranges(parts)) = &mut self.recorded_part else {
             return;
@@ -146,7 +146,7 @@ fn connection_options(head: &Head<'_>) -> Vec<HeaderName> {
         .collect()
 }
 
-/// Whether a response of `status` can carry a body (RFC 9110 §6.4.1).
+/// True if a response with `status` can have a body (RFC 9110 §6.4.1).
 pub(crate) fn may_have_body(status: StatusCode) -> bool {
     !status.is_informational()
         && status != StatusCode::NO_CONTENT

@@ -1,4 +1,4 @@
-//! What a session that waits holds because of what its client requested before: the allocator counts.
+//! Memory that an idle session uses because of earlier requests of its client, as counted by the allocator.
 //!
 //! A test program of its own, because it counts with a global allocator.
 
@@ -22,7 +22,7 @@ use spdy_server::site::Site;
 use spdy_server::site_pusher::{PushConfig, SitePusher};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection that brings bytes, takes all that is sent, and stays open.
+/// A connection that delivers bytes, accepts everything, and stays open.
 struct StaysOpen(Bytes);
 
 impl AsyncRead for StaysOpen {

@@ -30,7 +30,7 @@ pub struct ListenerInfo {
     pub address: SocketAddr,
     /// Its clients use TLS.
     pub tls: bool,
-    /// HTTP/3 is spoken at the same port of UDP.
+    /// True if HTTP/3 is served at the same UDP port.
     pub quic: bool,
     /// The host that it serves, with `--per-host`.
     pub host: Option<String>,

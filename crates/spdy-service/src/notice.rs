@@ -23,7 +23,7 @@ pub enum Level {
 pub struct Notice {
     /// Its importance.
     pub level: Level,
-    /// The first part of the text, which says what it is about.
+    /// The first part of the text: the subject.
     pub subject: String,
     /// The rest of the text, which follows the subject without a space between them. May be empty.
     pub detail: String,

@@ -15,12 +15,12 @@ use spdy_frame::version::Version;
 use crate::observe::Observe;
 use crate::state::window::{INITIAL_WINDOW, MAX_WINDOW};
 
-/// A client's session has room for the windows of this many streams: as many as most servers allow to be open.
+/// Default session window of a client, in stream windows. Most servers allow about this many open streams.
 const STREAMS_WITH_ROOM: u32 = 100;
-/// Unread bytes that a client holds where no window is in force.
+/// Default limit of unread bytes for a client session without flow control.
 const UNREAD_WITHOUT_WINDOWS: u32 = 10 * 1024 * 1024;
 
-/// Which end of the connection this is: the client opened the transport (SPDY/3.1 §2.1).
+/// Role of this endpoint: the client opened the transport (SPDY/3.1 §2.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Role {
     /// Opened the transport; its streams and pings have odd ids.
@@ -29,62 +29,59 @@ pub enum Role {
     Server,
 }
 
-/// What becomes of streams that a server opens towards a client (SPDY/3.1 §3.3).
+/// How a client handles streams that the server opens (SPDY/3.1 §3.3).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PushPolicy {
-    /// SETTINGS promises room for none, and one that comes gets REFUSED_STREAM.
+    /// SETTINGS announces a limit of 0, and a pushed stream gets REFUSED_STREAM.
     Refuse,
-    /// Pushes that belong to an open stream of ours are events.
+    /// Accepts pushes that are associated with an open stream of ours.
     Accept,
-    /// As `Accept`, and streams that belong to none too: no HTTP, but raw protocols over
-    /// moby/spdystream open such streams from the server.
+    /// Like `Accept`, but also accepts streams without an associated stream. HTTP does not use them; raw protocols over
+    /// moby/spdystream do.
     AcceptUnassociated,
 }
 
-/// When our SETTINGS (and the first WINDOW_UPDATE of SPDY/3.1) go out.
+/// When our SETTINGS (and the first WINDOW_UPDATE of SPDY/3.1) are sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SettingsTiming {
-    /// First of all frames.
+    /// Before all other frames.
     Immediate,
-    /// After the peer's first frame: a Kubernetes client loses all that is in the same read as
-    /// the `101 Switching Protocols` before it.
+    /// After the peer's first frame: a Kubernetes client loses all bytes that it receives in the same read as the `101 Switching
+    /// Protocols`.
     AfterPeer,
-    /// Not at all: moby/spdystream and Kubernetes send none and read none. The peer then assumes windows of 65,536 bytes, whatever is
-    /// configured.
+    /// Never: moby/spdystream and Kubernetes neither send nor read SETTINGS. The peer then assumes windows of 65,536 bytes,
+    /// regardless of the configuration.
     Never,
 }
 
-/// How much nonsense a peer may send in [`FloodLimits::window`] before the session ends.
+/// How many useless frames a peer may send in [`FloodLimits::window`] before the session ends.
 ///
-/// SPDY has no ENHANCE_YOUR_CALM: one past a limit is GOAWAY(PROTOCOL_ERROR).
+/// SPDY has no ENHANCE_YOUR_CALM: a peer that exceeds a limit gets GOAWAY(PROTOCOL_ERROR).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FloodLimits {
-    /// Over how long each class is counted. Default 10 s.
+    /// Length of the window in which each class is counted. Default 10 s.
     pub window: Duration,
     /// Frames that carry nothing: empty DATA without FIN, HEADERS without pairs, NOOP, empty
     /// frames of unknown type, every GOAWAY after the first (CVE-2019-9518). Default 1000.
     pub empty_frames: u32,
     /// SETTINGS frames: each may move every window (CVE-2019-9515). Default 100.
     pub settings_frames: u32,
-    /// PING frames that are not the answer to ours (CVE-2019-9512). Default 10,000, one per
-    /// millisecond: a client that measures a short path with one PING after the other stays below.
+    /// PING frames that are not the answer to ours (CVE-2019-9512). Default 10,000, one per millisecond: a client that measures a
+    /// short path with sequential PINGs stays below the limit.
     pub ping_frames: u32,
-    /// Streams refused for want of room. Default 1000.
+    /// Streams refused because a limit was reached. Default 1000.
     pub refused_streams: u32,
-    /// Streams of the peer that ended by RST_STREAM, its own or one that it made us send, before
-    /// our answer was complete; too many only if they are also over half of the streams it
-    /// opened in the window (CVE-2023-44487, CVE-2025-8671). Default 100.
+    /// Streams of the peer that ended by RST_STREAM before our answer was complete, sent by the peer or provoked by it. The limit
+    /// applies only if they are also more than half of the streams that the peer opened in the window (CVE-2023-44487,
+    /// CVE-2025-8671). Default 100.
     pub aborted_streams: u32,
-    /// Frames for streams that are not there, each of which made us send RST_STREAM
-    /// (CVE-2019-9514). Default 1000.
+    /// Frames for unknown streams, each of which we answered by RST_STREAM (CVE-2019-9514). Default 1000.
     pub stray_frames: u32,
-    /// Header blocks that were malformed, or over a limit of
-    /// [`block_limits`](Config::block_limits): each was inflated for nothing (CVE-2026-55833).
-    /// Default 100.
+    /// Header blocks that were malformed or exceeded one of [`block_limits`](Config::block_limits): each cost an inflation without
+    /// a result (CVE-2026-55833). Default 100.
     pub refused_blocks: u32,
-    /// Bytes that header blocks were inflated to, whatever became of them: a kilobyte on the wire is
-    /// up to a megabyte of work. Default 2 GiB, which is a fifth of what a core inflates in the
-    /// time, and at 1 KiB a request 200,000 requests a second.
+    /// Inflated bytes of all header blocks, including rejected ones: a kilobyte on the wire can inflate to a megabyte. Default 2
+    /// GiB, a fifth of what one core can inflate in 10 s. At 1 KiB per request that is 200,000 requests a second.
     pub inflated_bytes: u64,
 }
 
@@ -104,146 +101,142 @@ impl Default for FloodLimits {
     }
 }
 
-/// Limits and choices; [`Config::new`] has the defaults.
+/// Limits and choices. [`Config::new`] sets the defaults.
 #[derive(Clone)]
 pub struct Config {
-    /// Which end this is.
+    /// Role of this endpoint.
     pub role: Role,
-    /// As negotiated. It never changes, but for `detect_session_window`.
+    /// The negotiated version. It is fixed, except with `detect_session_window`.
     pub version: Version,
-    /// How our header blocks are written. Default `Compression::Masked`.
+    /// How our header blocks are compressed. Default `Compression::Masked`.
     pub compression: Compression,
-    /// How far back repetitions in our header blocks reach: 11 to 15, for 2 to 32 KiB, which is what the
-    /// compressor comes to hold, and 16 KiB of tables beside it. Default `None`:
+    /// Window size for compressing our header blocks, as a power of two: 11 to 15, for 2 to 32 KiB. The compressor allocates that
+    /// much, and 16 KiB of tables. Default `None`:
     /// [`DeflateOptions::window_bits`](spdy_frame::compress::DeflateOptions::window_bits).
     pub compression_window_bits: Option<u8>,
-    /// Which of our header values `Compression::Masked` keeps apart from all others, beside those that a block marks.
-    /// Default: all but those of a [list of names](spdy_frame::public_headers::is_public).
+    /// Header values that `Compression::Masked` isolates from all others, in addition to those that a block marks. Default: all
+    /// except those of a [list of names](spdy_frame::public_headers::is_public).
     pub secrets: Secrets,
-    /// Streams that the peer may have open at once (sent in SETTINGS; one more gets
-    /// REFUSED_STREAM). Default 100. A client that refuses pushes sends 0 in its place.
+    /// Limit of concurrent streams of the peer, sent in SETTINGS; one more gets REFUSED_STREAM. Default 100. A client that refuses
+    /// pushes sends 0 instead.
     pub max_concurrent_streams: u32,
-    /// Receive window of a new stream, bytes, up to 2^31 - 1 (SPDY/3 and later; sent in SETTINGS
-    /// when not 65,536, as far as `settings_window_bytes` lets it). Default 1 MiB for a client, which
-    /// holds 80 Mbit/s at 100 ms; 65,536 for a server: Undertow's client takes a greater value for its own window as well, and
-    /// grants no more.
+    /// Receive window of a new stream, bytes, up to 2^31 - 1 (SPDY/3 and later). SETTINGS announces it if it is not 65,536, up to
+    /// `settings_window_bytes`. Default 1 MiB for a client, which sustains 80 Mbit/s at 100 ms. Default 65,536 for a server:
+    /// Undertow's client uses a larger value for its own receive window as well, and then sends no WINDOW_UPDATE.
     ///
-    /// The peer gets a value under 65,536, but 65,536 is enforced: no acknowledgement shows from when the peer knows it.
+    /// A value under 65,536 is sent to the peer, but 65,536 is enforced: without an acknowledgement we do not know when the peer
+    /// has applied it.
     pub initial_window_bytes: u32,
-    /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. By as much as
-    /// SETTINGS raises the streams' it may be exceeded: some peers move it with them. Where no
-    /// window is in force (SPDY/2, or `flow_control` off), DATA that the owner has not consumed
-    /// makes [`Session::accepts_input`](crate::session::Session::accepts_input) `false` from here on.
+    /// Receive window of the session, bytes (SPDY/3.1), from 65,536 to 2^31 - 1. The peer may exceed it by the amount by which
+    /// SETTINGS raises the stream windows, because some peers raise both. Without flow control (SPDY/2, or `flow_control` off),
+    /// this is the limit of unconsumed DATA: above it [`Session::accepts_input`](crate::session::Session::accepts_input) is
+    /// `false`.
     ///
-    /// `None`, the default for a client: room for the windows of 100 streams
-    /// ([`session_window_size`](Self::session_window_size)), so that responses that are not read hold up
-    /// no others; and 10 MiB where no window is in force. Default 1 MiB for a server.
+    /// `None`, the default for a client: the sum of 100 stream windows ([`session_window_size`](Self::session_window_size)), so
+    /// that unread responses do not block other streams; 10 MiB without flow control. Default 1 MiB for a server.
     pub session_window_bytes: Option<u32>,
-    /// The most that the receive window of one stream grows to, bytes. It doubles whenever its owner has consumed as much as it
-    /// holds within a second: else a peer far away could send no more than `initial_window_bytes` in a round trip.
-    /// Default 1 MiB.
+    /// Maximum size of a stream's receive window after growth, bytes. The window doubles whenever the owner consumes a whole window
+    /// within a second. Otherwise a peer with a long round trip would be limited to `initial_window_bytes` per round trip. Default
+    /// 1 MiB.
     pub grown_window_bytes: u32,
-    /// The bytes that the receive windows of all streams may grow by together; 0 for no growth. The session's window grows with
-    /// theirs, and shrinks when they end. Default 4 MiB for a server, 0 for a client, whose windows start large.
+    /// Maximum growth of the receive windows of all streams together, bytes; 0 disables growth. The session window grows by the
+    /// same amount, and shrinks when the streams end. Default 4 MiB for a server, 0 for a client, whose windows start large.
     pub window_growth_bytes: u32,
     /// Largest DATA payload written at once, 1 to 2^24 - 1 bytes. Default 16,384.
     pub data_frame_bytes: usize,
-    /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0, at least 1. Default 65,536.
+    /// Unsent DATA that a stream may queue before `send_capacity` is 0, bytes, at least 1. Default 65,536.
     pub send_buffer_bytes: usize,
-    /// Streams that we assume we may open before SETTINGS arrives. Default 100, as Chromium.
+    /// Limit of streams that we open before the peer's SETTINGS arrives. Default 100, like Chromium.
     pub assumed_peer_streams: u32,
-    /// `false`: neither obey nor enforce windows, and send no WINDOW_UPDATE (moby/spdystream and
-    /// Kubernetes have none). Default `true`.
+    /// `false`: neither obey nor enforce windows, and send no WINDOW_UPDATE (moby/spdystream and Kubernetes have no flow control).
+    /// Default `true`.
     pub flow_control: bool,
     /// In SPDY/3, detect whether the peer speaks 3.1. For connections without a negotiated version: both write the same version number.
     /// Until the version is known, the rules of 3.1 apply (`session/detect_version.rs`). Default `false`.
     pub detect_session_window: bool,
     /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
     pub push: PushPolicy,
-    /// The most that SETTINGS states of `initial_window_bytes`, at least 65,536 (SPDY/3 and later). If that is less, each stream of our
-    /// own gets the rest by a WINDOW_UPDATE behind its SYN_STREAM, as in Firefox (once it is worth one: half of `initial_window_bytes`).
-    /// A pushed stream gets it when its owner [widens](crate::session::Session::widen_window) it: unrequested data takes little memory.
+    /// Maximum of `initial_window_bytes` that SETTINGS announces, at least 65,536 (SPDY/3 and later). If it is less than
+    /// `initial_window_bytes`, each stream that we open gets the rest by a WINDOW_UPDATE after its SYN_STREAM, as in Firefox (if
+    /// the rest is at least half of `initial_window_bytes`). A pushed stream gets it when its owner
+    /// [widens](crate::session::Session::widen_window) its window, so that unrequested data uses little memory.
     ///
-    /// Default 65,536 for a client: Undertow's server also uses a greater value for its own receive windows, grants nothing, and an
-    /// upload to it stops at 64 KiB for ever. The cost is 16 bytes a request. `None`, the default for a server: SETTINGS states the whole
-    /// value.
+    /// Default 65,536 for a client: Undertow's server also uses a larger value for its own receive windows and then sends no
+    /// WINDOW_UPDATE, so that an upload stalls after 64 KiB. The cost is 16 bytes a request. `None`, the default for a server:
+    /// SETTINGS announces the whole value.
     pub settings_window_bytes: Option<u32>,
-    /// When SETTINGS goes out. Default [`SettingsTiming::Immediate`].
+    /// When SETTINGS is sent. Default [`SettingsTiming::Immediate`].
     pub settings_timing: SettingsTiming,
-    /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server, which has no other way to announce it;
-    /// `false` for a client, since nothing is gained and node-spdy resets the client's own requests when it reads GOAWAY.
+    /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server, which has no other way to
+    /// announce the shutdown. Default `false` for a client, which gains nothing by it: node-spdy resets the client's own requests
+    /// when it reads GOAWAY.
     pub early_goaway: bool,
-    /// Send PING after so long without input; `None` (the default) never.
+    /// Interval without input after which a PING is sent. Default `None`: never.
     pub keepalive_interval: Option<Duration>,
-    /// With `keepalive_interval`: the session is dead if no input at all arrives for so long after a PING. Any input counts, since
-    /// Undertow never answers a PING. The time in which we do not read does not count. Default 10 s.
+    /// With `keepalive_interval`: the session fails if no input arrives for this long after a PING. Any input counts, since
+    /// Undertow never answers a PING. Time in which we do not read does not count. Default 10 s.
     pub keepalive_timeout: Duration,
-    /// The same without flow control, while DATA of ours waits, or lies before the PING on its way (in a session that
-    /// sent 64 KiB or more): such a peer stops reading, PINGs included, when one of its streams is not read, and what
-    /// does not read may live. Exact to `keepalive_timeout`. Default 4 h, in which the kubelet would end the session;
-    /// a peer whose TCP is gone too is found out by ours, on Linux in some 15 min.
+    /// Replaces `keepalive_timeout` in a session without flow control while our DATA is queued, or was sent before the PING (in a
+    /// session that sent 64 KiB or more). Such a peer stops reading, also PINGs, when one of its streams is not read, so silence
+    /// does not prove that it is dead. Precision: `keepalive_timeout`. Default 4 h, after which the kubelet ends the session. If
+    /// the peer's TCP is gone too, our TCP detects that, on Linux after about 15 min.
     pub keepalive_unread_timeout: Duration,
-    /// An unfinished control frame may stay so for this long (slowloris). Default 30 s.
+    /// Timeout for an incomplete control frame (slowloris). Default 30 s.
     pub frame_timeout: Option<Duration>,
-    /// DATA may wait for this long without one byte of it leaving, for want of the session's credit or of
-    /// [`poll_transmit`](crate::session::Session::poll_transmit) being asked (slow read). It is the
-    /// session's end where nothing leaves at all; a stream whose own window stays closed is reset
-    /// alone. Fewer than `small_data_bytes` are no progress. How long all of it takes does not matter, nor
-    /// that a stream is quiet which has nothing to send. Default 60 s. Where a reader may rest for as long as
-    /// it likes (raw streams to a terminal or a forwarded port) it is `None`, and `keepalive_interval` or
-    /// `silence_timeout` find out who is gone.
+    /// Timeout for queued DATA of which no byte can be sent, because the session has no credit or
+    /// [`poll_transmit`](crate::session::Session::poll_transmit) is not called (slow read). If no stream makes progress, the
+    /// session ends; if only one stream has no credit, that stream is reset. Fewer than `small_data_bytes` do not count as
+    /// progress. The total duration is not limited, nor the idle time of a stream with nothing to send. Default 60 s. Use `None` if
+    /// a reader may pause for any time (raw streams to a terminal or a forwarded port); `keepalive_interval` or `silence_timeout`
+    /// then detect dead peers.
     pub write_timeout: Option<Duration>,
-    /// A session without open streams ends in order after this long. Default 180 s for a server,
-    /// `None` for a client, whose pool decides.
+    /// Timeout for a session without open streams, which then ends in order. Default 180 s for a server, `None` for a client, whose
+    /// pool decides.
     pub idle_timeout: Option<Duration>,
-    /// A session on which nothing came and nothing left for this long ends, with whatever is open: for
-    /// peers that vanish while streams wait in silence. PINGs of either side count. Default `None`.
+    /// Timeout for a session that neither sends nor receives anything. It ends even with open streams: for peers that vanish while
+    /// streams are idle. PINGs of either side count as activity. Default `None`.
     pub silence_timeout: Option<Duration>,
-    /// A stream that its owner [discards](crate::session::Session::discard) may go on for this long
-    /// after our FIN; then it is reset. Default 60 s for a server, `None` for a client.
+    /// Timeout for a stream that its owner [discards](crate::session::Session::discard), from our FIN on; then the stream is reset.
+    /// Default 60 s for a server, `None` for a client.
     pub discard_timeout: Option<Duration>,
-    /// DATA of one stream that is discarded; past it no more is wanted: the stream gets no credit,
-    /// and RST_STREAM as soon as our FIN has left. Default 16 MiB.
+    /// Limit of discarded DATA per stream. Above it the stream gets no credit, and RST_STREAM as soon as our FIN was sent. Default
+    /// 16 MiB.
     pub discarded_bytes: u64,
-    /// Streams that have ended while their owner still works on them (a cancelled request is work
-    /// until its handler has stopped); with one more, the next stream is refused. The machine does
-    /// not see it: the crate `spdy` does. Default 100.
+    /// Limit of ended streams that their owner still works on (a cancelled request is work until its handler has stopped). Above
+    /// it, new streams are refused. The crate `spdy` enforces it, not the session machine. Default 100.
     pub ended_streams_in_work: u32,
-    /// After `shutdown`, streams may go on for this long; then the session ends without them.
-    /// Default `None`: as long as they want.
+    /// Timeout for open streams after `shutdown`; then the session ends without them. Default `None`: no limit.
     pub drain_timeout: Option<Duration>,
-    /// `accepts_input` may be `false` because of queued control frames for this long. Default 30 s.
+    /// How long `accepts_input` may be `false` because of queued control frames. Default 30 s.
     pub control_queue_timeout: Duration,
-    /// What is taken from the peer in one frame.
+    /// Limits of a received frame.
     pub frame_limits: Limits,
-    /// What is taken from the peer in one header block.
+    /// Limits of a received header block.
     pub block_limits: BlockLimits,
-    /// HEADERS frames on one stream; one more is a stream error (the flood that HTTP/2 has as
-    /// CONTINUATION). Default 16.
+    /// HEADERS frames on one stream; one more is a stream error (in HTTP/2 this is the CONTINUATION flood). Default 16.
     pub headers_per_stream: u32,
-    /// Plain bytes of all header blocks of one stream together, the first included; one more is a
-    /// stream error. Default 128 KiB: two blocks of the greatest length.
+    /// Inflated bytes of all header blocks of one stream, the first included; one more is a stream error. Default 128 KiB: two
+    /// blocks of maximum size.
     pub header_bytes_per_stream: usize,
-    /// PING echoes that wait to be written; one more ends the session (CVE-2019-9512). Default 200:
-    /// two bursts of 100, the most that other implementations answer in one read.
+    /// Queued PING echoes; one more ends the session (CVE-2019-9512). Default 200: two bursts of 100, the maximum that other
+    /// implementations answer in one read.
     pub ping_echoes: usize,
-    /// RST_STREAM frames that wait to be written before we stop reading; twice as many end the
-    /// session. Default 1000.
+    /// Queued RST_STREAM frames before we stop reading; twice as many end the session. Default 1000.
     pub control_queue_frames: usize,
-    /// Events that the owner has not polled before we stop reading. Default 10,000.
+    /// Unpolled events before we stop reading. Default 10,000.
     pub event_queue: usize,
-    /// The other floods.
+    /// The other flood limits.
     pub floods: FloodLimits,
-    /// DATA of fewer bytes than this is not cut off just because a window ends there: it waits
-    /// `small_data_delay` for more credit (CVE-2019-9517). Default 1024; 0 never waits.
+    /// Credit below which DATA is not split at the end of a window: it waits `small_data_delay` for more credit (CVE-2019-9517).
+    /// Default 1024; 0 never waits.
     pub small_data_bytes: usize,
-    /// How long small DATA waits. Default 50 ms: far under the time in which a peer that means to
-    /// open its window only when it has everything (OkHttp below 8 KiB) would notice.
+    /// How long small DATA waits. Default 50 ms: too short to delay a peer that opens its window only after it has received
+    /// everything (OkHttp below 8 KiB).
     pub small_data_delay: Duration,
-    /// One DATA frame in so many goes to the less urgent streams, though more urgent ones have
-    /// something to send, so that none starves. Default 16; 0 is strict priority, as nginx.
+    /// One DATA frame in every `starvation_guard` is sent on a less urgent stream even if more urgent streams have DATA, so that no
+    /// stream starves. Default 16; 0 is strict priority, like nginx.
     pub starvation_guard: u32,
-    /// Sees every frame in both directions.
+    /// Observes every frame in both directions.
     pub observer: Option<Arc<dyn Observe>>,
 }
 
@@ -299,9 +292,8 @@ impl Config {
         }
     }
 
-    /// Moves what is out of range to the next value that makes sense: a frame cannot announce more
-    /// than 2^24 - 1 bytes, a buffer of nothing would never have room, and where no byte is small DATA, one
-    /// is progress still, and none is not.
+    /// Moves values that are out of range to the nearest valid value: a frame holds at most 2^24 - 1 bytes, and a buffer of 0 bytes
+    /// would never have room. `small_data_bytes` is at least 1 so that 0 bytes are never progress.
     pub(crate) fn clamp(&mut self) {
         self.data_frame_bytes = self.data_frame_bytes.clamp(1, MAX_PAYLOAD);
         self.send_buffer_bytes = self.send_buffer_bytes.max(1);
@@ -317,12 +309,12 @@ impl Config {
             .min(MAX_WINDOW as u32)
     }
 
-    /// DATA that may wait for its owner where no window is in force, bytes.
+    /// Limit of DATA that the owner has not consumed in a session without windows, bytes.
     pub(crate) fn unread_limit(&self) -> usize {
         self.session_window_bytes.unwrap_or(UNREAD_WITHOUT_WINDOWS) as usize
     }
 
-    /// How header blocks are written.
+    /// Options for compressing header blocks.
     pub(crate) fn deflate_options(&self) -> DeflateOptions {
         let usual = DeflateOptions::from(self.compression);
         DeflateOptions {
@@ -332,7 +324,7 @@ impl Config {
         }
     }
 
-    /// Streams that the peer may have open at once, push policy included.
+    /// Limit of concurrent streams of the peer, with the push policy applied.
     pub(crate) fn peer_streams(&self) -> u32 {
         match (self.role, self.push) {
             (Role::Client, PushPolicy::Refuse) => 0,
@@ -340,17 +332,17 @@ impl Config {
         }
     }
 
-    /// Whether streams have windows in this session.
+    /// True if streams have windows in this session.
     pub(crate) fn stream_windows(&self) -> bool {
         self.flow_control && self.version.has_stream_windows()
     }
 
-    /// Whether the session has a window from its start.
+    /// True if the session has a window from its start.
     pub(crate) fn session_window(&self) -> bool {
         self.flow_control && self.version.has_session_window()
     }
 
-    /// The receive window of a new stream, as the peer knows it.
+    /// The receive window of a new stream as announced to the peer.
     pub(crate) fn stream_window(&self) -> i64 {
         let most = self
             .settings_window_bytes
@@ -358,7 +350,7 @@ impl Config {
         self.wide_window().min(most)
     }
 
-    /// The receive window of a stream of ours, and of a push that is wanted.
+    /// The receive window of a stream that we opened, or of a push that its owner accepted.
     pub(crate) fn wide_window(&self) -> i64 {
         match self.settings_timing {
             SettingsTiming::Never => INITIAL_WINDOW,

@@ -5,7 +5,7 @@
 use spdy_frame::kind::Kind;
 use spdy_frame::status::RstStatus;
 
-/// Names of frame types by their number; DATA, which has none, stands at 0.
+/// Names of frame types by number. Index 0 is DATA, which has no type number.
 const FRAME_NAMES: [&str; 12] = [
     "DATA",
     "SYN_STREAM",
@@ -21,7 +21,7 @@ const FRAME_NAMES: [&str; 12] = [
     "other",
 ];
 
-/// Names of the statuses of RST_STREAM by their number; what has none stands at 0.
+/// Names of RST_STREAM statuses by number. Index 0 is for all unknown statuses.
 const RESET_NAMES: [&str; 12] = [
     "other",
     "PROTOCOL_ERROR",
@@ -56,29 +56,29 @@ impl FrameCounts {
         }
     }
 
-    /// One more of `kind`.
+    /// Counts one frame of `kind`.
     pub const fn count(&mut self, kind: Kind) {
         self.0[Self::place(kind)] += 1;
     }
 
-    /// How many of `kind` there were. All unknown types are counted as one.
+    /// The number of frames of `kind`. All unknown types are counted as one.
     #[must_use]
     pub const fn of(&self, kind: Kind) -> u64 {
         self.0[Self::place(kind)]
     }
 
-    /// All of them together.
+    /// The number of frames of all types.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Every type by its name in the specification, and how many there were; what has no name is `other`.
+    /// Each type by its name in the specification, with its count; types without a name are `other`.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         FRAME_NAMES.into_iter().zip(self.0)
     }
 
-    /// Adds what another session counted.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: &Self) {
         add(&mut self.0, &other.0);
     }
@@ -94,29 +94,29 @@ impl ResetCounts {
         }
     }
 
-    /// One more of `status`.
+    /// Counts one RST_STREAM with `status`.
     pub const fn count(&mut self, status: RstStatus) {
         self.0[Self::place(status)] += 1;
     }
 
-    /// How many of `status` there were. All unknown statuses are counted as one.
+    /// The number of RST_STREAM frames with `status`. All unknown statuses are counted as one.
     #[must_use]
     pub const fn of(&self, status: RstStatus) -> u64 {
         self.0[Self::place(status)]
     }
 
-    /// All of them together.
+    /// The number of RST_STREAM frames with any status.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Every status by its name in the specification, and how many there were; what has no name is `other`.
+    /// Each status by its name in the specification, with its count; statuses without a name are `other`.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         RESET_NAMES.into_iter().zip(self.0)
     }
 
-    /// Adds what another session counted.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: &Self) {
         add(&mut self.0, &other.0);
     }

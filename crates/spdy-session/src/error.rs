@@ -9,7 +9,7 @@ use spdy_frame::stream_id::StreamId;
 
 use crate::limit::Limit;
 
-/// What a peer did too often.
+/// The kind of flood for which a session ended.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Flood {
     /// Frames that carry nothing.
@@ -20,11 +20,11 @@ pub enum Flood {
     PingEchoes,
     /// PING frames.
     PingFrames,
-    /// Streams refused for want of room.
+    /// Streams refused because a limit was reached.
     RefusedStreams,
     /// Streams that were reset before their response was complete.
     AbortedStreams,
-    /// Frames for streams that are not there.
+    /// Frames for unknown streams.
     StrayFrames,
     /// Header blocks that were malformed or too large.
     RefusedBlocks,
@@ -35,7 +35,7 @@ pub enum Flood {
 }
 
 impl Flood {
-    /// The limit on it.
+    /// The limit of this flood.
     #[must_use]
     pub const fn limit(self) -> Limit {
         match self {
@@ -70,11 +70,11 @@ impl fmt::Display for Flood {
     }
 }
 
-/// Why a session ended out of order.
+/// Why a session ended with an error.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Bytes that are no frame.
+    /// Bytes that cannot be decoded as a frame.
     #[error("{0}")]
     Frame(#[from] FrameError),
     /// A header block that did not inflate: the compression context is lost.
@@ -100,20 +100,20 @@ pub enum SessionError {
         /// The highest id before it.
         last: StreamId,
     },
-    /// More DATA than the session window let through.
+    /// More DATA than the session window allowed.
     #[error("DATA exceeds the session window of {window} bytes")]
     SessionWindow {
-        /// The size at which we hold the window open.
+        /// The size of the session's receive window.
         window: u32,
     },
-    /// A WINDOW_UPDATE that lifts the session window past 2^31 - 1, or by 0.
+    /// A WINDOW_UPDATE that raises the session window above 2^31 - 1, or has a delta of 0.
     #[error(
         "WINDOW_UPDATE adds {delta} to a session window of {window}, expected at least 1 and a sum of at most 2147483647"
     )]
     SessionGrant {
-        /// The delta that came.
+        /// The received delta.
         delta: u32,
-        /// The window before it.
+        /// The window before the update.
         window: i64,
     },
     /// SETTINGS with an INITIAL_WINDOW_SIZE above 2^31 - 1.
@@ -122,52 +122,52 @@ pub enum SessionError {
         /// The value of the frame.
         found: u32,
     },
-    /// An abuse limit was passed.
+    /// A flood limit was exceeded.
     #[error("more than {limit} {flood}")]
     Flood {
-        /// What there was too much of.
+        /// The kind of flood.
         flood: Flood,
         /// The limit.
         limit: u64,
     },
-    /// A frame was begun and not finished in time.
+    /// A frame was not completed in time.
     #[error("a frame was incomplete for {waited:?}")]
     FrameTimeout {
-        /// How long it was waited for.
+        /// How long the session waited.
         waited: Duration,
     },
-    /// RST_STREAM frames stood in the queue for too long, and with them the reading.
+    /// More RST_STREAM frames than the limit were queued for too long, so reading had stopped.
     #[error("more than {limit} RST_STREAM frames queued for {waited:?}")]
     ControlQueueTimeout {
-        /// How many may wait while we read on.
+        /// The number of queued frames up to which we read.
         limit: usize,
-        /// How long they waited.
+        /// How long they were queued.
         waited: Duration,
     },
-    /// Output waited and none of it could leave.
+    /// Output was queued, and none of it could be sent in time.
     #[error("queued DATA could not be sent for {waited:?}")]
     WriteTimeout {
-        /// How long it waited.
+        /// How long the output waited.
         waited: Duration,
     },
     /// No input after a keepalive PING.
     #[error("nothing received for {waited:?} after PING")]
     KeepaliveTimeout {
-        /// How long it was waited for.
+        /// How long the session waited.
         waited: Duration,
     },
-    /// Nothing came and nothing left, whatever was open.
+    /// Nothing was sent or received for too long.
     #[error("nothing sent or received for {waited:?}")]
     SilenceTimeout {
-        /// How long it was waited for.
+        /// How long the session waited.
         waited: Duration,
     },
-    /// Streams were still open when the time for draining was over.
+    /// Streams were still open at the end of `drain_timeout`.
     #[error("{open_streams} streams still open {waited:?} after shutdown")]
     DrainTimeout {
         /// Streams that were open.
         open_streams: usize,
-        /// How long they were given.
+        /// The time allowed for draining.
         waited: Duration,
     },
     /// The owner called `abort`.
@@ -189,7 +189,7 @@ impl SessionError {
         }
     }
 
-    /// The limit that the peer went past, if the session ended for one: what a log should name.
+    /// The limit that the peer exceeded, if the session ended for one: the name for a log.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         match self {
@@ -216,7 +216,7 @@ impl SessionError {
 /// Why a stream could not be opened now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// As many are open as the peer allows: wait for [`Event::CanOpen`](crate::event::Event::CanOpen).
+    /// The peer's limit of open streams is reached: wait for [`Event::CanOpen`](crate::event::Event::CanOpen).
     #[error("{limit} streams are open, which is the peer's limit")]
     Full {
         /// The peer's MAX_CONCURRENT_STREAMS, or what we assume.
@@ -228,7 +228,7 @@ pub enum OpenError {
     /// A push must belong to a stream of the client that we still answer (SPDY/3.1 §3.3.1).
     #[error("cannot push for stream {parent}: it is not open")]
     ParentGone {
-        /// The stream it would have belonged to.
+        /// The associated stream.
         parent: StreamId,
     },
 }

@@ -17,14 +17,12 @@ pub enum ResetCause {
     ByPeer(RstStatus),
     /// We sent it, because of what the peer did.
     ByUs(RstStatus),
-    /// We sent CANCEL: DATA waited, and the peer gave no credit for it
-    /// ([`write_timeout`](crate::config::Config::write_timeout)).
+    /// We sent CANCEL: queued DATA got no credit from the peer in time ([`write_timeout`](crate::config::Config::write_timeout)).
     Stalled {
-        /// How long it waited.
+        /// How long the DATA waited.
         waited: Duration,
     },
-    /// The peer's GOAWAY came before our SYN_STREAM was processed: safe to retry, on another
-    /// session, whatever the method.
+    /// The peer's GOAWAY shows that it did not process our SYN_STREAM: safe to retry on another session, with any method.
     NotProcessed,
     /// The session ended.
     SessionLost(SessionError),
@@ -37,9 +35,9 @@ pub enum Event {
     Opened {
         /// Its id.
         id: StreamId,
-        /// The stream it belongs to: of a push, the request. 0 for none.
+        /// The associated stream: for a push, the request. 0 for none.
         associated_to: StreamId,
-        /// How urgent its answer is.
+        /// The priority of its answer.
         priority: Priority,
         /// We send nothing on it. Also set for pushes that forgot the flag (node-spdy, moby).
         unidirectional: bool,
@@ -70,16 +68,16 @@ pub enum Event {
     Data {
         /// The stream.
         id: StreamId,
-        /// What came; empty only with `fin`.
+        /// The payload; empty only with `fin`.
         data: Bytes,
         /// The peer sends nothing more on it.
         fin: bool,
     },
-    /// The stream ended early. Nothing more comes for it.
+    /// The stream ended early. No more events follow for it.
     Reset {
         /// The stream.
         id: StreamId,
-        /// Why, and so whether it may be retried.
+        /// Why it ended, which decides if it may be retried.
         cause: ResetCause,
     },
     /// `send_capacity` of this stream rose from 0.
@@ -87,24 +85,24 @@ pub enum Event {
         /// The stream.
         id: StreamId,
     },
-    /// `open` failed for want of room, and may succeed again.
+    /// `open` failed because of the peer's limit, and may succeed now.
     CanOpen,
     /// The answer to our ping.
     Pong {
-        /// From the writing of PING to its echo.
+        /// Time from writing the PING to reading its echo.
         rtt: Duration,
     },
-    /// The peer takes no new streams.
+    /// The peer accepts no new streams.
     GoAway {
-        /// The highest of our streams that it has processed, or still will.
+        /// The highest of our streams that the peer has processed or still will process.
         last_good: StreamId,
-        /// Why; none in SPDY/2.
+        /// The reason; `None` in SPDY/2.
         status: Option<GoAwayStatus>,
     },
-    /// The session ended: `None` in order, `Some` by a fault of the peer or the transport. Always
+    /// The session ended: `None` in order, `Some` by an error of the peer or the transport. Always
     /// the last event.
     Closed {
-        /// Why.
+        /// The reason.
         error: Option<SessionError>,
     },
 }

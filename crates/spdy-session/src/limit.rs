@@ -1,19 +1,19 @@
-//! Every limit that a peer can run into, by name, and how often it did.
+//! Every limit that a peer can reach, by name, and how often it was reached.
 //!
 //! ```text
 //! config::Config                  Limit              Stats::limits
 //! control_payload_bytes: 128 KiB  ControlPayload ..  control_payload_bytes 3
 //! ```
 //!
-//! A limit has the name of the configuration field that sets it, in logs and in metrics alike, so that
-//! a reader knows which value to check. One is counted when it changed what the session did: refused a
-//! stream, reset it, stopped reading, or ended. Below a limit nothing is counted, and nothing is paid.
+//! A limit has the name of the configuration field that sets it, in logs and in metrics, so that a reader knows which value to
+//! check. A limit is counted when it changed the behaviour of the session: a stream was refused or reset, reading stopped, or the
+//! session ended. Below a limit there is no count and no cost.
 
 use std::fmt;
 
 use spdy_frame::error::{BlockError, FrameError, InflateError};
 
-/// Declares the limits once: variant, name, and what is written of it.
+/// Declares each limit once: variant, name, and documentation.
 macro_rules! limits {
     ($($(#[$doc:meta])+ $variant:ident = $name:literal,)+) => {
         /// A limit of [`Config`](crate::config::Config), or of what it holds.
@@ -27,8 +27,7 @@ macro_rules! limits {
             /// All of them, in the order of the enum.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The field's name, with what it belongs to in front where that alone says too little.
-            /// Names stay as they are: dashboards are made of them.
+            /// The field's name, with a prefix if the field alone is ambiguous. Names are stable, because dashboards use them.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -40,40 +39,40 @@ macro_rules! limits {
 }
 
 limits! {
-    // what a peer may have at once
+    // concurrent resources of a peer
     /// Streams of the peer that are open at once; one more is refused.
     ConcurrentStreams = "max_concurrent_streams",
     /// DATA past a stream's window, `initial_window_bytes`; the stream is reset.
     StreamWindow = "initial_window_bytes",
     /// DATA past the session's window; the session ends.
     SessionWindow = "session_window_bytes",
-    /// Streams that have ended while their owner still works on them; the next stream is refused.
+    /// Ended streams that their owner still works on; new streams are refused.
     EndedStreamsInWork = "ended_streams_in_work",
-    /// Streams that are not taken yet; as many as may be open at once. The next is refused.
+    /// Streams that the owner has not accepted yet, up to the limit of concurrent streams; one more is refused.
     UntakenStreams = "untaken_streams",
-    /// DATA of one stream that is discarded; no more of it is wanted.
+    /// Discarded DATA of one stream; above it the stream gets no credit.
     DiscardedBytes = "discarded_bytes",
     /// Events that the owner has not polled; reading stops.
     EventQueue = "event_queue",
-    /// RST_STREAM frames that wait to be written; reading stops, and at twice as many the session ends.
+    /// Queued RST_STREAM frames; reading stops, and at twice as many the session ends.
     ControlQueue = "control_queue_frames",
-    /// PING echoes that wait to be written; the session ends.
+    /// Queued PING echoes; the session ends.
     PingEchoes = "ping_echoes",
-    /// Pushes that wait to be claimed; one more is refused. Enforced by the owner.
+    /// Pushes that no request has claimed yet; one more is refused. Enforced by the owner.
     UnclaimedPushes = "unclaimed_pushes",
-    /// Bytes of DATA of all of them; the push is cancelled. Enforced by the owner.
+    /// Bytes of DATA of all unclaimed pushes; the push is cancelled. Enforced by the owner.
     UnclaimedBytes = "unclaimed_push_bytes",
 
-    // how large a thing may be
+    // maximum sizes
     /// Payload of a control frame; the session ends.
     ControlPayload = "control_payload_bytes",
-    /// Entries of a SETTINGS frame; the rest are not looked at.
+    /// Entries of a SETTINGS frame; the rest is ignored.
     SettingsEntries = "settings_entries",
-    /// Plain bytes of a header block; the stream is lost.
+    /// Inflated bytes of a header block; the stream is lost.
     BlockPlainBytes = "block_plain_bytes",
-    /// Plain bytes that a header block is inflated to, stored or not; the session ends.
+    /// Inflated bytes of a header block, stored or not; the session ends.
     BlockInflatedBytes = "block_inflated_bytes",
-    /// Pairs and further components in a header block; the stream is lost.
+    /// Pairs and additional values in a header block; the stream is lost.
     BlockPairs = "block_pairs",
     /// Bytes of a header name; the stream is lost.
     BlockNameBytes = "block_name_bytes",
@@ -81,47 +80,47 @@ limits! {
     BlockValueBytes = "block_value_bytes",
     /// HEADERS frames on one stream; it is reset.
     HeadersPerStream = "headers_per_stream",
-    /// Plain bytes of all header blocks on one stream; it is reset.
+    /// Inflated bytes of all header blocks on one stream; it is reset.
     HeaderBytesPerStream = "header_bytes_per_stream",
 
-    // how often a thing may come, in `FloodLimits::window`; the session ends
+    // maximum rates, in `FloodLimits::window`; the session ends
     /// Frames that carry nothing.
     EmptyFrames = "flood_empty_frames",
     /// SETTINGS frames.
     SettingsFrames = "flood_settings_frames",
     /// PING frames that are not the answer to ours.
     PingFrames = "flood_ping_frames",
-    /// Streams refused for want of room.
+    /// Streams refused because a limit was reached.
     RefusedStreams = "flood_refused_streams",
     /// Streams reset before they were answered.
     AbortedStreams = "flood_aborted_streams",
-    /// Frames for streams that are not there.
+    /// Frames for unknown streams.
     StrayFrames = "flood_stray_frames",
     /// Header blocks that were malformed or over a limit.
     RefusedBlocks = "flood_refused_blocks",
     /// Bytes that header blocks were inflated to.
     InflatedBytes = "flood_inflated_bytes",
 
-    // how long a thing may take
+    // timeouts
     /// An unfinished control frame; the session ends.
     FrameTimeout = "frame_timeout",
-    /// DATA that waits while none of it can leave; the session ends.
+    /// Queued DATA of which nothing can be sent; the session ends.
     WriteTimeout = "write_timeout",
-    /// `write_timeout` on a stream whose own window stays closed; the stream is reset.
+    /// `write_timeout` on a stream that has no credit of its own; the stream is reset.
     StreamWriteTimeout = "stream_write_timeout",
-    /// A stream that is discarded and does not end; it is reset.
+    /// A discarded stream that does not end; it is reset.
     DiscardTimeout = "discard_timeout",
     /// A push that no request claims; it is cancelled. Enforced by the owner.
     UnclaimedTimeout = "unclaimed_push_timeout",
     /// A session without open streams; it ends in order.
     IdleTimeout = "idle_timeout",
-    /// A session on which nothing crosses either way, streams or none; it ends.
+    /// A session that sends and receives nothing, with or without streams; it ends.
     SilenceTimeout = "silence_timeout",
     /// Silence after a PING; the session ends.
     KeepaliveTimeout = "keepalive_timeout",
-    /// Streams that go on after `shutdown`; the session ends without them.
+    /// Streams still open after `shutdown`; the session ends without them.
     DrainTimeout = "drain_timeout",
-    /// Reading that has stopped for the queue of RST_STREAM; the session ends.
+    /// Reading stopped because of queued RST_STREAM frames; the session ends.
     ControlQueueTimeout = "control_queue_timeout",
 }
 
@@ -132,7 +131,7 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    /// A time that was over, not a number that was passed: peers that vanish meet it every day.
+    /// True for timeouts, false for numbers and rates. Timeouts are common: peers that vanish cause them every day.
     #[must_use]
     pub const fn is_deadline(self) -> bool {
         matches!(
@@ -150,19 +149,19 @@ impl Limit {
         )
     }
 
-    /// The limit that a frame was over, if that is what was wrong with it.
+    /// The limit that a frame exceeded, if that is the error.
     #[must_use]
     pub fn of_frame(error: &FrameError) -> Option<Self> {
         matches!(error, FrameError::TooLarge { .. }).then_some(Self::ControlPayload)
     }
 
-    /// The limit that a header block was over while it was inflated, if that is what was wrong with it.
+    /// The limit that a header block exceeded during inflation, if that is the error.
     #[must_use]
     pub fn of_inflate(error: &InflateError) -> Option<Self> {
         matches!(error, InflateError::TooLong { .. }).then_some(Self::BlockInflatedBytes)
     }
 
-    /// The limit that a header block was over, if that is what was wrong with it.
+    /// The limit that a header block exceeded, if that is the error.
     #[must_use]
     pub fn of_block(error: &BlockError) -> Option<Self> {
         match error {
@@ -175,44 +174,44 @@ impl Limit {
     }
 }
 
-/// How often each limit was met: by one session, or by many taken together.
+/// How often each limit was reached, by one session or by many together.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct Hits([u32; Limit::ALL.len()]);
 
 impl Hits {
-    /// None yet.
+    /// All counts are 0.
     #[must_use]
     pub const fn new() -> Self {
         Self([0; Limit::ALL.len()])
     }
 
-    /// How often `limit` was met, up to 2^32 - 1.
+    /// How often `limit` was reached, up to 2^32 - 1.
     #[must_use]
     pub const fn of(&self, limit: Limit) -> u32 {
         self.0[limit as usize]
     }
 
-    /// `limit` was met once more.
+    /// Counts one more hit of `limit`.
     pub fn count(&mut self, limit: Limit) {
         let hits = &mut self.0[limit as usize];
         *hits = hits.saturating_add(1);
     }
 
-    /// Adds what another session met.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine = mine.saturating_add(theirs);
         }
     }
 
-    /// The limits that were met, and how often.
+    /// The limits that were reached, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Limit, u32)> + '_ {
         let all = Limit::ALL.iter().zip(self.0);
         all.filter(|(_, hits)| *hits > 0)
             .map(|(limit, hits)| (*limit, hits))
     }
 
-    /// No limit was met.
+    /// True if no limit was reached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
@@ -225,7 +224,7 @@ impl Default for Hits {
     }
 }
 
-/// `flood_empty_frames 1, max_concurrent_streams 12`: those that were met; `none` if none was.
+/// `flood_empty_frames 1, max_concurrent_streams 12`: the limits that were reached, or `none`.
 impl fmt::Display for Hits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {

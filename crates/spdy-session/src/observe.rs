@@ -1,11 +1,11 @@
-//! A window on the frames of a session, for people (`-v`) and for measurements.
+//! Observes the frames of a session, for people (`-v`) and for measurements.
 
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
-/// Which way a frame went.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Direction {
     /// From us to the peer.
@@ -14,27 +14,25 @@ pub enum Direction {
     Received,
 }
 
-/// One frame as it passed.
+/// One observed frame.
 #[derive(Debug)]
 pub struct ObservedFrame<'a> {
     /// When it was written into the driver's buffer, or read.
     pub at: Instant,
     /// The version of the session.
     pub version: Version,
-    /// Which way it went.
+    /// The direction of the frame.
     pub direction: Direction,
-    /// The frame; a header block in it is compressed. Received DATA comes in the pieces in which
-    /// it arrived.
+    /// The frame; a header block in it is compressed. Received DATA is reported in the pieces in which it arrived.
     pub frame: &'a Frame,
     /// The inflated block of SYN_STREAM, SYN_REPLY, HEADERS; none if it is malformed.
     pub headers: Option<&'a HeaderBlock>,
-    /// Plain length of that block, bytes; 0 for other frames. The compressed length is that of
-    /// the block in `frame`.
+    /// Inflated length of that block, bytes; 0 for other frames. The compressed length is that of the block in `frame`.
     pub plain_bytes: usize,
 }
 
-/// Sees every frame.
+/// Observes every frame.
 pub trait Observe: Send + Sync {
-    /// `seen` passed. Called in the order of the wire, from within the machine: do not wait here.
+    /// Called for each frame, in the order of the wire, from within the session machine: do not block here.
     fn seen(&self, seen: &ObservedFrame<'_>);
 }

@@ -1,4 +1,4 @@
-//! What a frame costs the allocator, counted: nothing, once the queues have grown to what a session needs.
+//! Counts allocations per frame: none, once the queues have grown to the size that a session needs.
 //!
 //! A test program of its own, because it counts with a global allocator.
 
@@ -75,7 +75,7 @@ fn carry(now: Instant, from: &mut Session, to: &mut Session, wire: &mut BytesMut
     has_written
 }
 
-/// DATA is used as it comes.
+/// DATA is consumed when it arrives.
 fn consume(side: &mut Session, event: Event) {
     if let Event::Data { id, data, .. } = event {
         side.consume(id, data.len());

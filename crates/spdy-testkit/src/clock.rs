@@ -1,4 +1,4 @@
-//! A clock that stands until a test moves it; tasks are tokio's.
+//! A clock that advances only when a test moves it; tasks run on tokio.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -17,7 +17,7 @@ pub struct FrameVector {
     pub hex: Hex,
     /// Its fields; `None` for a frame that is shorter than its stated length.
     pub fields: Option<Fields>,
-    /// How the bytes differ from what the producer was told to write; `None` if they do not.
+    /// How the bytes differ from the frame that the producer should have written; `None` if they do not.
     pub deviation: Option<Vec<String>>,
 }
 

@@ -54,7 +54,7 @@ pub struct RedisCluster {
     folder: tempfile::TempDir,
     tls: Option<Tls>,
     nodes: Vec<Node>,
-    /// For as long as the address is wanted.
+    /// Reserves the address for the lifetime of the cluster.
     _held: TcpListener,
 }
 

@@ -1,54 +1,54 @@
-//! The packets of a link, kept: each once, with the instants at which it came and went.
+//! Captures the packets of a link: each once, with the times at which it entered and left the link.
 //!
 //! ```text
-//!  read from the sender's device ──► the link ──► written to the receiver's     Fate::Written(when)
-//!                                        └──► taken: queue, chance, device      Fate::Taken(by)
+//!  read from the sender's device ──► the link ──► written to the receiver's     Delivered(when)
+//!                                        └──► dropped: queue, loss, device      Dropped(reason)
 //! ```
 //!
-//! That is more than a capture at either end tells: what the link took is in it, with the reason.
+//! Unlike a capture at either end, it includes the packets that the link dropped, with the reason.
 
 use spdy_clock::Instant;
 use spdy_netem::path::Direction;
 
-/// What the link did with a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PacketOutcome {
-    /// It is on its way.
+    /// The packet is in flight.
     InFlight,
-    /// The receiver's device has it since then.
+    /// The packet was written to the receiver's device at this time.
     Delivered(Instant),
-    /// It never came.
+    /// The packet was dropped.
     Dropped(DropReason),
 }
 
-/// What took a packet.
+/// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DropReason {
     /// The queue was full.
     QueueFull,
-    /// Chance.
+    /// Random loss.
     Lost,
-    /// The receiver's device did not take it.
+    /// The receiver's device rejected it.
     Refused,
 }
 
-/// A packet.
+/// A captured packet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CapturedPacket {
     /// When it was read from the sender's device.
     pub read: Instant,
-    /// Which way it went.
+    /// Direction of the packet.
     pub way: Direction,
-    /// What became of it.
+    /// The fate of the packet.
     pub outcome: PacketOutcome,
-    /// Its bytes, from the IP header on.
+    /// The packet's bytes, from the IP header on.
     pub packet: Vec<u8>,
 }
 
-/// What a packet takes beside its own bytes: when it came and went, and where it lies.
+/// Memory of a packet's metadata, bytes.
 const RECORD_BYTES: usize = size_of::<CapturedPacket>();
 
-/// Packets in the order in which they were read.
+/// Captured packets, in the order in which they were read.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     packets: Vec<CapturedPacket>,
@@ -58,7 +58,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// An empty one that keeps packets until they, and what is known of each, have `limit_bytes`.
+    /// An empty capture that stores packets until they and their metadata use `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: usize) -> Self {
         Self {
@@ -67,19 +67,19 @@ impl Capture {
         }
     }
 
-    /// What it kept.
+    /// The stored packets.
     #[must_use]
     pub fn packets(&self) -> &[CapturedPacket] {
         &self.packets
     }
 
-    /// Packets that had no room: from the first of them on, nothing was kept.
+    /// Number of packets that were not stored: after the first that does not fit, no packet is stored.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Keeps `packet`; its number, or `None` if there is no room.
+    /// Stores `packet`. Returns its index, or `None` if there is no room.
     pub(crate) fn read(&mut self, now: Instant, way: Direction, packet: &[u8]) -> Option<usize> {
         let bytes = self.bytes + packet.len() + RECORD_BYTES;
         if bytes > self.limit_bytes || self.left_out > 0 {

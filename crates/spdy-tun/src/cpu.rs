@@ -1,26 +1,26 @@
-//! What the scheduler gave a thread, and what it kept from it.
+//! CPU time of a thread, and the time that it waited for a core.
 
 use std::fs;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Time of a thread since it began, or between two moments (schedstat of proc(5)).
+/// Times of a thread since its start, or between two instants (schedstat of proc(5)).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CpuTime {
-    /// It ran.
+    /// Time in which it ran.
     pub ran: Duration,
-    /// It was ready to run and did not.
+    /// Time in which it was runnable but did not run.
     pub waited: Duration,
 }
 
 impl CpuTime {
-    /// Of the thread that asks, so far; `None` where the system does not tell.
+    /// The times of the current thread so far; `None` if the system does not report them.
     #[must_use]
     pub fn of_this_thread() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
     }
 
-    /// Nanoseconds on a core, nanoseconds in its queue, and how often it was given one.
+    /// Parses nanoseconds on a core, nanoseconds in the run queue, and the number of time slices.
     fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split_whitespace().map(str::parse);
         let (ran, waited) = (numbers.next()?.ok()?, numbers.next()?.ok()?);

@@ -1,5 +1,4 @@
-//! The machine between two devices: packets go in at the instant at which they were read, and come out at the
-//! instant at which they are due.
+//! The emulator between two devices: a packet enters when it was read, and leaves when it is due.
 //!
 //! ```text
 //!  offer(now, way, packet) -> Path: queue, rate, loss, delay -> due, or dropped
@@ -7,9 +6,9 @@
 //!  poll_delivery(now)      -> what is due by now, in order     -> handle_written(delivery, when)
 //! ```
 //!
-//! Every fate is reckoned in nominal times, from reading to due, by the same [`Path`] as in virtual time; that the
-//! thread around it wakes late moves a delivery and is measured, but never adds up in the link. A pipe that is to
-//! be passed again is passed at its nominal instant too, however late anybody asks.
+//! All results are computed from nominal times, from reading to due, by the same [`Path`] as in virtual time. A late wake-up of the
+//! surrounding thread delays a delivery and is measured, but does not accumulate in the link. A packet that passes a pipe a second
+//! time also passes it at its nominal time, however late the emulator is polled.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +19,16 @@ use crate::capture::{Capture, DropReason};
 use crate::meter::Meter;
 use crate::stats::LinkStats;
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Debug)]
 struct InFlightPacket {
     way: Direction,
     packet: Vec<u8>,
-    /// It stands before a pipe that it must pass again.
+    /// Present if it waits to pass a pipe a second time.
     transit: Option<Transit>,
-    /// Bits that the bottleneck was busy with since the packet before it that arrives; `None` if it had a rest.
+    /// Bits that the bottleneck sent since the previous arriving packet; `None` if it was idle in between.
     bits_in_a_row: Option<u64>,
-    /// Its number in the capture, if it is in one.
+    /// Its index in the capture, if it is captured.
     captured: Option<usize>,
 }
 
@@ -37,38 +36,38 @@ struct InFlightPacket {
 #[derive(Debug, Eq, PartialEq)]
 #[must_use]
 pub struct Delivery {
-    /// When.
+    /// When it is due.
     pub due: Instant,
-    /// Which way it goes.
+    /// Direction of the packet.
     pub way: Direction,
-    /// Its bytes, from the IP header on.
+    /// The packet's bytes, from the IP header on.
     pub packet: Vec<u8>,
     bits_in_a_row: Option<u64>,
     captured: Option<usize>,
 }
 
-/// A link with the packets in it, and what it carried since it was made.
+/// A link with the packets in flight, and its statistics since it was created.
 #[derive(Debug)]
 pub struct Emulator {
     config: PathConfig,
     path: Path,
-    /// By when something happens to them, then in the order of their reading.
+    /// By the time of their next step, then in the order of their reading.
     in_flight: BTreeMap<(Instant, u64), InFlightPacket>,
     sequence: u64,
     up: Meter,
     down: Meter,
     began: Instant,
     capture: Option<Capture>,
-    /// When the first and the last packet were seen at the client.
+    /// When the first and the last packet were at the client.
     seen: Option<(Instant, Instant)>,
 }
 
 impl Emulator {
-    /// An idle link at `now`. `seed` decides every loss and every jitter.
+    /// An idle link at `now`. `seed` determines all random loss and jitter.
     ///
     /// # Panics
     ///
-    /// As [`Path::new`].
+    /// Like [`Path::new`].
     #[must_use]
     pub fn new(config: &PathConfig, seed: u64, now: Instant) -> Self {
         Self {
@@ -106,7 +105,7 @@ impl Emulator {
         if way == Direction::Up {
             self.note_client_packet(now);
         }
-        // The share of one direction in a shared pipe is not the pipe's rate.
+        // In a shared pipe, the share of one direction is not the pipe's rate.
         let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
         let outcome = self.path.offer(now, way, packet.len());
         let bits_in_a_row = {
@@ -175,24 +174,24 @@ impl Emulator {
         }
     }
 
-    /// Notes that a packet was at the client.
+    /// Records that a packet was at the client.
     fn note_client_packet(&mut self, now: Instant) {
         let first = self.seen.map_or(now, |(first, _)| first);
         self.seen = Some((first, now));
     }
 
-    /// Notes that something else than an IPv4 packet came, which goes nowhere.
+    /// Counts a packet that is not IPv4. It is not forwarded.
     pub fn handle_non_ipv4(&mut self, way: Direction) {
         self.meter(way).count_non_ipv4();
     }
 
-    /// Whether nothing is on its way.
+    /// True if no packet is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// What was achieved so far.
+    /// The statistics so far.
     #[must_use]
     pub fn stats(&self, now: Instant) -> LinkStats {
         LinkStats {
@@ -240,7 +239,7 @@ impl Emulator {
         }
     }
 
-    /// Lets every packet that waits before a pipe by `now` pass it, each at its own time.
+    /// Lets every packet that waits for its second pipe until `now` pass it, each at its nominal time.
     fn pass_again(&mut self, now: Instant) {
         loop {
             let mut due = self.in_flight.range(..=(now, u64::MAX));
@@ -272,7 +271,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Takes everything out at the instants at which it is due.
+    /// Takes all deliveries, each at the time at which it is due.
     fn deliveries(emulator: &mut Emulator) -> Vec<Delivery> {
         let mut all = Vec::new();
         while let Some(at) = emulator.poll_timeout() {
@@ -299,7 +298,7 @@ mod tests {
             delivered,
             [(at(56), Direction::Down, 8), (at(74), Direction::Up, 7)]
         );
-        // The client sent at once, and had the answer after 56 ms; it does not see when its own packet arrived.
+        // The client sent at once, and got the answer after 56 ms; it does not see when its own packet arrived.
         assert_eq!(emulator.stats(at(80)).on_wire_ms, Some(56.0));
         let idle = Emulator::new(&config, 0, Instant::ZERO);
         assert_eq!(idle.stats(at(80)).on_wire_ms, None);

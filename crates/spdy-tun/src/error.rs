@@ -1,59 +1,59 @@
-//! Why there is no link in real time here.
+//! Errors of setting up a link in real time.
 
 use std::io;
 
-/// What could not be made, and what the system said.
+/// Why a link could not be set up, with the system's error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RealTimeError {
-    /// The process may not have namespaces of its own.
+    /// The process may not create namespaces.
     #[error(
         "cannot create namespaces: run as root, or allow unprivileged user namespaces (user.max_user_namespaces, \
          kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
     )]
     Namespaces(#[source] io::Error),
-    /// Threads were there already.
+    /// Threads were already running.
     #[error("namespaces must be entered before any thread starts, found {threads} threads")]
     Threads {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
-    /// A file of the kernel's could not be used.
+    /// A file of the kernel could not be used.
     #[error("cannot use {what}")]
     Kernel {
-        /// Which.
+        /// The file.
         what: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// There is no TUN device.
     #[error("no TUN device: /dev/net/tun must exist and be writable")]
     Device(#[source] io::Error),
-    /// The kernel did not lay the link.
+    /// The kernel did not set up the link.
     #[error("cannot set up {what}")]
     Netlink {
-        /// What was to be laid.
+        /// The part of the link.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The kernel has no such congestion control.
+    /// The kernel does not have this congestion control.
     #[error("unknown congestion control {name:?}: this system has {available}")]
     Congestion {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The available names.
         available: String,
     },
-    /// A thread, a pipe or a process could not be made.
+    /// A thread, a pipe or a process could not be created.
     #[error("cannot start {what}")]
     Start {
-        /// What.
+        /// The part that could not be created.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The link's thread ended before its time.
+    /// The link's thread ended early.
     #[error("the link ended: {0}")]
     LinkThreadEnded(String),
 }

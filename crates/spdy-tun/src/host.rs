@@ -1,8 +1,7 @@
-//! A host: a thread in a network namespace of its own, with one device that leads to the other host.
+//! A host: a thread in its own network namespace, with one device that leads to the other host.
 //!
-//! Sockets belong to the namespace of the thread that opens them. Threads and processes inherit the namespace of the
-//! thread that starts them. So all work of a host runs [on its thread](Host::run), and the namespace lives as long as
-//! something in it does.
+//! A socket belongs to the namespace of the thread that opens it. Threads and processes inherit the namespace of the thread that
+//! starts them. So all work of a host runs [on its thread](Host::run), and the namespace exists as long as anything uses it.
 
 use std::fs;
 use std::io;
@@ -20,31 +19,31 @@ use crate::netlink::{Destination, Netlink, RouteTcp};
 
 /// The client's address.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
-/// The first address of the servers' side; it has all others but the client's too.
+/// The first address of the servers' side, which has every address except the client's.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
 /// Name of the device in its namespace.
 pub const DEVICE: &str = "link0";
 /// Largest IP packet, bytes.
 const MTU: u16 = 1_500;
-/// Packets that a device holds for the link's thread. It reads at once, so they gather only while it
-/// waits for a core: a tenth of a second at 1 Gbps.
+/// Limit of packets that a device queues for the link's thread. The thread reads at once, so packets queue only while it waits for
+/// a core: a tenth of a second at 1 Gbps.
 const DEVICE_QUEUE: u32 = 10_000;
 
-/// What differs between hosts, and between experiments.
+/// Settings that differ between hosts, and between experiments.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HostConfig {
     /// Its own address.
     pub address: Ipv4Addr,
-    /// The one host that it sends to, and whether it has all other addresses itself; `None` sends everything.
+    /// The address of the only other host; this host then has all other addresses itself. `None`: all packets are sent to the link.
     pub peer: Option<Ipv4Addr>,
-    /// Congestion control of its connections.
+    /// Congestion control of the host's connections.
     pub congestion: String,
     /// Initial window in segments, if not the kernel's.
     pub initial_window: Option<u32>,
 }
 
-/// Stack of a host's thread: futures of an unoptimised build nest deeply.
+/// Stack size of a host's thread: futures of an unoptimised build are deeply nested.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -53,16 +52,16 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Debug)]
 pub struct Host {
     jobs: mpsc::Sender<Job>,
-    /// The thread as `/proc` numbers it.
+    /// The thread's path in `/proc`.
     proc: PathBuf,
 }
 
 impl Host {
-    /// Makes one, and its end of the link.
+    /// Creates a host, and its end of the link.
     ///
     /// # Errors
     ///
-    /// The system gives no namespace, no device, or does not set it up.
+    /// The system allows no namespace or device, or cannot set it up.
     pub fn start(name: &str, config: HostConfig) -> Result<(Self, SyncDevice), RealTimeError> {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let (ready, made) = mpsc::channel();
@@ -106,11 +105,11 @@ impl Host {
         receiver
     }
 
-    /// Does `job` on this host's thread, and waits for it.
+    /// Runs `job` on this host's thread, and waits for it.
     ///
     /// # Panics
     ///
-    /// If `job` does.
+    /// If `job` panics.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let done = self.start_job(job);
         done.recv().expect("the job must not panic")
@@ -124,8 +123,8 @@ impl Host {
     }
 }
 
-/// Sent packets that `device` dropped, by the table of `/proc/net/dev` (proc(5)): eight numbers for what it
-/// received, then bytes, packets, errors, drops of what it sent.
+/// Sent packets that `device` dropped, from the table of `/proc/net/dev` (proc(5)): eight receive counters, then bytes, packets,
+/// errors and drops of sending.
 fn dropped_of(table: &str, device: &str) -> u64 {
     const SENT_DROPS: usize = 8 + 3;
     table
@@ -136,7 +135,7 @@ fn dropped_of(table: &str, device: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// On the host's own thread: leaves the namespace of the others, and sets up the new one.
+/// On the host's own thread: moves it to a new namespace, and sets that up.
 fn start_namespace(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTimeError> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| RealTimeError::Namespaces(error.into()))?;
     check_congestion(&config.congestion)?;
@@ -150,12 +149,12 @@ fn start_namespace(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTim
     device
         .set_nonblocking(true)
         .map_err(RealTimeError::Device)?;
-    // What one run learned of a path would else begin the next.
+    // Otherwise TCP metrics of a path would be carried over from one run to the next.
     set("net/ipv4/tcp_no_metrics_save", "1")?;
     if fs::exists("/proc/sys/net/ipv6").unwrap_or(false) {
         set("net/ipv6/conf/all/disable_ipv6", "1")?;
     }
-    // A server of an unprivileged user may be at port 80 here.
+    // A server of an unprivileged user may use port 80 here.
     set("net/ipv4/ip_unprivileged_port_start", "0")?;
     configure_network(config)?;
     let link = "/proc/thread-self";
@@ -199,7 +198,7 @@ fn configure_network(config: &HostConfig) -> Result<(), RealTimeError> {
     Ok(())
 }
 
-/// A route takes a name of an algorithm that is not there, and forgets it silently on some kernels.
+/// Checks that the algorithm exists, because some kernels silently ignore an unknown name in a route.
 fn check_congestion(name: &str) -> Result<(), RealTimeError> {
     let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let available = fs::read_to_string(file).map_err(|source| RealTimeError::Kernel {

@@ -1,4 +1,4 @@
-//! Links in real time: any program behind the link that `spdy-netem` describes.
+//! Links in real time: any program behind the link model of `spdy-netem`.
 //!
 //! ```text
 //!   client's namespace                                            servers' namespace
@@ -10,12 +10,12 @@
 //!                             +---------------------------+
 //! ```
 //!
-//! [`namespaces`] makes the process that owns all of it, [`host`] a namespace with its device, [`network`] two hosts and
-//! the wire between them. [`emulator`] is the machine in the middle: no device and no clock, the same
-//! [`Path`](spdy_netem::Path) as in virtual time. [`stats`] states what a run achieved, and [`limits`] whether it
-//! counts. [`capture`] stores its packets on request.
+//! [`namespaces`] creates the process that owns everything, [`host`] a namespace with its device, [`network`] two hosts and the
+//! wire between them. [`emulator`] is the machine in the middle: without device and clock, with the same [`Path`](spdy_netem::Path)
+//! as in virtual time. [`stats`] states what a run achieved, and [`limits`] decides if it counts. [`capture`] stores its packets on
+//! request.
 //!
-//! Linux alone. `docs/explanation/real-time-links.md` explains which addresses are reachable, and the traps.
+//! Linux only. `docs/explanation/real-time-links.md` explains which addresses are reachable, and known problems.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod capture;

@@ -1,10 +1,11 @@
-//! When a run in real time counts. One that does not is told with its reasons, repeated, and never averaged in.
+//! Decides if a run in real time counts. A run that does not is reported with the reasons and repeated, and never included in a
+//! mean.
 
 use serde::Serialize;
 
 use crate::stats::{DirectionStats, LinkStats};
 
-/// How far a run may be from what was asked for.
+/// Limits of the deviation of a run from its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValidityLimits {
     /// Mean lateness of a direction, milliseconds.
@@ -13,15 +14,15 @@ pub struct ValidityLimits {
     pub late_p99_ms: f64,
     /// Largest lateness of a direction, milliseconds.
     pub late_max_ms: f64,
-    /// Error of a direction's rate while it was busy, as a part of the rate.
+    /// Error of a direction's rate while it was busy, as a fraction of the rate.
     pub rate_error: f64,
-    /// Seconds for which a direction must have been busy for its rate to be judged.
+    /// Minimum busy time of a direction for its rate to be checked, seconds.
     pub rate_judged_after_seconds: f64,
 }
 
 impl Default for ValidityLimits {
-    /// What a machine with a core to spare keeps easily: 0.5 ms, 5 ms and 20 ms late, 0.5 % of the rate once
-    /// the link was busy for a second.
+    /// Limits that a machine with a spare core easily meets: 0.5 ms mean, 5 ms p99 and 20 ms maximum lateness, and 0.5 % of the
+    /// rate once the link was busy for a second.
     fn default() -> Self {
         Self {
             late_mean_ms: 0.5,
@@ -38,7 +39,7 @@ impl Default for ValidityLimits {
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fault {
-    /// Packets came too late on average.
+    /// Packets were too late on average.
     #[error("packets were {measured_ms:.2} ms late on average, limit {limit_ms} ms")]
     LateMean {
         /// Mean lateness.
@@ -46,7 +47,7 @@ pub enum Fault {
         /// The limit.
         limit_ms: f64,
     },
-    /// One in a hundred came too late.
+    /// One packet in a hundred was too late.
     #[error("one packet in a hundred was {measured_ms:.2} ms late or more, limit {limit_ms} ms")]
     LateP99 {
         /// 99th percentile.
@@ -54,7 +55,7 @@ pub enum Fault {
         /// The limit.
         limit_ms: f64,
     },
-    /// One came too late.
+    /// A packet was too late.
     #[error("a packet was {measured_ms:.2} ms late, limit {limit_ms} ms")]
     LateMax {
         /// Largest lateness.
@@ -65,29 +66,29 @@ pub enum Fault {
     /// The link was too slow or too fast.
     #[error("the link carried {measured_bps:.0} bps, expected {configured_bps}")]
     Rate {
-        /// What it carried while it was busy.
+        /// Measured rate while it was busy.
         measured_bps: f64,
-        /// What was asked for.
+        /// Configured rate.
         configured_bps: u64,
     },
-    /// The programs at the ends did not run when they could have.
+    /// The programs at the ends were runnable but did not run.
     #[error("the programs waited {measured_ms:.2} ms for a core, limit {limit_ms:.2} ms")]
     Starved {
-        /// For how long, of all of them.
+        /// Total time of all programs.
         measured_ms: f64,
         /// The limit.
         limit_ms: f64,
     },
-    /// Devices dropped packets that the link never decided about.
+    /// Devices dropped packets outside the link model.
     #[error("a device, not the link, dropped {packets} packets")]
     Devices {
-        /// How many.
+        /// Number of packets.
         packets: u64,
     },
 }
 
 impl ValidityLimits {
-    /// Everything that keeps `run` from counting; nothing if it counts.
+    /// All reasons why `run` does not count; empty if it counts.
     #[must_use]
     pub fn faults(&self, run: &LinkStats) -> Vec<Fault> {
         let mut faults = Vec::new();

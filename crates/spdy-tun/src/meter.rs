@@ -1,7 +1,7 @@
-//! What one direction achieved, counted packet by packet.
+//! Measures one direction, packet by packet.
 //!
-//! The rate is that of the bottleneck while it worked: from one delivery to the next, as long as packets stood behind
-//! each other in it. Bits of packets that chance took behind the bottleneck count too: it was busy with them.
+//! The rate is that of the bottleneck while it was busy: from one delivery to the next, as long as packets were queued behind each
+//! other. Bits of packets that were lost behind the bottleneck also count, because it was busy with them.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use spdy_netem::path::{Direction, PathConfig, PathOutcome};
 
 use crate::stats::DirectionStats;
 
-/// Largest lateness that is told apart, nanoseconds; a minute.
+/// Largest lateness that the histogram distinguishes, nanoseconds; a minute.
 const MOST_NS: u64 = 60_000_000_000;
-/// Digits of a lateness that are kept.
+/// Significant digits of a lateness.
 const DIGITS: u8 = 3;
-/// Time that the bottleneck must have worked for its rate to be told.
+/// Minimum busy time of the bottleneck for its rate to be reported.
 const LEAST_BUSY: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(crate) struct Meter {
     foreign: u64,
     late: Histogram<u64>,
     late_sum_ns: u128,
-    /// The histogram rounds.
+    /// The exact maximum, because the histogram rounds.
     late_max_ns: u64,
-    /// Bits of the packets since the one before, lost ones among them; `None` at the head of a row.
+    /// Bits of the packets since the previous delivery, lost ones included; `None` at the start of a busy period.
     row_bits: Option<u64>,
     last_delivered: Instant,
     busy_bits: u64,
@@ -79,8 +79,8 @@ impl Meter {
         self.foreign += 1;
     }
 
-    /// Bits that the bottleneck sends from the previous packet to this one; `None` if it was idle in between, or if
-    /// this packet is lost.
+    /// Returns the bits that the bottleneck sent from the previous packet to this one; `None` if it was idle in between, or if this
+    /// packet is lost.
     pub(crate) fn follow_bottleneck(
         &mut self,
         is_in_a_row: bool,

@@ -1,4 +1,4 @@
-//! The process that a link lives and dies with.
+//! The process that owns a link: the link ends with it.
 //!
 //! ```text
 //!  spdy (outer)                waits; passes on the exit code
@@ -7,13 +7,13 @@
 //!         └─ spdy (command)    back to the user's own ids, then exec of COMMAND
 //! ```
 //!
-//! Namespaces of users and processes must be entered before the first thread starts, so the program starts itself
-//! again: with the same arguments, and a first one (the name by which it was called) that says which part it plays.
-//! The inner process is killed by the kernel when the outer one ends, however that happens; and all processes of its
-//! namespace are, when it ends itself, for they lose their pid 1. With the last of them go namespaces and devices.
+//! User and process namespaces must be entered before the first thread starts. So the program starts itself again with the same
+//! arguments, and with an argument 0 that states its role. The kernel kills the inner process when the outer one ends for any
+//! reason. When the inner process ends, the kernel kills all processes of its namespace, because it is their pid 1. The namespaces
+//! and devices are removed with the last process.
 //!
-//! An unprivileged user is root inside, of nothing but these namespaces. A command that is started there
-//! gets its own ids back, in one more namespace, so that it finds itself who it was.
+//! An unprivileged user is root inside, but only of these namespaces. A command that is started there gets the user's own IDs back,
+//! by one more namespace.
 
 use std::env;
 use std::ffi::OsString;
@@ -32,43 +32,42 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, mkstemp};
 
 use crate::error::RealTimeError;
 
-/// What the program is called when it plays a part; the part and its arguments follow.
+/// Argument 0 of the program in one of these roles, followed by the role and its arguments.
 const ROLE_ARGUMENT: &str = "spdy-enclosed";
 /// The program itself.
 const SELF_EXE: &str = "/proc/self/exe";
 
-/// Which process this is.
+/// The role of this process.
 #[derive(Debug)]
 pub enum ProcessRole {
-    /// The one that was started first; everything was done inside, and ended so.
+    /// The process that was started first: everything ran in the inner process, which ended with this status.
     Outer(ExitStatus),
-    /// The one that makes the link.
+    /// The process that creates the link.
     Inner(InnerProcess),
-    /// One that is to become the command of this number: call [`become_command`].
+    /// The process that is to become the command with this number: call [`become_command`].
     Command(usize),
 }
 
-/// Whose Ctrl-C is.
+/// Which process handles Ctrl-C.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CtrlCPolicy {
-    /// The command's: ours wait for it to end, and then tell what was.
+    /// The command: our processes wait until it ends, and then report.
     ForwardToCommand,
-    /// Everybody's: no command is run, and all of it ends.
+    /// All processes: there is no command, and all of them end.
     EndAll,
-    /// The inner process's, which hears it and ends in its own time: the outer one waits for that.
+    /// The inner process, which ends in order; the outer process waits for that.
     HandleInside,
 }
 
-/// What the inner process knows of the outer one.
+/// What the inner process was given by the outer one.
 #[derive(Clone, Copy, Debug)]
 pub struct InnerProcess {
-    /// User and group, if these are namespaces of an unprivileged user.
+    /// User and group ID, if the namespaces are those of an unprivileged user.
     ids: Option<(Uid, Gid)>,
 }
 
-/// Enters the namespaces, and returns the role of this process. Call it before any thread starts, first in a command.
-/// In the outer process it returns when the inner process has ended. `typed` decides which process gets SIGINT and
-/// SIGQUIT.
+/// Enters the namespaces, and returns the role of this process. Call it first in a command, before any thread starts. In the outer
+/// process it returns when the inner process has ended. `typed` decides which process gets SIGINT and SIGQUIT.
 ///
 /// # Errors
 ///
@@ -109,7 +108,7 @@ pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
     }
 }
 
-/// Leaves the outer process behind, and waits for the inner one.
+/// The outer process: creates the namespaces, starts the inner process and waits for it.
 fn outside(typed: CtrlCPolicy) -> Result<ExitStatus, RealTimeError> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
@@ -129,11 +128,11 @@ fn outside(typed: CtrlCPolicy) -> Result<ExitStatus, RealTimeError> {
         source,
     };
     if typed != CtrlCPolicy::EndAll {
-        // The inner process inherits it; who they are for opens them again.
+        // The inner process inherits the blocked signals; the process that handles them unblocks them.
         let blocked = terminal_signals().thread_block();
         blocked.map_err(|error| start(error.into()))?;
     }
-    // As /proc numbers us, which is where the inner process will look.
+    // Our path in /proc, which the inner process will check.
     let me = fs::read_link("/proc/self").map_err(start)?;
     let mut inner = Command::new(SELF_EXE)
         .arg0(format!("{ROLE_ARGUMENT}:inner:{}{ids}", me.display()))
@@ -147,7 +146,7 @@ fn terminal_signals() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGQUIT])
 }
 
-/// A new user namespace (and what else `with` names) where `inside` is who was `outside` before.
+/// Creates a user namespace (and the others in `with`) that maps the ids `outside` to `inside`.
 fn new_user(
     with: CloneFlags,
     inside: (u32, u32),
@@ -172,14 +171,14 @@ fn new_user(
     )
 }
 
-/// Has this process killed when `parent` ends.
+/// Makes the kernel kill this process when `parent` ends.
 fn kill_with_parent(parent: u32) -> Result<(), RealTimeError> {
     let failed = |source| RealTimeError::Start {
         what: "the inner process",
         source,
     };
     set_pdeathsig(Signal::SIGKILL).map_err(|error| failed(error.into()))?;
-    // It may have ended before that. From in here it has no number; /proc is still that of outside.
+    // It may have ended before that. Its pid is not visible in here, but /proc still shows the processes outside.
     let status = fs::read_to_string("/proc/self/status").map_err(failed)?;
     let now = status.lines().find_map(|line| line.strip_prefix("PPid:"));
     if now.is_some_and(|now| now.trim() != parent.to_string()) {
@@ -188,8 +187,8 @@ fn kill_with_parent(parent: u32) -> Result<(), RealTimeError> {
     Ok(())
 }
 
-/// Shows this namespace's processes in `/proc`. Where the system does not let us (some containers hide parts of
-/// it), the outer ones stay to be seen: only who looks for processes by number notices.
+/// Mounts `/proc` with this namespace's processes. If the system does not allow that (some containers hide parts of it), the outer
+/// processes stay visible, which only matters to a program that looks up processes by pid.
 fn own_proc() {
     let slave = MsFlags::MS_SLAVE | MsFlags::MS_REC;
     let nothing: Option<&Path> = None;
@@ -199,12 +198,12 @@ fn own_proc() {
     }
 }
 
-/// Where programs read who resolves names.
+/// The configuration file of the name resolver.
 const RESOLVERS: &str = "/etc/resolv.conf";
 
 impl InnerProcess {
-    /// Makes `resolver` the name server of every program in these namespaces, by a resolver file of their own, until
-    /// the last of them ends.
+    /// Makes `resolver` the name server of every program in these namespaces, by mounting another resolver file, until the last of
+    /// them ends.
     ///
     /// # Errors
     ///
@@ -224,7 +223,7 @@ impl InnerProcess {
         mounted.map_err(|error| kernel(error.into()))
     }
 
-    /// A process that will be the command of this `number`. Start it on the thread of its host.
+    /// A process that becomes the command with this `number`. Start it on the thread of its host.
     #[must_use]
     pub fn command(&self, number: usize) -> Command {
         let ids = self
@@ -250,7 +249,7 @@ pub fn become_command(command_line: &[OsString]) -> io::Error {
     Command::new(program).args(arguments).exec()
 }
 
-/// The exit code that tells how `status` was: its own, or 128 and the signal, as shells have it.
+/// The exit code for `status`: its own, or 128 plus the signal, like shells.
 #[must_use]
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status

@@ -1,4 +1,4 @@
-//! The few requests of rtnetlink(7) that lay a link: device up, address, routes.
+//! The few requests of rtnetlink(7) that set up a link: device up, address, routes.
 //!
 //! ```text
 //!  nlmsghdr                               body              attributes, each padded to 4
@@ -8,10 +8,9 @@
 //! +--------+------+-------+-----+-----+  +--------------+  +-----+------+-------+--
 //! ```
 //!
-//! All in the machine's byte order. The kernel answers each with NLMSG_ERROR, whose number is 0 when it
-//! was done. A route carries the congestion control and the initial window of the connections over it: the
-//! sysctl of a namespace takes no algorithm that the system does not allow to everybody (cubic often is none of
-//! these), a route takes each that there is.
+//! Everything is in native byte order. The kernel answers each request with NLMSG_ERROR, whose number is 0 on success. A route sets
+//! the congestion control and the initial window of its connections. The sysctl of a namespace accepts only algorithms that the
+//! system allows for all users (often without cubic), a route accepts every available algorithm.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -55,10 +54,10 @@ struct Message(Vec<u8>);
 
 impl Message {
     fn new(kind: u16, flags: u16, body: &[u8]) -> Self {
-        let mut bytes = vec![0; 4]; // the length, once it is known
+        let mut bytes = vec![0; 4]; // the length, set at the end
         bytes.extend(kind.to_ne_bytes());
         bytes.extend((REQUEST_ACK | flags).to_ne_bytes());
-        bytes.extend([0; 8]); // one request at a time needs no number; 0 is the kernel's own address
+        bytes.extend([0; 8]); // requests are sent one at a time and need no sequence number; 0 is the kernel's own address
         bytes.extend(body);
         Self(bytes)
     }
@@ -78,21 +77,21 @@ impl Message {
     }
 }
 
-/// Where a route leads.
+/// The destination of a route.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Destination {
-    /// Every address that no narrower route has.
+    /// Every address without a more specific route.
     Everywhere,
-    /// This address alone.
+    /// Only this address.
     Host(Ipv4Addr),
 }
 
-/// What TCP does over a route.
+/// TCP settings of a route.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct RouteTcp<'a> {
     /// Name of the congestion control.
     pub(crate) congestion: &'a str,
-    /// Segments of the initial window, if not the system's.
+    /// Segments of the initial window, if not the kernel's default.
     pub(crate) initial_window: Option<u32>,
 }
 
@@ -100,7 +99,7 @@ fn link_up(index: u32, queue_len: Option<u32>, mtu: Option<u32>) -> Vec<u8> {
     let mut body = vec![0; 4]; // family, padding, type
     body.extend(index.to_ne_bytes());
     body.extend(IFF_UP.to_ne_bytes()); // flags
-    body.extend(IFF_UP.to_ne_bytes()); // which of them change
+    body.extend(IFF_UP.to_ne_bytes()); // mask of the flags to change
     let mut message = Message::new(RTM_NEWLINK, 0, &body);
     if let Some(packets) = queue_len {
         message.attribute(IFLA_TXQLEN, &packets.to_ne_bytes());
@@ -148,11 +147,11 @@ fn route(to: Destination, index: u32, kind: u8, scope: u8, tcp: Option<&RouteTcp
     message.finish()
 }
 
-/// A socket to the kernel's routing of the namespace in which it was opened.
+/// A netlink socket for the routing tables of the namespace in which it was opened.
 pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// Opens it.
+    /// Opens the socket.
     pub(crate) fn open() -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let family = AddressFamily::Netlink;
@@ -174,7 +173,7 @@ impl Netlink {
         self.send_request(&link_up(index, queue_len, mtu))
     }
 
-    /// Adds an address to a device, without a network around it.
+    /// Adds an address to a device, without a subnet.
     pub(crate) fn add_address(&self, index: u32, own: Ipv4Addr) -> io::Result<()> {
         self.send_request(&address(index, own))
     }
@@ -189,7 +188,7 @@ impl Netlink {
         self.send_request(&route(to, index, RTN_UNICAST, RT_SCOPE_LINK, Some(tcp)))
     }
 
-    /// Routes every address without a narrower route to this host. `index` is that of the loopback device.
+    /// Routes every address without a more specific route to this host. `index` is that of the loopback device.
     pub(crate) fn own_everything(&self, index: u32) -> io::Result<()> {
         let everywhere = Destination::Everywhere;
         self.send_request(&route(everywhere, index, RTN_LOCAL, RT_SCOPE_HOST, None))
@@ -204,7 +203,7 @@ impl Netlink {
     }
 }
 
-/// What NLMSG_ERROR says.
+/// Reads the result in an NLMSG_ERROR message.
 fn read_answer(answer: &[u8]) -> io::Result<()> {
     let kind = answer.get(4..6).and_then(|kind| kind.try_into().ok());
     let number = answer.get(HEAD_LEN..HEAD_LEN + 4);

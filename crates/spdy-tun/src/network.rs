@@ -1,4 +1,4 @@
-//! A network in real time: a client's host, the servers' host, and the wire between.
+//! A network in real time: the client's host, the servers' host, and the link between them.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -13,12 +13,12 @@ use crate::host::{CLIENT, Host, HostConfig, SERVER};
 use crate::link_thread::{LinkCommand, LinkThread};
 use crate::stats::LinkStats;
 
-/// What a network is made of.
+/// Settings of a network.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RealNetworkConfig {
-    /// The link at first.
+    /// The initial settings of the link.
     pub path: PathConfig,
-    /// Decides every loss and every jitter.
+    /// Determines all random loss and jitter.
     pub seed: u64,
     /// Congestion control of both hosts' connections, by the kernel's name.
     pub congestion: String,
@@ -39,12 +39,12 @@ impl RealNetworkConfig {
     }
 }
 
-/// Two hosts and a link; it is gone when this is dropped, and whatever still runs in a host has no network then.
+/// Two hosts and a link. Dropping it removes the link; programs that still run in a host then have no network.
 #[derive(Debug)]
 pub struct RealNetwork {
-    /// Where the client's sockets belong.
+    /// The host for the client's sockets.
     pub client: Host,
-    /// Where the servers' belong: it has every address but the client's.
+    /// The host for the servers' sockets: it has every address except the client's.
     pub server: Host,
     orders: mpsc::Sender<LinkCommand>,
     wake_fd: Arc<EventFd>,
@@ -53,11 +53,11 @@ pub struct RealNetwork {
 }
 
 impl RealNetwork {
-    /// Lays it. The process must be in an [enclosure](crate::namespaces), or be root.
+    /// Creates the network. The process must be in an [enclosure](crate::namespaces), or be root.
     ///
     /// # Errors
     ///
-    /// The system does not give namespaces, devices or threads, or has no such congestion control.
+    /// The system allows no namespaces, devices or threads, or does not have this congestion control.
     pub fn start(config: &RealNetworkConfig) -> Result<Self, RealTimeError> {
         let host = |address, peer| HostConfig {
             address,
@@ -94,8 +94,8 @@ impl RealNetwork {
         })
     }
 
-    /// Begins a run: an idle link of these settings, and all counts at zero. What was on its way is gone, so
-    /// let the link be [quiet](Self::wait_until_quiet) first.
+    /// Begins a run: an idle link with these settings, and all counts at zero. Packets in flight are dropped, so wait until the
+    /// link is [quiet](Self::wait_until_quiet) first.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl RealNetwork {
         self.order(LinkCommand::Begin { config, seed })
     }
 
-    /// What was achieved since the last [`begin`](Self::begin).
+    /// The statistics since the last [`begin`](Self::begin).
     ///
     /// # Errors
     ///
@@ -123,8 +123,8 @@ impl RealNetwork {
         Ok(measured)
     }
 
-    /// Keeps the packets of this run from now on, up to `limit_bytes` of them and of what is known of each; the next
-    /// [`begin`](Self::begin) ends it.
+    /// Starts capturing the packets of this run, until they and their metadata use `limit_bytes`. The next [`begin`](Self::begin)
+    /// ends the capture.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl RealNetwork {
         self.order(LinkCommand::StartCapture(limit_bytes))
     }
 
-    /// What was captured since [`start_capture`](Self::start_capture), and the time of day at the origin of its instants.
+    /// The packets captured since [`start_capture`](Self::start_capture), and the wall-clock time at the origin of its instants.
     ///
     /// # Errors
     ///
@@ -144,8 +144,7 @@ impl RealNetwork {
         receiver.recv().map_err(|_| self.ended())
     }
 
-    /// Waits until nothing is on its way and nothing has been sent for `silence`; `false` if that took longer
-    /// than `most`.
+    /// Waits until no packet is in flight and none was sent for `silence`; `false` if that takes longer than `most`.
     ///
     /// # Errors
     ///

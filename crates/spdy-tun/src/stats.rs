@@ -1,19 +1,19 @@
-//! What a run in real time was. The names of the JSON fields are fixed: `--json` prints them.
+//! The statistics of a run in real time. The names of the JSON fields are fixed: `--json` prints them.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What the link did between two moments, by its own clock.
+/// Statistics of the link between two instants, by its own clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkStats {
-    /// From the begin of the run to its end.
+    /// Duration of the run.
     pub seconds: f64,
-    /// From the first packet to the last, as a capture at the client would see them: those from it when they are read, those to
-    /// it when they are written. `None` if there was none.
+    /// Time from the first to the last packet, as a capture at the client would show it: packets from the client count when they
+    /// are read, packets to it when they are written. `None` without packets.
     pub on_wire_ms: Option<f64>,
-    /// Time for which the thread of the link was ready to run and did not, milliseconds; `None` where the
-    /// system does not tell. A packet that came meanwhile was read late, which nothing else here can show.
+    /// Time in which the link's thread was runnable but did not run, milliseconds; `None` if the system does not report it. A
+    /// packet that arrived in that time was read late, which no other value here shows.
     pub waited_for_cpu_ms: Option<f64>,
     /// From the client.
     pub up: DirectionStats,
@@ -24,16 +24,15 @@ pub struct LinkStats {
 /// One direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionStats {
-    /// Rate that was asked for, bits of IP packets a second.
+    /// Configured rate, bits of IP packets a second.
     pub configured_bps: u64,
-    /// Rate while packets stood behind each other in the bottleneck; `None` if they did for less than 10 ms,
-    /// or if the directions share it.
+    /// Rate while packets were queued in the bottleneck; `None` if that was less than 10 ms, or if the directions share it.
     pub busy_bps: Option<f64>,
-    /// For how long they did.
+    /// Total time in which packets were queued in the bottleneck.
     pub busy_seconds: f64,
-    /// Propagation that was asked for: half the round trip.
+    /// Configured propagation delay: half the round trip.
     pub configured_delay_ms: f64,
-    /// Propagation as it was: what was asked for, and the mean lateness. Without queue, serialisation and jitter.
+    /// Actual propagation delay: the configured one plus the mean lateness. Without queueing, serialisation and jitter.
     pub delay_ms: f64,
     /// Packets that were read from the sender's device.
     pub offered: u64,
@@ -41,15 +40,15 @@ pub struct DirectionStats {
     pub packets: u64,
     /// Their bytes, IP headers included.
     pub bytes: u64,
-    /// Packets that found the queue full.
+    /// Packets that were dropped because the queue was full.
     pub queue_drops: u64,
-    /// Packets that chance took.
+    /// Packets dropped by random loss.
     pub lost: u64,
-    /// Packets that the receiver's device did not take: a fault of the run.
+    /// Packets that the receiver's device rejected: an error of the run.
     pub refused: u64,
-    /// Packets that the sender's device dropped before they could be read: a fault of the run.
+    /// Packets that the sender's device dropped before they could be read: an error of the run.
     pub missed: u64,
-    /// Packets that are not IPv4, and went nowhere.
+    /// Packets that are not IPv4, and were dropped.
     pub foreign: u64,
     /// Mean of actual minus due delivery.
     pub late_mean_ms: f64,
@@ -60,7 +59,7 @@ pub struct DirectionStats {
 }
 
 impl LinkStats {
-    /// Larger of the two directions' figure.
+    /// Larger value of the two directions.
     #[must_use]
     pub fn worst(&self, figure: impl Fn(&DirectionStats) -> f64) -> f64 {
         figure(&self.up).max(figure(&self.down))

@@ -1,6 +1,6 @@
-//! Receives datagrams with the time at which the kernel got them.
+//! Receives datagrams with the time at which the kernel received them.
 //!
-//! A receiver that waits for a core reads a datagram late, but does not change its time.
+//! A receiver that waits for a core reads a datagram late, but gets the right time.
 
 use std::io::{self, IoSliceMut};
 use std::net::UdpSocket;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 
-/// A socket that receives such datagrams.
+/// A UDP socket with receive timestamps.
 #[derive(Debug)]
 pub struct TimedSocket {
     socket: UdpSocket,
@@ -18,7 +18,7 @@ pub struct TimedSocket {
 }
 
 impl TimedSocket {
-    /// Has the kernel note the time of all datagrams that arrive at `socket` from now on.
+    /// Enables the kernel's timestamps for all datagrams that arrive at `socket` from now on.
     ///
     /// # Errors
     ///
@@ -29,11 +29,11 @@ impl TimedSocket {
         Ok(Self { socket, control })
     }
 
-    /// Receives a datagram into `buffer`: its length, and the time since the Unix epoch at which the kernel got it.
+    /// Receives a datagram into `buffer`. Returns its length, and the time since the Unix epoch at which the kernel received it.
     ///
     /// # Errors
     ///
-    /// As `UdpSocket::recv`. `InvalidData` if the kernel noted no time.
+    /// Like `UdpSocket::recv`. `InvalidData` if the kernel set no timestamp.
     pub fn recv(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Duration)> {
         let mut parts = [IoSliceMut::new(buffer)];
         let received = recvmsg::<()>(
@@ -70,7 +70,7 @@ mod tests {
         let mut receiver = TimedSocket::new(receiver).unwrap();
         let now = || SystemTime::UNIX_EPOCH.elapsed().unwrap();
         let mut buffer = [0; 16];
-        // The kernel begins to note times shortly after it was asked to, and gives that of the reading until then.
+        // The kernel starts to set timestamps shortly after it was enabled, and reports the time of the read until then.
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             sender.send_to(b"early", to).unwrap();

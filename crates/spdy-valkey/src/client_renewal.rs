@@ -1,25 +1,25 @@
-//! When to replace the client: while the cluster goes down, it may lose all connections, and then it never recovers.
+//! Decides when to replace the client: while the cluster goes down, the client may lose all connections, and then never recovers.
 //!
 //! ```text
 //!            a round of probes                 as long as
-//!  heard ───without an answer───▶ silent ───the patience───▶ another client, twice the patience
+//!  heard ───without an answer───▶ silent ───the timeout────▶ another client, twice the timeout
 //!    ▲                            │    ▲                        │
 //!    └──────── an answer ─────────┘    └────────────────────────┘
 //! ```
 //!
-//! The `redis` crate's client requests the slot table from some node that it is connected to. If that node reports that others have all
-//! slots, and those are gone, the client is left without a connection. A request without a connection makes it go back to the nodes of
-//! its configuration. But if a request that was redirected from node to node fails just then, the client requests the slots again, from
-//! its connected nodes, for ever: no request gets as far as to find no connection, and one core is busy.
+//! The `redis` crate's client requests the slot table from one of its connected nodes. If that node reports that other nodes have
+//! all slots, and those are gone, the client has no connection left. A request that finds no connection makes it reconnect to the
+//! configured nodes. But if a redirected request fails at that time, the client requests the slots again, from its connected nodes,
+//! for ever: no request gets far enough to find no connection, and one core is busy.
 //!
-//! A new client knows only the nodes of the configuration. It takes a while to discover the cluster, so each has a longer timeout than
-//! the one before. No other client is used in the meantime, but none answered before either.
+//! A new client knows only the configured nodes. Discovering the cluster takes time, so each client has a longer timeout than the
+//! one before. The old client is not used in the meantime, but it did not answer before either.
 
 use std::time::{Duration, Instant};
 
-/// How long the first client may go without an answer.
+/// Timeout of the first client without an answer.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long any may.
+/// Maximum timeout of a client.
 const MAX_TIMEOUT: Duration = Duration::from_secs(16);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl ClientRenewal {
         }
     }
 
-    /// A round of probes has ended `now`; whether there is to be another client.
+    /// Records a round of probes at `now`. Returns true if the client must be replaced.
     pub(crate) fn probed(&mut self, now: Instant, was_answered: bool) -> bool {
         if was_answered {
             *self = Self::new();
@@ -57,7 +57,7 @@ impl ClientRenewal {
 mod tests {
     use super::*;
 
-    /// Seconds at which there is another client, of rounds at these ones.
+    /// The seconds at which the client is replaced, for rounds at these seconds.
     fn renewed(renewal: &mut ClientRenewal, begun: Instant, rounds: &[(u64, bool)]) -> Vec<u64> {
         let rounds = rounds.iter().filter(|(second, was_answered)| {
             renewal.probed(begun + Duration::from_secs(*second), *was_answered)
@@ -80,7 +80,7 @@ mod tests {
             renewed(&mut renewal, begun, &rounds),
             [1, 3, 7, 15, 31, 47, 63, 79]
         );
-        // A client that had an answer is as good as the first.
+        // A client that got an answer has the same timeout as the first.
         let rounds = [(81, true), (90, false), (91, false), (92, false)];
         assert_eq!(renewed(&mut renewal, begun, &rounds), [91]);
     }

@@ -1,16 +1,16 @@
-//! The commands that are sent to the cluster. Only this file knows the client.
+//! The commands that are sent to the cluster. Only this file uses the client.
 //!
-//! | what | commands |
+//! | operation | commands |
 //! | --- | --- |
 //! | read the index of a URL | `HGETALL index` |
 //! | one object | `GET object` |
-//! | keep | `MULTI`, `HSET index`, `EXPIRE index`, `SET object EX`, `HLEN index`, `EXEC`: one slot |
+//! | store | `MULTI`, `HSET index`, `EXPIRE index`, `SET object EX`, `HLEN index`, `EXEC`: one slot |
 //! | delete a URL | `HKEYS index`, `UNLINK index object…` |
 //! | write a purge | `XADD log MAXLEN` |
 //! | read purges | `XRANGE log mark +` |
-//! | does a part answer | `EXISTS probe` |
+//! | probe a part | `EXISTS probe` |
 //!
-//! Redis 6.2 and every Valkey know all of them; no scripts. The client also requests the slot table.
+//! They work with Redis 6.2 and every Valkey version; there are no scripts. The client also requests the slot table.
 
 use std::time::Duration;
 
@@ -27,25 +27,25 @@ use crate::key_names::IndexKey;
 use crate::purge_entry::Entry;
 use crate::purge_log::MAX_ENTRIES;
 
-/// From wanting a connection to a node to having it.
+/// Timeout for connecting to a node.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// From sending data to a node to its acknowledgement. A node whose machine is gone sends no error, and a retransmission to one that is
-/// back comes after minutes: longer than a new connection takes.
+/// Timeout for the acknowledgement of sent data (TCP_USER_TIMEOUT). A node whose machine is gone sends no error, and after it is
+/// back the next retransmission may take minutes: longer than a new connection.
 #[cfg(target_os = "linux")]
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// For work that no request waits for.
+/// Timeout for operations that no request waits for.
 const WORK_TIMEOUT: Duration = Duration::from_secs(1);
-/// Retries of the client when a node reports that another has the slot.
+/// Retries of the client when a node reports that another node has the slot.
 const RETRIES: u32 = 3;
-/// Between them, milliseconds at most.
+/// Maximum delay between these retries, milliseconds.
 const RETRY_WAIT_MS: u64 = 20;
-/// Entries of the log that are read at a time.
+/// Number of log entries that are read at a time.
 pub(crate) const PAGE: usize = 512;
 
-/// A cluster.
+/// A connection to a cluster.
 pub(crate) struct Store {
     client: ClusterClient,
-    /// A running request has a clone of it.
+    /// Each running request has a clone of it.
     connection: Mutex<ClusterConnection>,
     background_timeout: Duration,
 }
@@ -56,16 +56,16 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// No answer, or only one that reports that there is no cluster.
+    /// No answer, or only one that reports that the cluster is down.
     #[error("no response: {0}")]
     NoAnswer(RedisError),
-    /// Not in time.
+    /// No answer in time.
     #[error("no response within {0:?}")]
     Timeout(Duration),
-    /// A node did not want to.
+    /// A node rejected the command.
     #[error("command rejected: {0}")]
     Refused(RedisError),
     /// A node accepts entries of the log, but does not store them.
@@ -97,7 +97,7 @@ impl From<RedisError> for Failure {
 }
 
 impl Store {
-    /// Begins to look for the cluster. It need not be there yet.
+    /// Begins connecting to the cluster, which need not be up yet.
     pub(crate) fn open(config: &Config) -> Result<Self, ConfigError> {
         let client = client(config)?;
         let connection = Mutex::new(connect(&client));
@@ -122,7 +122,7 @@ impl Store {
         self.connection.lock().clone()
     }
 
-    /// The index of a URL: the name and the head of each object.
+    /// Reads the index of a URL: the name and the head of each object.
     pub(crate) async fn index(&self, place: &IndexKey) -> Result<Vec<(String, Bytes)>, Failure> {
         self.query(cmd("HGETALL").arg(&place.index)).await
     }
@@ -179,7 +179,7 @@ impl Store {
             .unwrap_or_else(late)
     }
 
-    /// Adds to the log.
+    /// Appends an entry to the log.
     pub(crate) async fn append_log(&self, log: &str, entry: &Entry) -> Result<(), Failure> {
         let mut add = cmd("XADD");
         add.arg(log).arg("MAXLEN").arg(MAX_ENTRIES).arg("*");
@@ -216,7 +216,7 @@ impl Store {
         Ok(read.collect())
     }
 
-    /// Whether the part that has `name` answers, so soon.
+    /// Checks that the part with `name` answers within `timeout`.
     pub(crate) async fn probe(&self, name: &str, timeout: Duration) -> Result<(), Failure> {
         let mut exists = cmd("EXISTS");
         exists.arg(name);
@@ -232,14 +232,14 @@ impl Store {
 }
 
 fn tcp() -> TcpSettings {
-    // Many share a connection: none waits for the acknowledgement of another's request.
+    // Many requests share a connection: none should wait for the acknowledgement of another.
     let settings = TcpSettings::default().set_nodelay(true);
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(ARRIVAL_TIMEOUT);
     settings
 }
 
-/// How long it waits for an answer that no request waits for.
+/// The timeout for operations that no request waits for.
 fn work_timeout(config: &Config) -> Duration {
     WORK_TIMEOUT.max(config.timeout)
 }
@@ -249,13 +249,13 @@ pub(crate) fn client(config: &Config) -> Result<ClusterClient, ConfigError> {
     let mut client = ClusterClient::builder(config.nodes.iter().map(String::as_str))
         .connection_timeout(CONNECT_TIMEOUT)
         .response_timeout(work_timeout(config))
-        // Each caller sets its own limit: `within`.
+        // Each caller sets its own timeout: `within`.
         .overall_response_timeout(None)
         .retries(RETRIES)
         .min_retry_wait(1)
         .max_retry_wait(RETRY_WAIT_MS)
         .tcp_settings(tcp())
-        // With it the client learns at once that a connection has ended.
+        // It notifies the client at once that a connection has ended.
         .use_protocol(ProtocolVersion::RESP3);
     if let Some(pem) = &config.authorities {
         client = client.certs(TlsCertificates {
@@ -282,7 +282,7 @@ async fn with_timeout<T>(
     }
 }
 
-/// The ID of a stream entry is two numbers.
+/// Formats the ID of a stream entry, which is two numbers.
 fn id_of(version: PurgeVersion) -> String {
     format!("{}-{}", version.0 >> 64, version.0 & u128::from(u64::MAX))
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 
 use crate::key_names::{KeyNames, MAX_PREFIX_BYTES};
 
-/// How the tier is made.
+/// The configuration of the tier.
 #[derive(Clone)]
 pub struct Config {
-    /// Some nodes of the cluster, which know the others: `redis://host:port`, or `rediss://` for TLS, with user and
-    /// password where those are wanted.
+    /// Some nodes of the cluster, which know the others: `redis://host:port`, or `rediss://` for TLS, with user and password if
+    /// required.
     pub nodes: Vec<String>,
-    /// Authorities that the nodes' certificates are signed by, PEM; `None`: those of the system.
+    /// Certificate authorities of the nodes, PEM; `None`: those of the system.
     pub authorities: Option<Vec<u8>>,
-    /// Prefix of the names of all keys. All caches that share the tier have the same.
+    /// Prefix of all keys. It must be the same for all caches that share the tier.
     pub prefix: String,
     /// The largest body that is stored, bytes.
     pub max_object_bytes: u64,
     /// How long an object is stored.
     pub lifetime: Duration,
-    /// How long a request waits for the tier, all in all.
+    /// Total timeout of a request to the tier.
     pub timeout: Duration,
     /// The interval for reading others' purges, and for probing the parts of the cluster.
     pub poll: Duration,
@@ -33,7 +33,7 @@ impl Config {
     }
 }
 
-/// Without users and passwords.
+/// Formats without users and passwords.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes: Vec<_> = self.nodes.iter().map(|node| redact(node)).collect();
@@ -63,7 +63,7 @@ impl Default for Config {
     }
 }
 
-/// Why there can be no such tier.
+/// Why the tier cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -73,15 +73,15 @@ pub enum ConfigError {
         /// The prefix.
         found: String,
     },
-    /// The client wants other addresses, or other certificates.
+    /// The client rejects the addresses, or the certificates.
     #[error("invalid cluster configuration: {0}")]
     Cluster(String),
-    /// The system gives no chance to make a name of.
+    /// The system returned no random bytes for a name.
     #[error("cannot get random numbers: {0}")]
     Chance(#[from] getrandom::Error),
 }
 
-/// A node without its user and password.
+/// The URL of a node without user and password.
 pub(crate) fn redact(node: &str) -> String {
     match (node.split_once("://"), node.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),

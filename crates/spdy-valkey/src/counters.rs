@@ -2,21 +2,21 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// Objects by what became of them.
+/// Counts of objects.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Found, and whole.
+    /// Found and valid.
     pub hits: AtomicU64,
-    /// Not there.
+    /// Not found.
     pub misses: AtomicU64,
-    /// There, and purged since.
+    /// Found, but purged since.
     pub purged: AtomicU64,
-    /// There, and not what was written.
+    /// Found, but damaged.
     pub broken: AtomicU64,
-    /// Wanted, and no answer came, or none in time, or too many waited for one.
+    /// Requested, but not answered in time, or too many requests were waiting.
     pub unanswered: AtomicU64,
     /// Written.
     pub written: AtomicU64,
-    /// Not written: the queue was full, that part of the cluster does not answer or refused it, or it was purged before.
+    /// Not written: the queue was full, the part of the cluster does not answer or rejected it, or it was purged before.
     pub unwritten: AtomicU64,
 }

@@ -1,26 +1,26 @@
-//! The names of the keys in the cluster, and the part of the cluster that has each.
+//! The names of the keys in the cluster, and the part of the cluster for each.
 //!
 //! ```text
-//!  spdy:{6f0c…}             hash     what is kept of one URL: name of each object ──▶ its mark and head
-//!  spdy:{6f0c…}:9a41…       string   one object: its mark, and its sealed file
-//!  spdy:{purges}            stream   what was purged (purge_entry.rs)
-//!  spdy:{probe-7}           nothing  a name in part 7, to ask whether that answers
+//!  spdy:{6f0c…}             hash     the objects of one URL: name of each object ──▶ its version and head
+//!  spdy:{6f0c…}:9a41…       string   one object: its version, and its sealed file
+//!  spdy:{purges}            stream   the purge log (purge_entry.rs)
+//!  spdy:{probe-7}           nothing  a name in part 7, to check that it answers
 //! ```
 //!
-//! The part in braces decides the slot: all of a URL is on one node, and URLs are spread over all nodes. Sixteen parts of the slots are
-//! distinguished: a node has one range of slots or a few, so the parts show well enough what is lost with it.
+//! The text in braces determines the slot: all keys of a URL are on one node, and URLs are spread over all nodes. The slots are
+//! divided into sixteen parts: a node has one or a few ranges of slots, so the parts show well enough what is lost with a node.
 
 use crc16::{State, XMODEM};
 use sha2::{Digest, Sha256};
 
 use crate::part_health::PARTS;
 
-/// Bytes that a prefix may have.
+/// Maximum length of a prefix, bytes.
 pub(crate) const MAX_PREFIX_BYTES: usize = 64;
-/// Slots of every cluster.
+/// Number of slots of every cluster.
 const SLOTS: u16 = 16_384;
 
-/// Makes names.
+/// Creates key names.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyNames {
     prefix: String,
@@ -37,14 +37,14 @@ pub(crate) struct IndexKey {
 }
 
 impl IndexKey {
-    /// The name of the object called `name` in the index.
+    /// The name of the key for the object `name` in the index.
     pub(crate) fn object(&self, name: &str) -> String {
         format!("{}:{name}", self.index)
     }
 }
 
 impl KeyNames {
-    /// Those that begin with `prefix`; `None` if it would decide about slots, or is too long.
+    /// Names with `prefix`; `None` if it would affect slots, or is too long.
     pub(crate) fn new(prefix: &str) -> Option<Self> {
         if prefix.len() > MAX_PREFIX_BYTES || prefix.contains(['{', '}']) {
             return None;
@@ -78,18 +78,18 @@ impl KeyNames {
         format!("{}{{purges}}", self.prefix)
     }
 
-    /// A name in each part.
+    /// One name in each part, for probes.
     pub(crate) fn probes(&self) -> impl Iterator<Item = (usize, &str)> {
         self.probes.iter().map(String::as_str).enumerate()
     }
 }
 
-/// The part of the cluster that has `name`, one of these.
+/// The part of the cluster for `name`, which is one of these names.
 pub(crate) fn part_of(name: &str) -> usize {
     usize::from(slot(name)) * PARTS / usize::from(SLOTS)
 }
 
-/// The slot of a name, by what stands between its braces.
+/// The slot of a name, determined by the text in braces.
 fn slot(name: &str) -> u16 {
     let tag = name.split(['{', '}']).nth(1).unwrap_or(name);
     State::<XMODEM>::calculate(tag.as_bytes()) % SLOTS

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Inside
+//! # Structure
 //!
 //! ```text
 //!  lookup ─▶ part_health.rs: does that part of the cluster answer? ─▶ cluster_store.rs ─▶ index of the URL ─▶ one object, checked

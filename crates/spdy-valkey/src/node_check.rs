@@ -6,10 +6,10 @@ use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates};
 
 use crate::config::{Config, redact};
 
-/// For a connection to one node, and for its greeting.
+/// Timeout for a connection to one node, and for its answer.
 const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The error of each unreachable node of `config`: its address, and why.
+/// The error of each unreachable node of `config`: its address, and the reason.
 pub(crate) async fn node_errors(config: Config) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for node in &config.nodes {

@@ -1,25 +1,25 @@
 //! Tracks which parts of the cluster answer, so that no request waits for those that do not.
 //!
 //! ```text
-//!  answering ──FAILURES in a row, or a probe failed──▶ resting: nothing is asked of it but probes
+//!  available ──FAILURES in a row, or a probe failed──▶ unavailable: only probes are sent to it
 //!      ▲                                                  │
 //!      └────────────── PROBES in a row answered ──────────┘
 //! ```
 //!
-//! A request never detects that a part is back: the probes of the background task do.
+//! Requests do not detect that a part is back: only the probes of the background task do.
 
-/// Parts that are distinguished.
+/// Number of parts.
 pub(crate) const PARTS: usize = 16;
-/// Requests that may fail in a row.
+/// Limit of failed requests in a row.
 const FAILURES: u32 = 3;
-/// Probes in a row that bring a part back: what stumbles stays out a while longer.
+/// Successful probes in a row after which a part is used again, so that an unstable part stays unused for longer.
 const PROBES: u32 = 2;
 
-/// All of them. Before the first probe they rest.
+/// The health of all parts. Before the first probe they are unavailable.
 #[derive(Debug)]
 pub(crate) struct PartHealth {
     parts: [PartState; PARTS],
-    /// The last reported state: whether all answer.
+    /// The last reported state: true if all parts answer.
     last_logged: Option<bool>,
 }
 
@@ -32,9 +32,9 @@ enum PartState {
 /// A change to report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HealthChange {
-    /// Some part is gone, where all were there.
+    /// Some part is unavailable, while all were available before.
     Lost,
-    /// All answer, where some were gone.
+    /// All parts are available, while some were unavailable before.
     Recovered,
 }
 
@@ -54,12 +54,12 @@ impl PartHealth {
         matches!(self.parts[part], PartState::Available { .. })
     }
 
-    /// Parts that may be used.
+    /// Number of parts that may be used.
     pub(crate) fn available(&self) -> usize {
         (0..PARTS).filter(|part| self.answers(*part)).count()
     }
 
-    /// A request was answered, or was not.
+    /// Records if a request was answered.
     pub(crate) fn record_request(&mut self, part: usize, was_answered: bool) {
         if let PartState::Available { failures } = &mut self.parts[part] {
             *failures = if was_answered { 0 } else { *failures + 1 };
@@ -69,7 +69,7 @@ impl PartHealth {
         }
     }
 
-    /// A probe was.
+    /// Records if a probe was answered.
     pub(crate) fn record_probe(&mut self, part: usize, was_answered: bool) {
         self.parts[part] = match (self.parts[part], was_answered) {
             (PartState::Unavailable { answered }, true) if answered + 1 < PROBES => {

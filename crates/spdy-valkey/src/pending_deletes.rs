@@ -6,18 +6,18 @@
 //!           └ deleted since: not written; the third is not written either
 //! ```
 //!
-//! A queued store has the number of the last delete before it. If its URL was deleted later, it is not written: that
-//! delete is still to come, or found no room in the queue.
+//! A queued store has the number of the last delete before it. If its URL was deleted later, it is not written: that delete is
+//! still pending, or did not fit into the queue.
 
 use std::collections::BTreeMap;
 
 use crate::key_names::IndexKey;
 use crate::part_health::PARTS;
 
-/// URLs that may wait in each part of the cluster. With one more, all objects of that part become invalid.
+/// Limit of pending URLs in each part of the cluster. Above it, all objects of the part become invalid.
 pub(crate) const MAX_PENDING_DELETES: usize = 4096;
 
-/// Number of a delete; it grows.
+/// Number of a delete, ascending.
 pub(crate) type DeleteSeq = u64;
 
 /// The pending deletes of each part. Once the cluster has deleted a URL, it may be stored again.
@@ -30,7 +30,7 @@ pub(crate) struct PendingDeletes {
 #[derive(Clone, Copy, Debug)]
 struct PendingDelete {
     seq: DeleteSeq,
-    /// The delete is in its queue.
+    /// True if the delete is in its queue.
     is_queued: bool,
 }
 
@@ -66,7 +66,7 @@ impl PendingDeletes {
         waiting.map(|waiting| waiting.seq)
     }
 
-    /// The cluster has done the delete `seq`.
+    /// To be called when the cluster has executed the delete `seq`.
     pub(crate) fn remove(&mut self, place: &IndexKey, seq: DeleteSeq) {
         if self.seq(place) == Some(seq) {
             self.parts[place.part].remove(place);

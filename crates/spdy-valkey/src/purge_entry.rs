@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0   1  version, 1
-//!   1  16  who wrote it: a name made by chance when the program started
+//!   1  16  its writer: a random name, created at program start
 //!  17   1  0: the log begins    1: purged, gone    2: purged, stale    3: nothing from before is in a part
 //!  18   1  with 3: the part of the cluster
 //!          with 1 and 2:  0: prefix of keys    1: tag of a site    2: tag of an origin
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
 pub(crate) enum PurgeEvent {
     /// The log begins.
     Begin,
-    /// All objects stored in this part of the cluster before are invalid. Objects in the caches' own tiers are not
+    /// All objects that were stored earlier in this part of the cluster are invalid. Objects in the caches' own tiers are not
     /// affected.
     PartReset { part: u8 },
     /// A purge of `target`.
@@ -70,8 +70,8 @@ impl Entry {
         out
     }
 
-    /// Decodes an entry. One that cannot be decoded was written by a later version: it may mean anything, so it
-    /// purges everything.
+    /// Decodes an entry. One that cannot be decoded was written by a later version and may have any meaning, so it purges
+    /// everything.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         read(bytes).unwrap_or_else(|| Self {
             by: Writer::default(),

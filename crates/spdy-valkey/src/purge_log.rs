@@ -1,14 +1,14 @@
-//! The known part of the log of purges, and which objects are valid by it.
+//! The known part of the purge log, which determines the valid objects.
 //!
 //! ```text
 //!  the log     Begin ─ purge ── purge ── purge ── purge ──▶
-//!  we know       ·       ·        ·        ·
-//!  an object                      └ marked so: fetched by one who knew of these; the fourth may mean it
+//!  known         ·       ·        ·        ·
+//!  an object                      └ its version: fetched when these were known; the fourth may match it
 //! ```
 //!
-//! An object is valid if its mark is in the part that we know, and no later purge of ours matches it. A mark that is older than that
-//! part, or of another log (one that was lost), is never valid. Clocks do not matter: the only requirement is that the names of entries
-//! grow.
+//! An object is valid if its version is in the known part of the log, and no later purge matches it. A version that is older than
+//! the known part, or from another log (one that was lost), is never valid. Clocks do not matter: the IDs of entries only have to
+//! increase.
 
 use std::collections::VecDeque;
 
@@ -23,44 +23,44 @@ use crate::purge_entry::{Entry, PurgeEvent};
 /// Length in bytes of the purge version in front of a stored object.
 pub(crate) const PURGE_VERSION_BYTES: usize = 16;
 
-/// Purges that the log has; of objects older than all of them nothing is believed.
+/// Maximum number of purges in the log; objects that are older than all of them are invalid.
 pub(crate) const MAX_ENTRIES: usize = 16_384;
 
-/// What is known.
+/// The known part of the log.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeLog {
     /// Oldest first.
     entries: VecDeque<(PurgeVersion, PurgeEvent)>,
-    /// The last version of a log that did not continue.
+    /// The last version of a previous log, which was not continued.
     before: PurgeVersion,
 }
 
-/// What is to be thought of an object.
+/// The result of checking an object.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PurgeCheck {
     Valid,
     Purged,
-    /// Its writer knew more than we do.
+    /// Its writer knew more purges than this cache.
     Unknown,
 }
 
-/// What a page of the log was.
+/// The relation of a page of the log to the known part.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum LogRead<'a> {
-    /// It goes on where we were, with this.
+    /// The known part continues with these entries.
     Continues(&'a [(PurgeVersion, Entry)]),
-    /// It does not go on where we were: it is to be read from its beginning.
+    /// The known part does not continue: the log must be read from its beginning.
     Restart,
     /// There is no log.
     Missing,
-    /// Another log than the one that was known, with this: some purges may be in neither.
+    /// Another log than the known one, with these entries: some purges may be in neither.
     Replaced(&'a [(PurgeVersion, Entry)]),
-    /// This is its end; what came before it, and after what was known, is forgotten.
+    /// The end of the log; entries between it and the known part were trimmed.
     Gap(&'a [(PurgeVersion, Entry)]),
 }
 
 impl PurgeLog {
-    /// The last version that was read; the default if none was.
+    /// The last version that was read, or the default.
     pub(crate) fn last(&self) -> PurgeVersion {
         self.entries
             .back()
@@ -68,7 +68,7 @@ impl PurgeLog {
             .unwrap_or_default()
     }
 
-    /// Reads a page that starts at [`last`](Self::last), that one included.
+    /// Handles a page that starts at [`last`](Self::last), inclusive.
     pub(crate) fn read<'a>(&mut self, page: &'a [(PurgeVersion, Entry)]) -> LogRead<'a> {
         let last = self.last();
         let Some((first, entry)) = page.first() else {
@@ -89,7 +89,7 @@ impl PurgeLog {
         self.add(page);
         match (before == PurgeVersion::default(), begins) {
             (true, true) => LogRead::Continues(page),
-            // Old entries are missing, and earlier ones are there: a node took over that had not received them.
+            // Old entries are missing, and earlier ones are there: a node that had not received them took over.
             (false, true) => LogRead::Replaced(page),
             (false, false) if *first <= before => LogRead::Replaced(page),
             (_, false) => LogRead::Gap(page),
@@ -133,7 +133,7 @@ impl PurgeLog {
     }
 }
 
-/// What is judged; made before anything is locked, since its tags are to be read from its fields.
+/// An object to check; created before anything is locked, because its tags must be parsed from its fields.
 #[derive(Debug)]
 pub(crate) struct PurgeSubject<'a> {
     key: &'a Key,
@@ -142,7 +142,7 @@ pub(crate) struct PurgeSubject<'a> {
 }
 
 impl<'a> PurgeSubject<'a> {
-    /// An object stored under `key`, with these fields, in that part of the cluster.
+    /// The object under `key`, with these fields, in this part of the cluster.
     pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
         let tags = purge_tags::response_tags(key, headers);
         Self { key, tags, part }
@@ -297,7 +297,7 @@ mod tests {
             check(&log, PurgeVersion(20), &key("/c"), &HeaderMap::new()),
             PurgeCheck::Purged
         );
-        // The log was set back, and other entries were written in place of the lost ones.
+        // The log was reset to an earlier state, and other entries were written in place of the lost ones.
         let mut log = again(&[purged(25, url("/b"))]);
         let page = [purged(15, url("/a")), purged(25, url("/b"))];
         assert_eq!(log.read(&page), LogRead::Replaced(&page));

@@ -1,7 +1,7 @@
-//! Purges that are still to be written to the log, and those written recently.
+//! Purges that must still be written to the log, and recently written ones.
 //!
-//! A purge is never lost because an answer is missing: it stays here until the log has it. In the meantime its sender uses no object that
-//! it matches. Past a maximum, the purges become one that matches everything.
+//! A purge is never lost because of a missing answer: it stays here until it is in the log. Until then this cache uses no object
+//! that it matches. Above a limit, the purges are merged into one that matches everything.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use spdy_cache::shared_tier::PurgeTarget;
 use crate::purge_entry::PurgeEvent;
 use crate::purge_log::PurgeSubject;
 
-/// Purges that may wait for the log.
+/// Limit of waiting purges.
 pub(crate) const MAX_WAITING: usize = 1024;
-/// Purges that are written again if the log is lost, with all entries that others had not yet read.
+/// Number of purges that are written again if the log is lost, with all entries that other caches had not read yet.
 const MAX_SENT: usize = 256;
-/// For this long; by then the others have read them.
+/// How long they are remembered; by then the other caches have read them.
 const RESEND_WINDOW: Duration = Duration::from_secs(600);
 
 /// The waiting purges, in order, and those that were written.
@@ -23,7 +23,7 @@ const RESEND_WINDOW: Duration = Duration::from_secs(600);
 pub(crate) struct Outbox {
     waiting: VecDeque<PurgeEvent>,
     sent: VecDeque<(Instant, PurgeEvent)>,
-    /// All that were ever put in.
+    /// Number of all events so far.
     count: u64,
 }
 
@@ -45,17 +45,17 @@ impl Outbox {
         self.count
     }
 
-    /// The number of the last that was put in.
+    /// The number of the last event.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The next to be written.
+    /// The next event to write.
     pub(crate) fn next(&self) -> Option<PurgeEvent> {
         self.waiting.front().cloned()
     }
 
-    /// It was written, at this time. Returns the number up to which all are written, if none waits.
+    /// Records that it was written at `now`. If none is waiting, returns the number up to which all are written.
     pub(crate) fn mark_sent(&mut self, what: &PurgeEvent, now: Instant) -> Option<u64> {
         // While it was in flight, all may have been merged into one.
         if self.waiting.front() == Some(what)
@@ -69,7 +69,7 @@ impl Outbox {
         self.waiting.is_empty().then_some(self.count)
     }
 
-    /// The log is lost: recent purges are written again.
+    /// Queues recent purges again, because the log was lost.
     pub(crate) fn resend(&mut self, now: Instant) {
         let sent = self.sent.drain(..);
         let late = sent.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
@@ -79,17 +79,16 @@ impl Outbox {
         }
     }
 
-    /// Adds a reset of a part, unless one is waiting already: clients can cause resets, and must not fill the log
-    /// with them.
+    /// Adds a reset of a part, unless one is already waiting: clients can cause resets, and must not fill the log with them.
     pub(crate) fn push_part_reset(&mut self, part: u8) {
         let part_reset = PurgeEvent::PartReset { part };
-        // The first may be in flight: other caches may have read it, and have written since.
+        // The first may be in flight: other caches may already have read it, and have written objects since.
         if !self.waiting.iter().skip(1).any(|what| *what == part_reset) {
             self.push(part_reset);
         }
     }
 
-    /// Whether something that waits means this.
+    /// True if a waiting event matches the object.
     pub(crate) fn matches(&self, subject: &PurgeSubject<'_>) -> bool {
         self.waiting.iter().any(|what| subject.matches(what))
     }

@@ -1,4 +1,4 @@
-//! The background task: it probes every part, writes purges, and reads those of others.
+//! The background task: probes every part, writes purges, and reads those of other caches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::cluster_store::Failure;
 use crate::part_health::PARTS;
 use crate::tier_state::TierState;
 
-/// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.
+/// Delay between the first and the second round, if the cluster was incomplete; doubled each time, up to the poll interval.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bound of one round of writing and reading purges, in timeouts of one answer: a log that is gone at every read would never end.
+/// Limit of one round of writing and reading purges, in answer timeouts: a log that is missing at every read would never end.
 const MAX_SYNC_TIMEOUTS: u32 = 4;
 
 /// Runs until it is aborted.
@@ -37,7 +37,7 @@ pub(crate) async fn run(inner: Arc<TierState>) {
         }
         let part = inner.log_part();
         if inner.answers(part) {
-            // Entries that were read or written by then are not repeated.
+            // Entries that were already read or written are not repeated.
             let bound = inner.store.background_timeout() * MAX_SYNC_TIMEOUTS;
             let late = |_| Err(Failure::Timeout(bound));
             let before = inner.purge_version();
@@ -56,7 +56,7 @@ pub(crate) async fn run(inner: Arc<TierState>) {
     }
 }
 
-/// Whether anybody answered.
+/// Returns true if any part answered.
 async fn probe(inner: &TierState) -> bool {
     let probes = inner.names.probes().map(|(part, name)| async move {
         let outcome = inner.store.probe(name, inner.config.timeout).await;

@@ -1,4 +1,4 @@
-//! The tier, as the cache's [`SharedTier`].
+//! The tier, which implements the cache's [`SharedTier`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -60,31 +60,31 @@ impl Tier {
         Ok(Self { inner, tasks })
     }
 
-    /// Waits until it is known whether the cluster answers.
+    /// Waits until it is known if the cluster answers.
     pub async fn started(&self) {
         let mut begun = self.inner.started.subscribe();
-        // An error is a sync task that was ended.
+        // An error means that the sync task was ended.
         let _ = begun.wait_for(|begun| *begun).await;
     }
 
-    /// Waits until what was handed over is written, or left out.
+    /// Waits until all queued writes are done or dropped.
     pub async fn flushed(&self) {
         self.inner.write_queues.flushed().await;
     }
 
-    /// How far the log of purges has been delivered.
+    /// The position in the purge log up to which purges were delivered.
     #[must_use]
     pub fn log_position(&self) -> PurgeVersion {
         self.inner.log_position()
     }
 
-    /// What happened so far.
+    /// The counters so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.inner.counters
     }
 
-    /// Parts of the cluster's slots that answer, and those that do not.
+    /// Number of available and of unavailable parts of the cluster's slots.
     #[must_use]
     pub fn parts(&self) -> (usize, usize) {
         let answering = self.inner.available_parts();

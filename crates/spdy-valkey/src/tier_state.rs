@@ -26,11 +26,11 @@ use crate::purge_log::{LogRead, PURGE_VERSION_BYTES, PurgeCheck, PurgeLog, Purge
 use crate::purge_outbox::Outbox;
 use crate::write_queues::{StoreJob, WriteQueues};
 
-/// Requests that may wait for the tier; one more is a miss.
+/// Limit of requests that wait for the tier; one more is a miss.
 pub(crate) const MAX_READS: usize = 256;
-/// Between two lines of the log that writes are refused: of nodes that are full some may not be.
+/// Interval between two log messages about rejected writes: of several full nodes, not all may reject.
 const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// What the tier and its tasks share.
+/// The state that the tier and its tasks share.
 pub(crate) struct TierState {
     pub(crate) config: Config,
     pub(crate) names: KeyNames,
@@ -41,7 +41,7 @@ pub(crate) struct TierState {
     pub(crate) wake: Notify,
     /// The number up to which purges are in the log.
     pub(crate) published: watch::Sender<u64>,
-    /// Whether the sync task has made its first round.
+    /// True after the first round of the sync task.
     pub(crate) started: watch::Sender<bool>,
     writer: Writer,
     on_purge: PurgeListener,
@@ -50,25 +50,25 @@ pub(crate) struct TierState {
     log_position: Mutex<LogPosition>,
     outbox: Mutex<Outbox>,
     pending_deletes: Mutex<PendingDeletes>,
-    /// One at a time reads the log, or writes to it.
+    /// Only one task at a time reads the log, or writes to it.
     log_lock: tokio::sync::Mutex<()>,
     reads: Semaphore,
     /// When a refused write was last logged.
     refusal_logged_at: Mutex<Option<Instant>>,
 }
 
-/// How far the log has been delivered to `on_purge`.
+/// The position up to which the log was delivered to `on_purge`.
 #[derive(Debug)]
 struct LogPosition {
-    /// In the log as it is.
+    /// The position in the current log.
     until: PurgeVersion,
-    /// The position before the program ended last, as the caller gave it: it is not checked yet whether the log has it.
+    /// The position before the last restart, as given by the caller, if it was not checked yet that the log has it.
     before: Option<PurgeVersion>,
 }
 
-/// What became of a look.
+/// The result of a lookup.
 enum ReadResult {
-    /// An object, with what was known of purges when it was fetched.
+    /// An object, with the purge version of its fetch.
     Hit(Box<(PurgeVersion, Stored, Body)>),
     Miss,
     Corrupt(String),
@@ -132,7 +132,7 @@ impl TierState {
         self.log_position.lock().until
     }
 
-    /// The part that has the log.
+    /// The part with the purge log.
     pub(crate) fn log_part(&self) -> usize {
         part_of(&self.names.log())
     }
@@ -145,7 +145,7 @@ impl TierState {
         self.log_health_change(failure);
     }
 
-    /// Parts were probed.
+    /// Records the results of probes.
     pub(crate) fn record_probes(&self, outcomes: &[(usize, Result<(), Failure>)]) {
         let mut parts = self.parts.lock();
         for (part, outcome) in outcomes {
@@ -308,8 +308,8 @@ impl TierState {
         }
     }
 
-    /// The same, after reading new entries of the log, if they are needed and arrive before `until`. The log may be
-    /// in another part than the object, and that part must answer.
+    /// The same, after reading new entries of the log, if they are needed and arrive before `until`. The log may be in another part
+    /// than the object, and that part must answer.
     async fn check_purges_until(
         &self,
         until: tokio::time::Instant,
@@ -354,7 +354,7 @@ impl TierState {
         self.outbox.lock().count()
     }
 
-    /// Queues the job that `build_job` makes of the last delete number; `false` if the queue is full.
+    /// Queues the job that `build_job` creates from the number of the last delete; `false` if the queue is full.
     pub(crate) fn queue_store(
         &self,
         place: &IndexKey,
@@ -396,7 +396,7 @@ impl TierState {
             .is_some_and(|deleted_at| deleted_at > seq)
     }
 
-    /// The delete `seq` failed, and is no longer in a queue.
+    /// To be called when the delete `seq` failed, and is no longer in a queue.
     pub(crate) fn mark_unqueued(&self, place: &IndexKey, seq: DeleteSeq) {
         self.pending_deletes.lock().set_queued(place, seq, false);
     }
@@ -441,7 +441,7 @@ impl TierState {
             let outcome = self.store.append_log(&self.names.log(), &entry).await;
             self.record_write(&outcome);
             outcome?;
-            // The purge stays in the outbox until the log has it: objects that it matches are invalid in between.
+            // The purge stays in the outbox until it is in the log: objects that it matches are invalid until then.
             self.read_log().await?;
             let published = self.outbox.lock().mark_sent(&entry.what, Instant::now());
             if let Some(published) = published {

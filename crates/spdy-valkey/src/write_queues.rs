@@ -1,4 +1,4 @@
-//! The queues of what is written after a request was answered: in order for each URL, bounded in bytes; what finds no room is dropped.
+//! The queues of writes after a response was sent: ordered for each URL, limited in bytes; writes that do not fit are dropped.
 //!
 //! ```text
 //!  store, delete ──by URL──▶ queues ──▶ write_task.rs: a task for each, one write after the other
@@ -16,20 +16,20 @@ use tokio::sync::{mpsc, oneshot};
 use crate::key_names::IndexKey;
 use crate::pending_deletes::DeleteSeq;
 
-/// Queues, and writes at a time.
+/// Number of queues, and of concurrent writes.
 const QUEUES: usize = 4;
-/// What may wait in each.
+/// Limit of changes in each queue.
 const MAX_WAITING: usize = 1024;
-/// Bytes of bodies that may wait to be written; with more, the next is left out.
+/// Limit of bodies that wait to be written, bytes; above it, the next write is dropped.
 pub(crate) const MAX_WAITING_BYTES: u64 = 64 << 20;
-/// Where changes go in.
+/// The sending side of the queues.
 #[derive(Debug)]
 pub(crate) struct WriteQueues {
     queues: Vec<mpsc::Sender<Change>>,
     pub(crate) waiting_bytes: AtomicU64,
 }
 
-/// Where they come out.
+/// The receiving side of a queue.
 pub(crate) type WriteQueue = mpsc::Receiver<Change>;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct StoreJob {
     pub(crate) stored: Arc<Stored>,
     pub(crate) body: Body,
     pub(crate) since: PurgeVersion,
-    /// The last that was forgotten by then.
+    /// The number of the last delete before it.
     pub(crate) seq: DeleteSeq,
 }
 
@@ -80,12 +80,12 @@ impl WriteQueues {
         self.queue_for(place).try_send(delete).is_ok()
     }
 
-    /// Waits until what was handed over is done.
+    /// Waits until all queued changes are done.
     pub(crate) async fn flushed(&self) {
         for queue in &self.queues {
             let (done, settled) = oneshot::channel();
             if queue.send(Change::Flush(done)).await.is_ok() {
-                // An error is a task that was ended.
+                // An error means that a task was ended.
                 let _ = settled.await;
             }
         }

@@ -1,4 +1,4 @@
-//! Does the queued writes, one task a queue: stores objects and deletes them.
+//! Executes the queued writes, with one task per queue: stores and deletes objects.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use crate::purge_log::{PURGE_VERSION_BYTES, PurgeCheck, PurgeSubject};
 use crate::tier_state::TierState;
 use crate::write_queues::{Change, StoreJob, WriteQueue};
 
-/// Largest stored head, bytes: the heads of a URL are read together.
+/// Maximum size of a stored head, bytes: the heads of a URL are read together.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// Stored objects of one URL; with more, all are deleted.
+/// Maximum number of stored objects of a URL; above it, all are deleted.
 const MAX_OBJECTS: usize = 32;
 
-/// Runs the changes of one queue, one after the other.
+/// Executes the changes of one queue in order.
 pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
     while let Some(change) = queue.recv().await {
         match change {
@@ -48,7 +48,7 @@ impl TierState {
         if !self.answers(place.part) || self.is_deleted_since(&place, job.seq) {
             return false;
         }
-        // An earlier delete may be of another variant.
+        // An earlier delete may be for another variant.
         if let Some(seq) = self.delete_seq(&place)
             && !self.delete(&place, seq).await
         {

@@ -18,8 +18,8 @@ pub use crate::error::BoxError;
 
 /// One body type for every protocol: `Send` and `Unpin`, its data in [`Bytes`].
 ///
-/// A received body returns credit to the peer piece by piece, as it is read: a slow reader stops the sender, not
-/// the session. Dropping a response's body unread cancels its stream.
+/// A received body returns credit to the peer as it is read: a slow reader stops the sender, not the session. Dropping a response's
+/// unread body cancels its stream.
 pub struct Body(Kind);
 
 enum Kind {
@@ -29,22 +29,22 @@ enum Kind {
     Wrapped(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
 }
 
-/// A body with more bytes than [`Body::collect_up_to`] may take.
+/// The body has more bytes than the limit of [`Body::collect_up_to`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("body is longer than {limit} bytes")]
 pub struct TooLong {
-    /// Bytes that were allowed.
+    /// The limit, bytes.
     pub limit: usize,
 }
 
 impl Body {
-    /// No bytes at all.
+    /// An empty body.
     #[must_use]
     pub const fn empty() -> Self {
         Self(Kind::Empty)
     }
 
-    /// All of it, in memory; its length is known.
+    /// A body in memory; its length is known.
     #[must_use]
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -55,7 +55,7 @@ impl Body {
         }
     }
 
-    /// The same body once more, if it is in memory: what a request needs to be sent again.
+    /// A copy of the body, if it is in memory. A request needs it to be sent again.
     #[must_use]
     pub fn try_clone(&self) -> Option<Self> {
         match &self.0 {
@@ -65,7 +65,7 @@ impl Body {
         }
     }
 
-    /// Any other body. A `Body` comes through unchanged.
+    /// Wraps any other body. A `Body` is returned unchanged.
     #[must_use]
     pub fn wrap<B>(body: B) -> Self
     where
@@ -83,7 +83,7 @@ impl Body {
         }
     }
 
-    /// The pieces of a stream, one after the other; it ends when the stream does.
+    /// A body of the items of a stream, in order; it ends when the stream does.
     #[must_use]
     pub fn from_stream<S, E>(stream: S) -> Self
     where
@@ -95,12 +95,12 @@ impl Body {
         ))))
     }
 
-    /// The DATA of a stream.
+    /// The received DATA of a stream.
     pub(crate) fn received(body: ReceiveBody) -> Self {
         Self(Kind::Received(body))
     }
 
-    /// The bytes of a body in memory, leaving it empty; none of any other.
+    /// Takes the bytes of a body in memory and leaves it empty; returns no bytes for any other body.
     pub(crate) fn take_full(&mut self) -> Bytes {
         match &mut self.0 {
             Kind::Full(bytes) => {
@@ -112,11 +112,11 @@ impl Body {
         }
     }
 
-    /// Reads it to its end.
+    /// Reads the body to its end.
     ///
     /// # Errors
     ///
-    /// [`TooLong`] past `limit` bytes, else the body's own error.
+    /// [`TooLong`] above `limit` bytes, or the body's own error.
     pub async fn collect_up_to(mut self, limit: usize) -> Result<Bytes, BoxError> {
         let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
         let mut length = 0;
@@ -128,7 +128,7 @@ impl Body {
             if length > limit {
                 return Err(TooLong { limit }.into());
             }
-            // One piece is handed on as it is; only with a second do they have to be joined.
+            // A single piece is returned as it is; only several pieces must be joined.
             if first.is_empty() && rest.is_empty() {
                 first = data;
             } else {
@@ -145,10 +145,10 @@ impl Body {
         })
     }
 
-    /// The content-length of a received message and the bytes that came, if they differ.
+    /// The content-length of a received message and the number of received bytes, if they differ.
     ///
-    /// Too many are seen at once, too few when the body has ended. A client gets the body all the
-    /// same: content-length is advice here, FIN alone ends a body.
+    /// Excess bytes are detected at once, missing bytes at the end of the body. A client gets the body anyway: content-length is
+    /// only advice here, and only FIN ends a body.
     #[must_use]
     pub fn length_mismatch(&self) -> Option<LengthMismatch> {
         match &self.0 {
@@ -159,8 +159,8 @@ impl Body {
 }
 
 impl Body {
-    /// How long the sender of a received body was blocked so far because this end had not read other streams of its
-    /// session. A body timeout should not count this time.
+    /// How long the sender of a received body was blocked so far because this end did not read other streams of the session. A body
+    /// timeout should not count this time.
     #[must_use]
     pub fn backpressure_time(&self) -> Duration {
         match &self.0 {
@@ -232,7 +232,7 @@ impl http_body::Body for Body {
         }
     }
 
-    /// Exact for bytes in memory. Unknown for a received body: its content-length is no promise.
+    /// Exact for bytes in memory. Unknown for a received body: its content-length may be wrong.
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),

@@ -1,4 +1,4 @@
-//! The errors of an exchange, a stream or a session, as far as a caller must distinguish them.
+//! The errors of an exchange, a stream or a session, by what a caller can do about them.
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use spdy_session::error::SessionError;
 /// A boxed error, as HTTP bodies carry it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a request, a stream or a session failed. Cheap to clone: every stream of a lost session gets one.
+/// Why a request, a stream or a session failed. Cheap to clone: every stream of a lost session gets a copy.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The session takes no new streams (GOAWAY, or shut down here), or ended before this one was
-    /// written: nothing reached the peer's application.
+    /// The session accepts no new streams (GOAWAY, or shut down locally), or ended before this stream was written: the peer's
+    /// application has seen nothing.
     #[error("the session accepts no new streams")]
     Closing,
     /// The [`Connection`](crate::client::Connection) of the session was dropped before the session ended:
@@ -26,15 +26,15 @@ pub enum Error {
         "the session's `Connection` was dropped: spawn it, or await its `run` for as long as the session is used"
     )]
     ConnectionDropped,
-    /// The [`Connection`](crate::client::Connection) of the session was not run while something waited for it.
+    /// The [`Connection`](crate::client::Connection) of the session was not run while a task waited for the session.
     #[error(
         "the session's `Connection` was not run within {waited:?}: spawn it, or await its `run` beside the requests"
     )]
     ConnectionNotRun {
-        /// How long.
+        /// How long the task waited.
         waited: Duration,
     },
-    /// As many streams are open as the peer allows; a push does not wait.
+    /// The peer's limit of open streams is reached; a push is not queued.
     #[error("{limit} streams are open, which is the peer's limit")]
     TooManyStreams {
         /// The peer's MAX_CONCURRENT_STREAMS.
@@ -43,7 +43,7 @@ pub enum Error {
     /// The push is not allowed.
     #[error("not pushed: {reason}")]
     PushRefused {
-        /// The rule that it breaks.
+        /// The rule that it violates.
         reason: &'static str,
     },
     /// The peer's GOAWAY states that it did not process this stream.
@@ -57,7 +57,7 @@ pub enum Error {
     ResetByPeer {
         /// The stream.
         id: StreamId,
-        /// The peer's word.
+        /// The status that the peer sent.
         status: RstStatus,
     },
     /// We sent RST_STREAM, because of the peer's frames on the stream or because the caller requested it.
@@ -68,7 +68,7 @@ pub enum Error {
         /// The status that was sent.
         status: RstStatus,
     },
-    /// We sent RST_STREAM(CANCEL): what was to be sent waited, and the peer gave no credit for it
+    /// We sent RST_STREAM(CANCEL): queued output got no credit from the peer in time
     /// ([`Config::write_timeout`](crate::Config::write_timeout)).
     #[error(
         "stream {id} was reset locally: the peer granted no window for its DATA for {waited:?}"
@@ -76,7 +76,7 @@ pub enum Error {
     Stalled {
         /// The stream.
         id: StreamId,
-        /// How long it waited.
+        /// How long the output waited.
         waited: Duration,
     },
     /// The transport ended, or the session did, before the stream's FIN.
@@ -85,16 +85,16 @@ pub enum Error {
     /// The transport failed.
     #[error("the connection failed: {0}")]
     Io(Arc<io::Error>),
-    /// The request cannot be written as SPDY; nothing was sent.
+    /// The request cannot be encoded as SPDY; nothing was sent.
     #[error("the request cannot be sent: {0}")]
     Request(#[from] spdy_http::request::RequestError),
-    /// The headers cannot be written; nothing was sent.
+    /// The headers cannot be encoded; nothing was sent.
     #[error("the headers cannot be sent: {0}")]
     Headers(#[from] BlockError),
-    /// The peer's answer is no HTTP response; the stream was reset.
+    /// The peer's answer is not a valid HTTP response; the stream was reset.
     #[error("the peer's response is not valid HTTP: {0}")]
     Response(#[from] spdy_http::response::BadResponse),
-    /// What came behind a message's head are no trailers; the stream was reset.
+    /// The headers after a message's head are not valid trailers; the stream was reset.
     #[error("invalid trailers: {0}")]
     Trailers(#[from] spdy_http::trailers::BadTrailers),
     /// The body that was being sent failed; the stream was reset.
@@ -103,12 +103,12 @@ pub enum Error {
     /// The length of a request's DATA differs from its content-length.
     #[error("content-length is {declared}, but {received} bytes were received")]
     Length {
-        /// The header's number, bytes.
+        /// The value of the header, bytes.
         declared: u64,
         /// Bytes of DATA.
         received: u64,
     },
-    /// The stream gets no SYN_REPLY: the peer opened it, or it goes one way.
+    /// The stream gets no SYN_REPLY: the peer opened it, or it is unidirectional.
     #[error("stream {id} receives no SYN_REPLY: the peer opened it, or it is unidirectional")]
     NoReply {
         /// The stream.
@@ -123,8 +123,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether any request, POST included, may be sent again on another session: the peer's
-    /// application has not seen it.
+    /// True if any request, including POST, may be retried on another session: the peer's application has not seen it.
     #[must_use]
     pub fn is_retry_safe(&self) -> bool {
         match self {
@@ -137,11 +136,11 @@ impl Error {
         }
     }
 
-    /// Whether a request of an idempotent method may be sent again, if no byte of a response was
-    /// passed on: the session was lost, or the peer failed.
+    /// True if a request with an idempotent method may be retried, if no byte of a response was passed on: the session was lost, or
+    /// the peer failed.
     #[must_use]
     pub fn is_retry_safe_if_idempotent(&self) -> bool {
-        // A server that speaks another protocol would answer the same again.
+        // A server that speaks another protocol would give the same answer again.
         if self.is_of_another_protocol() {
             return false;
         }
@@ -162,8 +161,8 @@ impl Error {
         )
     }
 
-    /// True if a stream that was never opened fails with this error too, instead of [`Closing`](Self::Closing): the error shows what to
-    /// do, and another session would end in the same way.
+    /// True if a stream that was never opened fails with this error too, instead of [`Closing`](Self::Closing): the error names the
+    /// remedy, and another session would end in the same way.
     pub(crate) fn concerns_every_stream(&self) -> bool {
         matches!(
             self,

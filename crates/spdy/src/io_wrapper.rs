@@ -3,7 +3,7 @@
 /// Writes the named methods of [`AsyncRead`](tokio::io::AsyncRead) or [`AsyncWrite`](tokio::io::AsyncWrite). Each calls the same method of
 /// the wrapped value, which is a field or a method of `self`.
 ///
-/// The methods are named because those that are not have a default: without `poll_write_vectored` and `is_write_vectored`, a wrapper
+/// The methods must be named because the others have defaults: without `poll_write_vectored` and `is_write_vectored`, a wrapper
 /// writes one slice at a time.
 ///
 /// For the crates of this workspace, which depend on tokio. It is not part of the library's API.

@@ -1,20 +1,20 @@
 #![doc = include_str!("../README.md")]
 #![doc = include_str!("../GUIDE.md")]
 //!
-//! # What is where
+//! # Modules
 //!
 //! | | |
 //! | --- | --- |
 //! | [`client`] | client sessions: requests by priority, pushes, raw streams |
 //! | [`server`] | server sessions: [`serve`](server::serve) a function, or take streams one by one |
 //! | [`stream`] | raw streams, `AsyncRead + AsyncWrite`, with any headers |
-//! | [`upgrade`] | sessions behind HTTP/1.1 `Upgrade: SPDY/3.1`, as Kubernetes has them |
+//! | [`upgrade`] | sessions after HTTP/1.1 `Upgrade: SPDY/3.1`, as Kubernetes uses them |
 //! | [`body`] | the one body type: in memory, from a stream, or any `http_body::Body` |
 //! | [`error`] | what went wrong, and whether to try again |
 //! | [`runtime`] | clock, timers and tasks: tokio's, or your own |
 //! | [`tower`] | any `tower::Service` as a server, and sessions as `tower::Service` |
 //! | [`metrics`] | counters over many sessions |
-//! | [`trace`] | the spans of sessions and streams |
+//! | [`trace`] | `tracing` spans of sessions and streams |
 
 pub mod body;
 pub mod client;

@@ -1,14 +1,14 @@
-//! Totals over many sessions, for any dashboard.
+//! Metrics summed over many sessions.
 //!
 //! ```text
-//!  session ── counts for itself, under its own lock ──┐
-//!  session ── ...                                     ├── snapshot(): sum of the living and the dead
+//!  session ── its counters, under its own lock ───────┐
+//!  session ── ...                                     ├── snapshot(): sum of open and ended sessions
 //!  sessions that ended ── added up once, at their end ┘
 //! ```
 //!
-//! So counting costs the same as without metrics: sessions share no atomics and no lock, except at the beginning and the end of a session
-//! and at the answer to a PING. A [`Snapshot`] reads every living session once, a few microseconds for a hundred of them. The exporter
-//! decides how often.
+//! Counting costs the same as without metrics: sessions share no atomics and no lock, except at the beginning and the end of a
+//! session and at the echo of a PING. A [`Snapshot`] reads every open session once, which takes a few microseconds for a hundred
+//! sessions. The exporter decides how often.
 //!
 //! ```
 //! use spdy::metrics::Metrics;
@@ -29,7 +29,7 @@ use spdy_session::session::Stats;
 /// Upper bounds of the buckets of [`RoundTrips`], milliseconds.
 pub const RTT_BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
-/// Collects over all sessions whose builder has it. Clones share one collection.
+/// Collects metrics of all sessions whose builder has it. Clones share one collection.
 #[derive(Clone, Default)]
 pub struct Metrics(Arc<Inner>);
 
@@ -39,17 +39,17 @@ struct Inner {
     round_trips: [AtomicRoundTrips; 2],
 }
 
-/// A session whose counters are read while it lives.
+/// A session whose counters are read while it is open.
 pub(crate) trait SessionSource: Send + Sync {
-    /// What the session did so far.
+    /// The counters of the session so far.
     fn sample(&self) -> SessionSample;
 }
 
-/// The counters of one session at one moment.
+/// The counters of one session at one instant.
 pub(crate) struct SessionSample {
     pub(crate) role: Role,
     pub(crate) version: Version,
-    /// Streams that are open, or wait to be.
+    /// Number of open and queued streams.
     pub(crate) open_streams: usize,
     pub(crate) stats: Stats,
     pub(crate) exchanges: Exchanges,
@@ -57,55 +57,56 @@ pub(crate) struct SessionSample {
 
 #[derive(Default)]
 struct Registry {
-    /// Sessions whose driver runs.
+    /// Sessions whose driver is running.
     active: Slab<Weak<dyn SessionSource>>,
-    /// Sessions so far, by role and version.
+    /// Number of sessions so far, by role and version.
     total: [[u64; 3]; 2],
-    /// What those did that are gone.
+    /// Sums of the sessions that have ended.
     ended: [(Stats, Exchanges); 2],
 }
 
-/// Everything at one moment. Its counters never fall from one snapshot to the next.
+/// All metrics at one instant. Counters never decrease from one snapshot to the next.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Sessions of which this program is the client.
+    /// Sessions in which this program is the client.
     pub client: RoleMetrics,
-    /// Sessions of which this program is the server.
+    /// Sessions in which this program is the server.
     pub server: RoleMetrics,
 }
 
 /// The sessions of one role.
 #[derive(Clone, Debug)]
 pub struct RoleMetrics {
-    /// How many there are and were, by version: 3.1, 3, 2.
+    /// Number of sessions by version: 3.1, 3, 2.
     pub sessions: [(Version, Sessions); 3],
-    /// Streams that are open now, or wait to be.
+    /// Number of open and queued streams.
     pub streams_open: u64,
-    /// What the session machines counted: frames, streams, resets, bytes, limits.
+    /// Counters of the session machines: frames, streams, resets, bytes, limits.
     pub stats: Stats,
     /// Requests and responses.
     pub exchanges: Exchanges,
-    /// Streams that were pushed: by a server sent, by a client taken.
+    /// Pushed streams: sent by a server, accepted by a client.
     pub pushes: u64,
-    /// Answers to PING.
+    /// Round trips of PING.
     pub round_trips: RoundTrips,
 }
 
-/// How many sessions.
+/// Number of sessions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sessions {
-    /// Now.
+    /// Open sessions.
     pub open: u64,
-    /// Ever.
+    /// All sessions so far.
     pub total: u64,
 }
 
-/// Requests and what became of them.
+/// Number of requests, and of responses by status class.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Exchanges {
-    /// Requests that a client made, or that came to a server.
+    /// Requests that a client sent, or a server received.
     pub requests: u64,
-    /// Their responses by the class of the status, 1xx first; last those with a status from 600 on. A request that was reset has none.
+    /// Responses by the class of the status, 1xx first; the last entry counts statuses from 600 on. A request that was reset has
+    /// none.
     pub responses: [u64; 6],
 }
 
@@ -124,18 +125,18 @@ impl Exchanges {
     }
 }
 
-/// Round trips that PING measured.
+/// Round trip times measured by PING.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RoundTrips {
-    /// How many took no longer than each of [`RTT_BOUNDS_MS`], and longer than the one before; those that
-    /// took longer than all come last.
+    /// Number of round trips up to each of [`RTT_BOUNDS_MS`] and above the bound before; the last entry counts those above all
+    /// bounds.
     pub buckets: [u64; RTT_BOUNDS_MS.len() + 1],
-    /// All of them together.
+    /// Sum of all round trip times.
     pub sum: Duration,
 }
 
 impl RoundTrips {
-    /// How many there were.
+    /// Number of round trips.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
@@ -196,7 +197,7 @@ impl Metrics {
     /// The counts of all sessions so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        // Sessions are sampled after this lock is released: they take it while they hold their own. A session that
+        // Sessions are sampled after this lock is released, because a session takes it while holding its own lock. A session that
         // ends in between is still in the list and not yet in the sums, so it is counted once.
         let (active, total, ended) = {
             let registry = self.registry();
@@ -264,17 +265,17 @@ impl Metrics {
     }
 }
 
-/// A session's place in the collection.
+/// Registration of a session in the collection.
 #[derive(Debug)]
 pub(crate) struct Meter {
     metrics: Metrics,
     role: Role,
-    /// `None` once the session has left.
+    /// `None` once the session was unregistered.
     key: Option<usize>,
 }
 
 impl Meter {
-    /// The session's driver has ended: its counts are added to the sums.
+    /// To be called when the session's driver has ended: its counts are added to the sums.
     pub(crate) fn unregister(&mut self, stats: &Stats, exchanges: &Exchanges) {
         if let Some(key) = self.key.take() {
             let mut registry = self.metrics.registry();
@@ -285,7 +286,7 @@ impl Meter {
         }
     }
 
-    /// A client may look at a response when the session that brought it is gone.
+    /// Counts a response. The client may read it after its session has ended.
     pub(crate) fn answered(&self, status: StatusCode) {
         if self.key.is_none() {
             let mut registry = self.metrics.registry();
@@ -293,7 +294,7 @@ impl Meter {
         }
     }
 
-    /// A PING was answered.
+    /// Records the round trip of a PING.
     pub(crate) fn record_round_trip(&self, rtt: Duration) {
         self.metrics.0.round_trips[place(self.role)].add(rtt);
     }

@@ -16,21 +16,20 @@ use crate::error::Error;
 use crate::session::entry::Inbound;
 use crate::session::stream_ref::StreamRef;
 
-/// What comes on a stream after its head. Dropped before its end, a client's stream is cancelled; a
-/// server's goes on unread, for its answer may still be wanted.
+/// The body that a stream carries after its head. Dropping it early cancels a client's stream. A server's stream continues, because
+/// the response may still be needed; its input is discarded.
 #[derive(Debug)]
 pub(crate) struct ReceiveBody {
     stream: StreamRef,
-    /// The block of the message's head, until DATA comes.
+    /// The block of the message's head, until DATA arrives.
     head: Option<HeaderBlock>,
-    /// HEADERS that came, delivered at the end: DATA may follow them, and HEADERS before DATA are also
-    /// trailers (see [`trailers`]).
+    /// Received HEADERS, delivered at the end: DATA may follow them, and HEADERS before DATA are also trailers (see [`trailers`]).
     trailers: Option<HeaderMap>,
     ended: bool,
 }
 
 impl ReceiveBody {
-    /// The body of a message whose head came in `head`.
+    /// The body of a message with the header block `head`.
     pub(crate) fn new(stream: StreamRef, head: HeaderBlock) -> Self {
         Self {
             stream,
@@ -44,7 +43,7 @@ impl ReceiveBody {
         self.ended && self.trailers.is_none()
     }
 
-    /// How long the peer could send nothing of it, or of anything.
+    /// How long the peer could send nothing on any stream of the session, because of backpressure.
     pub(crate) fn backpressure_time(&self) -> Duration {
         let now = self.stream.shared.runtime.now();
         self.stream
@@ -52,7 +51,7 @@ impl ReceiveBody {
             .look(|state| state.machine.backpressure_time(now))
     }
 
-    /// Content-length and what came, if they differ.
+    /// Content-length and the number of received bytes, if they differ.
     pub(crate) fn length_mismatch(&self) -> Option<LengthMismatch> {
         self.stream.look(|entry| entry.mismatch)
     }

@@ -1,7 +1,7 @@
-//! What async code here needs besides bytes: the hour, a way to wait, a way to run beside.
+//! The runtime that this crate needs: a clock, timers and tasks.
 //!
-//! In a program that is [`TokioRuntime`]; in virtual time (`spdy-sim`) an event loop whose clock jumps. Nothing above
-//! this trait knows which.
+//! In a program that is [`TokioRuntime`]; in virtual time (`spdy-sim`) it is an event loop whose clock jumps. Code above this trait
+//! does not depend on which one it is.
 
 use std::fmt;
 use std::future::Future;
@@ -21,15 +21,15 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A clock, timers and tasks.
 pub trait Runtime: Send + Sync + 'static {
-    /// The present instant of the run.
+    /// The current instant of the run.
     fn now(&self) -> Instant;
     /// Completes at `deadline`, at once if that has passed.
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()>;
-    /// Runs `task` beside the caller.
+    /// Runs `task` concurrently with the caller.
     fn spawn(&self, task: BoxFuture<()>);
 
-    /// Polls `task` here until it waits, and spawns the rest of it. For tasks that are mostly done at once, where a
-    /// hand-over to another thread costs more than the task. A panic of the task does not reach the caller.
+    /// Polls `task` here until it is pending, and spawns the rest of it. For tasks that usually finish at once, where moving them
+    /// to another thread costs more than the task. A panic of the task does not reach the caller.
     fn begin(&self, mut task: BoxFuture<()>) {
         // The task is polled again as soon as it is spawned, and registers its waker then.
         let mut cx = Context::from_waker(Waker::noop());
@@ -42,7 +42,7 @@ pub trait Runtime: Send + Sync + 'static {
     }
 }
 
-/// A runtime as it is handed around.
+/// A shared handle of a runtime.
 #[derive(Clone)]
 pub struct SharedRuntime(Arc<dyn Runtime>);
 
@@ -52,7 +52,7 @@ impl SharedRuntime {
         Self(Arc::new(runtime))
     }
 
-    /// Tokio's, one for the whole program: all sessions that use it count time from the same origin.
+    /// Tokio's runtime, one for the whole program: all sessions that use it have the same time origin.
     #[cfg(feature = "tokio-runtime")]
     #[must_use]
     pub fn tokio() -> Self {
@@ -77,7 +77,7 @@ impl std::ops::Deref for SharedRuntime {
     }
 }
 
-/// Real time, on tokio. Make it, and use it, inside a tokio runtime.
+/// Real time, on tokio. Create it and use it inside a tokio runtime.
 #[cfg(feature = "tokio-runtime")]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioRuntime {
@@ -86,7 +86,7 @@ pub struct TokioRuntime {
 
 #[cfg(feature = "tokio-runtime")]
 impl TokioRuntime {
-    /// A runtime whose origin is now.
+    /// A runtime whose time origin is now.
     #[must_use]
     pub fn start() -> Self {
         Self {
@@ -189,7 +189,7 @@ mod tests {
         assert!(polled.is_err());
     }
 
-    /// A waker, and how often it was called.
+    /// A waker, and the number of its calls.
     fn counting_waker() -> (Waker, Arc<AtomicUsize>) {
         struct Counting(Arc<AtomicUsize>);
         impl std::task::Wake for Counting {

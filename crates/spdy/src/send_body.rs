@@ -1,4 +1,4 @@
-//! Sends a body on a stream, as fast as the peer takes it.
+//! Sends a body on a stream, at the pace of the peer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,16 +17,15 @@ use crate::error::Error;
 use crate::session::block_check;
 use crate::session::stream_ref::StreamRef;
 
-/// Done when the last byte, with FIN, was handed to the session; fails when the body or the stream does.
+/// Resolves when the last byte, with FIN, was passed to the session; fails when the body or the stream does.
 ///
-/// The body is polled for more only when all its output was taken, so at most one of its pieces waits here.
+/// The body is polled only when all its earlier output was accepted, so at most one of its pieces is held here.
 #[derive(Debug)]
 pub(crate) struct SendBody {
     stream: StreamRef,
     body: Body,
     rest: Bytes,
-    /// They follow `rest`. FIN goes on an empty DATA behind them: two of the peers wait for ever on HEADERS
-    /// with FIN.
+    /// Sent after `rest`. FIN is set on an empty DATA frame after them: two of the known peers wait for ever on HEADERS with FIN.
     trailers: Option<HeaderBlock>,
     last: bool,
     /// The status of the RST_STREAM if the body fails.
@@ -34,7 +33,7 @@ pub(crate) struct SendBody {
 }
 
 impl SendBody {
-    /// `first` was already taken from the body.
+    /// Creates the future; `first` was already taken from the body.
     pub(crate) fn new(stream: StreamRef, first: Bytes, body: Body, on_failure: RstStatus) -> Self {
         let last = body.is_end_stream();
         Self {
@@ -92,7 +91,7 @@ impl Future for SendBody {
                 Some(Err(error)) => {
                     match this.stream.shared.role {
                         Role::Client => this.stream.reset(this.on_failure),
-                        // The head states what the response was to be, and the bytes before the failure may be useful.
+                        // The head announced the response, and the bytes before the failure may be useful.
                         Role::Server => this.stream.reset_behind_output(this.on_failure),
                     }
                     return Poll::Ready(Err(Error::Body(Arc::new(error))));

@@ -26,13 +26,13 @@ use crate::trace;
 pub struct OpenOptions {
     /// The priority; 0, the default, is the most urgent.
     pub priority: Priority,
-    /// The peer cannot answer.
+    /// True if the peer cannot answer.
     pub unidirectional: bool,
-    /// We send no DATA.
+    /// True if we send no DATA.
     pub fin: bool,
 }
 
-/// Opens a stream of ours, now or, where it may wait, when the peer allows it.
+/// Opens a stream, now or, if it may be queued, when the peer's limit allows it.
 pub(crate) fn open_raw(
     shared: &Arc<Shared>,
     headers: HeaderBlock,
@@ -52,28 +52,28 @@ pub(crate) fn open_raw(
     Ok(StreamRef::from_counted(shared.clone(), key))
 }
 
-/// One stream, without HTTP. Dropped before our half has ended, it is reset with CANCEL. Dropped after
-/// that, the written bytes still arrive, and the peer's are discarded.
+/// One stream, without HTTP. If it is dropped before our half has ended, it is reset with CANCEL. If it is dropped after that, the
+/// written bytes are still delivered, and the peer's are discarded.
 ///
-/// Read and write it as any byte stream ([`tokio::io::split`] gives halves to two tasks), or take DATA
-/// as it comes with [`receive`](Self::receive) and hand over [`Bytes`] with [`send`](Self::send),
-/// which copy nothing. Credit goes back to the peer as bytes are read.
+/// Read and write it like any byte stream ([`tokio::io::split`] returns halves for two tasks). Or receive DATA with
+/// [`receive`](Self::receive) and send [`Bytes`] with [`send`](Self::send), which do not copy. Credit returns to the peer as bytes
+/// are read.
 #[derive(Debug)]
 pub struct Stream {
     stream: StreamRef,
     id: StreamId,
-    /// DATA taken from the queue and not yet read to its end.
+    /// DATA taken from the queue and not completely read yet.
     current: Bytes,
-    /// Its length, whose credit goes back when it is used up.
+    /// Its initial length, whose credit is returned when it was read.
     current_len: usize,
-    /// HEADERS that reading came across.
+    /// HEADERS received while reading.
     headers: Vec<HeaderBlock>,
     /// The peer's SYN_REPLY, once the caller has requested it.
     reply: Option<HeaderBlock>,
 }
 
 impl Stream {
-    /// A stream that is open.
+    /// Wraps an open stream.
     pub(crate) fn new(stream: StreamRef, id: StreamId) -> Self {
         Self {
             stream,
@@ -85,18 +85,18 @@ impl Stream {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// Waits for the peer's SYN_REPLY and gives its headers; later calls give the same headers again.
+    /// Waits for the peer's SYN_REPLY and returns its headers; later calls return the same headers.
     ///
     /// # Errors
     ///
-    /// Why the stream ended before; [`Error::NoReply`] on a stream that the peer opened or that goes one
-    /// way, which gets none.
+    /// Why the stream ended early; [`Error::NoReply`] on a stream that the peer opened or that is unidirectional, because it gets
+    /// no SYN_REPLY.
     pub async fn reply(&mut self) -> Result<HeaderBlock, Error> {
         if let Some(reply) = &self.reply {
             return Ok(reply.clone());
@@ -106,18 +106,17 @@ impl Stream {
         Ok(reply)
     }
 
-    /// The oldest HEADERS that came, as far as reading has got, and was not taken yet.
+    /// Takes the oldest HEADERS received so far while reading.
     pub fn take_headers(&mut self) -> Option<HeaderBlock> {
         (!self.headers.is_empty()).then(|| self.headers.remove(0))
     }
 
-    /// Sends HEADERS; with `fin` our half is closed. (Several peers fail on HEADERS, and two wait for
-    /// ever on HEADERS with FIN: [`finish`](Self::finish) is read by all.)
+    /// Sends HEADERS; with `fin` our half is closed. (Several peers fail on HEADERS, and two wait for ever on HEADERS with FIN. All
+    /// peers understand [`finish`](Self::finish).)
     ///
     /// # Errors
     ///
-    /// [`Error::SendClosed`] after FIN, [`Error::Headers`] if they cannot be written, else why the stream
-    /// ended.
+    /// [`Error::SendClosed`] after FIN, [`Error::Headers`] if they cannot be encoded, otherwise why the stream ended.
     pub fn send_headers(&mut self, headers: &HeaderBlock, fin: bool) -> Result<(), Error> {
         block_check::check(self.stream.shared.version, headers)?;
         self.stream.command(|state, key| {
@@ -136,16 +135,16 @@ impl Stream {
         })
     }
 
-    /// Sends `data` without copying it; done when the last of it was handed to the session.
+    /// Sends `data` without copying it; resolves when all of it was passed to the session.
     ///
     /// # Errors
     ///
-    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    /// [`Error::SendClosed`] after FIN, otherwise why the stream ended.
     pub async fn send(&mut self, mut data: Bytes) -> Result<(), Error> {
         poll_fn(|cx| self.stream.poll_send(cx, &mut data, false)).await
     }
 
-    /// The next DATA, never empty; `None` after FIN. Small frames that waited come in one piece.
+    /// The next DATA, never empty; `None` after FIN. Small queued frames are joined.
     pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| {
             Poll::Ready(match ready!(self.poll_data(cx)) {
@@ -161,11 +160,11 @@ impl Stream {
         .await
     }
 
-    /// Closes our half: FIN.
+    /// Closes our half with FIN.
     ///
     /// # Errors
     ///
-    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    /// [`Error::SendClosed`] after FIN, otherwise why the stream ended.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.stream.command(
             |state, key| match state.send(key, &mut Bytes::new(), true) {
@@ -175,21 +174,20 @@ impl Stream {
         )
     }
 
-    /// Ends it at once, both ways.
+    /// Ends both halves at once with RST_STREAM.
     pub fn reset(self, status: RstStatus) {
         self.stream.reset(status);
     }
 
-    /// Closes our half and then the whole: FIN behind all that was sent, and RST_STREAM once that is
-    /// written, if the peer has not closed its half by then. Unlike [`reset`](Self::reset) it loses
-    /// nothing that was sent; what still comes is discarded.
+    /// Closes our half, then the stream: FIN behind all output and, once that is written, RST_STREAM if the peer has not closed its
+    /// half by then. Unlike [`reset`](Self::reset) it drops no output. Further input is discarded.
     pub fn end(mut self, status: RstStatus) {
         self.return_credit();
         self.stream
             .command(|state, key| state.end_stream(key, status));
     }
 
-    /// Waits until the stream has ended, and gives the reason if it ended before both halves sent FIN.
+    /// Waits until the stream has ended, and returns the reason if it ended before both halves sent FIN.
     pub async fn failed(&mut self) -> Option<Error> {
         poll_fn(|cx| self.stream.poll_end(cx)).await
     }
@@ -210,18 +208,18 @@ impl Stream {
         Poll::Ready(Ok(true))
     }
 
-    /// Hands over `data`, for which there was room at the last check; returns how much of it was taken.
+    /// Queues `data`, for which there was room at the last check; returns the number of queued bytes.
     fn poll_write_out(&self, cx: &mut Context<'_>, mut data: Bytes) -> Poll<io::Result<usize>> {
         let length = data.len();
         match self.stream.poll_send(cx, &mut data, false) {
             Poll::Ready(sent) => Poll::Ready(sent.map(|()| length).map_err(Into::into)),
-            // The peer shrank its window in between.
+            // The peer reduced its window in between.
             Poll::Pending if data.len() == length => Poll::Pending,
             Poll::Pending => Poll::Ready(Ok(length - data.len())),
         }
     }
 
-    /// The current DATA was used up.
+    /// To be called when the current DATA was read: returns its credit.
     fn return_credit(&mut self) {
         self.stream.consume(std::mem::take(&mut self.current_len));
     }
@@ -285,7 +283,7 @@ impl AsyncWrite for Stream {
         true
     }
 
-    /// What was written is the session's to send; there is nothing to wait for here.
+    /// Written bytes are sent by the session; there is nothing to wait for here.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

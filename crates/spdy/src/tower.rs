@@ -1,12 +1,11 @@
-//! Tower on both sides: any `tower::Service` as a server, and a client session as one (feature `tower`).
+//! Integration with tower: any `tower::Service` as a server, and a client session as a `tower::Service` (feature `tower`).
 //!
 //! ```text
 //!  http::Request<Body> --> S: tower::Service --> http::Response<B>      serve(io, S)
 //!  http::Request<B>    --> client::Session   --> http::Response<Body>   itself a tower::Service
 //! ```
 //!
-//! An axum application, over plain TCP (over TLS, give [`serve`] the stream on which ALPN chose
-//! `spdy/3.1`):
+//! An axum application, over plain TCP (over TLS, pass [`serve`] the stream for which ALPN chose `spdy/3.1`):
 //!
 //! ```no_run
 //! # #[tokio::main]
@@ -19,15 +18,14 @@
 //! # }
 //! ```
 //!
-//! # What tower requires
+//! # Contract with tower
 //!
-//! Every request gets a clone of the service; the clone is polled until it is ready and then called, within
-//! the request's own future. So a service that is not ready (a `ConcurrencyLimit`, say) holds back its own
-//! requests and no others, and no more of them wait than `max_concurrent_streams`. A service that panics,
-//! and one that fails, resets its own stream with INTERNAL_ERROR, no other.
+//! Every request gets a clone of the service. Within the request's own future, the clone is polled until it is ready, and then
+//! called. So a service that is not ready (a `ConcurrencyLimit`, say) delays only its own requests, of which at most
+//! `max_concurrent_streams` wait. A service that panics or fails resets only its own stream, with INTERNAL_ERROR.
 //!
-//! The client is always ready until its session ends: a request that has to wait does so in the session's
-//! queue, by priority. Put a `ConcurrencyLimit` over it where that queue must have an end.
+//! The client is always ready until its session ends: requests wait in the session's queue, by priority. Wrap it in a
+//! `ConcurrencyLimit` to bound that queue.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -50,7 +48,7 @@ use crate::server::Builder;
 ///
 /// # Errors
 ///
-/// How the session ended, unless in order.
+/// Why the session ended, unless it ended in order.
 #[cfg(feature = "tokio-runtime")]
 pub async fn serve<T, S, B>(io: T, service: S) -> Result<(), Error>
 where
@@ -64,11 +62,11 @@ where
     serve_until(io, service, std::future::pending()).await
 }
 
-/// As [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
+/// Like [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
 ///
 /// # Errors
 ///
-/// As [`serve`].
+/// Like [`serve`].
 #[cfg(feature = "tokio-runtime")]
 pub async fn serve_until<T, S, B>(
     io: T,
@@ -89,12 +87,12 @@ where
 }
 
 impl Builder {
-    /// Serves `io` with a `tower::Service` until its session ends; when `stop` completes it is shut down
-    /// (GOAWAY) and ends with its last stream. How the service is called: [`crate::tower`].
+    /// Serves `io` with a `tower::Service` until its session ends; when `stop` completes it is shut down (GOAWAY) and ends with its
+    /// last stream. [`crate::tower`] describes how the service is called.
     ///
     /// # Errors
     ///
-    /// How the session ended, unless in order.
+    /// Why the session ended, unless it ended in order.
     pub async fn serve_service<T, S, B>(
         self,
         io: T,
@@ -119,16 +117,16 @@ impl Builder {
     }
 }
 
-/// One request: until its clone of the service is ready, and then until that has answered.
+/// One request: waits until its clone of the service is ready, then until that has responded.
 struct ServiceCall<S: Service<Request<Body>>> {
     service: S,
-    /// There until the service is called.
+    /// `Some` until the service is called.
     request: Option<Request<Body>>,
-    /// There from then on.
+    /// `Some` after the service was called.
     answering: Option<Pin<Box<S::Future>>>,
 }
 
-/// What is pinned stands in a box of its own.
+/// The only pinned value is in its own box.
 impl<S: Service<Request<Body>>> Unpin for ServiceCall<S> {}
 
 impl<S: Service<Request<Body>>> Future for ServiceCall<S> {
@@ -149,7 +147,7 @@ impl<S: Service<Request<Body>>> Future for ServiceCall<S> {
     }
 }
 
-/// Sends with the [`Priority`] that is in the request's extensions; without one, 0, the most urgent.
+/// Sends with the [`Priority`] in the request's extensions; without one, with 0, the most urgent.
 impl<B> Service<Request<B>> for Session
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -159,7 +157,7 @@ where
     type Error = Error;
     type Future = ResponseFuture;
 
-    /// Ready while the session takes requests, else [`Error::Closing`].
+    /// Ready while the session accepts requests, otherwise [`Error::Closing`].
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
         Poll::Ready(match self.is_closing() {
             true => Err(Error::Closing),

@@ -1,4 +1,4 @@
-//! Spans of `tracing`: the names of a session and its streams, and their fields.
+//! Spans of `tracing` for a session and its streams: their names and fields.
 //!
 //! Both are of level DEBUG and target `spdy`.
 //!
@@ -8,13 +8,13 @@
 //! | `spdy.stream` of a server | its session | `role`, `stream`, `method`, `path` | `status`, `sent_bytes`, `received_bytes`, `duration_us`, `error` |
 //! | `spdy.stream` of a client | current span | `role`, `method`, `path` | as above, and `stream`: a request that waits has no number |
 //!
-//! A pushed stream has none. A raw stream has neither `method` nor `path` nor `status`. Only the path of a request's URL is recorded:
-//! queries hold secrets. A server's service runs within the span of its stream, so that its log lines can be attributed to it. A stream's
-//! span ends when its last owner is gone: response and body, both halves of a raw stream.
+//! A pushed stream has no span. A raw stream has neither `method` nor `path` nor `status`. Only the path of a request's URL is
+//! recorded, because queries hold secrets. A server's service runs within the span of its stream, so that its log lines are
+//! attributed to it. A stream's span ends when its last handle is dropped: response and body, or both halves of a raw stream.
 //!
-//! The cost without a subscriber is small: a callsite that is off costs one comparison, and a stream without a span one null pointer. A
-//! small request, both ends together, took 51,634 instructions instead of 51,161 when spans and counters came in. The difference in time
-//! was within the noise.
+//! The cost without a subscriber is small: a disabled callsite costs one comparison, and a stream without a span one null pointer.
+//! A small request, both ends together, took 51,634 instructions instead of 51,161 when spans and counters were added. The
+//! difference in time was within the noise.
 
 use http::{Method, Uri};
 use spdy_clock::Instant;
@@ -52,7 +52,7 @@ pub(crate) fn session(role: Role, version: Version) -> Span {
     )
 }
 
-/// The session is over.
+/// Records the end of a session.
 pub(crate) fn session_ended(span: &Span, stats: &Stats, error: Option<&Error>) {
     span.record("streams", stats.streams_opened + stats.streams_accepted);
     span.record("sent_bytes", stats.sent_data_bytes);
@@ -62,18 +62,18 @@ pub(crate) fn session_ended(span: &Span, stats: &Stats, error: Option<&Error>) {
     }
 }
 
-/// The span of a stream, if anybody listens.
+/// The span of a stream, if a subscriber is interested.
 #[derive(Debug)]
 pub(crate) struct StreamSpan {
     pub(crate) span: Span,
     began: Instant,
-    /// The stream's number was recorded at the beginning.
+    /// True if the stream's ID was recorded at the beginning.
     is_numbered: bool,
-    /// Of the response, once it is known.
+    /// Status of the response, once it is known.
     pub(crate) status: Option<u16>,
 }
 
-/// Makes the span of a stream: its beginning and end are the same for all, its parent is not.
+/// Creates the span of a stream. All spans have the same fields, but different parents.
 macro_rules! stream_span {
     ($($parent:tt)*) => {
         tracing::debug_span!(
@@ -93,7 +93,7 @@ macro_rules! stream_span {
     };
 }
 
-/// A stream that this side opens. Its parent is the current span.
+/// The span of a stream that this side opens. Its parent is the current span.
 pub(crate) fn local_stream(
     role: Role,
     now: impl FnOnce() -> Instant,
@@ -102,7 +102,7 @@ pub(crate) fn local_stream(
     start_span(stream_span!(), role, now, request)
 }
 
-/// A stream of the peer.
+/// The span of a stream that the peer opened.
 pub(crate) fn peer_stream(
     session: &Span,
     role: Role,
@@ -138,7 +138,7 @@ fn start_span(
     }))
 }
 
-/// What a stream did, once its last owner is gone.
+/// The fields of a stream's span at its end.
 pub(crate) struct StreamEnd<'a> {
     pub(crate) id: StreamId,
     pub(crate) sent_bytes: u64,
@@ -146,7 +146,7 @@ pub(crate) struct StreamEnd<'a> {
     pub(crate) error: Option<&'a Error>,
 }
 
-/// The last owner of a stream was dropped. Do not call it while holding the lock: subscribers may take it.
+/// To be called when the last handle of a stream was dropped. Do not call it while holding the lock: subscribers may take it.
 pub(crate) fn stream_ended(span: StreamSpan, end: &StreamEnd<'_>, now: impl FnOnce() -> Instant) {
     let StreamSpan {
         span,

@@ -115,7 +115,7 @@ fn local(sites: &Sites, authority: &Arc<LocalCa>) -> anyhow::Result<LocalCertifi
     )?)
 }
 
-/// Finds what is wrong with the certificates that a start would show, and opens and writes nothing.
+/// Checks the certificates that would be served, without opening or writing anything.
 pub(crate) fn check(
     config: &Config,
     files: &CertificateFiles,

@@ -52,7 +52,7 @@ impl Reloader<'_> {
                 renewed.apply(self, acme);
                 self.notices.info("reloaded the configuration");
             }
-            // What runs goes on as it was.
+            // The running configuration is unchanged.
             Err(error) => {
                 self.notices.error(
                     "cannot reload the configuration",
@@ -125,7 +125,7 @@ impl Reloader<'_> {
     }
 }
 
-/// What the configuration comes to when it is read again, and cannot fail any more.
+/// The parts of a new configuration, after all checks that can fail.
 struct ReloadPlan {
     sites: Sites,
     upstream: Upstream,

@@ -24,7 +24,7 @@ use spdy_service::notice::Notices;
 
 /// All listeners of the program.
 pub(crate) struct Listeners {
-    /// For clients; each with TLS has a socket of UDP as well where HTTP/3 is spoken.
+    /// For clients; each with TLS also has a UDP socket if HTTP/3 is enabled.
     pub(crate) clients: Vec<BoundListener>,
     pub(crate) operator: Option<Listener>,
     pub(crate) names: Option<DnsServer>,

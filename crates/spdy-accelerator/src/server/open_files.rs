@@ -1,6 +1,6 @@
 //! Raises the limit of open files of `spdy accelerate`, with a note if the system allows too few.
 //!
-//! A shell's soft limit is 1024 on most systems, for the sake of programs that use select(2); the hard one is what is meant.
+//! A shell's soft limit is 1024 on most systems, for programs that use select(2); the hard limit is the real one.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spdy_service::notice::Notices;

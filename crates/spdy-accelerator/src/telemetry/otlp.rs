@@ -43,7 +43,7 @@ impl WallClockAnchor {
     }
 }
 
-/// The message that has `spans` of what is described by `resource`.
+/// The OTLP message with `spans` of the resource `resource`.
 pub(super) fn request(
     resource: &[(String, String)],
     spans: &[Span],

@@ -136,7 +136,7 @@ fn failure(response: &Response<Body>) -> Option<ExportError> {
     if status.is_success() {
         return None;
     }
-    // A date is also valid, but is ignored: the retry then comes soon.
+    // A date is also valid, but is ignored: the retry then happens soon.
     let after = response.headers().get(RETRY_AFTER);
     let after = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());
     Some(ExportError::Status {

@@ -6,9 +6,10 @@ use spdy_proxy::telemetry::spans::Sampler;
 
 /// What decides.
 const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
-/// The part that is recorded, where that decides by a part.
+/// The sampled fraction, for samplers that use one.
 const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
-/// Before a name: a parent that is another program's decides, and what is named only of traces that begin here.
+/// Prefix of a sampler's name: a parent span of another program decides, and the named sampler is used only for traces that begin
+/// here.
 const BY_PARENT: &str = "parentbased_";
 
 /// The sampler for this part of traces, or for the environment if the configuration has none; and warnings about the environment.

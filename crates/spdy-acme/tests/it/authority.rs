@@ -39,9 +39,9 @@ type Responses = dyn Fn(&str) -> Option<(u16, String)> + Send + Sync;
 struct Fake {
     otherwise: Arc<Responses>,
     requests: Arc<Mutex<Vec<String>>>,
-    /// Of the answer at this path a byte comes every 20 s, for ever.
+    /// The response at this path arrives at one byte every 20 s, for ever.
     drips: Option<(&'static str, Clock)>,
-    /// The first answer at this path comes when the latch is set.
+    /// The first response at this path arrives when the latch is set.
     holds: Option<(&'static str, Latch)>,
 }
 
@@ -221,7 +221,7 @@ impl Shop {
         ordered
     }
 
-    /// What became of an order, at the latest after a time that is long enough for every one.
+    /// The result of an order, with a timeout that is long enough for every order.
     async fn order(&self) -> OrderFailure {
         let ordered = self.begin().await;
         self.clock.advance(ORDER_TIMEOUT).await;

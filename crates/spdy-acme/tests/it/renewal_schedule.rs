@@ -16,7 +16,7 @@ fn start() -> SystemTime {
     UNIX_EPOCH + 20_000 * DAY
 }
 
-/// What an authority does for one certificate.
+/// The behaviour of an authority for one certificate.
 struct Authority {
     lifetime: Duration,
     /// The orders, counted from 0, that it refuses.
@@ -95,7 +95,7 @@ fn weeks_of_failures_leave_no_gap() {
     let retry_span = orders[101].duration_since(orders[2]).unwrap();
     assert!((20 * DAY..30 * DAY).contains(&retry_span), "{retry_span:?}");
     assert_eq!(bare, Duration::ZERO);
-    // What an authority bears: five failures an hour.
+    // The limit of an authority: five failures an hour.
     for six in orders[2..102].windows(6) {
         assert!(six[5].duration_since(six[0]).unwrap() >= HOUR, "{six:?}");
     }

@@ -1,26 +1,26 @@
-//! Cache directives: `Cache-Control` of requests and answers, and targeted fields (RFC 9111 §5.2, RFC 9213).
+//! Cache directives: `Cache-Control` of requests and responses, and targeted fields (RFC 9111 §5.2, RFC 9213).
 //!
-//! A malformed directive is read as the stricter one: a lifetime that is no number, or that two directives give
-//! differently, is zero (RFC 9111 §4.2.1 encourages that), and a restriction counts however it is written. Names
-//! are compared in any case; a quoted argument is as good as a bare one.
+//! A malformed directive is read in the stricter way. A lifetime that is not a number, or that two directives define differently,
+//! is zero (encouraged by RFC 9111 §4.2.1), and a restriction applies in any spelling. Names are compared without case, and an
+//! argument may be quoted or not.
 
 use std::time::Duration;
 
 use http::header::{CACHE_CONTROL, PRAGMA};
 use http::{HeaderMap, HeaderName};
 
-/// The longest lifetime there is, in seconds: what overflows counts as this (RFC 9111 §1.2.2).
+/// The longest lifetime, in seconds; larger values are reduced to it (RFC 9111 §1.2.2).
 pub const MAX_SECONDS: u64 = 1 << 31;
 
-/// A directive's argument of seconds.
+/// The argument of a directive in seconds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Seconds {
-    /// Not there.
+    /// The directive is absent.
     #[default]
     Absent,
-    /// There, with a number; at most [`MAX_SECONDS`].
+    /// A number of seconds, at most [`MAX_SECONDS`].
     Value(u64),
-    /// There, and no number; or twice, with two of them.
+    /// The argument is not a number; or there are two different ones.
     Unreadable,
 }
 
@@ -33,7 +33,7 @@ impl Seconds {
         };
     }
 
-    /// A lifetime: what cannot be read is none left.
+    /// The value as a lifetime: an invalid one is zero.
     #[must_use]
     pub fn lifetime(self) -> Option<Duration> {
         match self {
@@ -43,7 +43,7 @@ impl Seconds {
         }
     }
 
-    /// A number, where one was given that can be read.
+    /// The value, if it is a valid number.
     #[must_use]
     pub fn value(self) -> Option<Duration> {
         match self {
@@ -53,15 +53,15 @@ impl Seconds {
     }
 }
 
-/// `no-cache` and `private`, which may be about some fields alone.
+/// The scope of `no-cache` and `private`, which may be limited to some fields.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum FieldScope {
-    /// Not there.
+    /// The directive is absent.
     #[default]
     None,
-    /// The named fields.
+    /// Only these fields.
     Fields(Vec<HeaderName>),
-    /// The whole answer.
+    /// The whole response.
     All,
 }
 
@@ -74,20 +74,20 @@ impl FieldScope {
             .collect();
         match self {
             Self::All => {}
-            // No name that can be read: all of it, to be safe.
+            // No valid field name: apply it to the whole response, to be safe.
             _ if named.is_empty() => *self = Self::All,
             Self::None => *self = Self::Fields(named),
             Self::Fields(fields) => fields.extend(named),
         }
     }
 
-    /// Whether the whole answer is meant.
+    /// True if it applies to the whole response.
     #[must_use]
     pub fn is_all(&self) -> bool {
         *self == Self::All
     }
 
-    /// The fields that are meant, if it is not the whole.
+    /// The fields to which it applies, if it is not the whole response.
     #[must_use]
     pub fn fields(&self) -> &[HeaderName] {
         match self {
@@ -97,11 +97,10 @@ impl FieldScope {
     }
 }
 
-/// The directives of an answer for this cache.
+/// The directives of a response for this cache.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ResponseControl {
-    /// True if they are from a targeted field: `Cache-Control` and `Expires` are then not for us (RFC 9213
-    /// §2.2).
+    /// True if they are from a targeted field: `Cache-Control` and `Expires` are then not for this cache (RFC 9213 §2.2).
     pub targeted: bool,
     /// RFC 9111 §5.2.2.10.
     pub s_maxage: Seconds,
@@ -130,8 +129,7 @@ pub struct ResponseControl {
 }
 
 impl ResponseControl {
-    /// The directives in `headers`, by the first of `targets` that is present and valid, else by
-    /// `Cache-Control`.
+    /// Parses the directives in `headers`: the first of `targets` that is present and valid, otherwise `Cache-Control`.
     #[must_use]
     pub fn parse(headers: &HeaderMap, targets: &[HeaderName]) -> Self {
         targets
@@ -140,7 +138,7 @@ impl ResponseControl {
             .unwrap_or_else(|| Self::plain(headers))
     }
 
-    /// Fields that are only for the first client, where the rest is for all (RFC 9111 §5.2.2.4, §5.2.2.7).
+    /// Fields that are only for the first client, while the rest is for all (RFC 9111 §5.2.2.4, §5.2.2.7).
     pub fn private_fields(&self) -> impl Iterator<Item = &HeaderName> {
         let (private, no_cache) = (self.private.fields(), self.no_cache.fields());
         private.iter().chain(no_cache)
@@ -152,7 +150,7 @@ impl ResponseControl {
         control
     }
 
-    /// `None` if there is no such field, or it is empty, or no dictionary (RFC 9213 §2.1).
+    /// `None` if the field is missing, empty, or not a dictionary (RFC 9213 §2.1).
     fn targeted(headers: &HeaderMap, target: &HeaderName) -> Option<Self> {
         let mut lines = headers.get_all(target).iter();
         let mut text = lines.next()?.as_bytes().to_vec();
@@ -174,7 +172,7 @@ impl ResponseControl {
             };
             let value = &item.bare_item;
             if let Some(number) = value.as_integer() {
-                // Seconds are never less than none; what is, is ignored like another type.
+                // A negative number of seconds is ignored, like a value of another type.
                 if let Ok(seconds) = u64::try_from(i64::from(number)) {
                     let seconds = seconds.min(MAX_SECONDS).to_string();
                     control.add(name.as_str().as_bytes(), Argument::Text(seconds.as_bytes()));
@@ -200,7 +198,7 @@ impl ResponseControl {
         seconds.add(argument.seconds());
     }
 
-    /// `name` in lower case.
+    /// Sets the directive `name`, which is in lower case.
     fn add_flag(&mut self, name: &[u8], argument: Option<&[u8]>) {
         match name {
             b"no-cache" => self.no_cache.add(argument),
@@ -216,7 +214,7 @@ impl ResponseControl {
     }
 }
 
-/// The directives of a request for caches (RFC 9111 §5.2.1).
+/// The cache directives of a request (RFC 9111 §5.2.1).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RequestControl {
     /// RFC 9111 §5.2.1.4; also `Pragma: no-cache` without `Cache-Control` (§5.4).
@@ -229,14 +227,14 @@ pub struct RequestControl {
     pub max_age: Seconds,
     /// RFC 9111 §5.2.1.3.
     pub min_fresh: Seconds,
-    /// RFC 9111 §5.2.1.2; without an argument, whatever age.
+    /// RFC 9111 §5.2.1.2; without an argument, any age is accepted.
     pub max_stale: Seconds,
     /// RFC 5861 §4.
     pub stale_if_error: Seconds,
 }
 
 impl RequestControl {
-    /// The directives in `headers` of a request.
+    /// Parses the directives in the `headers` of a request.
     #[must_use]
     pub fn parse(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
@@ -267,12 +265,12 @@ impl RequestControl {
     }
 }
 
-/// What stands behind the `=` of a directive.
+/// The argument after the `=` of a directive.
 #[derive(Clone, Copy, Debug)]
 enum Argument<'a> {
     None,
     Text(&'a [u8]),
-    /// Spaces about the `=`, or in a line with a quote that never closes.
+    /// There are spaces around the `=`, or the line has an unclosed quote.
     Malformed(&'a [u8]),
 }
 
@@ -305,7 +303,7 @@ fn for_each_directive(headers: &HeaderMap, mut each: impl FnMut(&[u8], Argument<
             read_directive(directive, true, &mut each);
         });
         if !closed {
-            // A quote that never closes may hide a restriction: look behind it, and believe no number.
+            // An unclosed quote may hide a restriction: read the directives after it, but accept no numbers.
             for directive in line.split(|byte| *byte == b',') {
                 read_directive(directive, false, &mut each);
             }
@@ -333,7 +331,7 @@ fn read_directive(directive: &[u8], well_formed: bool, each: &mut impl FnMut(&[u
     each(name.trim_ascii_end(), argument);
 }
 
-/// What stands in a quoted string; `None` if `text` is not one.
+/// The content of a quoted string; `None` if `text` is not one.
 fn unquote(text: &[u8]) -> Option<Vec<u8>> {
     let inner = text.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let mut plain = Vec::with_capacity(inner.len());
@@ -348,8 +346,8 @@ fn unquote(text: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// Hands on the parts of `line` between `separator`s that stand in no quoted string. `false`, and nothing of the
-/// last part, if a quote is open at the end.
+/// Calls `each` with the parts of `line` between `separator`s outside quoted strings. If a quote is open at the end, returns
+/// `false` without the last part.
 pub(crate) fn split_unquoted(line: &[u8], separator: u8, mut each: impl FnMut(&[u8])) -> bool {
     let (mut start, mut quoted, mut escaped) = (0, false, false);
     for (at, byte) in line.iter().enumerate() {

@@ -1,22 +1,22 @@
-//! Detects answers whose type contradicts the extension of their path, so that they are not stored for other clients.
+//! Detects responses whose type contradicts the extension of their path, so that they are not stored for other clients.
 //!
-//! Origins have rules by extension: a path that ends in `.css` is public, and fresh for a year. Some also answer `/account/x.css` as they
-//! answer `/account/`. An attacker that makes a visitor open such a link could then read that visitor's page from a shared cache (*web
-//! cache deception*).
+//! Origins have rules by extension: a path that ends in `.css` is public, and fresh for a year. Some also answer `/account/x.css`
+//! like `/account/`. An attacker that makes a visitor open such a link could then read that visitor's page from a shared cache
+//! (*web cache deception*).
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// Extensions of what is neither a page nor data, and the same for everyone.
+/// Extensions of files that are neither pages nor data, and that are the same for all clients.
 const STATIC: [&str; 38] = [
     "avif", "bmp", "css", "eot", "flac", "gif", "ico", "jpeg", "jpg", "js", "m4a", "m4s", "m4v",
     "mjs", "mov", "mp3", "mp4", "oga", "ogg", "ogv", "opus", "otf", "pdf", "png", "svg", "svgz",
     "tif", "tiff", "ts", "ttf", "vtt", "wasm", "wav", "webm", "webp", "woff", "woff2", "zip",
 ];
 
-/// Whether the answer to `path`, which may be as raw as it came, is a page or data (HTML, JSON) where the path names something else.
+/// True if the response to `path` (not normalized) is a page or data (HTML, JSON), although the path has another extension.
 ///
-/// Only answers with success count: a redirect and an error have a page of any type for clients without access.
+/// Only successful responses count: a redirect or an error may have a page of any type for clients without access.
 #[must_use]
 pub fn is_mismatched(path: &str, status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_success() && names_static(path) && is_page_or_data(headers)
@@ -24,13 +24,13 @@ pub fn is_mismatched(path: &str, status: StatusCode, headers: &HeaderMap) -> boo
 
 fn names_static(path: &str) -> bool {
     let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
-    // Some origins undo percent-encoding twice.
+    // Some origins decode percent-encoding twice.
     let again = percent_encoding::percent_decode_str(&path).decode_utf8_lossy();
     ends_like_static(&path) || again != path && ends_like_static(&again)
 }
 
 fn ends_like_static(path: &str) -> bool {
-    // Origins differ in where a path ends: at parameters (`;`), or at an encoded character.
+    // Origins disagree on where a path ends: at parameters (`;`), or at an encoded character.
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     name.split([';', '?', '#', '\0']).any(|name| {
         name.rsplit_once('.').is_some_and(|(_, extension)| {

@@ -1,8 +1,8 @@
-//! A client's own conditions and range, which are not sent to the origin (RFC 9110 §13.2.2, §14.2): those about its own copy would
-//! distinguish one client from another.
+//! A client's own conditions and range, which are not sent to the origin (RFC 9110 §13.2.2, §14.2): conditions about a client's own
+//! copy would distinguish clients.
 //!
 //! ```text
-//!  request ──▶ single_range ──▶ origin ──▶ a part ──▶ range_holds? no: the whole is asked for
+//!  request ──▶ single_range ──▶ origin ──▶ a part ──▶ range_holds? no: the whole is requested
 //!                                     └──▶ instead: 412 (If-Match, If-Unmodified-Since), 304 (If-None-Match, If-Modified-Since)
 //! ```
 
@@ -19,21 +19,21 @@ use crate::rules::range;
 use crate::rules::response::{if_range_holds, not_modified};
 use crate::rules::validate::response_head;
 
-/// The byte range that a request asks for, normalized; `None` if it asks for several, or for none that can be parsed.
+/// The single byte range of a request, normalized; `None` if there are several, or none that is valid.
 #[must_use]
 pub fn single_range(request: &HeaderMap) -> Option<HeaderValue> {
     let field = single(request, &RANGE).ok()??;
     HeaderValue::try_from(range::rewritten(field)?).ok()
 }
 
-/// Whether a part of what has the head `answer` is what the request wants (`If-Range`, RFC 9110 §13.1.5).
+/// True if a part of the response with the head `answer` satisfies the request's `If-Range` (RFC 9110 §13.1.5).
 #[must_use]
 pub fn range_holds(request: &HeaderMap, answer: &HeaderMap, now: SystemTime) -> bool {
     if_range_holds(answer, request, now)
 }
 
-/// The head of what a client gets in place of an answer with this status and head, because of its conditions; `None` if it gets the
-/// answer.
+/// The head that a client gets instead of a response with this status and head, because of its conditions; `None` if it gets the
+/// response.
 #[must_use]
 pub fn conditional_response(
     request: &HeaderMap,
@@ -65,7 +65,7 @@ pub fn conditional_response(
     has_it.then(|| not_modified(answer).head)
 }
 
-/// Whether the condition `name` has the tag of `answer` or is `*`; `None` if there is no such condition.
+/// True if the condition `name` contains the tag of `answer` or is `*`; `None` without such a condition.
 fn condition_matches(
     request: &HeaderMap,
     name: &HeaderName,

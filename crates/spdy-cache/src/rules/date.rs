@@ -1,4 +1,4 @@
-//! Dates of HTTP: read in the three forms that exist, strictly (RFC 9110 §5.6.7).
+//! Parses HTTP dates strictly, in the three forms that are in use (RFC 9110 §5.6.7).
 //!
 //! ```text
 //!  Sun, 06 Nov 1994 08:49:37 GMT      IMF-fixdate, the one that is written
@@ -6,8 +6,8 @@
 //!  Sun Nov  6 08:49:37 1994           asctime
 //! ```
 //!
-//! Names are compared in any case, and the day of the week is not checked. Everything else must be exactly as
-//! above, to the space: an invalid date is none, and `Expires` then lies in the past.
+//! Names are compared without case, and the day of the week is not checked. Everything else, including spaces, must be exactly as
+//! above. An invalid date is ignored; an invalid `Expires` counts as a date in the past.
 
 use std::time::{Duration, SystemTime};
 
@@ -26,7 +26,7 @@ const DAYS: [&[u8]; 7] = [
     b"sunday",
 ];
 
-/// Reads a date; `None` if it is none, or lies before 1970. `now` decides the century of a year of two digits.
+/// Parses a date; `None` if it is invalid or before 1970. `now` determines the century of a two-digit year.
 #[must_use]
 pub fn parse(text: &[u8], now: SystemTime) -> Option<SystemTime> {
     let mut rest = DateParser(text);
@@ -76,23 +76,23 @@ pub fn parse(text: &[u8], now: SystemTime) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(days * 86_400 + time))
 }
 
-/// Reads the date of a field.
+/// Parses the date of a field.
 #[must_use]
 pub fn of_value(value: &HeaderValue, now: SystemTime) -> Option<SystemTime> {
     parse(value.as_bytes(), now)
 }
 
-/// Writes a date as IMF-fixdate.
+/// Formats a date as IMF-fixdate.
 ///
 /// # Panics
 ///
-/// If `time` lies before 1970 or past the year 9999: no clock that we are given shows that.
+/// If `time` is before 1970 or after the year 9999.
 #[must_use]
 pub fn to_value(time: SystemTime) -> HeaderValue {
     HeaderValue::try_from(httpdate::fmt_http_date(time)).expect("a date is ASCII")
 }
 
-/// What is left of the text.
+/// The rest of the text.
 struct DateParser<'a>(&'a [u8]);
 
 impl<'a> DateParser<'a> {
@@ -127,7 +127,7 @@ impl<'a> DateParser<'a> {
         Some(at as u64)
     }
 
-    /// Seconds into the day; a leap second counts as the one before it.
+    /// Parses the time of day as seconds; a leap second counts as the second before it.
     fn time(&mut self) -> Option<u64> {
         let hour = self.number(2).filter(|hour| *hour < 24)?;
         self.expect(b":")?;
@@ -138,7 +138,7 @@ impl<'a> DateParser<'a> {
     }
 }
 
-/// RFC 9110 §5.6.7: a year that seems more than 50 years ahead is the latest past one with the same digits.
+/// RFC 9110 §5.6.7: a year that would be more than 50 years in the future is the latest past year with the same digits.
 fn century(two_digits: u64, now: SystemTime) -> u64 {
     let seconds = now
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,17 +1,17 @@
-//! Entity tags, and how they compare (RFC 9110 §8.8.3).
+//! Entity tags and their comparison (RFC 9110 §8.8.3).
 //!
-//! Compared as bytes: origins send tags without quotes, and a tag that came so is sent back so. The one form
-//! that is read is the `W/` in front.
+//! Tags are compared as bytes: some origins send tags without quotes, and such a tag is returned unchanged. Only the prefix `W/` is
+//! parsed.
 
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue};
 
 use crate::rules::cache_control::split_unquoted;
 
-/// An entity tag as it stood in a field.
+/// An entity tag as in a field.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct EntityTag<'a> {
-    /// What stands behind `W/`, quotes and all.
+    /// The tag after `W/`, including quotes.
     opaque: &'a [u8],
     pub(crate) weak: bool,
 }
@@ -19,9 +19,9 @@ pub(crate) struct EntityTag<'a> {
 /// How tags are compared (RFC 9110 §8.8.3.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Comparison {
-    /// Whether both mean the same.
+    /// True if both have the same meaning.
     Weak,
-    /// Whether both are the same bytes.
+    /// True if both identify the same bytes.
     Strong,
 }
 
@@ -37,7 +37,7 @@ impl<'a> EntityTag<'a> {
         }
     }
 
-    /// The tag of `headers`; `None` without one, with an empty one, or with several that differ.
+    /// The tag in `headers`; `None` if it is missing or empty, or if there are several different ones.
     pub(crate) fn of(headers: &'a HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all(ETAG).iter().map(HeaderValue::as_bytes);
         let first = lines.next()?;
@@ -45,12 +45,12 @@ impl<'a> EntityTag<'a> {
         (one && !first.trim_ascii().is_empty()).then(|| Self::read(first))
     }
 
-    /// Good enough for `If-None-Match`.
+    /// Weak comparison, as for `If-None-Match`.
     pub(crate) fn weakly_matches(self, other: Self) -> bool {
         self.matches(other, Comparison::Weak)
     }
 
-    /// Good enough to put bytes together.
+    /// Strong comparison, which is required to combine ranges.
     pub(crate) fn strongly_matches(self, other: Self) -> bool {
         self.matches(other, Comparison::Strong)
     }
@@ -62,7 +62,7 @@ impl<'a> EntityTag<'a> {
         }
     }
 
-    /// Whether a list of tags, over all its `lines`, has one like this, or is `*`.
+    /// True if a list of tags, over all its `lines`, contains this tag or is `*`.
     pub(crate) fn is_in<'b>(
         self,
         lines: impl Iterator<Item = &'b HeaderValue>,
@@ -70,7 +70,7 @@ impl<'a> EntityTag<'a> {
     ) -> bool {
         let mut found = false;
         for line in lines {
-            // A quote that stays open is the rest of the line's own fault.
+            // After an unclosed quote the rest of the line is ignored.
             split_unquoted(line.as_bytes(), b',', |tag| {
                 let tag = tag.trim_ascii();
                 found |= !tag.is_empty()

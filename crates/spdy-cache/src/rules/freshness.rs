@@ -1,4 +1,4 @@
-//! How old an answer is, and how old it may become (RFC 9111 §4.2).
+//! The age of a response, and its freshness lifetime (RFC 9111 §4.2).
 //!
 //! ```text
 //!            requested   received                        now
@@ -7,12 +7,12 @@
 //!  initial age = max(received - Date, Age + delay)
 //!                           └──────── resident ───────────┘
 //!  age         = initial age + resident
-//!  fresh while age < lifetime, by the first that is there of
-//!                s-maxage, max-age, Expires - Date, a guess from Last-Modified
+//!  fresh while age < lifetime, by the first that is present of
+//!                s-maxage, max-age, Expires - Date, a heuristic from Last-Modified
 //! ```
 //!
-//! Ages are as exact as what they come of: `Date` and `Age` count whole seconds, the rest is our clock's. A clock
-//! that was set back makes nothing younger than it was when it came.
+//! `Date` and `Age` have whole seconds, the rest is measured by our clock. If our clock is set back, a response never becomes
+//! younger than it was on arrival.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,17 +23,17 @@ use crate::rules::cache_control::{MAX_SECONDS, ResponseControl};
 use crate::rules::date;
 use crate::rules::policy::Policy;
 
-/// When an answer was requested, and when its head came.
+/// When a response was requested, and when its head arrived.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Times {
     /// When the request was sent to the origin.
     pub requested: SystemTime,
-    /// When the head of the answer had come.
+    /// When the head of the response had arrived.
     pub received: SystemTime,
 }
 
 impl Times {
-    /// Requested and received at one time.
+    /// Requested and received at the same time.
     #[must_use]
     pub fn at(now: SystemTime) -> Self {
         Self {
@@ -43,17 +43,17 @@ impl Times {
     }
 }
 
-/// `later - earlier`, and nothing if a clock went back between them.
+/// `later - earlier`, or zero if the clock went back in between.
 pub(crate) fn since(later: SystemTime, earlier: SystemTime) -> Duration {
     later.duration_since(earlier).unwrap_or_default()
 }
 
-/// Moments far beyond every clock saturate; durations here are at most 2^31 s and a process' life.
+/// `time + duration`, saturating for times far beyond any clock; durations here are at most 2^31 s or the life of the process.
 pub(crate) fn after(time: SystemTime, duration: Duration) -> SystemTime {
     time.checked_add(duration).unwrap_or(time)
 }
 
-/// The one value of a field that has one; `Err` if it has several that differ.
+/// The value of a field with a single value; `Err` if it has several different ones.
 pub(crate) fn single<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -70,7 +70,7 @@ pub(crate) fn single<'a>(
 
 pub(crate) struct DuplicateField;
 
-/// A date field that stands once and can be read.
+/// The date of a field with a single, valid value.
 pub(crate) fn date_of(
     headers: &HeaderMap,
     name: &HeaderName,
@@ -80,7 +80,7 @@ pub(crate) fn date_of(
     date::parse(text, now)
 }
 
-/// `Age`: of a list the first, of what is no number nothing (RFC 9111 §5.1).
+/// `Age`: the first of a list, or zero if it is not a number (RFC 9111 §5.1).
 pub(crate) fn age_field(headers: &HeaderMap) -> Duration {
     let first = headers.get(AGE).map(HeaderValue::as_bytes);
     let first = first.and_then(|line| line.split(|byte| *byte == b',').next());
@@ -95,48 +95,48 @@ pub(crate) fn age_field(headers: &HeaderMap) -> Duration {
     Duration::from_secs(seconds.min(MAX_SECONDS))
 }
 
-/// How old the answer was when it came (RFC 9111 §4.2.3).
+/// The age of the response on arrival (RFC 9111 §4.2.3).
 pub(crate) fn initial_age(headers: &HeaderMap, times: Times) -> Duration {
     let date = date_of(headers, &DATE, times.received).unwrap_or(times.received);
-    // `Date` has cut its fraction off; without cutting ours, a second of `max-age` would be gone on arrival.
+    // `Date` has no fraction of a second; without truncating ours, a second of `max-age` would be lost on arrival.
     let apparent = Duration::from_secs(since(times.received, date).as_secs());
     let corrected = age_field(headers) + since(times.received, times.requested);
     apparent.max(corrected)
 }
 
-/// How old an answer may become, and whether the answer states it.
+/// The freshness lifetime of a response, and its source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Lifetime {
-    /// From its making on.
+    /// Counted from the generation of the response.
     pub duration: Duration,
-    /// Where it came from.
+    /// The source of the value.
     pub source: LifetimeSource,
 }
 
-/// What a lifetime was taken from.
+/// The source of a lifetime.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LifetimeSource {
-    /// `s-maxage`, in whatever field.
+    /// `s-maxage`, in any field.
     SMaxage,
-    /// `max-age`, in whatever field.
+    /// `max-age`, in any field.
     MaxAge,
     /// `Expires`.
     Expires,
-    /// A guess (RFC 9111 §4.2.2).
+    /// Heuristic (RFC 9111 §4.2.2).
     Heuristic,
-    /// Nothing states one.
+    /// No source.
     None,
 }
 
 impl LifetimeSource {
-    /// True if the origin stated it.
+    /// True if the origin set it explicitly.
     #[must_use]
     pub fn is_explicit(self) -> bool {
         matches!(self, Self::SMaxage | Self::MaxAge | Self::Expires)
     }
 }
 
-/// Statuses that may be stored without explicit freshness (RFC 9110 §15.1, but 206, which is not stored).
+/// Statuses that may be stored without explicit freshness (RFC 9110 §15.1, except 206, which is not stored).
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),
@@ -144,7 +144,7 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     )
 }
 
-/// How long a response is fresh (RFC 9111 §4.2.1).
+/// The freshness lifetime of a response (RFC 9111 §4.2.1).
 pub(crate) fn lifetime(
     policy: &Policy,
     status: StatusCode,

@@ -1,4 +1,4 @@
-//! What an unsafe request makes doubtful (RFC 9111 §4.4).
+//! Invalidation of stored responses by an unsafe request (RFC 9111 §4.4).
 
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
@@ -28,7 +28,7 @@ pub fn invalidated_by(
         return invalidated;
     };
     for name in [LOCATION, CONTENT_LOCATION] {
-        // Otherwise another origin could empty the cache of this one.
+        // Otherwise another origin could invalidate the responses of this one.
         let named = referenced_url(headers, &name, &target)
             .filter(|named| named.origin() == target.origin());
         let named = named.and_then(|named| named.as_str().parse().ok());

@@ -1,15 +1,15 @@
-//! What to do with a request: answer it from the cache, contact the origin, or both (RFC 9111 §4).
+//! Decides how to handle a request: serve it from the cache, contact the origin, or both (RFC 9111 §4).
 //!
 //! ```text
 //!  request + variants of its key
-//!     │ not GET or HEAD, or a condition that only the origin can judge ─▶ Bypass
+//!     │ not GET or HEAD, or a condition that only the origin can check ─▶ Bypass
 //!     │ no variant matches ───────▶ Miss, or OnlyIfCached (504)
 //!     ▼ the newest variant that matches
 //!     │ age < lifetime, and no directive requires revalidation ─────────▶ Fresh
 //!     │ stale, within stale-while-revalidate ───────────────────────────▶ Stale: serve it, revalidate in the background
 //!     │ else ─────────────────────▶ Validate, or OnlyIfCached (504)
 //!     ▼
-//!  rules/response.rs builds the response; if the origin fails, on_error() decides whether the stale one may be served
+//!  rules/response.rs builds the response; if the origin fails, may_serve_on_error() decides if the stale one is served
 //! ```
 
 use std::time::{Duration, SystemTime};
@@ -26,83 +26,83 @@ use crate::rules::storable::{is_explicitly_shared, is_range_request};
 use crate::rules::stored::Stored;
 use crate::rules::validate::Conditional;
 
-/// What to do with a request. `index` is that of the variant.
+/// How to handle a request. `index` is that of the variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup {
-    /// It is answered from the cache.
+    /// Serve the stored response.
     Fresh {
-        /// Which variant.
+        /// Index of the variant.
         index: usize,
-        /// How old it is.
+        /// Its age.
         age: Duration,
-        /// The client itself accepts an answer past its freshness, with `max-stale`.
+        /// True if it is stale, and the client accepts that with `max-stale`.
         stale: bool,
     },
-    /// It is answered stale from the cache, and fetched again for the next request (RFC 5861 §3).
+    /// Serve the stale stored response, and fetch it again for the next request (RFC 5861 §3).
     Stale {
-        /// Which variant.
+        /// Index of the variant.
         index: usize,
-        /// How old it is.
+        /// Its age.
         age: Duration,
-        /// What makes the request to the origin conditional.
+        /// The conditions of the request to the origin.
         background: Conditional,
     },
-    /// The stored answer is validated at the origin. Without a validator the condition is empty, and the request is for the whole; the
-    /// stored answer may then still be served if the origin fails.
+    /// Validate the stored response at the origin. Without a validator the condition is empty, and the request is for the whole
+    /// response; the stored response may then still be served if the origin fails.
     Revalidate {
-        /// Which variant.
+        /// Index of the variant.
         index: usize,
-        /// What makes the request to the origin conditional.
+        /// The conditions of the request to the origin.
         conditional: Conditional,
         /// Why the stored response is not used as it is.
         reason: StaleReason,
-        /// Until when the stored answer may be served if the origin fails ([`may_serve_on_error`]).
+        /// Until when the stored response may be served if the origin fails ([`may_serve_on_error`]).
         stale_if_error: Option<SystemTime>,
     },
-    /// No stored answer is for this request: the origin is contacted, and others may wait for its answer.
+    /// No stored response matches: the origin is contacted, and other requests may wait for its response.
     Miss(MissReason),
-    /// The request goes to the origin, past the cache. Its answer is for no other request unless
+    /// The request goes to the origin and bypasses the cache. Other requests get its response only if
     /// [`may_store`](crate::storable::may_store) allows it, and no request waits for it.
     Bypass(BypassReason),
     /// The client accepts only stored responses, and there is none: 504 (RFC 9111 §5.2.1.7).
     OnlyIfCached,
 }
 
-/// Why a stored answer is not used as it is.
+/// Why a stored response is not used as it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StaleReason {
     /// It is stale.
     Stale,
-    /// `no-cache` in the answer.
+    /// The response has `no-cache`.
     NoCache,
-    /// The request wants something fresher.
+    /// The request requires a fresher response.
     Request,
 }
 
-/// Why there is nothing to use.
+/// The reason for a miss.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MissReason {
     /// Nothing is stored under the key.
     Uri,
-    /// The stored answers are for other requests (`Vary`).
+    /// The stored responses do not match (`Vary`).
     Vary,
 }
 
-/// Why the cache is passed by.
+/// Why the cache is bypassed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BypassReason {
     /// Not GET or HEAD.
     Method,
     /// `If-Match` or `If-Unmodified-Since`, which only the origin can answer (RFC 9110 §13.1).
     Precondition,
-    /// `Authorization`, and no stored answer that its origin marks as shared.
+    /// `Authorization`, without a stored response that the origin marks as shared.
     Authorization,
-    /// `no-store` in the request, where clients are obeyed.
+    /// `no-store` in the request, if clients may revalidate.
     NoStore,
 }
 
 impl Lookup {
-    /// How `Cache-Status` reports the lookup: `None` is a hit (RFC 9211 §2.2).
+    /// The reason in `Cache-Status`; `None` for a hit (RFC 9211 §2.2).
     #[must_use]
     pub fn forward(&self) -> Option<Forward> {
         match self {
@@ -123,7 +123,7 @@ impl Lookup {
     }
 }
 
-/// Decides how to serve `request`, for whose key `variants` are stored.
+/// Decides how to serve `request`, with the stored `variants` of its key.
 ///
 /// A hit without `Vary` allocates nothing.
 #[must_use]
@@ -213,7 +213,7 @@ pub fn lookup(
     }
 }
 
-/// The newest variant that is for the request (RFC 9111 §4.1).
+/// The newest variant that matches the request (RFC 9111 §4.1).
 fn select<'a, S: AsRef<Stored>>(
     request: &request::Parts,
     variants: &'a [S],
@@ -249,17 +249,17 @@ fn requires_fresher(
     control.no_cache || too_soon || too_old && !immutable
 }
 
-/// How the origin failed.
+/// The failure of the origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Failure {
-    /// No answer: no connection, no time left, cut off, or what came is no HTTP.
+    /// No valid response: connection failed, timed out or closed, or the response was not valid HTTP.
     Unreachable,
-    /// An answer with this status.
+    /// A response with this status.
     Status(StatusCode),
 }
 
 impl Failure {
-    /// RFC 5861 §4: 500, 502, 503 and 504 are errors, other answers are answers.
+    /// True for the errors of RFC 5861 §4: 500, 502, 503 and 504; other statuses are normal responses.
     #[must_use]
     pub fn is_error(self) -> bool {
         match self {
@@ -269,7 +269,7 @@ impl Failure {
     }
 }
 
-/// True if `stored` may be served instead of a failure of the origin, though it is stale (RFC 5861 §4).
+/// True if `stored`, which is stale, may be served because the origin failed (RFC 5861 §4).
 #[must_use]
 pub fn may_serve_on_error(
     policy: &Policy,
@@ -325,16 +325,17 @@ pub fn may_share_with(
     }
 }
 
-/// Whether a request may wait for another's answer at all, or lead others: a GET of the whole, that [`may_share_with`]
-/// would not refuse whatever came. The request that leads is sent without the client's conditions
-/// ([`strip_conditions`](crate::validate::strip_conditions)): a 304 of its own is nothing for the others.
+/// True if a request may be coalesced, as leader or follower: a GET of the whole resource, for which [`may_share_with`] can
+/// succeed. The leader's request is sent without the client's conditions ([`strip_conditions`](crate::validate::strip_conditions)),
+/// because a 304 for its own copy is useless to the others.
 #[must_use]
 pub fn may_join_fetch(policy: &Policy, request: &request::Parts) -> bool {
     may_coalesce(policy, request) && !is_range_request(request)
 }
 
-/// True if the whole may be fetched for a request for a part, so that others join, it is stored, and the part is cut from it: a GET of
-/// one range that begins with the first byte, and that [`may_join_fetch`] without it. With `If-Range` the client has the rest already.
+/// True if the whole resource may be fetched for a range request, so that other requests join, the response is stored, and the
+/// range is cut from it: a GET of one range that begins with the first byte, and that [`may_join_fetch`] would accept without the
+/// range. With `If-Range` the client already has the rest.
 #[must_use]
 pub fn may_fill_range(policy: &Policy, request: &request::Parts) -> bool {
     let headers = &request.headers;

@@ -1,4 +1,4 @@
-//! The rules of HTTP caching: what is stored, for how long, and which request it answers (RFC 9110, RFC 9111).
+//! The rules of HTTP caching: which responses are stored, for how long, and which requests they answer (RFC 9110, RFC 9111).
 
 pub mod cache_control;
 pub mod cache_deception;

@@ -1,19 +1,19 @@
-//! Byte ranges of answers that are stored whole (RFC 9110 §14).
+//! Byte ranges of completely stored responses (RFC 9110 §14).
 
 use std::ops::Range;
 
-/// The result of a `Range` field, for so many bytes.
+/// The result of a `Range` field for a body of known length.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum RangeRequest {
-    /// The whole: no range, another unit, no syntax, too many ranges, or more bytes than there are.
+    /// The whole body: there is no range, another unit, invalid syntax, too many ranges, or more bytes in total than the body has.
     Full,
-    /// Nothing that is there: 416.
+    /// No range is within the body: 416.
     Unsatisfiable,
-    /// These, in the order of the request; none empty, none past the end.
+    /// These ranges, in the order of the request; none is empty or exceeds the end.
     Ranges(Vec<Range<u64>>),
 }
 
-/// The one range in a field, in normal form; `None` if there are several, or none that can be parsed.
+/// The single range of a field, normalized; `None` if there are several, or none that is valid.
 pub(crate) fn rewritten(field: &[u8]) -> Option<String> {
     let (unit, set) = field.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -34,7 +34,7 @@ pub(crate) fn rewritten(field: &[u8]) -> Option<String> {
     })
 }
 
-/// Reads `bytes=0-1,5-,-3` for a body of `len` bytes, with at most `max` ranges.
+/// Parses `bytes=0-1,5-,-3` for a body of `len` bytes, with at most `max` ranges.
 pub(crate) fn read(field: &[u8], len: u64, max: usize) -> RangeRequest {
     let Some((unit, set)) = field.split_at_checked(6) else {
         return RangeRequest::Full;
@@ -53,7 +53,7 @@ pub(crate) fn read(field: &[u8], len: u64, max: usize) -> RangeRequest {
             Some(range) => ranges.push(range),
         }
     }
-    // Ranges that lie over one another are a way to make a server send more than there is (§14.2).
+    // Overlapping ranges could make a server send more bytes than the body has (§14.2).
     let sum: u64 = ranges
         .iter()
         .fold(0, |sum, range| sum.saturating_add(range.end - range.start));
@@ -65,7 +65,7 @@ pub(crate) fn read(field: &[u8], len: u64, max: usize) -> RangeRequest {
     }
 }
 
-/// An empty range is one past the end; `None` is no range.
+/// Parses one range. An empty range is beyond the end; `None` is an invalid range.
 fn read_one(spec: &[u8], len: u64) -> Option<Range<u64>> {
     let dash = spec.iter().position(|byte| *byte == b'-')?;
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);
@@ -84,7 +84,7 @@ fn read_one(spec: &[u8], len: u64) -> Option<Range<u64>> {
     Some(first.min(len)..last.saturating_add(1).min(len))
 }
 
-/// What overflows is past every end.
+/// Parses a number; on overflow, the largest one, which is beyond any end.
 fn number(digits: &[u8]) -> Option<u64> {
     let all = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     all.then(|| {

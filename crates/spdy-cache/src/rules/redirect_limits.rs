@@ -1,12 +1,13 @@
-//! An answer at the end of redirects, stored under the URL of the first: it is fresh no longer than each of them, and only for requests
-//! that all of them match.
+//! Limits for a response that was reached by redirects and is stored under the first URL: it is fresh no longer than each redirect,
+//! and only matches requests that all of them match.
 //!
 //! ```text
 //!  /lib@latest.js   302  max-age=600                   ─┐
 //!  /lib@1.2.3.js    200  max-age=31536000, immutable   ─┴▶  200  max-age=600, under /lib@latest.js
 //! ```
 //!
-//! If each hop is stored by itself, that follows by itself (RFC 9111 §3, §4.2). Here one object stands for all.
+//! If each hop were stored separately, the rules for each would have this effect (RFC 9111 §3, §4.2). Here one object represents
+//! all of them.
 
 use std::time::SystemTime;
 
@@ -20,28 +21,28 @@ use crate::rules::freshness::{Times, after, since};
 use crate::rules::policy::Policy;
 use crate::rules::storable::{Uncacheable, may_store};
 
-/// What the redirects so far allow of what they lead to.
+/// The combined limits of the redirects so far.
 #[derive(Clone, Debug, Default)]
 pub struct RedirectLimits {
-    /// Until when all of them are good.
+    /// When the first of them expires.
     until: Option<ExpiryTimes>,
     /// Why one of them may not be stored.
     refused: Option<Uncacheable>,
     restrictions: Restrictions,
-    /// By what they were chosen.
+    /// The `Vary` fields of all of them.
     vary: Vec<HeaderValue>,
 }
 
-/// Until when an answer is good.
+/// When a response expires.
 #[derive(Clone, Copy, Debug)]
 struct ExpiryTimes {
-    /// For this cache.
+    /// In this cache.
     shared: SystemTime,
-    /// For a client's own.
+    /// In a client's own cache.
     own: SystemTime,
 }
 
-/// Restrictions, of whichever answer.
+/// Restrictions of any of the responses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Restrictions {
     no_store: bool,
@@ -82,7 +83,7 @@ impl RedirectLimits {
         }
     }
 
-    /// Why the final answer may not be stored, if so.
+    /// Why the final response may not be stored; `None` if it may.
     #[must_use]
     pub fn refused(&self) -> Option<Uncacheable> {
         self.refused
@@ -155,7 +156,7 @@ fn restrictions(
     all.into_iter().flatten().collect()
 }
 
-/// Of no concern to a cache but to hand it on (RFC 9111 §5.2.2.6).
+/// True if `no-transform` is set. A cache only passes it on (RFC 9111 §5.2.2.6).
 fn forbids_transform(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(CACHE_CONTROL).iter();
     lines

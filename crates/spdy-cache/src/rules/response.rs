@@ -1,17 +1,17 @@
-//! Builds the response to one request from a stored answer (RFC 9111 §4, RFC 9110 §13.2, §14).
+//! Builds the response to a request from a stored response (RFC 9111 §4, RFC 9110 §13.2, §14).
 //!
 //! ```text
-//!  kept: 200, whole body
-//!    If-None-Match, else If-Modified-Since, says that the client has it ──▶ 304, no body
-//!    Range (GET alone), and If-Range, if there, still true
+//!  stored: 200, whole body
+//!    If-None-Match, else If-Modified-Since, shows that the client has it ──▶ 304, no body
+//!    Range (only for GET), and If-Range, if present, matches
 //!        one range ─────────────▶ 206, those bytes
 //!        several ───────────────▶ 206, multipart/byteranges
-//!        none that is there ────▶ 416, Content-Range: bytes */len
-//!    else ──────────────────────▶ as it is kept, with Age
+//!        none within the body ──▶ 416, Content-Range: bytes */len
+//!    else ──────────────────────▶ as it is stored, with Age
 //! ```
 //!
-//! `If-Match` and `If-Unmodified-Since` are never answered here: [`lookup`](crate::lookup::lookup) sends them to the
-//! origin, so 412 is its answer, not ours.
+//! `If-Match` and `If-Unmodified-Since` are never evaluated here: [`lookup`](crate::lookup::lookup) sends such requests to the
+//! origin, so that 412 comes from the origin.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -33,34 +33,34 @@ use crate::rules::range::RangeRequest;
 use crate::rules::stored::Stored;
 use crate::rules::validate::response_head;
 
-/// An answer, ready to be sent.
+/// A response that is ready to be sent.
 #[derive(Debug)]
 pub struct CachedResponse {
     /// Its head, with `Age` and a length.
     pub head: response::Parts,
-    /// The part of the stored body that follows.
+    /// The part of the stored body to send.
     pub body: Payload,
 }
 
-/// The part of a stored body that is sent.
+/// The part of a stored body to send.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Payload {
-    /// Nothing.
+    /// No body.
     None,
-    /// All of it.
+    /// The whole body.
     Whole,
-    /// These bytes.
+    /// This range of the body.
     Range(Range<u64>),
-    /// Parts, each with bytes that go before it, and bytes that end them all.
+    /// Several ranges, each after its part header, and the bytes after the last part.
     Multipart {
-        /// Head and range of each part, in order.
+        /// Header and range of each part, in order.
         parts: Vec<(Bytes, Range<u64>)>,
-        /// What follows the last.
+        /// The bytes after the last part.
         end: Bytes,
     },
 }
 
-/// The answer to `request` from `stored`, whose body has `body_len` bytes, for a GET or a HEAD.
+/// The response to the GET or HEAD `request` from `stored`, whose body has `body_len` bytes.
 #[must_use]
 pub fn answer(
     policy: &Policy,
@@ -89,8 +89,8 @@ pub fn answer(
     answer
 }
 
-/// The one part that `request` asks for, of an answer that is still arriving, has the fields `served` and will have `len` bytes: the
-/// fields of a 206 and the bytes. `None`: it gets the whole.
+/// The single range that `request` requests, of a response that is still arriving, with the fields `served` and a final length of
+/// `len` bytes: the fields of a 206, and the range. `None`: the request gets the whole response.
 #[must_use]
 pub fn part(
     policy: &Policy,
@@ -152,7 +152,7 @@ fn has_content_length(headers: &HeaderMap, body_len: u64) -> bool {
     digits_match && remaining == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
 }
 
-/// True if the client's conditions show that it has the current answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// True if the client's conditions show that it has the current response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 fn is_not_modified(
     stored: &Stored,
     served: &HeaderMap,
@@ -172,12 +172,12 @@ fn is_not_modified(
     let Some(since) = date_of(request, &IF_MODIFIED_SINCE, now) else {
         return false;
     };
-    // Without a date of change it cannot have changed after it was made.
+    // Without `Last-Modified`, the response cannot have been modified after it was generated.
     let modified = date_of(served, &LAST_MODIFIED, now).unwrap_or(stored.date);
     modified <= since
 }
 
-/// RFC 9110 §15.4.5: the fields that identify the answer and its lifetime, without those about the missing body.
+/// RFC 9110 §15.4.5: the fields that identify the response and its lifetime, without those about the missing body.
 pub(crate) fn not_modified(served: &HeaderMap) -> CachedResponse {
     let mut head = response_head(StatusCode::NOT_MODIFIED);
     head.headers = served.clone();
@@ -221,7 +221,7 @@ fn requested_range(
     }
 }
 
-/// RFC 9110 §13.1.5: the same tag, strongly; or the very date, if it is a strong one (§8.8.2.2).
+/// RFC 9110 §13.1.5: the same tag by strong comparison; or exactly the same date, if it is a strong validator (§8.8.2.2).
 pub(crate) fn if_range_holds(served: &HeaderMap, request: &HeaderMap, now: SystemTime) -> bool {
     let Ok(Some(condition)) = single(request, &IF_RANGE) else {
         return !request.contains_key(IF_RANGE);
@@ -263,14 +263,15 @@ fn single_range(served: &HeaderMap, range: Range<u64>, body_len: u64) -> CachedR
     }
 }
 
-/// Takes out what is of the whole content, where that is not what is sent (RFC 9530 §2); `Repr-Digest` is of the whole always.
+/// Removes digests of the whole content from a response with only a part of it (RFC 9530 §2); `Repr-Digest` always describes the
+/// whole.
 fn strip_content_digests(headers: &mut HeaderMap) {
     for name in ["content-digest", "content-md5"] {
         headers.remove(name);
     }
 }
 
-/// RFC 9110 §14.6.
+/// Builds a multipart response (RFC 9110 §14.6).
 fn multipart(
     served: &HeaderMap,
     ranges: &[Range<u64>],
@@ -313,7 +314,7 @@ fn multipart(
     }
 }
 
-/// 128 bits that the author of the body could not predict, from its head and the time of the request.
+/// 128 bits that the author of the body could not predict, derived from its head and the time of the request.
 fn boundary(served: &HeaderMap, now: SystemTime) -> String {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();

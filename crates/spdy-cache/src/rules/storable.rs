@@ -1,4 +1,4 @@
-//! Which answers may be stored, and which parts of them (RFC 9111 §3).
+//! Decides which responses may be stored, and which of their fields (RFC 9111 §3).
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE,
@@ -16,34 +16,36 @@ use crate::rules::stored::{Stored, StoredParts};
 use crate::rules::vary;
 use crate::rules::vary::SelectingField;
 
-/// Why an answer is not stored.
+/// Why a response is not stored.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
 #[non_exhaustive]
 pub enum Uncacheable {
-    /// Neither GET, nor a POST whose answer states that it is the target's.
+    /// The method is neither GET, nor a POST whose response is marked as that of its target.
     #[error("method")]
     Method,
-    /// A GET with content: the answer is not to its target alone. The caller, which sees contents, sets this; [`may_store`] does not.
+    /// A GET with content: the response does not depend on its target alone. Set by the caller, which sees the content;
+    /// [`may_store`] does not set it.
     #[error("content")]
     Content,
-    /// A page or data where the path names a sheet, a script, an image or the like ([`is_mismatched`](crate::cache_deception::is_mismatched)).
-    /// The caller, which sees the original path, sets this; [`may_store`] does not.
+    /// A page or data under a path with the extension of a style sheet, a script, an image or the like
+    /// ([`is_mismatched`](crate::cache_deception::is_mismatched)). Set by the caller, which sees the original path; [`may_store`]
+    /// does not set it.
     #[error("content type does not match the path")]
     TypeMismatch,
-    /// A body of more bytes than may be stored. The caller, which sees bodies, sets this; [`may_store`] does not.
+    /// The body exceeds the limit. Set by the caller, which sees the body; [`may_store`] does not set it.
     #[error("body too large")]
     BodyTooLarge,
-    /// The limit of bodies in progress is reached. The caller, which sees bodies, sets this; [`may_store`] does not.
+    /// The limit of bodies in transit is reached. Set by the caller, which sees the bodies; [`may_store`] does not set it.
     #[error("in-flight limit")]
     BodyMemory,
     /// The request had `no-store`.
     #[error("no-store in the request")]
     RequestNoStore,
-    /// An informational status, 206 or 304: only whole answers are stored. Or a status about this request alone, which must not poison
-    /// the requests of others: the caller, which knows that, sets this; [`may_store`] does not.
+    /// An informational status, 206 or 304: only complete responses are stored. Or a status that applies to this request only, and
+    /// would poison the cache for others: set by the caller; [`may_store`] does not set it.
     #[error("status")]
     Status,
-    /// `must-understand`, and a status that this cache does not know.
+    /// `must-understand`, with a status that this cache does not know.
     #[error("status not understood")]
     NotUnderstood,
     /// `no-store`.
@@ -52,43 +54,43 @@ pub enum Uncacheable {
     /// `private`.
     #[error("private")]
     Private,
-    /// The request had `Authorization`, or another field that names its user, and the answer does not allow sharing.
+    /// The request had `Authorization`, or another field that identifies its user, and the response does not allow sharing.
     #[error("authorization")]
     Authorization,
-    /// The request had `Cookie`, and the answer does not allow sharing.
+    /// The request had `Cookie`, and the response does not allow sharing.
     #[error("cookie")]
     Cookie,
-    /// It sets a cookie.
+    /// The response sets a cookie.
     #[error("set-cookie")]
     SetCookie,
-    /// `Vary: *`, or what cannot be read as names.
+    /// `Vary: *`, or an invalid name in `Vary`.
     #[error("vary")]
     Vary,
     /// More names in `Vary` than [`Policy::max_vary_names`].
     #[error("too many names in vary")]
     VaryNames,
-    /// A head of more bytes than [`Policy::max_head_bytes`].
+    /// The head exceeds [`Policy::max_head_bytes`].
     #[error("head too large")]
     HeadTooLarge,
     /// More tags than [`Policy::max_tags`].
     #[error("too many tags")]
     Tags,
-    /// It states no freshness, and its status permits no heuristic.
+    /// The response has no explicit freshness, and its status permits no heuristic.
     #[error("no freshness")]
     NoFreshness,
-    /// It could never be used: stale on arrival, nothing to validate it by, and not wanted stale.
+    /// It could never be used: stale on arrival, without a validator, and without permission to serve it stale.
     #[error("never reusable")]
     NeverReusable,
 }
 
-/// Whether the answer to `request` may be stored, and what is stored of it.
+/// Decides if the response to `request` may be stored; returns its stored form.
 ///
-/// `request` is the same that [`lookup`](crate::lookup::lookup) was handed, with the absolute URI: the target of a POST
-/// is compared with the answer's `Content-Location`.
+/// `request` must be the one that was passed to [`lookup`](crate::lookup::lookup), with the absolute URI: the target of a POST is
+/// compared with the response's `Content-Location`.
 ///
 /// # Errors
 ///
-/// Why not. The answer may still be passed on to the client.
+/// The reason if not. The response may still be passed on to the client.
 pub fn may_store(
     policy: &Policy,
     request: &request::Parts,
@@ -102,12 +104,12 @@ pub fn may_store(
     }
 }
 
-/// Like [`may_store`], for a response that is shared with the requests that wait for it and then dropped. It may also have become stale on
-/// its way, and be useless for later requests.
+/// Like [`may_store`], for a response that is shared with waiting requests and then dropped. It may also have become stale in
+/// transit, so that it is useless for later requests.
 ///
 /// # Errors
 ///
-/// As there.
+/// Like [`may_store`].
 pub fn may_share(
     policy: &Policy,
     request: &request::Parts,
@@ -136,7 +138,7 @@ pub fn may_share(
     }
 }
 
-/// What holds for a first answer and for one that a 304 made fresh: `request` has the fields of a GET.
+/// The common part for a first response and for one that was updated by a 304: `request` has the fields of a GET.
 pub(crate) fn to_stored(
     policy: &Policy,
     request: &HeaderMap,
@@ -162,7 +164,7 @@ fn check_shareable(
     if !is_whole(answer.status) {
         return Err(Uncacheable::Status);
     }
-    // What must be understood and is, is not meant by the `no-store` beside it (RFC 9111 §5.2.2.3).
+    // `no-store` next to `must-understand` does not apply to a status that is understood (RFC 9111 §5.2.2.3).
     match control.must_understand {
         true if !is_understood(answer.status) => return Err(Uncacheable::NotUnderstood),
         false if control.no_store => return Err(Uncacheable::NoStore),
@@ -198,13 +200,13 @@ fn check_shareable(
     Ok(stored)
 }
 
-/// True if the answer to a request with credentials may be shared (RFC 9111 §3.5).
+/// True if the response to a request with credentials may be shared (RFC 9111 §3.5).
 #[must_use]
 pub fn is_explicitly_shared(control: &ResponseControl) -> bool {
     control.public || control.must_revalidate || control.s_maxage.value().is_some()
 }
 
-/// Final, and about the whole of something.
+/// True for a final status whose response is complete.
 fn is_whole(status: StatusCode) -> bool {
     !status.is_informational()
         && status != StatusCode::PARTIAL_CONTENT
@@ -219,7 +221,7 @@ fn is_understood(status: StatusCode) -> bool {
     )
 }
 
-/// RFC 9110 §9.3.3: the answer to a POST is that of a GET if its fields state so.
+/// RFC 9110 §9.3.3: the response to a POST is equivalent to that of a GET if its fields state so.
 fn is_located_at_target(request: &request::Parts, answer: &response::Parts) -> bool {
     let Ok(target) = url::Url::parse(&request.uri.to_string()) else {
         return false;
@@ -231,7 +233,7 @@ fn is_located_at_target(request: &request::Parts, answer: &response::Parts) -> b
     location.and_then(|location| target.join(location).ok()) == Some(target)
 }
 
-/// Fields that speak of one connection, and never of the answer (RFC 9110 §7.6.1, RFC 9111 §3.1).
+/// True for fields of a single connection, which are not part of the response (RFC 9110 §7.6.1, RFC 9111 §3.1).
 pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
     const NAMED: [HeaderName; 7] = [
         CONNECTION,
@@ -266,14 +268,13 @@ fn stored_headers(
     times: Times,
 ) -> Result<HeaderMap, Uncacheable> {
     let of_connection = listed_by_connection(headers);
-    // Fields that a response lists in `private` or `no-cache` are left out; the rest may be stored (§5.2.2.4,
-    // §5.2.2.7).
+    // Fields that a response lists in `private` or `no-cache` are removed; the rest may be stored (§5.2.2.4, §5.2.2.7).
     let withheld = |name: &HeaderName| {
         is_hop_by_hop(name)
             || of_connection.contains(name)
             || control.private_fields().any(|listed| listed == name)
     };
-    // Without these fields the bytes would be misread, or sent to the wrong client.
+    // Without these fields the bytes would be misinterpreted, or sent to the wrong client.
     let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
     if control.private_fields().any(is_needed) {
         return Err(Uncacheable::Private);
@@ -306,13 +307,13 @@ fn stored_headers(
     Ok(stored)
 }
 
-/// A request for a part, which a stored whole can serve but whose answer is not stored.
+/// True for a range request. A complete stored response can answer it, but its own response is not stored.
 pub(crate) fn is_range_request(request: &request::Parts) -> bool {
     request.method == Method::GET && request.headers.contains_key(RANGE)
 }
 
 impl Uncacheable {
-    /// The word for logs, counters and the `detail` of `Cache-Status`.
+    /// The name in logs, counters and the `detail` of `Cache-Status`.
     #[must_use]
     pub fn token(self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
-//! The stored part of an answer beside its body: the head, its variant, and its lifetime.
+//! A stored response without its body: the head, its variant, and its lifetime.
 //!
-//! A [`Stored`] is made by [`may_store`](crate::storable::may_store) and [`merge`](crate::validate::merge) alone. It
-//! has two heads where a body was rewritten: `head`, as the origin sent it, by which freshness and validation go, and
-//! `served`, which clients see and whose validators they hold ([`with_client_headers`](Stored::with_client_headers)).
+//! A [`Stored`] is created only by [`may_store`](crate::storable::may_store) and [`merge`](crate::validate::merge). If the body was
+//! rewritten, it has two heads: `head`, as sent by the origin, determines freshness and validation; `served` is sent to clients,
+//! which therefore have its validators ([`with_client_headers`](Stored::with_client_headers)).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,30 +18,30 @@ use crate::rules::freshness::{Lifetime, Times, since};
 use crate::rules::policy::Policy;
 use crate::rules::vary::SelectingField;
 
-/// What it was made of, and nothing that follows from that: what a tier on a disk writes down.
+/// The source data, without the values derived from it: written by a tier on disk.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredParts {
     pub(crate) status: StatusCode,
-    /// Without what speaks of the connection it came by.
+    /// Without hop-by-hop fields.
     pub(crate) headers: HeaderMap,
     pub(crate) served: Option<Box<HeaderMap>>,
-    /// The note of the caller that stores it; empty if none.
+    /// The caller's note; may be empty.
     pub(crate) note: Box<[u8]>,
     pub(crate) selecting: Vec<SelectingField>,
     pub(crate) times: Times,
 }
 
-/// A stored answer, without its body.
+/// A stored response, without its body.
 #[derive(Debug)]
 pub struct Stored {
     pub(crate) facts: StoredParts,
     pub(crate) control: ResponseControl,
     pub(crate) lifetime: Lifetime,
     initial_age: Duration,
-    /// `Date`, or when it came: of two for the same request, the later is taken.
+    /// `Date`, or the time of arrival: of two responses for the same request, the later is used.
     pub(crate) date: SystemTime,
     pub(crate) last_modified: Option<SystemTime>,
-    /// Seconds since 1970 from which it counts as stale in any case; 0 is never.
+    /// When a soft purge made it stale, seconds since 1970; 0 for never.
     expired_at: AtomicU64,
     memoized_check: OnceLock<bool>,
 }
@@ -61,7 +61,7 @@ impl Clone for Stored {
     }
 }
 
-/// So that a slice of references, of `Arc`s or of values serves as variants alike.
+/// So that a slice of references, of `Arc`s or of values can be passed as variants.
 impl AsRef<Stored> for Stored {
     fn as_ref(&self) -> &Stored {
         self
@@ -69,7 +69,7 @@ impl AsRef<Stored> for Stored {
 }
 
 impl Stored {
-    /// Reckons what follows from `facts`.
+    /// Computes the values derived from `facts`.
     pub(crate) fn new(policy: &Policy, facts: StoredParts, control: ResponseControl) -> Self {
         let StoredParts {
             status,
@@ -89,12 +89,12 @@ impl Stored {
         }
     }
 
-    /// Lets clients see `headers` in place of the origin's: of a body that was rewritten, with an `ETag` of its own.
+    /// Sets the headers for clients, which replace the origin's: for a rewritten body, with its own `ETag`.
     ///
-    /// Conditional requests of clients are answered by these; validation with the origin uses its own. A merge with a 304 drops them: the
-    /// caller rewrites the new head again.
+    /// Conditional requests of clients are evaluated against these headers; validation at the origin uses the origin's. A merge
+    /// with a 304 drops them: the caller must rewrite the new head again.
     ///
-    /// Private fields of the answer ([`ResponseControl::private_fields`]) are left out of them as well.
+    /// Private fields of the response ([`ResponseControl::private_fields`]) are removed from them too.
     #[must_use]
     pub fn with_client_headers(mut self, mut headers: HeaderMap) -> Self {
         for name in self.control.private_fields() {
@@ -105,7 +105,7 @@ impl Stored {
         self
     }
 
-    /// Stores `note` with it: facts about the body, for the caller. This crate does not read it. A merge with a 304 drops it.
+    /// Sets a note of the caller about the body. This crate does not read it. A merge with a 304 drops it.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<Box<[u8]>>) -> Self {
         self.facts.note = note.into();
@@ -118,55 +118,55 @@ impl Stored {
         self.facts.status
     }
 
-    /// The origin's fields, without those of a connection, and with a `Date`.
+    /// The origin's fields, without hop-by-hop fields, and with a `Date`.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.facts.headers
     }
 
-    /// What clients see: the fields of [`with_client_headers`](Self::with_client_headers), else the origin's.
+    /// The headers for clients: those of [`with_client_headers`](Self::with_client_headers), or the origin's.
     #[must_use]
     pub fn served(&self) -> &HeaderMap {
         self.facts.served.as_deref().unwrap_or(&self.facts.headers)
     }
 
-    /// What [`with_note`](Self::with_note) keeps with it; empty if nothing.
+    /// The note of [`with_note`](Self::with_note); may be empty.
     #[must_use]
     pub fn note(&self) -> &[u8] {
         &self.facts.note
     }
 
-    /// The result of `check` for the client headers and the body, computed on the first call: neither changes.
-    /// Reserved for one check of the caller; this crate has none.
+    /// The result of `check` on the client headers and the body. It is computed on the first call only, because neither changes.
+    /// Reserved for one check of the caller; this crate does not use it.
     pub fn memoized_check(&self, check: impl FnOnce() -> bool) -> bool {
         *self.memoized_check.get_or_init(check)
     }
 
-    /// Its directives for this cache.
+    /// The directives for this cache.
     #[must_use]
     pub fn control(&self) -> &ResponseControl {
         &self.control
     }
 
-    /// How long it is fresh, and by what.
+    /// Its freshness lifetime, and the source of that.
     #[must_use]
     pub fn lifetime(&self) -> Lifetime {
         self.lifetime
     }
 
-    /// When it was requested and when it came.
+    /// When it was requested and received.
     #[must_use]
     pub fn times(&self) -> Times {
         self.facts.times
     }
 
-    /// How old it is (RFC 9111 §4.2.3).
+    /// Its age (RFC 9111 §4.2.3).
     #[must_use]
     pub fn age(&self, now: SystemTime) -> Duration {
         self.initial_age + since(now, self.facts.times.received)
     }
 
-    /// For how long it has been stale; `None` while it is fresh.
+    /// How long it has been stale; `None` while it is fresh.
     #[must_use]
     pub fn staleness(&self, now: SystemTime) -> Option<Duration> {
         let by_age = self.age(now).checked_sub(self.lifetime.duration);
@@ -176,8 +176,8 @@ impl Stored {
         }
     }
 
-    /// Whether it was fresh for a request that was made at `requested_at`, before the response arrived. A slow origin may take longer than
-    /// the lifetime. The response is then stale on arrival, but only because its age counts from the request (RFC 9111 §4.2.3).
+    /// True if it was fresh for a request that was made at `requested_at`, before the response arrived. If the origin takes longer
+    /// than the lifetime, the response is stale on arrival, but only because its age counts from the request (RFC 9111 §4.2.3).
     #[must_use]
     pub fn was_fresh(&self, requested_at: SystemTime) -> bool {
         let Times {
@@ -194,7 +194,7 @@ impl Stored {
         freshness::initial_age(&self.facts.headers, times) < self.lifetime.duration
     }
 
-    /// Seconds that it stays fresh, negative if it is stale: the `ttl` of `Cache-Status`.
+    /// Seconds for which it stays fresh, negative if it is stale: the `ttl` of `Cache-Status`.
     #[must_use]
     pub fn ttl(&self, now: SystemTime) -> i64 {
         let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -204,17 +204,17 @@ impl Stored {
         }
     }
 
-    /// Makes it stale from `now` on: a soft purge. Stale answers may still be served where that is allowed, and
-    /// validation makes it fresh.
+    /// Makes it stale from `now` on: a soft purge. It may still be served stale if that is allowed, and validation makes it fresh
+    /// again.
     pub fn expire(&self, now: SystemTime) {
         let seconds = since(now, SystemTime::UNIX_EPOCH).as_secs().max(1);
-        // Purged before, it stays as stale as it is.
+        // If it was purged before, the earlier time stays.
         let _ = self
             .expired_at
             .compare_exchange(0, seconds, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// From when on it is stale by a soft purge.
+    /// When a soft purge made it stale.
     pub(crate) fn expired_at(&self) -> Option<SystemTime> {
         match self.expired_at.load(Ordering::Relaxed) {
             0 => None,
@@ -222,7 +222,7 @@ impl Stored {
         }
     }
 
-    /// Whether it is for a request with these fields (RFC 9111 §4.1).
+    /// True if it matches a request with these fields (RFC 9111 §4.1).
     #[must_use]
     pub fn matches(&self, request: &HeaderMap) -> bool {
         self.facts
@@ -247,7 +247,7 @@ impl Stored {
         variant
     }
 
-    /// Whether it is for the same requests as `other`, so that the newer takes the other's place.
+    /// True if it matches the same requests as `other`, so that the newer replaces the older.
     #[must_use]
     pub fn replaces(&self, other: &Self) -> bool {
         self.facts.selecting == other.facts.selecting
@@ -264,7 +264,7 @@ impl Stored {
         self.entity_tag().is_some() || self.last_modified.is_some()
     }
 
-    /// Whether it can be of use for a later request: it was fresh when it came, can be validated, or may be served stale.
+    /// True if it can be used for a later request: it was fresh on arrival, can be validated, or may be served stale.
     #[must_use]
     pub fn is_reusable(&self, policy: &Policy) -> bool {
         let received = self.facts.times.received;
@@ -275,14 +275,14 @@ impl Stored {
             || self.stale_if_error(policy).is_some()
     }
 
-    /// How long after it became stale it may be served while it is fetched again; `None` if never (RFC 5861 §3).
+    /// How long after it became stale it may be served while it is fetched again; `None` for never (RFC 5861 §3).
     #[must_use]
     pub fn stale_while_revalidate(&self, policy: &Policy) -> Option<Duration> {
         let directive = self.control.stale_while_revalidate.value();
         self.stale_window(directive, policy.stale_while_revalidate)
     }
 
-    /// How long after it became stale it may be served if the origin fails; `None` if never (RFC 5861 §4).
+    /// How long after it became stale it may be served if the origin fails; `None` for never (RFC 5861 §4).
     #[must_use]
     pub fn stale_if_error(&self, policy: &Policy) -> Option<Duration> {
         let directive = self.control.stale_if_error.value();
@@ -299,18 +299,18 @@ impl Stored {
         directive.or(default).filter(|window| !window.is_zero())
     }
 
-    /// Whether the origin forbade stale answers outright (RFC 9111 §5.2.2.2, §5.2.2.4, §5.2.2.8).
+    /// True if the origin explicitly forbids stale responses (RFC 9111 §5.2.2.2, §5.2.2.4, §5.2.2.8).
     fn must_validate_when_stale(&self) -> bool {
         let control = &self.control;
         control.must_revalidate || control.proxy_revalidate || control.no_cache.is_all()
     }
 
-    /// True if only the origin itself can allow a stale answer.
+    /// True if only the origin itself can allow a stale response.
     pub(crate) fn requires_revalidation(&self) -> bool {
         self.must_validate_when_stale() || self.control.s_maxage != Default::default()
     }
 
-    /// Bytes that it holds, reckoned: names, values, and the tables about them.
+    /// Estimated memory, bytes: names, values, and tables.
     #[must_use]
     pub fn weight(&self) -> usize {
         let served = self.facts.served.as_deref().map_or(0, head_bytes);
@@ -328,13 +328,13 @@ impl Stored {
             + selecting
     }
 
-    /// Names of the fields by which it is chosen among variants.
+    /// Names of the fields that select it among variants.
     pub fn selecting_names(&self) -> impl Iterator<Item = &HeaderName> {
         self.facts.selecting.iter().map(|field| &field.name)
     }
 }
 
-/// What a field costs beyond its bytes: its places in the map, and the counters of what holds the bytes.
+/// Memory of a field in addition to its bytes: its entries in the map, and the reference counts of its bytes.
 const FIELD_OVERHEAD: usize = 160;
 
 fn head_bytes(headers: &HeaderMap) -> usize {

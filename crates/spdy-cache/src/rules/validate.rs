@@ -1,12 +1,12 @@
-//! Validates stored answers at the origin, and merges the result (RFC 9111 §4.3).
+//! Validates stored responses at the origin, and merges the result (RFC 9111 §4.3).
 //!
 //! ```text
 //!  Conditional::of(stored)  ──▶  If-None-Match, If-Modified-Since of the *origin's* validators
 //!       answer of the origin
-//!         304  merge()        the same with new fields: keep it, or use it once and drop it
-//!         200  may_store()    another takes its place
-//!         5xx  on_error()     what is stale, if that is allowed
-//!  HEAD   200  head_update()  the same with new fields, or no longer what the origin has
+//!         304  merge()                the same with new fields: store it, or use it once
+//!         200  may_store()            another response replaces it
+//!         5xx  may_serve_on_error()   the stale response, if that is allowed
+//!  HEAD   200  head_update()          the same with new fields, or outdated
 //! ```
 
 use http::header::{
@@ -23,7 +23,7 @@ use crate::rules::storable;
 use crate::rules::storable::{Uncacheable, to_stored};
 use crate::rules::stored::Stored;
 
-/// The conditions of a request to the origin: the validators of the stored answer.
+/// The conditions of a request to the origin: the validators of the stored response.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Conditional {
     if_none_match: Option<HeaderValue>,
@@ -31,7 +31,7 @@ pub struct Conditional {
 }
 
 impl Conditional {
-    /// The condition under which `stored` is still good; empty if it has no validator.
+    /// The condition that validates `stored`; empty if it has no validator.
     #[must_use]
     pub fn of(stored: &Stored) -> Self {
         let field = |there: bool, name| stored.headers().get(name).filter(|_| there).cloned();
@@ -41,13 +41,13 @@ impl Conditional {
         }
     }
 
-    /// True if there is nothing to validate by: the request is then for the whole.
+    /// True if there is no validator: the request is then for the whole response.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Replaces the conditions of a request by these: the client's own conditions and ranges are answered from the result.
+    /// Replaces the conditions of a request. The client's own conditions and ranges are evaluated against the result.
     pub fn apply(&self, request: &mut HeaderMap) {
         strip_conditions(request);
         let fields = [
@@ -62,7 +62,7 @@ impl Conditional {
     }
 }
 
-/// Makes a request unconditional and for the whole: for an answer that is to be stored, or that others wait for.
+/// Removes conditions and ranges from a request whose response is to be stored, or has followers.
 pub fn strip_conditions(request: &mut HeaderMap) {
     for name in [
         IF_MATCH,
@@ -76,17 +76,17 @@ pub fn strip_conditions(request: &mut HeaderMap) {
     }
 }
 
-/// The result of merging a 304 into a stored answer.
+/// The result of merging a 304 into a stored response.
 #[derive(Debug)]
 pub enum MergeResult {
-    /// It takes the other's place, with the same body.
+    /// The new response replaces the stored one, with the same body.
     Store(Stored),
-    /// It answers the current request, and is dropped: its new fields forbid storing it.
+    /// The new response answers the current request and is then dropped, because its new fields forbid storing it.
     UseOnce(Stored, Uncacheable),
 }
 
 impl MergeResult {
-    /// The answer to the current request.
+    /// The response to the current request.
     #[must_use]
     pub fn stored(&self) -> &Stored {
         let (Self::Store(stored) | Self::UseOnce(stored, _)) = self;
@@ -94,15 +94,15 @@ impl MergeResult {
     }
 }
 
-/// A 304 is about another answer than the stored one, by its validators: repeat the request without a condition.
+/// The validators of a 304 do not match the stored response: repeat the request without a condition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("status 304 has a {0} that does not match the stored response")]
 pub struct ValidatorMismatch(&'static str);
 
-/// Makes a stored answer fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
+/// Updates a stored response by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
 ///
-/// `request` is the one that was passed to [`lookup`](crate::lookup::lookup). Fields of the 304 replace the stored ones, except those
-/// about the missing bytes: length, coding, range, digests. The client headers of [`with_client_headers`](Stored::with_client_headers)
+/// `request` is the one that was passed to [`lookup`](crate::lookup::lookup). Fields of the 304 replace the stored ones, except
+/// those about the body: length, coding, range, digests. The client headers of [`with_client_headers`](Stored::with_client_headers)
 /// are dropped.
 ///
 /// # Errors
@@ -119,21 +119,21 @@ pub fn merge(
     Ok(refreshed(policy, stored, request, &answer.headers, times))
 }
 
-/// The effect of an answer to HEAD on the stored answer to GET (RFC 9111 §4.3.5).
+/// The effect of a response to HEAD on the stored response to GET (RFC 9111 §4.3.5).
 #[derive(Debug)]
 pub enum HeadUpdate {
-    /// The same, with new fields.
+    /// The stored response is unchanged, with new fields.
     Merged(Box<MergeResult>),
-    /// No longer what the origin has: it counts as stale.
+    /// The origin has another response now: the stored one counts as stale.
     Changed,
-    /// Nothing: it was no 200, or has no validator.
+    /// No effect: the response was not a 200, or has no validator.
     Nothing,
 }
 
 /// Merges a 200 to a HEAD of the same target and variant into the stored answer.
 ///
-/// By the RFC an answer without validators contradicts nothing, and would make anything fresh. The content may have changed all the same,
-/// so here it has no effect.
+/// According to the RFC, a response without validators contradicts nothing, and would make any stored response fresh. The content
+/// may have changed anyway, so here it has no effect.
 #[must_use]
 pub fn head_update(
     policy: &Policy,
@@ -172,7 +172,7 @@ pub fn head_update(
     )))
 }
 
-/// A 304 without validators matches the request: its condition named one response only.
+/// A 304 without validators matches the request, because its condition named only one response.
 fn same_validators(
     stored: &Stored,
     fresh: &HeaderMap,
@@ -206,7 +206,7 @@ fn same_validators(
     }
 }
 
-/// RFC 9111 §3.2.
+/// Merges the fields (RFC 9111 §3.2).
 fn refreshed(
     policy: &Policy,
     stored: &Stored,
@@ -243,7 +243,7 @@ fn refreshed(
     }
 }
 
-/// Fields that the stored bytes depend on, so that no 304 changes them; and the tag, which is the same.
+/// Fields that describe the stored bytes, so that a 304 must not change them; and the tag, which is the same.
 fn is_about_bytes(name: &HeaderName) -> bool {
     const NAMED: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE, ETAG];
     NAMED.contains(name)

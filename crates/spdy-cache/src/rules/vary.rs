@@ -1,11 +1,11 @@
-//! Which requests an answer is for: `Vary` and the fields that it names (RFC 9111 §4.1).
+//! Decides which requests a response matches, by `Vary` and the fields that it lists (RFC 9111 §4.1).
 //!
-//! The fields of the request for a stored answer are stored as they came and in a normal form. A request is for
-//! the same variant if each of them reads the same, first as it came, which costs nothing, then in that form:
+//! The selecting fields of the request are stored unchanged and normalized. Another request matches the variant if each of these
+//! fields is equal: first compared unchanged, which is cheap, then normalized:
 //!
 //! | field | differences that are ignored |
 //! | --- | --- |
-//! | `Accept-Language`, `-Encoding`, `-Charset` | case, spaces, the order of what is wanted equally much |
+//! | `Accept-Language`, `-Encoding`, `-Charset` | case, spaces, the order of members with equal preference |
 //! | `User-Agent`, `Cookie`, `Authorization`, `Referer`, `From` | nothing: a comma in them separates no list |
 //! | every other | spaces about commas, and how the list was cut into lines |
 
@@ -17,8 +17,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::rules::cache_control::split_unquoted;
 
-/// The names that a `Vary` lists, each once, in lower case. `None` if it contains `*` or an invalid name: such an
-/// answer is for no other request.
+/// The names that `Vary` lists, in lower case without duplicates. `None` if it contains `*` or an invalid name: such a response
+/// matches no other request.
 pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     let mut names = Vec::new();
     for line in headers.get_all(VARY) {
@@ -27,7 +27,7 @@ pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
             if name.is_empty() {
                 continue;
             }
-            // `*` is a token, and so would pass as a name.
+            // `*` is a token, so it would be accepted as a name.
             let name = Some(name)
                 .filter(|name| *name != b"*")
                 .and_then(|name| HeaderName::from_bytes(name).ok())?;
@@ -39,11 +39,11 @@ pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     Some(names)
 }
 
-/// One field of the request for which an answer was stored. Equal if the value means the same.
+/// One field of the request for which a response was stored. Two are equal if their values have the same meaning.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectingField {
     pub(crate) name: HeaderName,
-    /// The lines as they came.
+    /// The lines, unchanged.
     pub(crate) lines: Vec<HeaderValue>,
     normal: Vec<u8>,
 }
@@ -81,7 +81,7 @@ impl SelectingField {
         present && self.is_named() && normal_form(&self.name, lines.iter()) == self.normal
     }
 
-    /// Whether the request had the field at all.
+    /// True if the request had the field.
     pub(crate) fn is_named(&self) -> bool {
         !self.lines.is_empty()
     }
@@ -90,7 +90,7 @@ impl SelectingField {
         &self.normal
     }
 
-    /// Bytes that this holds, for a store that counts them.
+    /// Memory that it uses, bytes.
     pub(crate) fn weight(&self) -> usize {
         let lines: usize = self.lines.iter().map(HeaderValue::len).sum();
         self.name.as_str().len() + lines + self.normal.len() + size_of::<Self>()

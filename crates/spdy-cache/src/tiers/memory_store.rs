@@ -1,20 +1,21 @@
-//! The tier in memory: variants by key, within so many bytes.
+//! The tier in memory: variants by key, with a limit of bytes.
 //!
 //! ```text
 //!  keys      Key ──▶ variants, shared with their readers             (hash: one lookup for a hit)
 //!  ordered   Key, in order                                           (purges by site, origin, prefix, URL)
 //!  tags      Tag ──▶ objects                                         (purges by tag)
-//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (eviction: tiers/s3_fifo.rs)
+//!  queues    site ──▶ queues of S3-FIFO, and bytes                   (eviction: tiers/s3_fifo.rs)
 //! ```
 //!
-//! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map is iterated
-//! whose order is chance, so the same calls give the same store.
+//! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map with random
+//! order is iterated, so the same calls have the same result.
 //!
-//! When the whole is full, the site that holds most evicts; a site past its own quota evicts its own objects. The weight of an object
-//! includes heads, indexes and tables, so that the sum is near the memory of the process.
+//! When the store is full, the site with the most bytes evicts; a site above its own quota evicts its own objects. The weight of an
+//! object includes heads, indexes and tables, so that the sum is close to the memory of the process.
 //!
-//! An evicted body uses memory until its last reader is done. So a body is counted as long as it has a holder (`body.rs`), not by its
-//! place. Evicting it would free no memory, so it stays while others can be evicted; if there are no others, the new object is refused.
+//! An evicted body uses memory until its last reader is done. So a body is counted as long as it has a holder (`body.rs`), even
+//! after eviction. Evicting a body with a reader would free no memory, so it stays while others can be evicted; if there are no
+//! others, the new object is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,13 +37,13 @@ use crate::tiers::s3_fifo::{Eviction, Id, QueuePosition, S3Fifo};
 /// Limits of a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoreConfig {
-    /// Bytes that everything may weigh together.
+    /// Limit of the total weight, bytes.
     pub max_bytes: u64,
-    /// Bytes that one object may weigh; what is larger is refused.
+    /// Limit of the weight of one object, bytes; a larger object is refused.
     pub max_object_bytes: u64,
-    /// Variants that one key may have; of more, the oldest goes.
+    /// Limit of variants per key; above it, the oldest is removed.
     pub max_variants: usize,
-    /// Bytes that a site may hold, where it is named; other sites are bound by the whole alone.
+    /// Limits of named sites, bytes; other sites are limited only by the total.
     pub site_bytes: BTreeMap<String, u64>,
 }
 
@@ -58,7 +59,7 @@ impl Default for StoreConfig {
     }
 }
 
-/// An answer with its body. Cheap to clone; a holder may read it after it left the store.
+/// A stored response with its body. Cheap to clone; a holder may read it after it was removed from the store.
 #[derive(Clone, Debug)]
 pub struct Object(Arc<Inner>);
 
@@ -71,7 +72,7 @@ struct Inner {
 }
 
 impl Object {
-    /// The head, and all that goes by it.
+    /// The head and everything derived from it.
     #[must_use]
     pub fn stored(&self) -> &Stored {
         &self.0.stored
@@ -83,7 +84,7 @@ impl Object {
         &self.0.body
     }
 
-    /// Counts a use, which keeps it longer. Threads that use it at once may count one.
+    /// Counts a use, which delays eviction. Concurrent uses by several threads may be counted once.
     pub fn count_use(&self) {
         let uses = self.0.uses.load(Ordering::Relaxed);
         if uses < MAX_USES {
@@ -91,12 +92,12 @@ impl Object {
         }
     }
 
-    /// Whether anybody beside the store holds it or its body: without it the store would have no more room.
+    /// True if there are other holders of it or its body than the store: evicting it would not free memory.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0) > INTERNAL_REFS || self.0.body.is_shared()
     }
 
-    /// Whether it is the very same, not one that is equal.
+    /// True if both are the same object, not merely equal.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -109,58 +110,58 @@ impl AsRef<Stored> for Object {
     }
 }
 
-/// Uses that are distinguished.
+/// Maximum count of uses.
 const MAX_USES: u8 = 3;
 
-/// Where a store has an object: among its key's variants, and in its slot.
+/// References to an object within the store: in its key's variants, and in its slot.
 const INTERNAL_REFS: usize = 2;
 
 /// Objects in use that are skipped before a new object is refused.
 const MAX_SKIPPED: usize = 1024;
 
-/// What weighs more than one part of the store in so many has no others make room for it before it is known that they can.
+/// An object that weighs more than this fraction of the store evicts others only after a check that this makes enough room.
 const LARGE_OBJECT_DIVISOR: u64 = 64;
 
-/// What an object's places in the store weigh, beside its own bytes: entries of four maps.
+/// Weight of an object's entries in the four maps of the store, without its own bytes.
 const SLOT_OVERHEAD: u64 = 512;
 
-/// How a purge does it.
+/// The effect of a purge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PurgeMode {
-    /// It is gone.
+    /// The objects are removed.
     Hard,
-    /// It is stale from this moment on ([`Stored::expire`]).
+    /// The objects are stale from this time on ([`Stored::expire`]).
     Soft(SystemTime),
 }
 
-/// An object is larger than may be stored, or than is possible beside the objects in use.
+/// An object is larger than the limit, or than the room beside the objects in use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("object has {weight} bytes, limit {room}")]
 pub struct TooLarge {
-    /// What it weighs.
+    /// The weight of the object.
     pub weight: u64,
-    /// The least of the limits that hold for it, or what is left while nothing more can go.
+    /// The smallest of its limits, or the room that is left when nothing more can be evicted.
     pub room: u64,
 }
 
-/// What happened so far.
+/// Counts of operations.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct StoreCounters {
-    /// Objects put in.
+    /// Inserted objects.
     pub inserted: u64,
-    /// Of those, in place of another for the same requests.
+    /// Of those, objects that replaced another for the same requests.
     pub replaced: u64,
-    /// Objects that left for want of room.
+    /// Objects evicted to make room.
     pub evicted: u64,
-    /// Variants that left because their key had too many.
+    /// Variants removed because their key had too many.
     pub variant_limit: u64,
-    /// Objects that were too large, or for which those that are being read left no room.
+    /// Objects that were too large, or for which the objects in use left no room.
     pub refused: u64,
     /// Objects removed or made stale by a purge or by name.
     pub purged: u64,
 }
 
-/// Where an object stands.
+/// The entry of an object.
 #[derive(Debug)]
 struct Slot {
     key: Key,
@@ -170,7 +171,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// What it weighs beside its body.
+    /// Its weight without the body.
     fn head_weight(&self) -> u64 {
         self.weight - self.object.body().weight()
     }
@@ -180,7 +181,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum EvictionFilter {
     Any,
-    /// Only objects without a holder.
+    /// Only objects without another holder.
     NotInUse,
 }
 
@@ -194,16 +195,16 @@ pub struct Store {
     tags: BTreeMap<PurgeTag, BTreeSet<Id>>,
     queues: BTreeMap<Bytes, S3Fifo>,
     bytes: u64,
-    /// Of those, bytes outside bodies.
+    /// Bytes outside of bodies, a part of the total.
     head_bytes: u64,
-    /// Bodies that were inserted, in the store or still held elsewhere.
+    /// Inserted bodies that are in the store or still held elsewhere.
     bodies: ByteTally,
     next_id: Id,
     counters: StoreCounters,
 }
 
 impl Store {
-    /// An empty one.
+    /// An empty store.
     #[must_use]
     pub fn new(config: StoreConfig) -> Self {
         Self {
@@ -221,7 +222,7 @@ impl Store {
         }
     }
 
-    /// The variants under `key`, for [`lookup`](crate::lookup::lookup). The caller counts the use of the chosen one
+    /// The variants under `key`, for [`lookup`](crate::lookup::lookup). The caller counts the use of the selected one
     /// ([`Object::count_use`]).
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Arc<[Object]>> {
@@ -297,7 +298,7 @@ impl Store {
         Ok(object)
     }
 
-    /// From now on sites may hold this ([`StoreConfig::site_bytes`]); those that hold more give at once.
+    /// Sets the limits of sites ([`StoreConfig::site_bytes`]); sites above their limit evict at once.
     pub fn set_site_bytes(&mut self, site_bytes: BTreeMap<String, u64>) {
         for (site, quota) in &site_bytes {
             self.evict_site_to(site.as_bytes(), *quota);
@@ -305,7 +306,7 @@ impl Store {
         self.config.site_bytes = site_bytes;
     }
 
-    /// Takes one variant out, if it is still in; `false` if it was not.
+    /// Removes one variant; `false` if it was not in the store.
     pub fn remove(&mut self, object: &Object) -> bool {
         let here = self
             .slots
@@ -318,16 +319,16 @@ impl Store {
         here
     }
 
-    /// Purges a scope; how many objects were meant.
+    /// Purges a scope; returns the number of objects.
     ///
     /// # Errors
     ///
-    /// [`ZeroByte`] if the scope holds one: nothing can be under it.
+    /// [`ZeroByte`] if the scope contains one: no key can match it.
     pub fn purge(&mut self, scope: &Scope<'_>, how: PurgeMode) -> Result<usize, ZeroByte> {
         Ok(self.purge_prefix(&scope.prefix()?, how))
     }
 
-    /// Purges what has a key that begins with these bytes; how many objects that were.
+    /// Purges all objects whose key begins with these bytes; returns their number.
     pub fn purge_prefix(&mut self, prefix: &[u8], how: PurgeMode) -> usize {
         let from = Bound::Included(Key::range_start(Bytes::copy_from_slice(prefix)));
         let keys = self.ordered.range((from, Bound::Unbounded));
@@ -339,14 +340,14 @@ impl Store {
         ids.len()
     }
 
-    /// Purges what has a tag; how many objects that were.
+    /// Purges all objects with a tag; returns their number.
     pub fn purge_tag(&mut self, tag: &PurgeTag, how: PurgeMode) -> usize {
         let ids: Vec<Id> = self.tags.get(tag).into_iter().flatten().copied().collect();
         self.purge_all(&ids, how);
         ids.len()
     }
 
-    /// Bytes that everything weighs; never more than [`StoreConfig::max_bytes`].
+    /// Weight in bytes of all stored objects; never more than [`StoreConfig::max_bytes`].
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -364,19 +365,19 @@ impl Store {
         self.queues.get(site.as_bytes()).map_or(0, S3Fifo::bytes)
     }
 
-    /// Objects in it, every variant one.
+    /// Number of objects; each variant is one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether nothing is in it.
+    /// True if the store is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// What happened so far.
+    /// Counts of operations.
     #[must_use]
     pub fn counters(&self) -> StoreCounters {
         self.counters
@@ -389,7 +390,7 @@ impl Store {
         named.copied().unwrap_or(self.config.max_bytes)
     }
 
-    /// Takes out what `stored` takes the place of: its uses, and whether it stood in the main queue.
+    /// Removes the object that `stored` replaces. Returns its uses, and whether it was in the main queue.
     fn remove_replaced(&mut self, key: &Key, stored: &Stored) -> Option<(u8, bool)> {
         let variants = self.keys.get(key)?;
         let old = variants
@@ -420,7 +421,8 @@ impl Store {
         }
     }
 
-    /// Makes room for an object of this weight with `body`, which may be counted already; else how much there is.
+    /// Evicts until an object of this weight with `body`, which may already be counted, has room. Otherwise returns the room that
+    /// there is.
     fn evict_for(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
         let max = self.config.max_bytes;
         let counted = if body.is_counted() { body.weight() } else { 0 };
@@ -438,8 +440,8 @@ impl Store {
         }
     }
 
-    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room that this
-    /// would make. So no object is evicted in vain.
+    /// Checks that evicting all objects without another holder makes enough room; otherwise returns the room that this would make.
+    /// So no object is evicted in vain.
     fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
         let mut candidates = self.slots.values().filter(|slot| !slot.object.is_in_use());
         let mut freed = 0;
@@ -459,7 +461,7 @@ impl Store {
         room.min((max + counted).saturating_sub(self.bytes_in_use().saturating_sub(freed)))
     }
 
-    /// `site` has no more than `room` bytes in it after it.
+    /// Evicts objects of `site` until it has at most `room` bytes.
     fn evict_site_to(&mut self, site: &[u8], room: u64) {
         while self.queues.get(site).map_or(0, S3Fifo::bytes) > room {
             self.evict_from(site, EvictionFilter::Any);
@@ -494,7 +496,7 @@ impl Store {
                 .get_mut(&id)
                 .expect("each queue entry has a slot");
             if filter == EvictionFilter::NotInUse && slot.object.is_in_use() {
-                // An object that stays for its uses is at the end of the queue again, at most this often.
+                // An object with uses returns to the end of the queue, at most this often.
                 let rounds = usize::from(MAX_USES) + 1;
                 if skipped >= MAX_SKIPPED.min(rounds * queue.len()) {
                     return false;
@@ -571,7 +573,7 @@ impl Store {
     }
 }
 
-/// By a hash whose key is known: the same in every run.
+/// A hash with a constant key, so that it is the same in every run.
 fn hash_of(key: &Key) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);

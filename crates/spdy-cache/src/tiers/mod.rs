@@ -1,4 +1,4 @@
-//! Where responses are stored: memory, the file of one object, and the interface of a shared tier.
+//! The stores of responses: memory, the file of one object, and the interface of a shared tier.
 
 pub mod memory_store;
 pub mod object_file;

@@ -1,4 +1,4 @@
-//! One object as bytes of a file: what a tier on a disk writes, and what it believes when it reads.
+//! The file format of one object, for a tier on disk, and the checks when it is read.
 //!
 //! ```text
 //!   0   8  "spdyobj" 02
@@ -11,12 +11,12 @@
 //!       32        SHA-256 of the seal, the chunk's number, and its bytes
 //! ```
 //!
-//! Numbers are big-endian. The length of a whole file follows from its first 20 bytes, so a torn one is known by its
-//! size; a chunk is checked before a byte of it is served, by itself, so that ranges and long bodies need not be read
-//! whole. A chunk of another file, or of another place in this one, does not pass either.
+//! Numbers are big-endian. The length of the whole file follows from its first 20 bytes, so a truncated file is detected by its
+//! size. Each chunk is checked separately before any byte of it is served, so that ranges and long bodies need not be read
+//! completely. A chunk of another file, or from another position in this file, fails the check.
 //!
-//! Values that follow from the facts (freshness, directives) are not written. They are computed when the facts are read, by the current
-//! policy. Opening, writing, renaming and syncing are the tier's: this module knows the bytes.
+//! Derived values (freshness, directives) are not written. They are computed when the file is read, by the current policy. The tier
+//! opens, writes, renames and syncs files: this module only handles their bytes.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -39,7 +39,7 @@ const DIGEST_BYTES: usize = 32;
 /// Bytes at the start of a file that hold the lengths of its head and its body.
 pub const PREFIX_BYTES: usize = 20;
 
-/// Bytes that a head may have: more is no head.
+/// Maximum length of a head, bytes.
 pub const MAX_HEAD_BYTES: usize = 1 << 20;
 
 /// Why bytes are not an object's file.
@@ -49,12 +49,12 @@ pub enum FileError {
     /// The file ends too early.
     #[error("found {found} bytes, expected {expected}")]
     Short {
-        /// Bytes that are needed.
+        /// Required bytes.
         expected: u64,
-        /// Bytes that are there.
+        /// Available bytes.
         found: u64,
     },
-    /// Another kind of file, or of another version.
+    /// Another kind of file, or another version.
     #[error("not an object file of version 2")]
     Magic,
     /// The head length exceeds the limit.
@@ -69,21 +69,21 @@ pub enum FileError {
         /// The length in the file.
         found: u64,
     },
-    /// The seal is not that of the bytes before it.
+    /// The seal does not match the bytes before it.
     #[error("the checksum of the head does not match")]
     Seal,
-    /// Sealed, and yet it reads as no head: another program's, or a fault of ours.
+    /// The seal matches, but the head is invalid: written by another program, or by a bug.
     #[error("invalid head: {0}")]
     Head(&'static str),
-    /// A chunk is not what was written in its place.
+    /// A chunk does not match its digest.
     #[error("the checksum of chunk {index} does not match")]
     Chunk {
-        /// Its number.
+        /// Index of the chunk.
         index: u64,
     },
 }
 
-/// Where things stand in a file, from its first [`PREFIX_BYTES`].
+/// The positions of the parts of a file, from its first [`PREFIX_BYTES`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Layout {
     head_len: u64,
@@ -114,31 +114,31 @@ impl Layout {
         })
     }
 
-    /// Bytes of the whole file; one with fewer or more is torn.
+    /// Length of the whole file, bytes; a file with another length is truncated or damaged.
     #[must_use]
     pub fn file_len(&self) -> u64 {
         self.body_start() + self.body_len + self.chunks() * DIGEST_BYTES as u64
     }
 
-    /// Bytes of prefix, head and seal: what [`OpenObject::decode`] takes.
+    /// Length of prefix, head and seal, bytes: the input of [`OpenObject::decode`].
     #[must_use]
     pub fn body_start(&self) -> u64 {
         PREFIX_BYTES as u64 + self.head_len + DIGEST_BYTES as u64
     }
 
-    /// Bytes of the body.
+    /// Length of the body, bytes.
     #[must_use]
     pub fn body_len(&self) -> u64 {
         self.body_len
     }
 
-    /// Chunks of the body.
+    /// Number of chunks of the body.
     #[must_use]
     pub fn chunks(&self) -> u64 {
         self.body_len.div_ceil(CHUNK_BYTES as u64)
     }
 
-    /// Where a chunk and its digest stand in the file.
+    /// The position of a chunk and its digest in the file.
     ///
     /// # Panics
     ///
@@ -152,24 +152,24 @@ impl Layout {
     }
 }
 
-/// An object of which the head was read and found whole.
+/// An object whose head was read and checked.
 #[derive(Clone, Debug)]
 pub struct OpenObject {
     /// The key under which it is stored.
     pub key: Key,
-    /// The head, and all that goes by it.
+    /// The head and everything derived from it.
     pub stored: Stored,
-    /// Where the body stands.
+    /// The position of the body.
     pub layout: Layout,
     seal: [u8; DIGEST_BYTES],
 }
 
 impl OpenObject {
-    /// Reads the first [`Layout::body_start`] bytes of a file; what stands behind them is not looked at.
+    /// Decodes the first [`Layout::body_start`] bytes of a file; bytes after them are ignored.
     ///
     /// # Errors
     ///
-    /// Every other byte than was written is one.
+    /// Any byte that differs from what was written is detected.
     pub fn decode(policy: &Policy, start: &[u8]) -> Result<Self, FileError> {
         let layout = Layout::decode(start)?;
         let start = at_least(start, layout.body_start())?;
@@ -194,7 +194,7 @@ impl OpenObject {
         })
     }
 
-    /// The bytes of a chunk, from those of its [`Layout::chunk`].
+    /// Checks a chunk and returns its bytes; `bytes` are those of its [`Layout::chunk`].
     ///
     /// # Errors
     ///
@@ -213,7 +213,7 @@ impl OpenObject {
         }
     }
 
-    /// The whole body, from all bytes of a file.
+    /// Checks and returns the whole body, from all bytes of a file.
     ///
     /// # Errors
     ///
@@ -231,7 +231,7 @@ impl OpenObject {
     }
 }
 
-/// Writes a file in pieces, to be written in their order.
+/// Encodes a file in pieces, to be written in order.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     seal: [u8; DIGEST_BYTES],
@@ -257,7 +257,7 @@ impl Encoder {
         Some((Self { seal, next: 0 }, start.into()))
     }
 
-    /// The digest that stands behind the next chunk. Every chunk has [`CHUNK_BYTES`], but for the last.
+    /// The digest to write after the next chunk. Every chunk except the last has [`CHUNK_BYTES`].
     #[must_use]
     pub fn chunk_digest(&mut self, chunk: &[u8]) -> [u8; DIGEST_BYTES] {
         let digest = chunk_digest(&self.seal, self.next, chunk);
@@ -265,7 +265,7 @@ impl Encoder {
         digest
     }
 
-    /// A whole file. `None` as for [`new`](Self::new).
+    /// Encodes a whole file. `None`, as in [`new`](Self::new).
     #[must_use]
     pub fn whole(key: &Key, stored: &Stored, body: &Body) -> Option<Vec<u8>> {
         let (mut encoder, start) = Self::new(key, stored, body.len())?;
@@ -278,9 +278,9 @@ impl Encoder {
     }
 }
 
-/// A name for the file of `stored` under `key`: of what takes its place the same, of all else another.
+/// The file name of `stored` under `key`. A response that replaces it has the same name, any other another one.
 ///
-/// 64 hexadecimal digits, the first 32 of the key alone.
+/// 64 hexadecimal digits, of which the first 32 depend only on the key.
 #[must_use]
 pub fn file_name(key: &Key, stored: &Stored) -> String {
     let of_key = Sha256::digest(key.as_bytes());
@@ -394,7 +394,7 @@ fn write_fields(headers: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-/// What is left of a head.
+/// The rest of a head.
 struct HeadReader<'a>(&'a [u8]);
 
 impl<'a> HeadReader<'a> {
@@ -404,7 +404,7 @@ impl<'a> HeadReader<'a> {
         Ok(bytes)
     }
 
-    /// Of things that take a byte at least.
+    /// Reads a count of items that use at least one byte each.
     fn count(&mut self) -> Result<usize, &'static str> {
         let count = self.fixed(4)?.get_u32() as usize;
         if count > self.0.len() {
@@ -439,7 +439,7 @@ impl<'a> HeadReader<'a> {
     }
 }
 
-/// Since 1970; a clock that shows no time between then and 2554 is not ours.
+/// Nanoseconds since 1970; our clock always shows a time between then and 2554.
 fn nanos(time: SystemTime) -> u64 {
     since(time, SystemTime::UNIX_EPOCH)
         .as_nanos()

@@ -1,4 +1,4 @@
-//! Which of a site's objects goes when room is wanted: S3-FIFO (Yang et al., SOSP 2023), by bytes.
+//! Chooses which of a site's objects to evict: S3-FIFO (Yang et al., SOSP 2023), by bytes.
 //!
 //! ```text
 //!  new ──▶ small: a tenth ──▶ used again? ── yes ──▶ main ──▶ used since? ── yes ──▶ once more round
@@ -8,15 +8,15 @@
 //!  new, and in ghost ──────────────────────────────▶ main
 //! ```
 //!
-//! Most objects in a cache are requested once; they leave by the small queue without disturbing the rest. A use only counts up to 3, on
-//! the object itself: a hit moves nothing and locks nothing.
+//! Most objects in a cache are requested once; they leave by the small queue without displacing others. Uses are only counted up to
+//! 3, on the object itself: a hit moves nothing and takes no lock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// An object's number in its store, never given twice.
+/// An object's ID in its store, never reused.
 pub(crate) type Id = u64;
 
-/// In which queue an object stands, and where.
+/// The queue of an object, and the position in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct QueuePosition {
     pub(crate) in_main: bool,
@@ -34,12 +34,12 @@ pub(crate) struct S3Fifo {
     next_turn: u64,
 }
 
-/// What became of the object at a queue's end.
+/// The decision about the object at the end of a queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Eviction {
-    /// It stays, at this place, and this many uses are left to it.
+    /// It stays, at this position, with this number of uses left.
     Keep(QueuePosition, u8),
-    /// It goes.
+    /// It is evicted.
     Evict,
 }
 
@@ -97,7 +97,7 @@ impl S3Fifo {
         oldest(first).or_else(|| oldest(second))
     }
 
-    /// Passes over the object that [`last`](Self::last) named: into the other queue, so that neither keeps the other from its turn.
+    /// Moves the object that [`last`](Self::last) returned to the other queue, so that neither queue blocks the other.
     pub(crate) fn requeue(&mut self, id: Id, place: QueuePosition, weight: u64) -> QueuePosition {
         self.take(place, weight);
         self.insert_at(id, weight, !place.in_main)
@@ -125,13 +125,13 @@ impl S3Fifo {
     }
 }
 
-/// Names of what left the small queue lately.
+/// Hashes of objects that left the small queue recently.
 ///
-/// Hashes with a known key: a collision on purpose gains a place in the main queue, once.
+/// The hash has a constant key: a deliberate collision only gains a place in the main queue, once.
 #[derive(Debug, Default)]
 struct Ghost {
     order: VecDeque<u64>,
-    /// How often each stands in `order`; never iterated.
+    /// Number of occurrences of each hash in `order`; never iterated.
     count: HashMap<u64, u32>,
 }
 
@@ -152,7 +152,7 @@ impl Ghost {
         }
     }
 
-    /// Whether it left lately; it is forgotten by age alone.
+    /// True if it left recently; entries are only removed by age.
     fn contains(&self, hash: u64) -> bool {
         self.count.contains_key(&hash)
     }

@@ -1,13 +1,13 @@
 //! The interface of a tier that several caches share.
 //!
 //! ```text
-//!  find ──▶ a response whose last byte was checked, or nothing: then the lookup goes on as if there were no tier
-//!  keep ──▶ written in the background, with the purge version of when its fetch began
-//!  purge ─▶ published to all caches that share the tier; their purges arrive at an Ear
+//!  lookup ▶ a response that was checked to its last byte, or nothing: the lookup then continues as without a tier
+//!  store ─▶ written in the background, with the purge version of the start of its fetch
+//!  purge ─▶ published to all caches that share the tier; their purges arrive at a PurgeListener
 //! ```
 //!
-//! A purge applies to everything fetched before it, at every place where it is stored. A [`PurgeVersion`] is what a cache knows of
-//! purges. A fetch takes the current one along; a cache that knows of a later matching purge does not use the result.
+//! A purge applies to everything fetched before it, wherever that is stored. A [`PurgeVersion`] states which purges a cache knows.
+//! A fetch carries the version of its start; a cache that knows a later matching purge does not use the result.
 
 use std::fmt;
 use std::future::Future;
@@ -24,26 +24,26 @@ use crate::purge_tags::PurgeTag;
 use crate::rules::policy::Policy;
 use crate::rules::stored::Stored;
 
-/// Something that is done later, perhaps on another machine.
+/// The future of an operation of the tier, perhaps on another machine.
 pub type TierFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a purge means.
+/// The responses to which a purge applies.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PurgeTarget {
-    /// Whatever has a key that begins so; with no bytes, everything.
+    /// All whose key begins with these bytes; without bytes, all responses.
     Prefix(Bytes),
-    /// Whatever has this tag.
+    /// All with this tag.
     Tag(PurgeTag),
 }
 
 impl PurgeTarget {
-    /// Everything there is.
+    /// All responses.
     #[must_use]
     pub fn all() -> Self {
         Self::Prefix(Bytes::new())
     }
 
-    /// True if it matches a stored answer with these fields, under `key`.
+    /// True if it applies to a stored response with these fields, under `key`.
     #[must_use]
     pub fn matches(&self, key: &Key, headers: &HeaderMap) -> bool {
         match self {
@@ -52,7 +52,7 @@ impl PurgeTarget {
         }
     }
 
-    /// Whether it means what has these tags, under `key`: where one answer is held against many purges.
+    /// True if it applies to a response with these tags, under `key`: for checking one response against many purges.
     #[must_use]
     pub fn matches_tags(&self, key: &Key, tags: &[PurgeTag]) -> bool {
         match self {
@@ -62,14 +62,14 @@ impl PurgeTarget {
     }
 }
 
-/// How much was known of purges at a moment; the default is nothing.
+/// The purges that were known at some time; the default is none.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct PurgeVersion(pub u128);
 
-/// Called for each purge of others; the flag states whether they left the objects as stale.
+/// Called for each purge of another cache; the flag is true if the objects only become stale.
 pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
 
-/// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
+/// A shared tier. Its operations do not fail: an unavailable response is a miss, and a failed write is skipped.
 pub trait SharedTier: fmt::Debug + Send + Sync {
     /// The newest response under `key` that matches a request with these headers.
     fn lookup<'a>(
@@ -79,19 +79,18 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
         policy: &'a Policy,
     ) -> TierFuture<'a, Option<(Stored, Body)>>;
 
-    /// What is known of purges now: for [`store`](Self::store), taken where a fetch begins.
+    /// The currently known purges, for [`store`](Self::store): to be taken when a fetch begins.
     fn purge_version(&self) -> PurgeVersion;
 
-    /// Keeps an answer for all, sooner or later.
+    /// Stores a response for all caches, in the background.
     fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion);
 
-    /// Deletes everything stored of a URL ([`Key::url`]), because of a client's request. Others are not notified.
+    /// Deletes everything stored for a URL ([`Key::url`]), because of a client's request. Other caches are not notified.
     fn remove(&self, url: &[u8]);
 
-    /// Purges in all caches: the objects are removed, or become stale if `soft`. This cache no longer finds them from
-    /// now on.
+    /// Purges in all caches: the objects are removed, or become stale if `soft`. This cache no longer finds them from now on.
     fn purge(&self, target: PurgeTarget, soft: bool);
 
-    /// Waits until others can read all purges so far; `false` if that takes too long. They are delivered later then.
+    /// Waits until all purges so far are available to other caches; `false` on timeout. They are then delivered later.
     fn flush_purges(&self) -> TierFuture<'_, bool>;
 }

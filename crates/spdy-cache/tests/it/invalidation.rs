@@ -1,4 +1,4 @@
-//! What an unsafe request makes doubtful, and what a POST may put in its place.
+//! Invalidation by an unsafe request, and the responses that a POST may store instead.
 
 use http::{Method, StatusCode, Uri};
 use spdy_cache::freshness::Times;

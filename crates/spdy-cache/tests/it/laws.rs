@@ -1,4 +1,4 @@
-//! What holds for any head: bounds of staleness, ages, variants, dates, ranges; and that nothing panics.
+//! Properties that hold for any head: bounds of staleness, ages, variants, dates, ranges; and that nothing panics.
 
 use std::time::{Duration, SystemTime};
 

@@ -30,7 +30,7 @@ fn respond(stored: &Stored, fields: &str) -> CachedResponse {
     answer(&Policy::site(), stored, &get(fields), LEN, at(5))
 }
 
-/// Status, and what is sent of the body.
+/// The status, and the part of the body that is sent.
 fn describe_response(stored: &Stored, fields: &str) -> String {
     let response = respond(stored, fields);
     let mut text = response.head.status.as_u16().to_string();

@@ -1,4 +1,4 @@
-//! What is stored and for how long: a head of an answer, and the verdict.
+//! Which responses are stored, and for how long: a response head, and the decision.
 
 use std::time::Duration;
 

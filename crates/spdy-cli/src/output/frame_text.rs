@@ -5,7 +5,7 @@
 //!                 :method: GET
 //! ```
 //!
-//! `>` goes to the server, `<` to the client.
+//! `>` is sent to the server, `<` to the client.
 
 use spdy_clock::Instant;
 use spdy_frame::data::Data;

@@ -19,7 +19,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Columns of a result that goes to no terminal.
+/// Width of output that is not printed to a terminal, in columns.
 const WIDTH_OF_A_PIPE: usize = 100;
 
 /// Names, headings.
@@ -221,7 +221,7 @@ impl Printer {
     }
 }
 
-/// The log goes to stderr too, and does not tear a bar apart.
+/// The log is also written to stderr, without breaking a progress bar.
 impl<'a> MakeWriter<'a> for Printer {
     type Writer = LogWriter<'a>;
 

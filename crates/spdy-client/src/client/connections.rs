@@ -1,4 +1,4 @@
-//! The client's connections: carries out what the [`Pool`] decides, connects, hands out leases, and closes.
+//! The client's connections: executes the actions of the [`Pool`], connects, assigns leases, and closes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::origin::Origin;
 use crate::pool::{Action, ConnectionId, Pool, RequestId};
 use crate::route::Route;
 
-/// What all clones of the client share.
+/// The state that all clones of the client share.
 pub(super) struct Inner {
     pub(super) runtime: SharedRuntime,
     pub(super) config: Arc<Config>,
@@ -33,28 +33,28 @@ pub(super) struct State {
     pub(super) next_request: RequestId,
     pub(super) waiting: BTreeMap<RequestId, oneshot::Sender<Result<Lease, Error>>>,
     pub(super) live: BTreeMap<ConnectionId, LiveConnection>,
-    /// Header bytes of connections that are gone are in here.
+    /// Includes the header bytes of connections that are closed.
     pub(super) stats: Stats,
     pub(super) is_closed: bool,
 }
 
-/// A connection that stands.
+/// An open connection.
 pub(super) struct LiveConnection {
     pub(super) connection: Connection,
-    /// Whom it was opened for.
+    /// The origin that it was opened for.
     pub(super) origin: Arc<Origin>,
     pub(super) route: Route,
     pub(super) certificates: Option<PeerCertificates>,
-    /// For the first exchange on it.
+    /// For the first exchange on the connection.
     pub(super) phases: Option<Phases>,
 }
 
-/// A place on a connection. Dropped, it is free for the next.
+/// A slot for one exchange on a connection. Dropping it frees the slot.
 pub(crate) struct Lease {
     pub(super) inner: Arc<Inner>,
     pub(super) id: ConnectionId,
     pub(super) connection: Connection,
-    /// Whom the connection was opened for.
+    /// The origin that the connection was opened for.
     pub(super) opened_for: Arc<Origin>,
     pub(super) route: Route,
     pub(super) phases: Phases,
@@ -67,7 +67,7 @@ impl Drop for Lease {
             inner.ended(id);
             return;
         }
-        // HTTP/1.1 needs a moment between the end of a body and the next request.
+        // HTTP/1.1 needs some time between the end of a body and the next request.
         let ready = self.connection.ready();
         self.inner.runtime.spawn(Box::pin(async move {
             if ready.await {
@@ -79,14 +79,14 @@ impl Drop for Lease {
     }
 }
 
-/// One thing to do once the state is unlocked again.
+/// Work to do after the state is unlocked.
 pub(super) enum Step {
     Connect(ConnectionId, Origin),
     Close(Connection),
     Give(Option<oneshot::Sender<Result<Lease, Error>>>, Lease),
 }
 
-/// A request in the queue. Dropped, it leaves it.
+/// A queued request. Dropping it removes it from the queue.
 pub(super) struct QueuedRequest {
     pub(super) inner: Arc<Inner>,
     pub(super) id: RequestId,
@@ -100,7 +100,7 @@ impl Drop for QueuedRequest {
             state.pool.cancel(self.id);
             state.waiting.remove(&self.id)
         };
-        drop(sender); // with its lease, if it has one, which takes the lock too
+        drop(sender); // with its lease, if it has one, whose drop takes the lock too
     }
 }
 
@@ -140,8 +140,8 @@ impl Inner {
         })
     }
 
-    /// Carries out what the pool decided. The decisions are taken out under the very lock under which
-    /// they were made: a connection that was chosen cannot be gone before its request has it.
+    /// Executes the actions of the pool. They are taken out under the same lock under which they were decided, so that a chosen
+    /// connection cannot be closed before its request has it.
     pub(super) fn apply_pool_actions(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let mut steps = Vec::new();
         while let Some(action) = state.pool.poll_action() {
@@ -172,14 +172,14 @@ impl Inner {
             match step {
                 Step::Connect(id, origin) => self.connect(id, origin),
                 Step::Close(connection) => connection.close(),
-                // The caller may be gone: then the lease is dropped, and the connection is free again.
+                // The caller may be gone: the lease is then dropped, and the connection is free again.
                 Step::Give(None, lease) => drop(lease),
                 Step::Give(Some(waiting), lease) => drop(waiting.send(Ok(lease))),
             }
         }
     }
 
-    /// Connects in a task of its own: the request may get another connection first, or be dropped.
+    /// Connects in a separate task, because the request may get another connection first, or be dropped.
     pub(super) fn connect(self: &Arc<Self>, id: ConnectionId, origin: Origin) {
         let (weak, connector) = (Arc::downgrade(self), self.connector.clone());
         self.runtime.spawn(Box::pin(async move {
@@ -198,7 +198,7 @@ impl Inner {
                         inner.handle_connected(id, origin, *connected);
                     }
                     Ok(ConnectOutcome::Shared(other)) if inner.join(id, other) => {}
-                    // It closed, or filled up, in between.
+                    // The shared connection closed, or became full, in the meantime.
                     Ok(ConnectOutcome::Shared(_)) => {
                         may_share = false;
                         continue;
@@ -232,7 +232,7 @@ impl Inner {
         fit.next().map(|(id, _)| id)
     }
 
-    /// Gives up connecting `id` for a connection that stands; `false` if that is no longer possible.
+    /// Replaces the pending connection `id` by the open connection `other`; `false` if that is no longer possible.
     pub(super) fn join(self: &Arc<Self>, id: ConnectionId, other: ConnectionId) -> bool {
         let mut state = self.lock();
         let joined = state.pool.joined(self.runtime.now(), id, other);
@@ -300,7 +300,7 @@ impl Inner {
         }
     }
 
-    /// An exchange is over and its connection goes on.
+    /// To be called when an exchange has ended and its connection stays open.
     pub(super) fn ended(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         let now = self.runtime.now();
@@ -327,7 +327,7 @@ impl Inner {
 }
 
 impl State {
-    /// Tells the pool which connections of `origin` take nothing new, and how much the others take.
+    /// Reports to the pool which connections of `origin` accept no new requests, and the limits of the others.
     pub(super) fn update_pool_limits(&mut self, now: spdy_clock::Instant, origin: &Origin) {
         let ids: Vec<_> = self.pool.connections_of(origin).collect();
         for id in ids {
@@ -342,7 +342,7 @@ impl State {
         }
     }
 
-    /// Removes a connection; its counts stay.
+    /// Removes a connection, and keeps its counts.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<LiveConnection> {
         let removed = self.live.remove(&id)?;
         self.stats = with_wire_bytes(self.stats, removed.connection.header_bytes());

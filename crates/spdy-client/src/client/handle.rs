@@ -1,4 +1,4 @@
-//! The client's handle: sends requests, and gives counters and unclaimed pushes.
+//! The client's handle: sends requests, and returns counters and unclaimed pushes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,13 +28,13 @@ use crate::route::Route;
 pub struct UnclaimedPush {
     /// Number of its connection, as in [`Timings`](crate::timing::Timings).
     pub connection: usize,
-    /// The way it came.
+    /// The connection that it arrived on.
     pub route: Route,
     /// The push.
     pub push: Push,
 }
 
-/// Clone it freely; all clones share the connections.
+/// A client. It is cheap to clone, and all clones share the connections.
 #[derive(Clone)]
 pub struct Client {
     pub(super) inner: Arc<Inner>,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client on `runtime` whose bytes and names come from `network`.
+    /// Creates a client on `runtime` that connects and resolves names with `network`.
     #[must_use]
     pub fn new(runtime: SharedRuntime, network: SharedNetwork, config: Config) -> Self {
         let config = Arc::new(config);
@@ -98,11 +98,11 @@ impl Client {
         }
     }
 
-    /// Sends `request`, whose URI is absolute. The response's extensions hold its
-    /// [`Timings`](crate::timing::Timings) and its [`Route`].
+    /// Sends `request`, whose URI must be absolute. The response's extensions hold its [`Timings`](crate::timing::Timings) and its
+    /// [`Route`].
     ///
-    /// Requests that must wait (six connections busy, session still being set up, session full) go by
-    /// priority, then in the order of these calls: the queue is entered here, not at the first poll.
+    /// Requests that must wait (six connections busy, connection not open yet, session full) are ordered by priority, then by the
+    /// order of these calls: the request is queued by this call, not by the first poll.
     pub fn send(
         &self,
         request: Request<Body>,
@@ -128,7 +128,7 @@ impl Client {
         &self.inner.connector
     }
 
-    /// What was done so far.
+    /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let state = self.inner.lock();
@@ -139,8 +139,7 @@ impl Client {
         live.fold(state.stats, with_wire_bytes)
     }
 
-    /// What was pushed, and no request has claimed so far, by connection and then in the order in which it
-    /// came; dropped, it is cancelled.
+    /// Takes the pushes that no request has claimed so far, by connection and then in order of arrival. Dropping a push cancels it.
     #[must_use]
     pub fn take_pushes(&self) -> Vec<UnclaimedPush> {
         let state = self.inner.lock();
@@ -166,7 +165,7 @@ impl Client {
         all
     }
 
-    /// Ends every connection in order: requests in the queue fail, exchanges that are open end first.
+    /// Closes every connection in order: queued requests fail, open exchanges are completed first.
     pub async fn close(&self) {
         let connections: Vec<Connection> = {
             let mut state = self.inner.lock();

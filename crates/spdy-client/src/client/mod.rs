@@ -1,4 +1,4 @@
-//! The client: one request in, one response out, over the connections it keeps.
+//! The client: sends requests and returns responses, over a pool of connections.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! The [`Pool`](crate::pool::Pool) decides which request uses which connection; `connections.rs` carries it out, `retry.rs` decides what is
-//! sent again.
+//! The [`Pool`](crate::pool::Pool) decides which request uses which connection; `connections.rs` executes that, and `retry.rs`
+//! decides which requests are retried.
 
 mod connections;
 mod handle;

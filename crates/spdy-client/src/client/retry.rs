@@ -1,4 +1,4 @@
-//! Sends one request, and decides whether it is sent again: on another connection, to the origin itself, or not at all.
+//! Sends one request, and decides if it is retried: on another connection, on a connection to the origin itself, or not at all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ use crate::upload_progress::UploadProgress;
 /// A connection is no longer used this long before the server's announced close.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
-/// Who waits for a connection that is being opened looks no more often than this whether it stands.
+/// Minimum interval at which a queued request checks if its connection was opened.
 const POOL_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Methods that may be sent twice (RFC 9110 §9.2.2).
+/// True for methods that may be retried (RFC 9110 §9.2.2).
 fn is_idempotent(method: &Method) -> bool {
     [
         Method::GET,
@@ -41,8 +41,8 @@ fn is_idempotent(method: &Method) -> bool {
     .contains(method)
 }
 
-/// How long a connection may be idle and be used again, by the server's Keep-Alive header (RFC 2068 §19.7.1.1): a
-/// second less, or half if that is shorter, since a request takes time to arrive.
+/// How long a connection may be idle before it is reused, by the server's Keep-Alive header (RFC 2068 §19.7.1.1): one second less,
+/// or half if that is shorter, since a request takes time to arrive.
 fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("keep-alive")?.to_str().ok()?;
     let mut parameters = value.split(',').filter_map(|one| one.split_once('='));
@@ -55,7 +55,7 @@ fn is_misdirected(response: &Response<Body>) -> bool {
     response.status() == StatusCode::MISDIRECTED_REQUEST
 }
 
-/// Whether what came says that the server does not want this origin on this connection.
+/// True if the answer shows that the server rejects this origin on this connection.
 fn is_origin_rejected(answer: &Result<Response<Body>, Error>) -> bool {
     match answer {
         Ok(response) => is_misdirected(response),
@@ -95,7 +95,7 @@ impl Inner {
                 self.apply_pool_actions(state);
             }
             let error = match answer {
-                // The server did not process the request, whatever the method (RFC 9110 §15.5.20).
+                // The server did not process the request, so any method may be retried (RFC 9110 §15.5.20).
                 Ok(response) if is_joined && is_misdirected(&response) => match spare.take() {
                     Some(spare) => {
                         tracing::debug!(uri = %head.uri, "retrying on a dedicated connection");
@@ -162,13 +162,13 @@ impl Inner {
                         reason: "all connections stayed busy",
                     });
                 }
-                // No connection is open; how long opening one may take has its own timeout.
+                // No connection is open; opening one has its own timeout.
                 Either::Right(_) => after = after.max(POOL_POLL_INTERVAL),
             }
         }
     }
 
-    /// `answer`, unless it does not come for so long although all of the request that there is has left.
+    /// Waits for `answer` until the timeout `after`, which starts again with each piece of the request that is sent.
     async fn with_timeout<T>(
         &self,
         origin: &Origin,

@@ -1,4 +1,4 @@
-//! Which request goes on which connection next: a machine without I/O, one queue for each origin.
+//! Decides which connection each request uses: a state machine without I/O, with one queue for each origin.
 //!
 //! ```text
 //!            enqueue                    Assign                 ended
@@ -9,14 +9,12 @@
 //!                           `--> Connect --> connecting --connected--> up --closing--> draining --> gone
 //! ```
 //!
-//! Where the client may, an origin whose connection is being opened [joins](Pool::joined) one of another
-//! origin instead, as its guest (IP pooling). A guest that was turned away [parts](Pool::part) from it, and
-//! never joins one again.
+//! If the client allows it, an origin whose connection is being opened [joins](Pool::joined) a connection of another origin instead
+//! (IP pooling). An origin that was rejected there [parts](Pool::part) from it, and never joins another connection again.
 //!
-//! As browsers do it: a request is bound to a connection only when one can take it, so a connection
-//! that becomes free is used before a new one is ready. To an origin that may turn out to speak one of
-//! the multiplexed protocols a single connection is opened, and the others wait for what ALPN says; to
-//! one that speaks HTTP/1.1, as many as there are requests, up to a limit.
+//! A request is assigned to a connection only when the connection can accept it, as in browsers, so a connection that becomes free
+//! is used before a new one is ready. If an origin may speak a multiplexed protocol, a single connection is opened, and the other
+//! requests wait for the result of ALPN. For HTTP/1.1 as many connections are opened as there are requests, up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -28,43 +26,43 @@ use spdy_net::protocol::Protocol;
 use crate::origin::Origin;
 use crate::pool::idle_sweep::Sweep;
 
-/// Names a request; later ones are greater.
+/// ID of a request, ascending.
 pub type RequestId = u64;
-/// Names a connection, from 0 in the order of [`Action::Connect`].
+/// ID of a connection, from 0 in the order of [`Action::Connect`].
 pub type ConnectionId = u64;
 
-/// What is to be done.
+/// An action for the caller to execute.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Action {
-    /// Open a connection; answer by [`Pool::connected`] or [`Pool::connect_failed`].
+    /// Open a connection; report the result by [`Pool::connected`] or [`Pool::connect_failed`].
     Connect {
-        /// Its number.
+        /// ID of the connection.
         connection: ConnectionId,
-        /// Where to.
+        /// The origin to connect to.
         origin: Origin,
     },
-    /// Send a request; answer by [`Pool::ended`] when the connection is rid of it.
+    /// Send a request; call [`Pool::ended`] when the exchange has ended.
     Assign {
-        /// Which.
+        /// ID of the request.
         request: RequestId,
-        /// On which connection.
+        /// ID of the connection.
         connection: ConnectionId,
     },
-    /// Close a connection that has been idle for too long. It is forgotten already.
+    /// Close a connection that has been idle for too long. The pool has already removed it.
     Close {
-        /// Which.
+        /// ID of the connection.
         connection: ConnectionId,
     },
 }
 
-/// What an origin is known to speak.
+/// Whether an origin's protocol is multiplexed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Multiplexing {
-    /// The first connection will tell.
+    /// Known after the first connection.
     Unknown,
-    /// One exchange at a time.
+    /// One exchange at a time on each connection.
     Http1,
-    /// Many.
+    /// Many exchanges at a time.
     Multiplexed,
 }
 
@@ -81,11 +79,11 @@ impl From<Protocol> for Multiplexing {
 #[derive(Debug)]
 pub(super) struct OriginState {
     pub(super) multiplexing: Multiplexing,
-    /// Level, then order.
+    /// By priority level, then by order.
     pub(super) queue: BTreeSet<(u8, RequestId)>,
-    /// Its own, and those that it is a guest of.
+    /// Its own connections, and those that it joined.
     pub(super) connections: BTreeSet<ConnectionId>,
-    /// It was turned away as a guest.
+    /// True after a connection of another origin rejected it.
     pub(super) is_sharing_rejected: bool,
 }
 
@@ -94,14 +92,14 @@ pub(super) enum State {
     Connecting,
     Up {
         limit: usize,
-        /// As many as were open when the server refused one more.
+        /// Number of open exchanges when the server refused one more.
         ceiling: usize,
         open: usize,
         idle_since: Instant,
-        /// How long it may be idle, and still be used.
+        /// How long the connection may be idle before it is reused.
         idle_timeout: Duration,
     },
-    /// Takes nothing new.
+    /// Accepts no new requests.
     Draining,
 }
 
@@ -131,8 +129,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of a client that offers `protocols`, best first, and opens at most `http1_connections`
-    /// to an origin that speaks HTTP/1.1. A connection idle for longer than `idle_timeout` is not used.
+    /// A pool of a client that offers `protocols`, in order of preference, and opens at most `http1_connections` to an origin that
+    /// speaks HTTP/1.1. A connection that was idle for longer than `idle_timeout` is not reused.
     #[must_use]
     pub fn new(protocols: &[Protocol], http1_connections: usize, idle_timeout: Duration) -> Self {
         Self {
@@ -151,31 +149,29 @@ impl Pool {
         }
     }
 
-    /// The same pool, of a client that speaks `protocol` where there is no TLS to agree on one. Without it
-    /// that is HTTP/1.1.
+    /// Sets the protocol without TLS. The default is HTTP/1.1.
     #[must_use]
     pub fn with_plain_protocol(mut self, protocol: Protocol) -> Self {
         self.plain_protocol = protocol;
         self
     }
 
-    /// The same pool, of a client that knows what these hosts speak, as
-    /// [`Config::host_protocols`](crate::config::Config::host_protocols) tells.
+    /// Sets the protocols of known hosts, as in [`Config::host_protocols`](crate::config::Config::host_protocols).
     #[must_use]
     pub fn with_host_protocols(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
         self.host_protocols = hosts;
         self
     }
 
-    /// The same pool, which uses a connection of HTTP/1.1 no more once it was idle for longer than `timeout`, unless
-    /// [`set_idle_timeout`](Self::set_idle_timeout) says otherwise of that one.
+    /// Sets the idle timeout of HTTP/1.1 connections. [`set_idle_timeout`](Self::set_idle_timeout) overrides it for a single
+    /// connection.
     #[must_use]
     pub fn with_http1_idle_timeout(mut self, timeout: Duration) -> Self {
         self.http1_idle_timeout = timeout;
         self
     }
 
-    /// The next thing to do.
+    /// The next action to execute.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -205,7 +201,7 @@ impl Pool {
         self.dispatch(now, origin);
     }
 
-    /// A queued request is no longer wanted. `false` if it was not queued (any more).
+    /// Removes a queued request. Returns `false` if it was not queued (any more).
     pub fn cancel(&mut self, request: RequestId) -> bool {
         let Some((origin, level)) = self.queued.remove(&request) else {
             return false;
@@ -216,7 +212,7 @@ impl Pool {
         true
     }
 
-    /// A connection stands, and takes `limit` exchanges at a time.
+    /// Reports that a connection is open, and accepts `limit` exchanges at a time.
     pub fn connected(&mut self, now: Instant, id: ConnectionId, protocol: Protocol, limit: usize) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -238,8 +234,8 @@ impl Pool {
         self.dispatch(now, &origin);
     }
 
-    /// A connection attempt failed. Returns the requests that fail with it: all that wait for its origin, unless
-    /// another connection is up or connecting and will serve them.
+    /// Reports that a connection attempt failed. Returns the requests that fail with it: all queued requests of its origin, unless
+    /// another connection is open or connecting and will serve them.
     pub fn connect_failed(&mut self, now: Instant, id: ConnectionId) -> Vec<RequestId> {
         let Some(Connection { origin, .. }) = self.forget(id) else {
             return Vec::new();
@@ -254,7 +250,7 @@ impl Pool {
             )
         });
         if has_alternative {
-            // Those connections serve the requests; another attempt now would most likely fail too.
+            // Those connections serve the requests; another attempt now would probably fail too.
             self.assign(now, &origin);
             return Vec::new();
         }
@@ -268,7 +264,7 @@ impl Pool {
         lost
     }
 
-    /// A connection takes `limit` exchanges at a time from now on.
+    /// Sets the limit of exchanges at a time of a connection.
     pub fn set_limit(&mut self, id: ConnectionId, new: usize) {
         if let Some(Connection {
             state: State::Up { limit, .. },
@@ -279,7 +275,7 @@ impl Pool {
         }
     }
 
-    /// A connection may be idle for `timeout`, and is not used again after that; never longer than any other.
+    /// Sets the idle timeout of a connection; a value above that of the other connections has no effect.
     pub fn set_idle_timeout(&mut self, id: ConnectionId, timeout: Duration) {
         if let Some(Connection {
             state: State::Up { idle_timeout, .. },
@@ -290,7 +286,7 @@ impl Pool {
         }
     }
 
-    /// Requests that wait for `origin`.
+    /// Number of queued requests for `origin`.
     #[must_use]
     pub fn waiting(&self, origin: &Origin) -> usize {
         self.hosts.get(origin).map_or(0, |host| host.queue.len())
@@ -306,20 +302,20 @@ impl Pool {
             && self.up(origin).count() >= self.http1_connections
     }
 
-    /// Whether a connection of `origin` is up: a queued request then waits for other exchanges to end.
+    /// True if a connection of `origin` is open: a queued request then waits for other exchanges to end.
     #[must_use]
     pub fn is_connected(&self, origin: &Origin) -> bool {
         self.up(origin).next().is_some()
     }
 
-    /// Connections of `origin` that stand.
+    /// Open connections of `origin`.
     fn up(&self, origin: &Origin) -> impl Iterator<Item = ConnectionId> + '_ {
         let is_up = |id: &ConnectionId| matches!(self.connections[id].state, State::Up { .. });
         self.connections_of(origin).filter(is_up)
     }
 
-    /// The server refused an exchange as one too many, before [`Self::ended`] is told of it. From now on
-    /// the connection takes no more than the others that are open on it, or one at a time.
+    /// Reports that the server refused an exchange as one too many. To be called before [`Self::ended`]. From now on the connection
+    /// gets at most as many exchanges as the others that are open on it, or one at a time.
     pub fn refused(&mut self, id: ConnectionId) {
         if let Some(Connection {
             state: State::Up { ceiling, open, .. },
@@ -330,7 +326,7 @@ impl Pool {
         }
     }
 
-    /// An exchange on a connection is over, and the connection can take another.
+    /// Reports that an exchange has ended, so that its connection can accept another.
     pub fn ended(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -349,8 +345,8 @@ impl Pool {
         self.dispatch_all(now, id);
     }
 
-    /// Connections that stand and that `origin`, which has none that does, could join as far as the pool knows:
-    /// TLS, several exchanges at a time, the same port. The oldest come first.
+    /// Open connections that `origin`, which has no open connection, could join as far as the pool knows: with TLS, multiplexed,
+    /// and with the same port. The oldest are first.
     pub fn joinable<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = ConnectionId> + 'a {
         let may_join = origin.secure
             && self
@@ -411,7 +407,7 @@ impl Pool {
         }
     }
 
-    /// A connection takes nothing new.
+    /// Reports that a connection accepts no new requests.
     pub fn closing(&mut self, now: Instant, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -433,13 +429,13 @@ impl Pool {
         }
     }
 
-    /// Takes every queued request out: the client is being closed.
+    /// Removes and returns all queued requests, because the client is being closed.
     pub fn clear(&mut self) -> Vec<RequestId> {
         self.hosts.values_mut().for_each(|host| host.queue.clear());
         std::mem::take(&mut self.queued).into_keys().collect()
     }
 
-    /// Connections of `origin` that are not gone.
+    /// Connections of `origin` that were not removed.
     pub fn connections_of(&self, origin: &Origin) -> impl Iterator<Item = ConnectionId> + '_ {
         self.hosts
             .get(origin)
@@ -447,7 +443,7 @@ impl Pool {
             .flat_map(|host| host.connections.iter().copied())
     }
 
-    /// The origin that a connection was opened for, if it is not gone.
+    /// The origin that a connection was opened for, if the connection was not removed.
     #[must_use]
     pub fn origin_of(&self, id: ConnectionId) -> Option<&Origin> {
         self.connections
@@ -455,7 +451,7 @@ impl Pool {
             .map(|connection| &connection.origin)
     }
 
-    /// The multiplexing of an origin without a connection so far, as far as the configuration states it.
+    /// The multiplexing of an origin without a connection so far, by the configuration.
     fn expected(&self, origin: &Origin) -> Multiplexing {
         if let Some(&protocol) = self.host_protocols.get(&origin.host) {
             return protocol.into();
@@ -540,7 +536,7 @@ impl Pool {
             if host.queue.is_empty() {
                 return;
             }
-            // Of several the one that was used last: its congestion window is the widest.
+            // If several have room, the most recently used one: its congestion window is the largest.
             let room = host
                 .connections
                 .iter()

@@ -1,5 +1,5 @@
-//! Removes connections that were idle for too long, at all origins. Otherwise an origin without further requests would
-//! keep its connections until their servers close them, and a place in the pool for ever.
+//! Removes connections of all origins that were idle for too long. Otherwise an origin without further requests would keep its
+//! connections until their servers close them, and would stay in the pool for ever.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use spdy_clock::Instant;
 
 use crate::pool::connection_pool::{Action, Connection, Pool, State};
 
-/// When all origins are looked at.
+/// Schedule of the sweep over all origins.
 #[derive(Debug)]
 pub(super) struct Sweep {
     every: Duration,
-    /// The last time, or when the first request came.
+    /// Time of the last sweep, or of the first request.
     since: Option<Instant>,
 }
 
 impl Pool {
-    /// The same pool, which closes connections of all origins that were idle for too long, and forgets origins that nothing is left of:
-    /// when a request comes, but not sooner than `every` after the last time. There is no timer; otherwise connections are
-    /// looked at when their own origin is asked.
+    /// Enables closing idle connections of all origins, and removing origins without connections and requests: when a request is
+    /// queued, but at most once per `every`. There is no timer. Without this, idle connections are checked only when their own
+    /// origin gets a request.
     #[must_use]
     pub fn with_sweep_interval(mut self, every: Duration) -> Self {
         self.sweep = Some(Sweep { every, since: None });

@@ -1,4 +1,4 @@
-//! Which request goes on which connection next: a machine without I/O ([`Pool`]), and its removal of idle connections.
+//! Decides which connection each request uses: a state machine without I/O ([`Pool`]), and its removal of idle connections.
 
 mod connection_pool;
 mod idle_sweep;

@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// A server that answers with the name it was asked by.
+    /// A server that answers with the requested host name.
     fn responding(self) -> Self {
         let tls = Some(self.server.clone());
         self.world
@@ -93,7 +93,7 @@ async fn fetch(client: &Client, uri: &str) -> (String, bool) {
     (String::from_utf8(body.to_vec()).unwrap(), shared)
 }
 
-/// Connections it takes to ask `a.test`, and then `b.test`.
+/// Number of connections for a request to `a.test`, and then to `b.test`.
 async fn connections(client: &Client) -> u64 {
     let expected = ("a.test".to_owned(), false);
     assert_eq!(fetch(client, "https://a.test/").await, expected);

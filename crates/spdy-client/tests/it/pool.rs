@@ -160,7 +160,7 @@ fn with_five_origins(pool: Pool) -> Pool {
     pool
 }
 
-/// Names without end, each asked once, kept a connection each for ever.
+/// Regression: with ever new names, each requested once, a connection for each was kept for ever.
 #[test]
 fn the_sweep_closes_idle_connections_of_all_origins() {
     let pool = || Pool::new(&[Protocol::Http2, Protocol::Http1], 6, IDLE);
@@ -337,7 +337,7 @@ fn configured_host_protocols_set_the_connection_count() {
             );
         }
     }
-    // What was known wrongly is put right by what is agreed upon.
+    // A wrong assumption is corrected by the negotiated protocol.
     let mut pool = pool().with_host_protocols(host_protocol(Protocol::Http1));
     enqueue(&mut pool, &secure(), 0..2);
     assert_eq!(actions(&mut pool), ["+0", "+1"]);

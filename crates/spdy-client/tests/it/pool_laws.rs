@@ -59,7 +59,7 @@ struct World {
     now: Instant,
     next: RequestId,
     queued: BTreeSet<RequestId>,
-    /// Protocol, limit, exchanges open, takes new ones.
+    /// Protocol, limit, number of open exchanges, and whether it accepts new ones.
     up: BTreeMap<ConnectionId, (Protocol, usize, usize, bool)>,
     connecting: BTreeMap<ConnectionId, Origin>,
     /// The origins whose requests may use a connection.

@@ -37,7 +37,7 @@ async fn a_server_restart_between_requests_is_transparent() {
             .await;
         let response = response.unwrap_or_else(|error| panic!("{protocol}: {error}"));
         assert_eq!(read(response).await.unwrap().len(), 20, "{protocol}");
-        // HTTP/2 says twice that it goes, and still answers what comes between.
+        // An HTTP/2 server sends GOAWAY twice, and still answers requests that arrive in between.
         let expected = if protocol == Protocol::Http2 {
             1..=2
         } else {

@@ -136,7 +136,7 @@ async fn refused_requests_are_retried_up_to_the_configured_count() {
     }
 }
 
-/// A clock that stands until the test puts it forward.
+/// A clock that advances only when the test moves it.
 #[derive(Debug)]
 struct ManualClock {
     real: TokioRuntime,
@@ -179,7 +179,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
         Box::leak(response.into_boxed_str())
     };
     let four = Some(Duration::from_secs(4));
-    // What the server says, what is configured, and for how long, in milliseconds, the connection is used.
+    // The server's header, the configured timeout, and for how long the connection is reused, in milliseconds.
     for (field, configured, good_for) in [
         ("", four, 4_000),
         ("Keep-Alive: timeout=5\r\n", four, 4_000),

@@ -1,4 +1,4 @@
-//! How long an upload may take: as long as it goes on. All in virtual time.
+//! The duration of an upload is not limited while it makes progress. All in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The two ends of a channel that stand on our side.
+//! Our ends of a channel: reader and writer.
 
 use std::io;
 use std::pin::Pin;
@@ -14,26 +14,26 @@ use tokio_util::sync::PollSemaphore;
 use super::codec::Piece;
 use crate::error::StreamError;
 
-/// Bytes that a message costs beside those it holds: many that are small are bounded too.
+/// Cost of a message in addition to its bytes, so that many small messages are limited too.
 pub(super) const ENTRY_BYTES: usize = 64;
-/// Bytes of a message that we write; the kubelet copies in pieces of that size.
+/// Maximum size of a message that we write; the kubelet copies in pieces of that size.
 pub(super) const MESSAGE_BYTES: usize = 32 * 1024;
 
-/// What a message costs, of the bytes that a connection may keep.
+/// The cost of a message against a connection's limit of buffered bytes.
 pub(super) fn message_cost(bytes: usize) -> u32 {
     // A message is far below 4 GiB: `connection` clamps the limit.
     u32::try_from(bytes + ENTRY_BYTES).unwrap_or(u32::MAX)
 }
 
-/// Bytes that came and wait, with the room they take.
+/// Received bytes, with the permit for their buffer space.
 pub(super) type ReceivedBytes = Result<(Bytes, OwnedSemaphorePermit), StreamError>;
 
-/// Reads a channel. Dropped, what comes on it is passed over.
+/// Reads a channel. After it is dropped, further input of the channel is discarded.
 #[derive(Debug)]
 pub(crate) struct Reader {
     arrived: UnboundedReceiver<ReceivedBytes>,
     current: Bytes,
-    /// Frees the room of `current` when the next is taken.
+    /// The permit of `current`, released when the next bytes are taken.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -46,7 +46,7 @@ impl Reader {
         }
     }
 
-    /// The next bytes as they came, never empty; `None` at the end.
+    /// The next received bytes, never empty; `None` at the end.
     pub(crate) async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
         std::future::poll_fn(|cx| self.poll_receive(cx)).await
     }
@@ -87,15 +87,15 @@ impl AsyncRead for Reader {
     }
 }
 
-/// What waits to be written, with the room it takes.
+/// A queued piece, with the permit for its buffer space.
 #[derive(Debug)]
 pub(super) struct QueuedPiece {
     pub(super) piece: Piece,
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Writes a channel. When it is dropped, the written bytes are sent; then the end of the channel is sent,
-/// if the sub-protocol has a message for it.
+/// Writes a channel. When it is dropped, the written bytes are sent, and then the end of the channel, if the sub-protocol has a
+/// message for it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     channel: u8,
@@ -121,11 +121,11 @@ impl Writer {
         }
     }
 
-    /// Sends `data` in as many messages as it takes; of nothing, an empty one.
+    /// Sends `data` in as many messages as needed; empty data is sent as an empty message.
     ///
     /// # Errors
     ///
-    /// If the channel was ended, or the connection is.
+    /// The channel was ended, or the connection has ended.
     pub(crate) async fn send(&mut self, mut data: Bytes) -> Result<(), StreamError> {
         loop {
             let len = data.len().min(MESSAGE_BYTES);
@@ -162,8 +162,7 @@ impl Writer {
     pub(crate) fn finish(&mut self) {
         if !std::mem::replace(&mut self.ended, true) && self.sends_close {
             let channel = self.channel;
-            // Two bytes, once in the life of a channel: no room is reserved. A connection that has ended
-            // need not send it.
+            // Two bytes, once per channel, so no permit is acquired. A connection that has ended need not send it.
             let _ = self.outgoing.send(QueuedPiece {
                 piece: Piece::Close { channel },
                 _room: None,
@@ -194,7 +193,7 @@ impl AsyncWrite for Writer {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(())) // nothing waits for more
+        Poll::Ready(Ok(())) // written bytes are already queued
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,4 +1,4 @@
-//! Messages and what they hold.
+//! Encodes and decodes the messages of channels.
 
 use bytes::{Buf, Bytes};
 use data_encoding::{BASE64, DecodeError, DecodeKind};
@@ -14,25 +14,25 @@ const CLOSE: u8 = 255;
 pub(crate) enum Piece {
     /// Bytes of a channel.
     Data {
-        /// Its number.
+        /// Number of the channel.
         channel: u8,
-        /// Maybe none.
+        /// The bytes; may be empty.
         data: Bytes,
     },
     /// The sender has no more for this channel.
     Close {
-        /// Which.
+        /// Number of the channel.
         channel: u8,
     },
 }
 
-/// A message that breaks the sub-protocol. (The kubelet passes the first over, and loses its bytes.)
+/// A message that violates the sub-protocol. (The kubelet ignores the first kind, and loses its bytes.)
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BadMessage {
     /// The payload is not valid base64.
     #[error("message on channel {channel} is not base64: {reason}")]
     Base64 {
-        /// Of which channel.
+        /// Number of the channel.
         channel: u8,
         /// The decoder's error.
         reason: DecodeError,
@@ -40,7 +40,7 @@ pub(crate) enum BadMessage {
     /// A channel close message has exactly two bytes.
     #[error("channel close message has {found} bytes, expected 2")]
     Close {
-        /// Bytes of the message.
+        /// Length of the message, bytes.
         found: usize,
     },
 }
@@ -85,12 +85,12 @@ fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
     }
 }
 
-/// Writes a message.
+/// Encodes a message.
 pub(crate) fn encode(protocol: ChannelProtocol, piece: &Piece) -> Message {
     match piece {
         Piece::Data { channel, data } if protocol.is_base64() => {
             let mut text = String::with_capacity(1 + data.len().div_ceil(3) * 4);
-            // In ASCII: more channels than that are not opened.
+            // An ASCII digit; more channels than that are never opened.
             text.push(char::from(b'0'.wrapping_add(*channel)));
             BASE64.encode_append(data, &mut text);
             Message::text(text)

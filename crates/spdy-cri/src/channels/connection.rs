@@ -1,4 +1,4 @@
-//! The connection under the channels: one future that reads, writes, and knows when it is over.
+//! The connection of the channels: one future that reads and writes, and detects the end.
 //!
 //! ```text
 //!  Writer --+                                       +--> Reader
@@ -6,8 +6,8 @@
 //!            write_room                    read_room
 //! ```
 //!
-//! Both rooms are counted in bytes. While one channel's bytes wait for their reader and fill the room,
-//! nothing more is read from the socket: that holds the sender back, as it does at the kubelet.
+//! Both rooms are limits in bytes. While unread bytes of one channel fill the read room, nothing more is read from the socket: that
+//! stops the sender, as it does at the kubelet.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,35 +37,35 @@ use crate::protocol::ChannelProtocol;
 use crate::timeout::with_timeout;
 use crate::websocket::normal_close;
 
-/// Bytes that writers may be ahead of the socket.
+/// Limit of bytes that writers may queue for the socket.
 const WRITE_AHEAD: usize = 4 * (MESSAGE_BYTES + ENTRY_BYTES);
-/// How long the peer may take to answer our close. As long as a session waits for its end to be written.
+/// Timeout for the peer's answer to our close, the same as that for writing the end of a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How an idle side detects that the other is gone.
+/// Options for detecting a dead peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heartbeat {
-    /// From one PING to the next.
+    /// Interval between two PINGs.
     pub(crate) every: Duration,
-    /// How long the answer may take.
+    /// Timeout for the answer.
     pub(crate) timeout: Duration,
 }
 
-/// Which way a channel goes, seen from here.
+/// Direction of a channel, as seen from this side.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChannelDirection {
-    /// Not requested: its input is discarded.
+    /// Not requested: input is discarded.
     Unused,
-    /// To us.
+    /// From the peer.
     Read,
-    /// From us.
+    /// To the peer.
     Write,
-    /// Both ways.
+    /// Both directions.
     Both,
 }
 
 impl ChannelDirection {
-    /// The same channel at the peer.
+    /// The direction of the same channel, as seen from the peer.
     pub(crate) fn reversed(self) -> Self {
         match self {
             Self::Read => Self::Write,
@@ -82,13 +82,13 @@ pub(crate) struct ChannelEnds {
     pub(crate) writer: Option<Writer>,
 }
 
-/// Keeps a connection open that has nothing to write.
+/// Keeps a connection open although no writer exists.
 #[derive(Debug)]
 pub(crate) struct KeepOpen {
     _outgoing: UnboundedSender<QueuedPiece>,
 }
 
-/// A WebSocket of channels. Nothing moves but in [`run`](Self::run).
+/// A WebSocket with channels. Nothing is sent or received until [`run`](Self::run).
 #[derive(Debug)]
 pub(crate) struct Channels<T> {
     socket: WebSocketStream<T>,
@@ -100,26 +100,26 @@ pub(crate) struct Channels<T> {
     runtime: SharedRuntime,
 }
 
-/// Where what comes goes.
+/// Passes received pieces to the readers.
 #[derive(Debug)]
 struct Incoming {
-    /// By number; `None` if there is no reader, or the peer has ended the channel.
+    /// By channel number; `None` if there is no reader, or the peer has ended the channel.
     readers: Vec<Option<UnboundedSender<ReceivedBytes>>>,
     room: Arc<Semaphore>,
 }
 
-/// Why reading came to its end.
+/// Why reading ended.
 #[derive(Debug)]
 enum ReadEnd {
     /// The peer closed abnormally, or the socket failed.
     Lost(String),
-    /// The peer broke a rule; the close frame states which.
+    /// The peer violated the protocol; the close frame states how.
     Broken { code: CloseCode, reason: String },
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
-    /// Creates channels over `socket`, for messages of up to `message_bytes`; as many bytes wait for their readers.
-    /// `sends_close` if the peer needs the end of a writer: it is sent if `protocol` supports it.
+    /// Creates channels over `socket`, for messages of up to `message_bytes`, and with the same limit of unread bytes.
+    /// `sends_close`: the peer needs the end of a writer, which is sent if `protocol` supports it.
     pub(crate) fn new(
         socket: WebSocketStream<T>,
         protocol: ChannelProtocol,
@@ -166,11 +166,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         self
     }
 
-    /// Runs until the peer has closed, or until all is written and the close was answered.
+    /// Runs until the peer has closed, or until everything is written and the close was answered.
     ///
     /// # Errors
     ///
-    /// The same error as for readers: the connection was lost, or the peer broke a rule.
+    /// The same error as for readers: the connection was lost, or the peer violated the protocol.
     pub(crate) async fn run(self) -> Result<(), StreamError> {
         let Self {
             socket,
@@ -248,7 +248,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
-    /// [`run`](Self::run) as a task, whose end is reported to its readers and writers.
+    /// Runs the connection as a task; its end is reported to its readers and writers.
     pub(crate) fn into_task(self) -> BoxFuture<()> {
         Box::pin(async {
             if let Err(error) = self.run().await {
@@ -258,7 +258,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
     }
 }
 
-/// Runs a connection and what is done over it: when the connection has ended, both have.
+/// Runs a connection and its application: when the connection has ended, both have.
 pub(crate) async fn run_with<T>(channels: Channels<T>, application: impl Future<Output = ()>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -276,8 +276,8 @@ where
     }
 }
 
-/// Reads what can no longer be understood, until the peer closes: a socket that is closed with bytes unread
-/// is reset, and the peer would not see why.
+/// Discards input until the peer closes: closing a socket with unread bytes resets it, and the peer would not get the close frame
+/// with the reason.
 async fn drain<T: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<T>) {
     let mut ignored = [0; 4096];
     while let Ok(1..) = socket.get_mut().read(&mut ignored).await {}
@@ -327,7 +327,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl Incoming {
-    /// Passes a piece to its reader, once there is room for it.
+    /// Passes a piece to its reader, once it has a permit.
     async fn take(&mut self, piece: Piece) -> Result<(), ReadEnd> {
         match piece {
             Piece::Data { channel, data } => {
@@ -368,7 +368,7 @@ impl Incoming {
     }
 }
 
-/// Writes until no writer remains, and then the close.
+/// Writes until no writer exists, and then the close frame.
 async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     sink: &mut SplitSink<WebSocketStream<T>, Message>,
     protocol: ChannelProtocol,
@@ -406,7 +406,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
         sink.send(close).await
     };
     let written = written.await;
-    write_room.close(); // writers that wait for room get an error
+    write_room.close(); // writers that wait for a permit get an error
     written
 }
 
@@ -414,7 +414,7 @@ fn never() -> BoxFuture<()> {
     Box::pin(std::future::pending())
 }
 
-/// When something last crossed the connection, a PING too, and whether one of ours is still to be answered.
+/// The time of the last message in either direction, including PINGs, and whether the peer owes a PONG.
 struct ActivityClock<'r> {
     runtime: &'r SharedRuntime,
     state: Mutex<ActivityState>,
@@ -422,9 +422,9 @@ struct ActivityClock<'r> {
 
 struct ActivityState {
     at: Instant,
-    /// The first PING of ours since something came.
+    /// The first PING that we sent after the last input.
     pinged: Option<Instant>,
-    /// The socket is read. While a channel's bytes wait for their reader it is not, and an answer may lie there.
+    /// True while the socket is read. It is not while unread bytes fill the room, and an answer may then be unread.
     reads: bool,
 }
 
@@ -442,7 +442,7 @@ impl<'r> ActivityClock<'r> {
         self.state.lock()
     }
 
-    /// The next message is waited for.
+    /// Records that the next message is being waited for.
     fn record_reading(&self) {
         let mut state = self.state();
         state.reads = true;
@@ -468,7 +468,7 @@ impl<'r> ActivityClock<'r> {
         state.pinged.get_or_insert(now);
     }
 
-    /// Done when nothing has crossed for [`IDLE_TIMEOUT`].
+    /// Completes when nothing was sent or received for [`IDLE_TIMEOUT`].
     async fn wait_idle(&self) {
         loop {
             let due = self.state().at + IDLE_TIMEOUT;

@@ -1,7 +1,7 @@
-//! Port-forward over channels, at the server: two for each port, and one connection to each, from the start.
+//! Port-forward over channels, in the server: two channels for each port, and one connection to each port, opened at the start.
 //!
-//! The old form. It has no half-close: the end of the whole connection shows either side that the other has
-//! no more. It comes when every port is done.
+//! The old form, without half-close: only the end of the whole connection shows that the other side has no more data. It ends when
+//! every port is done.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::request::PortForwardRequest;
 use crate::stdio::{Connection, Output};
 use crate::websocket;
 
-/// Ports of one connection: 255 channels have a number, and 80 a digit that is ASCII.
+/// Limit of ports of one connection: channel numbers go up to 255, or up to 80 in the text form, which uses an ASCII character.
 pub(crate) fn max_ports(protocol: ChannelProtocol) -> usize {
     if protocol.is_base64() { 40 } else { 127 }
 }
@@ -35,7 +35,7 @@ pub(crate) fn ports<B>(
     let mut ports = forward.ports.clone();
     if ports.is_empty() {
         let query = request.uri().query().unwrap_or_default();
-        // A port is digits, and so is the escape of its separator; no other part of the query is read.
+        // A port is decimal, and so is the escape of its separator; the rest of the query is ignored.
         let values = query
             .split('&')
             .filter_map(|pair| pair.strip_prefix(PORT)?.strip_prefix('='));
@@ -56,7 +56,7 @@ pub(crate) fn ports<B>(
     }
 }
 
-/// The channels of `ports`, as the side that has the ports sees them.
+/// The channels of `ports`, as seen from the side that has the ports.
 pub(crate) fn directions(ports: &[u16]) -> Vec<ChannelDirection> {
     ports
         .iter()

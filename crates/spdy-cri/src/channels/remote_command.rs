@@ -1,4 +1,4 @@
-//! Exec and attach over channels, at the server.
+//! Exec and attach over channels, in the server.
 
 use bytes::Bytes;
 use spdy::SharedRuntime;
@@ -13,7 +13,7 @@ use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 use crate::websocket;
 
-/// The channels of exec and attach in their order, as the side that runs the command sees them.
+/// The channels of exec and attach in order, as seen from the side that runs the command.
 pub(crate) fn directions(stream_options: StreamOptions) -> [ChannelDirection; 5] {
     let if_enabled = |enabled, direction| {
         if enabled {
@@ -31,7 +31,7 @@ pub(crate) fn directions(stream_options: StreamOptions) -> [ChannelDirection; 5]
     ]
 }
 
-/// Takes the ends apart: stdin, stdout, stderr, status, sizes.
+/// Splits the ends into stdin, stdout, stderr, status, sizes.
 pub(crate) fn split_five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
     match ends.try_into() {
         Ok(five) => five,
@@ -67,7 +67,7 @@ pub(crate) async fn serve<T, F>(
             .map(|sizes| ResizeEvents::new(Input::of_channel(sizes))),
     };
     let application = async {
-        // Announces that the command runs, on the first of stdout, stderr and status that exists, like the kubelet.
+        // Announces that the command runs, on the first existing one of stdout, stderr and status, like the kubelet.
         let first = [&mut streams.stdout, &mut streams.stderr, &mut status];
         if let Some(first) = first.into_iter().flatten().next()
             && first.send(Bytes::new()).await.is_err()

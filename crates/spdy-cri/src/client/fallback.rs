@@ -1,4 +1,4 @@
-//! Tries one transport, and if the server refuses it, the next, as `kubectl` does.
+//! Tries one transport and, if the server refuses it, the next, like `kubectl`.
 
 use std::io;
 
@@ -28,7 +28,7 @@ fn is_refused(error: &ClientError) -> bool {
     }
 }
 
-/// Tries `attempt` with each of `transports`, each over a connection of its own.
+/// Tries `attempt` with each of `transports`, each on its own connection.
 async fn try_each<D, A, T, R>(
     transports: &[Transport],
     mut dial: D,
@@ -101,13 +101,12 @@ where
     exec_with_fallback(dial, request, stream_options, options, runtime).await
 }
 
-/// Opens a way to the ports of a pod by the first of [`Options::transports`] that the server takes: as
-/// [`port_forward_in_websocket`](super::port_forward_in_websocket) and
-/// [`port_forward`](super::port_forward()).
+/// Connects to the ports of a pod by the first of [`Options::transports`] that the server accepts: like
+/// [`port_forward_in_websocket`](super::port_forward_in_websocket) and [`port_forward`](super::port_forward()).
 ///
 /// # Errors
 ///
-/// Of the last way that was tried, why the server did not switch.
+/// The error of the last transport that was tried: why the server did not switch.
 pub async fn port_forward_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,

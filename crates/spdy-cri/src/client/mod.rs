@@ -1,8 +1,7 @@
-//! The client: what `kubectl exec`, `attach` and `port-forward` do, against a runtime's URL or the API
-//! server's.
+//! The client for exec, attach and port-forward, like `kubectl`, with a runtime's URL or that of the API server.
 //!
 //! Each call takes a connection (TCP, or TLS with the client's credentials) and the request: method, URL, headers.
-//! The API server wants POST to `/api/v1/namespaces/NS/pods/POD/exec?command=..&stdin=true&..`.
+//! The API server requires POST to `/api/v1/namespaces/NS/pods/POD/exec?command=..&stdin=true&..`.
 //!
 //! | | over SPDY | over WebSocket | the first that the server takes |
 //! | --- | --- | --- | --- |
@@ -11,8 +10,8 @@
 //! | port-forward | [`port_forward`] | [`port_forward_in_websocket`], SPDY inside | [`port_forward_with_fallback`] |
 //! | | | [`port_forward_in_channels`], the form of old | |
 //!
-//! `kubectl` uses WebSocket first, and SPDY if that is refused. The URL of a runtime is good for one request: even
-//! after a refusal there is no second.
+//! `kubectl` tries WebSocket first, and SPDY if that is refused. The URL of a runtime is valid for one request: after a refusal it
+//! cannot be used again.
 
 mod fallback;
 mod options;

@@ -12,43 +12,41 @@ use crate::websocket::MAX_MESSAGE_BYTES;
 /// A transport for requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Transport {
-    /// WebSocket: channels for exec and attach, SPDY inside of it for port-forward.
+    /// WebSocket: channels for exec and attach, SPDY inside WebSocket for port-forward.
     WebSocket,
     /// SPDY by `Upgrade`.
     Spdy,
 }
 
-/// Choices of a client.
+/// Options of a client.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the calls with a fallback try, one after the other. Default WebSocket, SPDY, as `kubectl`.
+    /// Transports that the calls with a fallback try, in order. Default WebSocket, SPDY, like `kubectl`.
     pub transports: Vec<Transport>,
-    /// Versions of exec and attach to offer over SPDY, the best first. Default all.
+    /// Versions of exec and attach to offer over SPDY, in order of preference. Default all.
     pub remote_command: Vec<RemoteCommand>,
-    /// Sub-protocols of exec and attach to offer over WebSocket, the best first. Default version 5 alone, as
-    /// `kubectl`: the others have no message for the end of stdin.
+    /// Sub-protocols of exec and attach to offer over WebSocket, in order of preference. Default only version 5, like `kubectl`:
+    /// the others have no message for the end of stdin.
     pub channels: Vec<ChannelProtocol>,
-    /// What is taken of the server's HTTP.
+    /// Limits of the server's HTTP.
     pub limits: Limits,
-    /// Bytes of a message on a plain WebSocket; a longer one ends the connection (close 1009). As many wait
-    /// to be read. Default 1 MiB: servers send pieces of 32 KiB.
+    /// Limit of a message on a plain WebSocket, bytes; a longer one ends the connection (close 1009). It is also the limit of
+    /// unread bytes. Default 1 MiB: servers send pieces of 32 KiB.
     pub message_bytes: usize,
-    /// From one PING to the next on a plain WebSocket; over SPDY, and SPDY inside of WebSocket, from the last
-    /// that came to a PING. `None` sends none. Default 5 s, as client-go.
+    /// Interval between two PINGs on a plain WebSocket; over SPDY, also inside WebSocket, the time from the last input to a PING.
+    /// `None` sends none. Default 5 s, like client-go.
     pub ping_interval: Option<Duration>,
-    /// How long the answer to a PING may take, while we read; then the connection is lost. Over SPDY any input is an
-    /// answer. Default 60 s, as client-go on WebSocket.
+    /// Timeout for the answer to a PING, while we read; then the connection is lost. Over SPDY any input counts as an answer.
+    /// Default 60 s, like client-go on WebSocket.
     pub ping_timeout: Duration,
-    /// The same over SPDY, while stdin waits to be accepted, or may be unread in front of the PING (64 KiB or more in
-    /// all): servers that block on it, since the command pauses, do not read PING either. It counts from the last
-    /// input: a command that writes may leave its stdin unread for ever. Without PINGs, the timeout of a fully silent
-    /// connection. Default 4 h, in which the kubelet ends a silent session; TCP alone detects in some 15 min that the
-    /// peer is gone. (client-go never gives up.)
+    /// The same over SPDY, while stdin waits to be accepted, or may be unread in front of the PING (64 KiB or more in total): a
+    /// server that blocks because the command pauses does not read PING either. It counts from the last input: a command that
+    /// writes may leave its stdin unread for ever. Without PINGs, it is the timeout of a completely silent connection. Default 4 h,
+    /// after which the kubelet ends a silent session; TCP alone detects a dead peer after about 15 min. (client-go has no timeout.)
     pub unread_timeout: Duration,
-    /// How long the server may take to answer a stream. Default 30 s, as client-go.
+    /// Timeout for the server's answer to a stream. Default 30 s, like client-go.
     pub stream_timeout: Duration,
-    /// Where SPDY sessions are counted, those inside of WebSocket too; plain WebSockets are none. Default
-    /// `None`: nowhere.
+    /// Counts SPDY sessions, also those inside WebSocket, but not plain WebSockets. Default `None`: no counts.
     pub metrics: Option<Metrics>,
 }
 

@@ -18,14 +18,14 @@ use crate::timeout::with_timeout;
 use crate::tunnel::Tunnel;
 use crate::websocket;
 
-/// A way to the ports of a pod.
+/// A session that forwards ports of a pod.
 #[derive(Debug)]
 pub struct PortForward {
     streamer: Streamer,
     next_request: AtomicU64,
 }
 
-/// Opens a way to the ports of a pod.
+/// Connects to the ports of a pod.
 ///
 /// # Errors
 ///
@@ -45,8 +45,8 @@ where
     Ok(PortForward::start(upgraded.into_io(), &options, runtime))
 }
 
-/// As [`port_forward`], as SPDY inside WebSocket: through proxies that know no other upgrade. The API
-/// server of Kubernetes 1.30 and later takes it.
+/// Like [`port_forward`], as SPDY inside WebSocket: for proxies that support no other upgrade. The API server of Kubernetes 1.30
+/// and later supports it.
 ///
 /// # Errors
 ///
@@ -105,7 +105,7 @@ impl PortForward {
         }
     }
 
-    /// Whether it takes no new connections.
+    /// True if it accepts no new connections.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.streamer.session.is_closing()
@@ -115,7 +115,7 @@ impl PortForward {
 /// One forwarded connection.
 #[derive(Debug)]
 pub struct ForwardedConnection {
-    /// The bytes, both ways. Read it to its end before [`wait`](Self::wait).
+    /// The data, in both directions. Read it to its end before [`wait`](Self::wait).
     pub data: Connection,
     error: Input,
 }
@@ -125,7 +125,7 @@ impl ForwardedConnection {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Remote`] in the server's words: nothing listens there, or the connection failed.
+    /// [`ClientError::Remote`] with the server's message: nothing listens on the port, or the connection failed.
     pub async fn wait(self) -> Result<(), ClientError> {
         let Self { data, mut error } = self;
         drop(data);

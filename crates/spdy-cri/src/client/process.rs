@@ -17,26 +17,26 @@ use crate::status::{self, ExitCode};
 use crate::stdio::{Input, Output};
 use crate::websocket;
 
-/// A command that runs on the other side. Take the streams out of it, and [`wait`](Self::wait).
+/// A command that runs on the other side. Take its streams, and [`wait`](Self::wait) for it.
 ///
-/// Read stdout and stderr, or drop them: unread bytes stop the whole session.
+/// Read stdout and stderr, or drop them: unread bytes block the whole session.
 #[derive(Debug)]
 pub struct Process {
-    /// Where it reads. Shut it down, or drop it, when there is no more.
+    /// Its standard input. Shut it down, or drop it, at the end of the input.
     pub stdin: Option<Output>,
     /// Its standard output.
     pub stdout: Option<Input>,
     /// Its standard error.
     pub stderr: Option<Input>,
-    /// Its terminal's size; over SPDY none before version 3.
+    /// Size of its terminal; over SPDY not available before version 3.
     pub resize: Option<Resizer>,
     version: RemoteCommand,
     error: Input,
-    /// The session ends with it.
+    /// Dropping it ends the session.
     _session: ProcessSession,
 }
 
-/// What a process runs over.
+/// The transport of a process.
 #[derive(Debug)]
 #[expect(dead_code, reason = "dropping the value ends the connection")]
 enum ProcessSession {
@@ -45,13 +45,13 @@ enum ProcessSession {
 }
 
 impl Process {
-    /// The version of the protocol spoken.
+    /// The version of the protocol.
     #[must_use]
     pub fn version(&self) -> RemoteCommand {
         self.version
     }
 
-    /// Waits for its end. What was not taken out is dropped: stdin is shut, output goes unread.
+    /// Waits for the end of the command. Streams that were not taken are dropped: stdin ends, output is discarded.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ where
         .collect();
     let upgraded = upgrade::connect(io, request, &offers, options.limits, &runtime).await?;
     let version = match upgraded.protocol() {
-        // Old servers name none, and use the first version.
+        // Old servers send no version, and use the first.
         None => RemoteCommand::V1,
         Some(name) => RemoteCommand::from_name(name).ok_or_else(|| ClientError::Protocol {
             protocol: name.to_owned(),
@@ -194,7 +194,7 @@ where
     );
     let (socket, chosen) = connecting.await?;
     let protocol = match chosen.as_str() {
-        "" => ChannelProtocol::V1, // as nothing was offered
+        "" => ChannelProtocol::V1, // as if nothing was offered
         name => {
             ChannelProtocol::from_name(name).ok_or(ClientError::Protocol { protocol: chosen })?
         }

@@ -17,7 +17,7 @@ use crate::timeout::with_timeout;
 /// Bytes of the error stream that are stored; the rest is read and dropped.
 const STATUS_BYTES: usize = 64 * 1024;
 
-/// A session, and what it takes to open streams on it.
+/// A session, with the options for opening streams on it.
 #[derive(Debug)]
 pub(super) struct Streamer {
     pub(super) session: Session,
@@ -26,7 +26,7 @@ pub(super) struct Streamer {
 }
 
 impl Streamer {
-    /// A session over `io`, which has switched.
+    /// Starts a session over `io`, after the switch.
     pub(super) fn start<T>(io: T, options: &Options, runtime: SharedRuntime) -> Self
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -35,7 +35,7 @@ impl Streamer {
             upgrade::client_builder().keepalive(options.ping_interval, options.ping_timeout);
         let config = builder.config_mut();
         config.keepalive_unread_timeout = options.unread_timeout;
-        // where PINGs go, it is they that find out
+        // if PINGs are sent, they detect a dead peer
         let pings = options.ping_interval.is_some();
         config.silence_timeout = (!pings).then_some(options.unread_timeout);
         if let Some(metrics) = &options.metrics {
@@ -50,7 +50,7 @@ impl Streamer {
         }
     }
 
-    /// Opens a stream and waits for its answer: until then DATA on it would be dropped.
+    /// Opens a stream and waits for its answer: DATA that is sent before would be dropped.
     pub(super) async fn open(
         &self,
         kind: &'static str,
@@ -75,19 +75,19 @@ impl Streamer {
             }))
     }
 
-    /// What `work` gives, or nothing if it takes longer than an answer may.
+    /// The output of `work`, or `None` after the timeout for an answer.
     pub(super) async fn within<R>(&self, work: impl Future<Output = R>) -> Option<R> {
         with_timeout(&self.runtime, self.timeout, work).await
     }
 }
 
-/// What the server complains about.
+/// The error with the server's message.
 pub(super) fn remote_error(text: &[u8]) -> ClientError {
     let message = String::from_utf8_lossy(text).into_owned();
     ClientError::Remote { message }
 }
 
-/// The error stream to its end.
+/// Reads the error stream to its end.
 pub(super) async fn read_status(error: &mut Input) -> Result<Bytes, ClientError> {
     match read_until_end(error).await {
         (status, None) => Ok(status),
@@ -95,7 +95,7 @@ pub(super) async fn read_status(error: &mut Input) -> Result<Bytes, ClientError>
     }
 }
 
-/// The error stream to its end, or as far as it came, and why no more did.
+/// Reads the error stream to its end. If that fails, returns the bytes so far and the error.
 pub(super) async fn read_until_end(error: &mut Input) -> (Bytes, Option<ClientError>) {
     let mut status = Vec::new();
     while let Some(bytes) = error.receive().await {

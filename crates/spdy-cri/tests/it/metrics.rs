@@ -1,4 +1,4 @@
-//! What `spdy::Metrics` has of the sessions of both sides.
+//! `spdy::Metrics` of the sessions of both sides.
 
 use http::Request;
 use spdy::metrics::{RoleMetrics, Sessions};

@@ -48,7 +48,7 @@ fn cuttable_link(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
     }
 }
 
-/// The first PING goes after 5 s, and its answer has a minute.
+/// The first PING is sent after 5 s, and the timeout for its answer is a minute.
 fn in_time(elapsed: Duration) {
     assert!(
         (60 * SECOND..130 * SECOND).contains(&elapsed),

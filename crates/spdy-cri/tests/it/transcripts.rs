@@ -82,7 +82,7 @@ impl SideLog {
     }
 }
 
-/// Writes down what comes.
+/// Records the received bytes.
 #[derive(Default)]
 struct Listener(Mutex<SideLog>);
 
@@ -286,7 +286,7 @@ async fn our_tunnel_reads_recorded_client_go_over_websocket() {
     }
 }
 
-/// What client-go sent through `cat`, by WebSocket to the API server's translator.
+/// The bytes that client-go sent through `cat`, by WebSocket to the API server's translator.
 const HELLO: &[u8] = b"hello over SPDY\n";
 
 #[tokio::test]

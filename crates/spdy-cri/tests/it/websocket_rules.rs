@@ -40,7 +40,7 @@ async fn raw(
     (socket, chosen)
 }
 
-/// All that comes until the close, and its code.
+/// All messages until the close, and its code.
 async fn to_the_end(socket: &mut WebSocketStream<DuplexStream>) -> (Vec<Bytes>, CloseCode) {
     let mut messages = Vec::new();
     loop {
@@ -77,7 +77,7 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
         assert_eq!(messages[0], [first][..]);
         assert_eq!(code, CloseCode::Normal);
         let last = messages.last().expect("a status");
-        let works = streams.stdout; // the command wants it
+        let works = streams.stdout; // the command needs stdout
         assert_eq!(last == SUCCESS, works, "{last:?}");
     }
 }
@@ -296,7 +296,7 @@ async fn a_server_without_pongs_is_lost_after_a_minute() {
     let start_time = tokio::time::Instant::now();
     process.wait().await.expect_err("the peer is gone");
     let elapsed = start_time.elapsed();
-    // The first PING goes after 5 s.
+    // The first PING is sent after 5 s.
     let expected = Duration::from_secs(65);
     assert!((expected..expected * 2).contains(&elapsed), "{elapsed:?}");
     drop(socket);

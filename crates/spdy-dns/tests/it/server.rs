@@ -123,7 +123,7 @@ async fn it_answers_over_udp_and_tcp_and_both_kinds_of_address_until_it_is_stopp
     }
 }
 
-/// What lay unread when it was closed had it reset, and the answers were lost with it.
+/// Regression: unread bytes at the close of the connection reset it, and the answers were lost.
 #[tokio::test]
 async fn answers_before_the_question_limit_arrive() {
     let server = serve(ServeLimits::default());

@@ -39,7 +39,7 @@ fn texts_come_and_go_while_zones_are_exchanged() {
     let request = question(challenge, RecordType::TXT, None);
     let after_removal = response_over(&shared.now(), &request, Transport::Udp);
     assert_eq!(after_removal.metadata.response_code, ResponseCode::NXDomain);
-    // Of a zone that goes, the texts go too.
+    // The TXT records of a removed zone are removed too.
     shared
         .change(|zones| zones.add_text(challenge, "one"))
         .unwrap();

@@ -115,8 +115,8 @@ pub(crate) const fn max_string_len(version: Version) -> usize {
     }
 }
 
-/// Reads integers and strings off a plain block, comparing by what is left, never by a sum that a
-/// length could make wrap.
+/// Reads integers and strings from a plain block. Lengths are compared with the remaining bytes, never with a sum that could
+/// overflow.
 pub(crate) struct Reader<'a> {
     version: Version,
     plain: &'a [u8],
@@ -231,7 +231,7 @@ pub(crate) fn check_value(
 /// Up to so many names comparing all with all is quicker than sorting, and needs no memory.
 const SORT_ABOVE: usize = 24;
 
-/// The names of one block, to find one that stands there twice.
+/// The names of one block, to detect duplicates.
 pub(crate) struct NameSet<'a> {
     few: [&'a [u8]; SORT_ABOVE],
     len: usize,

@@ -66,11 +66,10 @@ impl Default for BlockLimits {
 
 /// Headers in the order of the wire. A value with several components holds single NULs between them.
 ///
-/// All of it stands in one piece of memory, laid out as SPDY/3 has it on the wire: however many pairs
-/// there are, a block is one allocation, a clone none, and a value can be [shared](Self::share).
+/// All pairs are in one piece of memory, in SPDY/3's wire format: a block is one allocation, a clone needs none, and a value can be
+/// [shared](Self::share).
 ///
-/// Two blocks are equal if their pairs are; what is [marked](Self::mark_secret) secret is for the
-/// writer alone.
+/// Two blocks are equal if their pairs are; which values are [marked](Self::mark_secret) as secret only matters to the encoder.
 #[derive(Clone, Default)]
 pub struct HeaderBlock {
     /// How many pairs there are.

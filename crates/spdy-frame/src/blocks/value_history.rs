@@ -34,7 +34,7 @@ pub(crate) struct ValueHistory {
 struct Value {
     name: Repeatable,
     host: usize,
-    /// Where in the text it last stood.
+    /// Position of its last occurrence in the text.
     source: usize,
     bytes: Box<[u8]>,
 }

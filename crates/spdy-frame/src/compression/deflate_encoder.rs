@@ -63,7 +63,7 @@ pub(crate) struct DeflateEncoder {
     matches: MatchTable,
     /// At least the last `window` bytes of plain text, then the current block; zeros for private text.
     text: Vec<u8>,
-    /// Where `text[0]` stands in the stream, modulo 2^16.
+    /// Position of `text[0]` in the stream, modulo 2^16.
     origin: u16,
     /// Where in `text` private runs are: start and end, ascending.
     private: Vec<(usize, usize)>,
@@ -201,8 +201,8 @@ impl DeflateEncoder {
         }
     }
 
-    /// Writes `piece` whole, all public text before it first, and leaves zeros where it stands. With `repeats` it may be a
-    /// repetition.
+    /// Writes `piece` as a unit, after all public text before it, and leaves zeros in its place in the window. With `repeats` it
+    /// may be written as a repetition.
     fn write_piece(&mut self, repeats: Option<Repeatable>, piece: &[u8], bits: &mut BitWriter<'_>) {
         if piece.is_empty() {
             return;
@@ -384,7 +384,7 @@ impl DeflateEncoder {
         }
     }
 
-    /// Where `text[at]` stands in the stream, modulo 2^16.
+    /// Position of `text[at]` in the stream, modulo 2^16.
     #[inline]
     const fn place(&self, at: usize) -> u16 {
         self.origin.wrapping_add(at as u16)

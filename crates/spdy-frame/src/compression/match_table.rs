@@ -1,4 +1,4 @@
-//! Where in the window the same four bytes stood: the search of the encoder.
+//! Finds earlier occurrences of four bytes in the window: the encoder's match search.
 //!
 //! ```text
 //! hash of four bytes ──▶ | last place | the one before | before that | first |   16 bits each

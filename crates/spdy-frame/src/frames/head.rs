@@ -6,8 +6,8 @@
 //! byte        0         1          2          3          4         5         6         7
 //! ```
 //!
-//! This file knows the bytes. Whether a head may stand where it stands is judged by the
-//! [`Decoder`](crate::decoder::Decoder), before a byte of payload is waited for.
+//! This file only handles the bytes. The [`Decoder`](crate::decoder::Decoder) checks that a head is allowed, before it waits for
+//! any payload.
 
 use bytes::{BufMut, BytesMut};
 

@@ -53,7 +53,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The server asks the client to store the value.
+    /// The server requests that the client stores the value.
     pub const PERSIST_VALUE: u8 = 0x01;
     /// The client returns a value that it stored.
     pub const PERSISTED: u8 = 0x02;

@@ -16,8 +16,8 @@
 //! +-------------------------------------+
 //! ```
 //!
-//! Priority 0 is the most urgent in every version: the text of SPDY/2 says the opposite, its
-//! implementations do not.
+//! Priority 0 is the most urgent in every version: the spec of SPDY/2 states the opposite, but its implementations do not follow
+//! it.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 

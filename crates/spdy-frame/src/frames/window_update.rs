@@ -12,8 +12,8 @@
 //! +-+-----------------------------------+
 //! ```
 //!
-//! No deployed SPDY/2 has flow control, yet node-spdy sends and wants the frame there: reading SPDY/2 it
-//! is skipped, writing it is possible. The session interprets a delta of 0.
+//! No deployed SPDY/2 has flow control, but node-spdy sends and expects this frame there: a decoder for SPDY/2 skips it, and an
+//! encoder can write it. The session interprets a delta of 0.
 
 use bytes::{BufMut, BytesMut};
 

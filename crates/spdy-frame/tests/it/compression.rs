@@ -1,4 +1,4 @@
-//! What we write: dictionaries, the first bytes of a stream, and how small it gets.
+//! The encoder's output: dictionaries, the first bytes of a stream, and the compression ratio.
 
 use bytes::BytesMut;
 use spdy_frame::compress::{Compression, DeflateOptions, Deflater, Inflater};

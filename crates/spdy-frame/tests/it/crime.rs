@@ -1,4 +1,4 @@
-//! The attacker of CVE-2012-4929: it chooses a header, sees lengths, and wants a private value.
+//! The attacker of CVE-2012-4929: it chooses a header, observes lengths, and tries to find a private value.
 //!
 //! It writes any header but the private one, as often as it likes: its guess stands anywhere, or behind the same words
 //! that stand before the private value, which a match could run over. Then it may write into the private header too, as

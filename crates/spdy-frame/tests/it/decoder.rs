@@ -1,4 +1,4 @@
-//! Rules of reading (SPDY/3.1 §2.2, §2.6): what is refused, what is skipped, what is ignored.
+//! Rules of decoding (SPDY/3.1 §2.2, §2.6): which frames are rejected, skipped, or ignored.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use spdy_frame::decoder::{Decoder, Limits};

@@ -1,4 +1,4 @@
-//! What we write beyond what vectors show: peers' demands and versions' differences.
+//! Encoder output beyond the vectors: requirements of peers and differences of versions.
 
 use bytes::{Bytes, BytesMut};
 use spdy_frame::frame::{

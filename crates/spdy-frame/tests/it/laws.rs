@@ -178,7 +178,7 @@ fn any_block() -> impl Strategy<Value = HeaderBlock> {
 }
 
 proptest! {
-    /// What is encoded decodes to itself, and leaves nothing behind.
+    /// Encoded frames decode to the same frames, and leave no bytes.
     #[test]
     fn round_trip((version, frames) in any_frames()) {
         let wire = support::encode(version, &frames);

@@ -1,4 +1,4 @@
-//! What the themes share: cutting bytes, joining pieces, and vectors as frames.
+//! Shared helpers: splitting bytes, joining pieces, and vectors as frames.
 
 use bytes::{Bytes, BytesMut};
 use spdy_frame::compress::Inflater;
@@ -89,7 +89,7 @@ pub(crate) fn take_block(frame: &mut Frame) -> Option<Bytes> {
     }
 }
 
-/// What `frames` mean, their blocks inflated in order.
+/// `frames` in text form, with their blocks inflated in order.
 pub(crate) fn meanings(version: Version, frames: Vec<Frame>, context: &str) -> Vec<Meaning> {
     let mut inflater = Inflater::new(version, BlockLimits::default());
     let meaning = |mut frame: Frame| {

@@ -1,4 +1,4 @@
-//! What arrives on a request's stream: heads, then a body in pieces, then trailers, and nothing else (RFC 9114 §4.1).
+//! Receives messages on a request stream: heads, then a body in pieces, then trailers (RFC 9114 §4.1).
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -37,7 +37,7 @@ impl From<BlockError> for Fault {
     }
 }
 
-/// The fields that a message begins with, or another of a response's heads, at the side `role`.
+/// Reads the first field section of a message, or a further head of a response. `role` is this side.
 pub(crate) async fn head(
     frames: &mut FrameReader,
     role: Role,
@@ -58,7 +58,7 @@ pub(crate) async fn head(
         }
         None => {
             let reason = "the stream ended before HEADERS".to_owned();
-            // The code for a request is not one for a response (RFC 9114 §8.1).
+            // The error code for a request differs from that for a response (RFC 9114 §8.1).
             let code = match role {
                 Role::Client => Code::MESSAGE_ERROR,
                 Role::Server => Code::REQUEST_INCOMPLETE,
@@ -68,17 +68,17 @@ pub(crate) async fn head(
     }
 }
 
-/// A body that arrives: QUIC gives credit as it is read. If it is dropped before its end, it sends STOP_SENDING. `held`
-/// lives as long as the body.
+/// A received body. QUIC returns credit as it is read. Dropping it before its end sends STOP_SENDING. `held` is dropped with the
+/// body.
 pub(crate) struct Http3Body<T> {
     frames: FrameReader,
     closer: Closer,
     max_head_bytes: usize,
-    /// Bytes that are still to come, if the head states the length.
+    /// Remaining bytes, if the head states the length.
     left: Option<u64>,
     phase: Phase,
     held: Option<T>,
-    /// Set when the reader stops before the end.
+    /// Set when the body is dropped before its end.
     dropped: Latch,
 }
 
@@ -90,7 +90,7 @@ enum Phase {
 }
 
 impl<T> Http3Body<T> {
-    /// The rest of `frames`; `left` is the body's length from the head.
+    /// Reads the rest of `frames`; `left` is the length of the body according to the head.
     pub(crate) fn new(
         frames: FrameReader,
         closer: impl Into<Closer>,
@@ -109,13 +109,13 @@ impl<T> Http3Body<T> {
         }
     }
 
-    /// The same, and `given_up` is set when this breaks, or is dropped before its end.
+    /// Sets `given_up` when the body fails, or is dropped before its end.
     pub(crate) fn or(mut self, given_up: Latch) -> Self {
         self.dropped = given_up;
         self
     }
 
-    /// The same, looked at once: if the stream has ended with the head, there is no body, and none to wait for.
+    /// Checks at once if the stream ended with the head: then the body is empty, and nothing needs to wait for it.
     pub(crate) fn check_empty(mut self) -> Self {
         if self.left.unwrap_or(0) == 0 && self.frames.is_at_end() {
             self.phase = Phase::Over;
@@ -230,7 +230,7 @@ mod tests {
         let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR);
         assert_eq!(head(&mut frames, Role::Server, 10, None).await.unwrap(), []);
         up.reset(Code::REQUEST_CANCELLED.wire()).unwrap();
-        // The reset goes out before what is on another stream.
+        // The reset is sent before the bytes of another stream.
         let (mut next, _down) = client.connection.open_bi().await.unwrap();
         next.write_all(b"x").await.unwrap();
         server.accept_bi().await.unwrap();

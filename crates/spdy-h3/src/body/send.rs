@@ -1,4 +1,4 @@
-//! What goes out on a request's stream: heads, bodies as QUIC takes them, trailers, the end.
+//! Sends messages on a request stream: heads, bodies at QUIC's pace, trailers, the end of the stream.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -22,35 +22,35 @@ use crate::quinn_shims::send_budget::{BudgetedPiece, SendBudget};
 use crate::quinn_shims::wake_detector::WakeDetector;
 use crate::stream_observer::StreamObserver;
 
-/// The most of a body that is handed to QUIC at once, bytes; a frame each.
+/// Maximum piece of a body that is passed to QUIC at once, bytes; each piece is a frame.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// The sending side of a stream. Dropped before its end, it is reset: quinn would end it, and half a body pass for a
-/// whole one.
+/// The sending side of a stream. Dropping it before its end resets the stream: quinn would finish it, so that a truncated body
+/// would look complete.
 pub(crate) struct SendingStream {
     stream: quinn::SendStream,
     watch: Option<StreamObserver>,
-    /// On its way: bytes that QUIC has not taken.
+    /// Bytes that QUIC has not accepted yet.
     queue: Vec<Bytes>,
-    /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
+    /// Timeout for a peer that accepts no bytes, or too few; `None`: no timeout.
     stall: Option<ProgressTimeout>,
     wake: Arc<WakeDetector>,
-    /// Field sections that the peer takes, bytes.
+    /// Maximum size of a field section that the peer accepts, bytes.
     max_field_section: Arc<AtomicU64>,
     reset_code: Option<Code>,
 }
 
-/// Why QUIC takes no more of a stream.
+/// Why QUIC accepts no more bytes of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum BlockCause {
-    /// Others had what the connection's window had room for.
+    /// Other streams used up the connection's window.
     OtherStreams,
-    /// The stream's own window, or the connection's.
+    /// The stream's own window or the connection's window is closed.
     Unknown,
 }
 
 impl BlockCause {
-    /// Of one that QUIC woke, or did not, and took nothing of.
+    /// The cause for a stream whose bytes were not accepted; `is_woken`: QUIC had woken it.
     fn of(is_woken: bool) -> Self {
         match is_woken {
             true => Self::OtherStreams,
@@ -59,11 +59,11 @@ impl BlockCause {
     }
 }
 
-/// Streams of one urgency that have a place of their own in its order.
+/// Number of priority values for the streams of one urgency.
 const URGENCY_RANGE: i32 = 1 << 26;
 
-/// What a stream has with quinn, which sends what has more first, and shares among equals: an urgency is a range, and
-/// in it the older goes first, and those that are useful in part share what is left (RFC 9218 §10).
+/// The stream's priority in quinn, which sends higher values first, and shares among equal ones. Each urgency has a range of
+/// values. Within it, older streams have higher values, and incremental streams share the lowest value (RFC 9218 §10).
 fn quic_priority(precedence: HttpPriority, stream_id: u64) -> i32 {
     let level = (7 - i32::from(precedence.urgency)) * URGENCY_RANGE;
     if precedence.incremental {
@@ -94,24 +94,24 @@ impl SendingStream {
         sending
     }
 
-    /// The stream's number.
+    /// The stream's ID.
     pub(crate) fn id(&self) -> u64 {
         self.stream.id().into()
     }
 
-    /// From now on the stream goes before and behind others so.
+    /// Sets the priority of the stream.
     pub(crate) fn set_priority(&self, precedence: HttpPriority) {
         let _ = self
             .stream
-            .set_priority(quic_priority(precedence, self.id())); // one that is gone needs none
+            .set_priority(quic_priority(precedence, self.id())); // a stream that is gone needs no priority
     }
 
-    /// Whether the peer takes a head or trailers of `fields` (RFC 9114 §4.2.2).
+    /// True if the peer accepts a head or trailers with `fields` (RFC 9114 §4.2.2).
     pub(crate) fn takes(&self, fields: &[Field]) -> bool {
         qpack::section_len(fields) <= self.max_field_section.load(Ordering::Relaxed)
     }
 
-    /// Sends a head or trailers, if the peer takes as many bytes; or queues them before what comes next.
+    /// Sends a head or trailers, if the peer accepts that size; bytes that QUIC does not accept are queued before later output.
     pub(crate) async fn headers(
         &mut self,
         fields: &[Field],
@@ -133,7 +133,7 @@ impl SendingStream {
         std::future::poll_fn(|cx| self.poll_queue(cx, room, &mut released)).await
     }
 
-    /// Queues the head of a DATA. The queue must be empty.
+    /// Queues the head of a DATA frame. The queue must be empty.
     fn queue_data(&mut self, len: usize) {
         let mut head = BytesMut::with_capacity(16);
         put_head(&mut head, kind::DATA, len);
@@ -143,8 +143,8 @@ impl SendingStream {
         self.queue = vec![head.freeze()];
     }
 
-    /// Hands QUIC what is queued, and `piece`; gives how much of the piece it took, bytes, and why it took no more, if it did
-    /// not.
+    /// Passes the queue and `piece` to QUIC. Returns how many bytes of the piece QUIC accepted and, if it did not accept all, the
+    /// reason.
     fn write(
         &mut self,
         cx: &mut Context<'_>,
@@ -171,7 +171,7 @@ impl SendingStream {
         Ok((len - piece.give_back(), blocked))
     }
 
-    /// Ready when QUIC has taken all that is queued, or the peer's window was closed for too long.
+    /// Ready when QUIC has accepted the whole queue, or the timeout for the peer's window has expired.
     fn poll_queue(
         &mut self,
         cx: &mut Context<'_>,
@@ -195,7 +195,7 @@ impl SendingStream {
         Poll::Ready(Ok(()))
     }
 
-    /// QUIC takes no more; ready when that has lasted too long.
+    /// Ready when QUIC has accepted nothing for too long.
     fn poll_blocked(
         &mut self,
         cx: &mut Context<'_>,
@@ -209,12 +209,12 @@ impl SendingStream {
         }
     }
 
-    /// The peer took so many bytes.
+    /// Records that the peer accepted `bytes`.
     fn moved(&mut self, bytes: usize) {
         self.stall.iter_mut().for_each(|stall| stall.moved(bytes));
     }
 
-    /// The peer is waited for; ready when that has lasted too long.
+    /// Ready when the timeout for the peer's progress has expired.
     fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Fault> {
         let slow = |error: std::io::Error| Fault::Slow(error.to_string());
         match &mut self.stall {
@@ -223,7 +223,7 @@ impl SendingStream {
         }
     }
 
-    /// As [`poll_stall`](Self::poll_stall), but whatever the peer takes of the connection, it is not standing still.
+    /// Like [`poll_stall`](Self::poll_stall), but bytes of any stream of the connection count as the peer's progress.
     fn poll_standstill(
         &mut self,
         cx: &mut Context<'_>,
@@ -242,7 +242,7 @@ impl SendingStream {
         self.queue.iter().all(Bytes::is_empty)
     }
 
-    /// Ends the stream: everything was written.
+    /// Finishes the stream: everything was written.
     pub(crate) fn finish(&mut self) -> Result<(), Fault> {
         self.reset_code = None;
         let lost = |_| Fault::Ended(Code::NO_ERROR);
@@ -264,8 +264,8 @@ impl SendingStream {
         }
     }
 
-    /// Waits until the peer has taken what was sent on the finished stream, as long as the peer makes progress. Packets
-    /// alone prove no progress: the peer may repeat the same acknowledgements.
+    /// Waits until the peer has acknowledged all bytes of the finished stream, as long as the peer makes progress. Received packets
+    /// alone are not progress: the peer may repeat the same acknowledgements.
     pub(crate) async fn delivered(
         mut self,
         room: &SendBudget,
@@ -290,7 +290,7 @@ impl SendingStream {
         room: &SendBudget,
         precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
     ) -> Result<(), Fault> {
-        // `framed` is the rest of a frame whose head was written already.
+        // `framed` is the rest of a frame whose head was already written.
         let (mut queue, mut framed, mut data) = (room.claim(), Bytes::new(), Bytes::new());
         self.wake = Arc::new(WakeDetector::with_notifier(queue.notifier()));
         let mut released = room.released_bytes();
@@ -349,12 +349,12 @@ impl SendingStream {
 impl Drop for SendingStream {
     fn drop(&mut self) {
         if let Some(code) = self.reset_code {
-            let _ = self.stream.reset(code.wire()); // one that is gone is reset enough
+            let _ = self.stream.reset(code.wire()); // a stream that is gone needs no reset
         }
     }
 }
 
-/// The watch of a stream, where there is one.
+/// The observer of a stream, if there is one.
 pub(crate) fn stream_observer(
     stream: &quinn::SendStream,
     counters: &Arc<spdy_net_core::header_bytes::HeaderByteCounters>,

@@ -1,4 +1,4 @@
-//! The control streams: ours is written, and the peer's is read (RFC 9114 §6.2.1).
+//! The control streams: writes ours, and reads the peer's (RFC 9114 §6.2.1).
 //!
 //! ```text
 //!   ours    00 | SETTINGS .. | GOAWAY        when the connection is to end
@@ -20,15 +20,15 @@ use crate::role::Role;
 const QPACK_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION: u64 = 0x6;
 const QPACK_BLOCKED: u64 = 0x7;
-/// Settings of HTTP/2 that must not come (RFC 9114 §7.2.4.1).
+/// Settings of HTTP/2 that are not allowed (RFC 9114 §7.2.4.1).
 const HTTP2_SETTINGS: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
-/// Before all requests: frames about the connection must not wait behind bodies.
+/// Higher than all requests, so that control frames do not wait behind bodies.
 const CONTROL_PRIORITY: i32 = i32::MAX;
 
-/// A frame of the peer about the connection.
+/// An event of the peer's control stream.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum ControlEvent {
-    /// The peer accepts field sections of at most so many bytes.
+    /// The peer accepts field sections of at most this many bytes.
     MaxFieldSection(u64),
     /// Streams from this one on will not be processed.
     Goaway(u64),
@@ -36,8 +36,8 @@ pub(crate) enum ControlEvent {
     Priority(u64, String),
 }
 
-/// Opens our control stream, sends our SETTINGS, and GOAWAY with the id from `goaway`. Keeps the stream open
-/// until it is dropped. Returns why that failed.
+/// Opens our control stream, sends our SETTINGS, and GOAWAY with the ID from `goaway`. Keeps the stream open until it is dropped.
+/// Returns why that failed.
 pub(crate) async fn send_control_stream(
     connection: quinn::Connection,
     max_head_bytes: usize,
@@ -45,7 +45,7 @@ pub(crate) async fn send_control_stream(
 ) -> Fault {
     let spoken = async {
         let mut stream = connection.open_uni().await?;
-        let _ = stream.set_priority(CONTROL_PRIORITY); // of a stream that is just open
+        let _ = stream.set_priority(CONTROL_PRIORITY); // fails only for a stream that is gone
         let mut settings = BytesMut::new();
         for (id, value) in [
             (QPACK_CAPACITY, 0),
@@ -92,7 +92,7 @@ pub(crate) async fn read_control_stream(
     let mut frames = FrameReader::new(stream, StreamKind::Control, None, Code::NO_ERROR)
         .with_flood_budget(floods);
     let mut hearing = ControlState::new(role);
-    // `FrameReader` checks that SETTINGS come first, and once.
+    // `FrameReader` checks that SETTINGS is the first frame, and occurs once.
     loop {
         let next = frames.next().await.map_err(|fault| match fault {
             Fault::Ended(_) => critical_fault("reset"),
@@ -107,14 +107,14 @@ pub(crate) async fn read_control_stream(
 #[derive(Debug)]
 pub(crate) struct ControlState {
     role: Role,
-    /// The last id of GOAWAY.
+    /// The last ID of GOAWAY.
     goaway: u64,
     /// The last MAX_PUSH_ID.
     max_push_id: Option<u64>,
 }
 
 impl ControlState {
-    /// Before the first frame; `role` is the receiver's.
+    /// The state before the first frame; `role` is that of the receiver.
     pub(crate) fn new(role: Role) -> Self {
         Self {
             role,
@@ -172,7 +172,7 @@ impl ControlState {
                 }
                 Ok(None)
             }
-            // A server here promises no push, and a client here allows none: no ID is valid.
+            // A server here sends no push, and a client here allows none: no ID is valid.
             (kind::CANCEL_PUSH, _) => {
                 let id = single_varint(&payload, "CANCEL_PUSH")?;
                 let reason = format!("CANCEL_PUSH of push {id}, which does not exist");
@@ -193,7 +193,7 @@ fn frame_error(what: &str) -> Fault {
     Fault::Connection(Code::FRAME_ERROR, format!("{what} has a wrong length"))
 }
 
-/// The one integer that a frame of kind `what` consists of.
+/// Parses the payload of a frame of kind `what` that is a single integer.
 fn single_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
     let mut read = Octets::with_slice(payload);
     match read.get_varint() {
@@ -202,7 +202,7 @@ fn single_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
     }
 }
 
-/// The limit on field sections that SETTINGS name, if they do.
+/// The limit of field sections in SETTINGS, if there is one.
 fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
     let mut read = Octets::with_slice(payload);
     let (mut limit, mut seen) = (None, Vec::new());
@@ -215,7 +215,7 @@ fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
             let reason = format!("setting {id:#x} is reserved for HTTP/2 or occurs twice");
             return Err(Fault::Connection(Code::SETTINGS_ERROR, reason));
         }
-        seen.push(id); // at most half of what a control frame may be long
+        seen.push(id); // limited, because a control frame has a maximum length
         if id == MAX_FIELD_SECTION {
             limit = Some(value);
         }

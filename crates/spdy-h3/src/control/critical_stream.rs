@@ -1,4 +1,4 @@
-//! Faults of streams that must stay open as long as their connection (RFC 9114 §6.2.1, RFC 9204 §4.2).
+//! Errors of streams that must stay open as long as their connection (RFC 9114 §6.2.1, RFC 9204 §4.2).
 
 use crate::code::Code;
 use crate::fault::Fault;

@@ -1,4 +1,4 @@
-//! The streams that carry no exchange: each side's control stream, and what else a peer may open (RFC 9114 §6.2).
+//! The streams without an exchange: the control stream of each side, and other streams that a peer may open (RFC 9114 §6.2).
 
 mod control_stream;
 mod critical_stream;

@@ -7,7 +7,7 @@ use crate::control::critical_stream::{critical_error, critical_fault};
 use crate::fault::Fault;
 use crate::flood_budget::FloodBudget;
 
-/// The QPACK encoder's stream: it may set the capacity to zero, which it is, and insert nothing.
+/// Reads the QPACK encoder's stream: it may only set the capacity to zero, its current value, and insert nothing.
 pub(crate) async fn read_qpack_encoder(
     mut stream: quinn::RecvStream,
     floods: Option<FloodBudget>,
@@ -21,7 +21,8 @@ pub(crate) async fn read_qpack_encoder(
     Err(critical_fault("closed"))
 }
 
-/// The QPACK decoder's stream: it may cancel streams, and acknowledges nothing, for no block of ours uses a dynamic table.
+/// Reads the QPACK decoder's stream: it may only cancel streams. There is nothing to acknowledge, because our blocks use no dynamic
+/// table.
 pub(crate) async fn read_qpack_decoder(
     mut stream: quinn::RecvStream,
     floods: Option<FloodBudget>,
@@ -42,12 +43,12 @@ pub(crate) async fn read_qpack_decoder(
 /// ```
 #[derive(Debug, Default)]
 struct DecoderInstructions {
-    /// Bytes of a stream ID that came behind its first; `None` between instructions.
+    /// Number of bytes of a stream ID after the first; `None` between instructions.
     continued: Option<u32>,
 }
 
 impl DecoderInstructions {
-    /// The most bytes of an integer of 62 bits behind its first.
+    /// Maximum number of bytes of a 62-bit integer after the first.
     const MAX_CONTINUED: u32 = 9;
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -77,7 +78,7 @@ impl DecoderInstructions {
     }
 }
 
-/// What comes next of one of QPACK's streams.
+/// The next chunk of a QPACK stream.
 async fn next_chunk(
     stream: &mut quinn::RecvStream,
     floods: &Option<FloodBudget>,

@@ -23,7 +23,7 @@ use crate::fault::Fault;
 use crate::flood_budget::FloodBudget;
 use crate::role::Role;
 
-/// Reads every unidirectional stream of the peer, and calls `on` with its events, until there is a fault.
+/// Reads every unidirectional stream of the peer, and calls `on` with its events, until a fault occurs.
 pub(crate) async fn read_uni_streams(
     connection: quinn::Connection,
     role: Role,
@@ -54,7 +54,7 @@ pub(crate) async fn read_uni_streams(
     }
 }
 
-/// The next stream that ended; never, while there is none.
+/// Waits for the next stream that ends; for ever while there is none.
 async fn next_of<F: Future>(open: &mut FuturesUnordered<F>) -> F::Output {
     match open.next().await {
         Some(ended) => ended,
@@ -112,7 +112,7 @@ async fn read_uni_stream(
     }
 }
 
-/// The integer that a stream begins with; `None` if the stream ends within it.
+/// Reads the integer at the start of a stream; `None` if the stream ends within it.
 async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Fault> {
     let mut bytes = [0; 8];
     let mut len = 0;
@@ -120,7 +120,7 @@ async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Faul
         if let Ok(value) = Octets::with_slice(&bytes[..len]).get_varint() {
             return Ok(Some(value));
         }
-        // One byte at a time: the reader of that stream type needs the bytes that follow.
+        // One byte at a time: the reader of that stream type needs the following bytes.
         match stream.read(&mut bytes[len..=len]).await {
             Ok(Some(1)) => len += 1,
             Ok(_) | Err(quinn::ReadError::Reset(_)) => return Ok(None),
@@ -129,7 +129,7 @@ async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Faul
     }
 }
 
-/// Something came that carries nothing.
+/// Counts a frame or chunk that carries nothing.
 fn count(floods: &Option<FloodBudget>) -> Result<(), Fault> {
     floods.as_ref().map_or(Ok(()), FloodBudget::empty_frame)
 }

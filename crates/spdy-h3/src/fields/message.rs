@@ -1,4 +1,4 @@
-//! Requests and responses as lists of fields, and back, by the rules of RFC 9114 §4.
+//! Converts requests and responses to lists of fields, and back, by the rules of RFC 9114 §4.
 
 use bytes::Bytes;
 use http::uri::{PathAndQuery, Scheme};
@@ -29,7 +29,7 @@ fn regular(headers: &HeaderMap) -> impl Iterator<Item = Field> + '_ {
     })
 }
 
-/// The fields of a request, whose URI is absolute. What belongs to an HTTP/1.1 connection is gone already.
+/// The fields of a request, whose URI must be absolute. Hop-by-hop headers were already removed.
 pub(crate) fn encode_request(head: &request::Parts) -> Vec<Field> {
     let mut fields = vec![pseudo(":method", text(head.method.as_str()))];
     let authority = head.uri.authority().map_or("", without_userinfo);
@@ -60,7 +60,7 @@ pub(crate) fn encode_trailers(trailers: &HeaderMap) -> Vec<Field> {
     regular(trailers).collect()
 }
 
-/// Pseudo-header fields by name, of which each may come once.
+/// Pseudo-header fields by name, each of which may occur once.
 struct Pseudo<const N: usize> {
     names: [&'static str; N],
     values: [Option<Bytes>; N],
@@ -84,7 +84,7 @@ impl<const N: usize> Pseudo<N> {
     }
 }
 
-/// Takes `fields` apart into pseudo-header fields and the rest.
+/// Splits `fields` into pseudo-header fields and others.
 fn split<const N: usize>(
     fields: Vec<Field>,
     names: [&'static str; N],
@@ -124,7 +124,7 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(),
     Ok(())
 }
 
-/// The request of `fields`; its URI is absolute, but for CONNECT.
+/// Parses the request of `fields`; its URI is absolute, except for CONNECT.
 pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, MalformedHead> {
     let names = [":method", ":scheme", ":authority", ":path"];
     let ([method, scheme, authority_field, path], headers) = split(fields, names)?;
@@ -164,7 +164,7 @@ pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, MalformedHea
     Ok(head)
 }
 
-/// The response of `fields`.
+/// Parses the response of `fields`.
 pub(crate) fn response(fields: Vec<Field>) -> Result<response::Parts, MalformedHead> {
     let ([status], headers) = split(fields, [":status"])?;
     let status = status.ok_or(MalformedHead("response without :status"))?;
@@ -178,7 +178,7 @@ pub(crate) fn response(fields: Vec<Field>) -> Result<response::Parts, MalformedH
     Ok(head)
 }
 
-/// The trailers of `fields`.
+/// Parses the trailers of `fields`.
 pub(crate) fn decode_trailers(fields: Vec<Field>) -> Result<HeaderMap, MalformedHead> {
     split(fields, []).map(|([], trailers)| trailers)
 }
@@ -257,7 +257,7 @@ mod tests {
             let fields = (0..names).map(|nth| (Bytes::from(format!("x{nth}")), Bytes::new()));
             decode_trailers(fields.collect())
         };
-        // The most that http's map can have: three quarters of 2^15.
+        // The maximum of http's map: three quarters of 2^15.
         assert_eq!(trailers_of(24_576).unwrap().len(), 24_576);
         assert!(trailers_of(24_577).is_err());
     }

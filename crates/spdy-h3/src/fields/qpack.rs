@@ -1,4 +1,4 @@
-//! QPACK without a dynamic table: header blocks by the static table and Huffman's code (RFC 9204).
+//! QPACK without a dynamic table: header blocks with the static table and Huffman coding (RFC 9204).
 //!
 //! ```text
 //! block   required insert count 8+ | S, delta base 7+          both 0: nothing refers to a dynamic table
@@ -7,48 +7,48 @@
 //!         0 0 1 N H length 3+ name | H length 7+ value         neither
 //! ```
 //!
-//! Our SETTINGS allow a dynamic table of no bytes, and we fill none of the peer's: a block then depends on no
-//! other, no stream ever waits for another, and the bytes of one request reveal nothing about another (CRIME has
-//! nothing to measure). The price is that every request sends all its headers again.
+//! Our SETTINGS allow a dynamic table of 0 bytes, and we do not use the peer's. So a block does not depend on others, no stream
+//! waits for another, and the bytes of one request reveal nothing about another (CRIME has nothing to measure). The cost is that
+//! every request sends all its headers again.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use octets::{Octets, OctetsMut, huffman_encoding_len};
 
 use crate::fields::static_table::{STATIC_TABLE, TableMatch, find};
 
-/// What a field counts beside its bytes (RFC 9114 §4.2.2).
+/// Size of a field in addition to its bytes (RFC 9114 §4.2.2).
 const FIELD_OVERHEAD: usize = 32;
 
 /// The largest integer of QUIC and of QPACK.
 const MAX_INTEGER: u64 = (1 << 62) - 1;
 
-/// A header field as it stands in a block.
+/// A header field, as in a block.
 pub(crate) type Field = (Bytes, Bytes);
 
-/// Why a block is none.
+/// Why a block is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BlockError {
-    /// It breaks off, or an integer or a string is none.
+    /// It is truncated, or an integer or a string is invalid.
     #[error("invalid header block")]
     Broken,
     /// It refers to a dynamic table, which our SETTINGS do not allow.
     #[error("header block with a reference to a dynamic table, expected none")]
     Dynamic,
-    /// More than we take.
+    /// It exceeds the limit.
     #[error("header block exceeds {limit} bytes (32 added per field)")]
     TooLarge {
-        /// What is taken.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// What `fields` count against a peer's SETTINGS_MAX_FIELD_SECTION_SIZE.
+/// The size of `fields` for a peer's SETTINGS_MAX_FIELD_SECTION_SIZE.
 pub(crate) fn section_len(fields: &[Field]) -> u64 {
     let len = |(name, value): &Field| name.len() + value.len() + FIELD_OVERHEAD;
     fields.iter().map(len).sum::<usize>() as u64
 }
 
-/// The block of `fields`.
+/// Encodes `fields` as a block.
 pub(crate) fn encode(fields: &[Field]) -> Bytes {
     let mut out = BytesMut::from(&[0, 0][..]);
     for (name, value) in fields {
@@ -65,8 +65,7 @@ pub(crate) fn encode(fields: &[Field]) -> Bytes {
     out.freeze()
 }
 
-/// An integer in the low `bits` of a byte that has `flags` above them, and in as many bytes as it takes
-/// (RFC 7541 §5.1).
+/// Appends an integer: in the low `bits` of a byte with `flags` above them, and in as many further bytes as needed (RFC 7541 §5.1).
 fn put_integer(out: &mut BytesMut, flags: u8, bits: u32, value: usize) {
     let most = (1_usize << bits) - 1;
     if value < most {
@@ -82,7 +81,7 @@ fn put_integer(out: &mut BytesMut, flags: u8, bits: u32, value: usize) {
     out.put_u8(rest as u8);
 }
 
-/// A string behind its length in `bits`, in Huffman's code where that is shorter.
+/// Appends a string after its length in `bits`, with Huffman coding if that is shorter.
 fn put_string(out: &mut BytesMut, flags: u8, bits: u32, text: &[u8]) {
     match huffman_encoding_len::<false>(text) {
         Ok(len) if len < text.len() => {
@@ -100,13 +99,13 @@ fn put_string(out: &mut BytesMut, flags: u8, bits: u32, text: &[u8]) {
     }
 }
 
-/// The fields of `block`, of at most `limit` bytes.
+/// Decodes the fields of `block`, of at most `limit` bytes.
 pub(crate) fn decode(block: &[u8], limit: usize) -> Result<Vec<Field>, BlockError> {
     let mut block = Octets::with_slice(block);
     if integer(&mut block, 8)? != 0 {
         return Err(BlockError::Dynamic);
     }
-    // Without a dynamic table the base has no meaning, but a negative one is an error (RFC 9204 §4.5.1.2).
+    // Without a dynamic table the base is not used, but a negative one is an error (RFC 9204 §4.5.1.2).
     let is_negative = block.peek_u8().map_err(|_| BlockError::Broken)? & 0b1000_0000 != 0;
     integer(&mut block, 7)?;
     if is_negative {
@@ -148,7 +147,7 @@ fn entry(index: u64) -> Result<(&'static str, &'static str), BlockError> {
     entry.copied().ok_or(BlockError::Broken)
 }
 
-/// An integer of at most 62 bits, from the low `bits` of the next byte on (RFC 9204 §4.1.1).
+/// Reads an integer of at most 62 bits that begins in the low `bits` of the next byte (RFC 9204 §4.1.1).
 fn integer(block: &mut Octets<'_>, bits: u32) -> Result<u64, BlockError> {
     let broken = |_| BlockError::Broken;
     let most = (1_u64 << bits) - 1;
@@ -177,7 +176,8 @@ fn string(block: &mut Octets<'_>, bits: u32, limit: usize) -> Result<Bytes, Bloc
     if !is_huffman {
         return Ok(Bytes::copy_from_slice(text.buf()));
     }
-    // A code has at least five bits. The limit is checked first, so that a string that is too long is not reported as broken.
+    // A Huffman code has at least five bits. The limit is checked first, so that a string that is too long is not reported as
+    // broken.
     if len > limit {
         return Err(BlockError::TooLarge { limit });
     }

@@ -1,6 +1,6 @@
-//! QPACK's static table: what both sides know from the start (RFC 9204, Appendix A).
+//! QPACK's static table (RFC 9204, Appendix A).
 
-/// Names and values by index, from 0. Empty values stand for "any": those entries are good for their names.
+/// Names and values by index, from 0. An entry with an empty value is used for its name only.
 pub(crate) const STATIC_TABLE: [(&str, &str); 99] = [
     (":authority", ""),
     (":path", "/"),
@@ -112,16 +112,16 @@ pub(crate) const STATIC_TABLE: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Where a field stands: itself, or at least its name.
+/// The match of a field: the whole field, or only its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TableMatch {
     /// Name and value.
     Field(usize),
-    /// The name, at the first of its entries.
+    /// The name, at its first entry.
     Name(usize),
 }
 
-/// Looks a field up; `None` if not even its name is there.
+/// Looks up a field; `None` if its name is not in the table either.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Option<TableMatch> {
     let mut first = None;
     for (index, (entry_name, entry_value)) in STATIC_TABLE.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! The frames of a stream as they arrive: heads and blocks whole and bounded, bodies in pieces (RFC 9114 §7).
+//! Decodes the frames of a stream: control frames and header blocks complete and limited, bodies in pieces (RFC 9114 §7).
 //!
 //! ```text
 //!   type i | length i | payload           i: 1, 2, 4 or 8 bytes, by the first two bits (RFC 9000 §16)
 //! ```
 //!
-//! The length comes from the peer and can be up to 2^62. A payload that is stored whole has a limit, which is checked
-//! before its first byte is stored. DATA is passed on as it comes. Unknown frames are skipped, up to a number of bytes
-//! for each stream.
+//! The length is chosen by the peer and can be up to 2^62. A payload that is buffered completely has a limit, which is checked
+//! before its first byte is stored. DATA is passed on as it arrives. Unknown frames are skipped, up to a number of bytes for each
+//! stream.
 
 use bytes::{Buf, Bytes, BytesMut};
 use octets::Octets;
@@ -20,25 +20,25 @@ use crate::frame::kind;
 use crate::role::Role;
 use crate::stream_observer::StreamObserver;
 
-/// The longest frame that is taken on a control stream, bytes.
+/// Maximum frame length on a control stream, bytes.
 pub(crate) const MAX_CONTROL_FRAME_BYTES: u64 = 4 * 1024;
-/// Bytes of frames of unknown types that are passed over on one stream; with one more it ends.
+/// Limit of skipped bytes of unknown frames on one stream; one more ends the stream.
 pub(crate) const MAX_UNKNOWN_BYTES: u64 = 64 * 1024;
-/// Where frames arrive, which decides what may.
+/// The type of a stream, which decides the allowed frames.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum StreamKind {
-    /// Requests and responses.
+    /// A request stream.
     Request {
         /// This side of the connection.
         role: Role,
-        /// The longest HEADERS, bytes.
+        /// Maximum length of HEADERS, bytes.
         max_head_bytes: usize,
     },
-    /// Everything about the connection.
+    /// A control stream.
     Control,
 }
 
-/// What arrived.
+/// A decoded event.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum FrameEvent {
     /// A part of a body.
@@ -49,36 +49,36 @@ pub(crate) enum FrameEvent {
     Frame(u64, Bytes),
 }
 
-/// What is done with the bytes at hand.
+/// How the next bytes are handled.
 #[derive(Debug)]
 enum State {
-    /// They are of a frame's head, of which this much came.
+    /// Part of a frame's head, of which these bytes have arrived.
     Head(BytesMut),
-    /// They are handed on, so many more.
+    /// Passed on: the number of remaining bytes.
     Data(u64),
     /// They are buffered until the payload is complete.
     Whole(u64, u64, BytesMut),
-    /// They are passed over, so many more.
+    /// Skipped: the number of remaining bytes.
     Skip(u64),
 }
 
-/// Cuts the bytes of one stream into pieces, however they come.
+/// Splits the bytes of one stream into events, however they arrive.
 #[derive(Debug)]
 pub(crate) struct FrameDecoder {
     place: StreamKind,
     state: State,
-    /// What came, and is not looked at yet.
+    /// Received bytes that were not processed yet.
     chunk: Bytes,
     unknown_bytes: u64,
-    /// A frame has begun: on a control stream the first must be SETTINGS, and no other may be.
+    /// True after the first frame: on a control stream the first must be SETTINGS, and no other may be.
     has_begun: bool,
     watch: Option<StreamObserver>,
-    /// Where frames that carry nothing are counted.
+    /// Counts frames that carry nothing.
     pub(super) floods: Option<FloodBudget>,
 }
 
 impl FrameDecoder {
-    /// For a stream that is at its beginning.
+    /// A decoder at the start of a stream.
     pub(crate) fn new(place: StreamKind, watch: Option<StreamObserver>) -> Self {
         Self {
             place,
@@ -91,7 +91,7 @@ impl FrameDecoder {
         }
     }
 
-    /// More came. What came before must be used up.
+    /// Adds received bytes. Earlier bytes must be used up.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(
             self.chunk.is_empty(),
@@ -101,7 +101,7 @@ impl FrameDecoder {
         self.chunk = chunk;
     }
 
-    /// The next piece of what came; `None` if it is used up. Not to be called after an error.
+    /// The next event; `None` if the bytes are used up. Must not be called after an error.
     pub(crate) fn next(&mut self) -> Result<Option<FrameEvent>, Fault> {
         while let Some(step) = self.step()? {
             match step {
@@ -112,15 +112,15 @@ impl FrameDecoder {
         Ok(None)
     }
 
-    /// Whether nothing is at hand, and no frame has begun.
+    /// True if no bytes are buffered, and no frame has begun.
     pub(super) fn is_between(&self) -> bool {
         self.chunk.is_empty() && self.ended().is_ok()
     }
 
-    /// Uses the chunk a step further; `None` if it is used up.
+    /// Processes a part of the chunk; `None` if it is used up.
     fn step(&mut self) -> Result<Option<Step>, Fault> {
         let state = &mut self.state;
-        // A frame of no bytes has its payload already.
+        // A frame without payload is already complete.
         if let State::Whole(kind, left, bytes) = state
             && *left == 0
         {
@@ -178,7 +178,7 @@ impl FrameDecoder {
         Ok(Some(Step::Go))
     }
 
-    /// What is done with a frame of this head.
+    /// The state after a frame head.
     fn begin(&mut self, kind: u64, len: u64) -> Result<State, Fault> {
         let head = || State::Head(BytesMut::new());
         let unexpected = |what: &str| {
@@ -202,7 +202,7 @@ impl FrameDecoder {
         }
         let carries = match self.place {
             StreamKind::Request { .. } => kind == kind::HEADERS || (kind == kind::DATA && len > 0),
-            StreamKind::Control => kind == kind::SETTINGS, // once
+            StreamKind::Control => kind == kind::SETTINGS, // only once
         };
         if !carries && let Some(floods) = &self.floods {
             floods.empty_frame()?;
@@ -271,7 +271,7 @@ impl FrameDecoder {
         }
     }
 
-    /// The stream has ended: between frames, or too early.
+    /// To be called at the end of the stream: fails within a frame.
     pub(crate) fn ended(&self) -> Result<(), Fault> {
         match &self.state {
             State::Head(head) if head.is_empty() => Ok(()),
@@ -283,10 +283,10 @@ impl FrameDecoder {
     }
 }
 
-/// How far a step came.
+/// The result of a step.
 enum Step {
-    /// On.
+    /// Continue.
     Go,
-    /// To an event for the caller.
+    /// Return this event to the caller.
     Found(FrameEvent),
 }

@@ -1,12 +1,12 @@
-//! Writes frames.
+//! Encodes frames.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use octets::{OctetsMut, varint_len};
 
-/// A type and a length of 8 bytes each.
+/// Maximum length of a frame head: type and length of 8 bytes each.
 pub(crate) const MAX_HEAD_BYTES: usize = 16;
 
-/// Appends an integer of QUIC's.
+/// Appends a QUIC variable-length integer.
 pub(crate) fn put_varint(out: &mut BytesMut, value: u64) {
     let start = out.len();
     out.resize(start + varint_len(value), 0);
@@ -15,7 +15,7 @@ pub(crate) fn put_varint(out: &mut BytesMut, value: u64) {
         .expect("the length was computed before");
 }
 
-/// A whole frame.
+/// Encodes a whole frame.
 pub(crate) fn frame(kind: u64, payload: &[u8]) -> Bytes {
     let mut out = BytesMut::with_capacity(MAX_HEAD_BYTES + payload.len());
     put_head(&mut out, kind, payload.len());

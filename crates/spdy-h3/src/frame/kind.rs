@@ -1,4 +1,4 @@
-//! The types of frames (RFC 9114 §11.2.1, RFC 9218 §7.2).
+//! Frame types (RFC 9114 §11.2.1, RFC 9218 §7.2).
 
 pub(crate) const DATA: u64 = 0x0;
 pub(crate) const HEADERS: u64 = 0x1;
@@ -10,5 +10,5 @@ pub(crate) const MAX_PUSH_ID: u64 = 0xd;
 pub(crate) const PRIORITY_UPDATE: u64 = 0xf_0700;
 /// The same for a push.
 pub(crate) const PRIORITY_UPDATE_OF_PUSH: u64 = 0xf_0701;
-/// Types of HTTP/2 that have no like here, and must not be used.
+/// Types of HTTP/2 without an equivalent here, which must not be used.
 pub(crate) const HTTP2_ONLY: [u64; 4] = [0x2, 0x6, 0x8, 0x9];

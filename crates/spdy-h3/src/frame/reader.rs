@@ -9,7 +9,7 @@ use crate::flood_budget::FloodBudget;
 use crate::frame::decoder::{FrameDecoder, FrameEvent, StreamKind};
 use crate::stream_observer::StreamObserver;
 
-/// The most that is taken from QUIC at once, bytes.
+/// Maximum number of bytes taken from QUIC at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Reads the frames of one stream.
@@ -18,14 +18,14 @@ pub(crate) struct FrameReader {
     recv: quinn::RecvStream,
     cutter: FrameDecoder,
     is_over: bool,
-    /// A fault that was not reported to the reader yet: QUIC reports it once, and then an end.
+    /// An error that was not returned to the reader yet: QUIC reports it once, and afterwards only an end.
     pending_fault: Option<Fault>,
-    /// The code that the peer gets if the rest is not read.
+    /// The error code of STOP_SENDING if the rest is not read.
     stop_code: Code,
 }
 
 impl FrameReader {
-    /// Reads `recv`. `parting` is the code that the peer gets if it is not read to its end.
+    /// Reads `recv`. `parting` is the error code of STOP_SENDING if it is not read to its end.
     pub(crate) fn new(
         recv: quinn::RecvStream,
         place: StreamKind,
@@ -41,18 +41,18 @@ impl FrameReader {
         }
     }
 
-    /// The same, with frames that carry nothing counted.
+    /// Counts frames that carry nothing in `floods`.
     pub(crate) fn with_flood_budget(mut self, floods: Option<FloodBudget>) -> Self {
         self.cutter.floods = floods;
         self
     }
 
-    /// The next piece; `None` at the end of the stream.
+    /// The next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<FrameEvent>, Fault> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`next`](Self::next). Not to be called after an error.
+    /// Like [`next`](Self::next). Must not be called after an error.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -78,7 +78,7 @@ impl FrameReader {
         }
     }
 
-    /// Whether nothing follows, without waiting for more bytes.
+    /// True if the stream is at its end, without waiting for more bytes.
     pub(crate) fn is_at_end(&mut self) -> bool {
         if self.is_over || !self.cutter.is_between() {
             return self.is_over && self.pending_fault.is_none();
@@ -96,7 +96,7 @@ impl FrameReader {
         self.is_over && self.pending_fault.is_none()
     }
 
-    /// Sets the code that the peer gets when this is dropped before the end.
+    /// Sets the error code of STOP_SENDING, for a drop before the end.
     pub(crate) fn stop_with(&mut self, code: Code) {
         self.stop_code = code;
     }
@@ -105,7 +105,7 @@ impl FrameReader {
 impl Drop for FrameReader {
     fn drop(&mut self) {
         if !self.is_over {
-            let _ = self.recv.stop(self.stop_code.wire()); // of a lost connection there is nothing to stop
+            let _ = self.recv.stop(self.stop_code.wire()); // a lost connection has nothing to stop
         }
     }
 }

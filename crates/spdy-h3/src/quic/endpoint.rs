@@ -1,4 +1,4 @@
-//! The server's side of QUIC: one socket, and the connections that arrive on it.
+//! The server's side of QUIC: one socket with all its connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,24 +15,24 @@ use crate::quic::runtime::QuicRuntime;
 use crate::quic::socket::QuicSocket;
 use crate::quic::transport::{endpoint_config, server_transport};
 
-/// Clients whose first packet came and that were not admitted yet; further ones are refused.
+/// Limit of clients whose first packet arrived and that were not admitted yet; more are refused.
 const MAX_INCOMING: usize = 1024;
-/// Bytes that each of them may send meanwhile, and all together.
+/// Limit of bytes that each of them may send until then, and of all together.
 const INCOMING_BYTES: (u64, u64) = (16 * 1024, 4 * 1024 * 1024);
 
-/// A server's end of QUIC: one socket, and the connections that come by it.
+/// A server's QUIC endpoint: one socket with all its connections.
 #[derive(Clone, Debug)]
 pub struct QuicEndpoint {
     endpoint: quinn::Endpoint,
 }
 
 impl QuicEndpoint {
-    /// Takes connections at `socket`. Of `options` it uses what all connections share; the rest is
-    /// [`serve_quic`](crate::serve::serve_quic)'s.
+    /// Accepts connections at `socket`. Only those `options` are used that all connections share;
+    /// [`serve_quic`](crate::serve::serve_quic) uses the others.
     ///
     /// # Errors
     ///
-    /// A socket that does not know its address, or TLS without what QUIC needs (version 1.3, AES-128-GCM).
+    /// The socket does not report its address, or TLS does not support QUIC (version 1.3, AES-128-GCM).
     pub fn new(
         socket: DatagramSocket,
         tls: &ServerTls,
@@ -56,7 +56,7 @@ impl QuicEndpoint {
         Ok(Self { endpoint })
     }
 
-    /// Where it takes connections.
+    /// The local address.
     ///
     /// # Errors
     ///
@@ -71,18 +71,18 @@ impl QuicEndpoint {
         Some(QuicIncoming { incoming })
     }
 
-    /// Takes no new connections; those that stand go on.
+    /// Accepts no new connections; open ones continue.
     pub fn stop_accepting(&self) {
         self.endpoint.set_server_config(None);
     }
 
-    /// Completes when the last connection has ended, its last packets sent.
+    /// Completes when the last connection has ended, and its last packets were sent.
     pub async fn drained(&self) {
         self.endpoint.wait_idle().await;
     }
 }
 
-/// A client whose first packet came.
+/// A client whose first packet arrived.
 #[derive(Debug)]
 pub struct QuicIncoming {
     incoming: quinn::Incoming,
@@ -95,13 +95,13 @@ impl QuicIncoming {
         self.incoming.remote_address()
     }
 
-    /// Whether the client has shown that it receives what is sent there.
+    /// True if the client has proved that it receives packets at this address.
     #[must_use]
     pub fn is_address_validated(&self) -> bool {
         self.incoming.remote_address_validated()
     }
 
-    /// Sends a Retry to validate the address, which costs an honest client a round trip (RFC 9000 §8.1.2).
+    /// Sends a Retry to validate the address, which costs the client a round trip (RFC 9000 §8.1.2).
     pub fn retry(self) {
         if let Err(proven) = self.incoming.retry() {
             proven.into_incoming().refuse();
@@ -117,7 +117,7 @@ impl QuicIncoming {
     ///
     /// # Errors
     ///
-    /// No common version, protocol or cipher, or a client that left.
+    /// There is no common version, protocol or cipher, or the client left.
     pub(crate) async fn accept(self) -> Result<quinn::Connection, ConnectionError> {
         let accepted = async { self.incoming.accept()?.await };
         let failed = |error: quinn::ConnectionError| ConnectionError::Http3 {

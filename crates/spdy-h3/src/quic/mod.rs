@@ -1,4 +1,4 @@
-//! QUIC by quinn, on our clock, tasks, sockets and randomness (RFC 9000, RFC 9002).
+//! QUIC by quinn, with our clock, tasks, sockets and randomness (RFC 9000, RFC 9002).
 //!
 //! ```text
 //!   quinn::Endpoint  --datagrams-->  network::Network::datagrams      UDP (socket.rs), or virtual time
@@ -7,8 +7,8 @@
 //!   quinn::Connection  -->  HTTP/3: client.rs, server.rs of the crate
 //! ```
 //!
-//! A client has a socket for each connection, as browsers have; a server one for all. Congestion control, pacing,
-//! loss recovery and acknowledgements are quinn's.
+//! A client has a socket for each connection, as in browsers; a server has one for all. Congestion control, pacing, loss recovery
+//! and acknowledgements are quinn's.
 
 mod client;
 mod endpoint;

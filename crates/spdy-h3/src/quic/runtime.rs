@@ -1,4 +1,4 @@
-//! quinn's runtime on ours: its clock, timers and tasks, so that QUIC also runs in virtual time.
+//! Implements quinn's runtime with ours: its clock, timers and tasks, so that QUIC also runs in virtual time.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Instant as SystemInstant;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 
-/// Our runtime as an implementation of quinn's. quinn only compares and adds instants, so any fixed origin will do.
+/// Our runtime as an implementation of quinn's. quinn only compares and adds instants, so any fixed origin is sufficient.
 #[derive(Debug)]
 pub(super) struct QuicRuntime {
     runtime: SharedRuntime,

@@ -1,4 +1,4 @@
-//! quinn's UDP socket on ours.
+//! Implements quinn's UDP socket with ours.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use quinn::udp::{RecvMeta, Transmit};
 use spdy_net_core::network::{DatagramSocket, UdpPoller};
 
-/// A socket of a network, as quinn takes one.
+/// A network's socket as an implementation of quinn's.
 #[derive(Debug)]
 pub(super) struct QuicSocket(DatagramSocket);
 
@@ -54,7 +54,7 @@ impl quinn::AsyncUdpSocket for QuicSocket {
     }
 }
 
-/// A wait for room, as quinn takes one.
+/// Waits until the socket is writable, as quinn's poller.
 #[derive(Debug)]
 struct QuicSocketPoller(Pin<Box<dyn UdpPoller>>);
 

@@ -1,4 +1,4 @@
-//! quinn's configuration from our options: windows, streams, congestion control, randomness.
+//! Builds quinn's configuration from our options: windows, streams, congestion control, randomness.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use sha2::{Digest, Sha256};
 use spdy_net_core::options::{ClientOptions, Congestion, QuicOptions, ServerOptions};
 use spdy_net_core::upload_windows::{GROWN_WINDOW_BYTES, connection_window};
 
-/// Bytes of a datagram that every path bears (RFC 9000 §14.1). More is not looked for; windows count in these.
+/// Datagram size that every path supports (RFC 9000 §14.1), bytes. There is no MTU discovery; windows are multiples of it.
 pub const DATAGRAM_BYTES: u32 = 1200;
-/// Bytes of bodies that a connection holds of what is sent and not acknowledged, or not sent yet: 170 Mbit/s at 100 ms.
-/// It is what a client that takes nothing can make us hold, unless it is in memory anyhow.
+/// Limit of body bytes per connection that are sent and not acknowledged, or not sent yet: 170 Mbit/s at 100 ms. A client that
+/// reads nothing can make us hold this much, in addition to bodies that are in memory anyway.
 pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
-/// Unidirectional streams a peer may have open: it needs three, and may grease with another.
+/// Limit of a peer's open unidirectional streams: it needs three, and may open another for greasing.
 pub(super) const MAX_UNI_STREAMS: u32 = 8;
-/// The most streams of requests that are open at once, even if `max_streams` is greater: quinn allocates an entry for each
-/// possible stream when the connection is created.
+/// Limit of concurrent request streams, even if `max_streams` is greater: quinn allocates an entry for each possible stream when
+/// the connection is created.
 const MAX_REQUEST_STREAMS: u32 = 4096;
-/// How long a client receives nothing from its server before the connection counts as lost.
+/// Timeout of a client for receiving nothing from its server.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// The chance of the endpoint called `name`.
+/// The configuration with the randomness of the endpoint `name`.
 pub(super) fn endpoint_config(options: &QuicOptions, name: fmt::Arguments<'_>) -> EndpointConfig {
     let mut config = EndpointConfig::default();
     config.rng_seed(options.seed.map(|seed| {
@@ -49,15 +49,15 @@ fn transport(options: &QuicOptions, idle: Duration) -> TransportConfig {
         }
     }
     transport
-        // A period that is too long for the wire is none.
+        // A timeout that is too long for the wire is disabled.
         .max_idle_timeout(IdleTimeout::try_from(idle).ok())
-        // Its probes of up to 1,452 bytes go out right behind the handshake, and delay the requests that are sent then.
-        // They save one percent of the bytes of a long response.
+        // Its probes of up to 1,452 bytes would be sent right after the handshake, and delay the first requests. A larger datagram
+        // would save only one percent of the bytes of a long response.
         .mtu_discovery_config(None)
         .max_concurrent_uni_streams(VarInt::from_u32(MAX_UNI_STREAMS))
-        // Bounded, and shared out by urgency, in quinn_shims/send_budget.rs.
+        // Limited, and shared by urgency, in quinn_shims/send_budget.rs.
         .send_window(u64::from(u32::MAX))
-        // Without it a stream that was begun would go on, whatever is more urgent.
+        // Without it a stream that has begun would continue, even if others are more urgent.
         .send_fairness(true)
         .datagram_receive_buffer_size(None);
     transport

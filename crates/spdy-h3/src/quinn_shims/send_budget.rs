@@ -1,21 +1,21 @@
-//! Room for what is sent and not acknowledged: bounded for a connection, and given to the most urgent first.
+//! Budget for bytes that are sent and not acknowledged: limited per connection, and given to the most urgent stream first.
 //!
 //! ```text
 //!   piece of a body --poll_take, the most urgent first--> QUIC --acknowledged: dropped--> room again
 //! ```
 //!
-//! quinn has a bound of its own, but gives what becomes free to the first task that waits for it: a response that fills
-//! it would keep a more urgent one out until its end. So that bound is out of the way, and each piece that quinn holds
-//! returns its room here when it is dropped. A stream whose own window is closed gives back what QUIC does not take. It
-//! waits for its window, not for room, and so blocks no other stream.
+//! quinn has its own limit, but gives freed room to the first task that waits for it: a response that fills it would block a more
+//! urgent one until its end. So quinn's limit is disabled, and each piece that quinn holds returns its room here when it is
+//! dropped. A stream whose own window is closed returns the bytes that QUIC does not accept. It waits for its window, not for room,
+//! and so blocks no other stream.
 //!
-//! While the connection's window is closed, all streams wait for it. QUIC wakes them all when it opens, in an order of
-//! its own. From then on those are called (`wake_detector.rs`), and none of them takes room before another that is to go first
-//! has tried.
+//! While the connection's window is closed, all streams wait for it. When it opens, QUIC wakes them all, in an order of its own.
+//! From then on these streams are marked (`wake_detector.rs`), and a stream gets no room before all marked streams with a higher
+//! precedence have tried to send.
 //!
-//! Streams that share do so by bytes, not by turns: a window opens by varying amounts, and with turns the same stream
-//! could get more each time. The next is the one that had the least since it came, as in start-time fair queuing
-//! (Goyal, Vin and Cheng 1996).
+//! Incremental streams share by bytes, not by turns: the window opens by varying amounts, so with turns the same stream could
+//! always get more. The next stream is the one that sent the fewest bytes since it began, as in start-time fair queuing (Goyal, Vin
+//! and Cheng 1996).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,39 +26,39 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use spdy_net_core::priority::HttpPriority;
 
-/// The most that becomes free at once, bytes. The bytes that become free within `write_timeout` decide whether a peer
-/// is slower than `min_rate`, so this is a fraction of them (14,400 bytes by default).
+/// Maximum room that is released at once, bytes. The bytes that are released within `write_timeout` decide if a peer is slower than
+/// `min_rate`, so this must be a fraction of them (14,400 bytes by default).
 const BUDGET_CHUNK_BYTES: usize = 4 * 1024;
 
-/// How far one that shares may be behind others and have it made good, bytes: several turns, and not all that others had while
-/// it had nothing to send, or no window for it.
+/// Maximum lag of an incremental stream that is compensated, bytes: several turns, but not everything that others sent while it had
+/// no data or no window.
 const MAX_LAG_BYTES: u64 = 256 * 1024;
 
-/// The room of a connection. Clones are the same.
+/// The budget of a connection. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBudget(Arc<Mutex<State>>);
 
-/// By urgency, 0 the most urgent; those that share behind those that do not; of these by what each had, bytes; and of equals in the
-/// order in which they began (RFC 9218 §10).
+/// Order of claims: by urgency, 0 the most urgent; incremental streams after others; among these by their bytes so far; and equal
+/// ones in the order in which they began (RFC 9218 §10).
 type ClaimKey = (u8, bool, u64, u64);
 
 #[derive(Debug)]
 struct State {
     free_bytes: usize,
     next: u64,
-    /// Of those that share at each urgency, the most that one had had, bytes, when it had more: who comes begins there.
+    /// For each urgency, the maximum of bytes that an incremental stream had when it got more: a new stream starts there.
     shared_bytes: BTreeMap<u8, u64>,
     waiting: BTreeMap<ClaimKey, Waker>,
     /// The streams of which QUIC accepted no more bytes, by the `id` of their claim.
     blocked: BTreeMap<u64, BlockedStream>,
-    /// All that ever became free.
+    /// Sum of all released bytes.
     released_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct BlockedStream {
     place: ClaimKey,
-    /// QUIC woke it, and it has not tried since.
+    /// True if QUIC woke it, and it has not tried to send since.
     is_woken: bool,
 }
 
@@ -78,7 +78,7 @@ impl SendBudget {
         self.0.lock()
     }
 
-    /// A place in the queue for it.
+    /// Adds a claim to the queue.
     pub(crate) fn claim(&self) -> BudgetClaim {
         let mut state = self.lock();
         state.next += 1;
@@ -90,7 +90,7 @@ impl SendBudget {
         }
     }
 
-    /// Bytes that the peer has acknowledged so far: whether it takes anything.
+    /// Bytes that the peer has acknowledged so far: shows if it makes progress.
     pub(crate) fn released_bytes(&self) -> u64 {
         self.lock().released_bytes
     }
@@ -107,19 +107,19 @@ impl State {
         }
     }
 
-    /// Records that a claim at `urgency` has had `had` bytes: a new claim begins there.
+    /// Records that a claim at `urgency` has sent `had` bytes: a new claim starts there.
     fn advance(&mut self, urgency: u8, had: u64) {
         let others = self.shared_bytes.entry(urgency).or_default();
         *others = (*others).max(had);
     }
 
-    /// The first of those that QUIC woke.
+    /// The first of the claims that QUIC woke.
     fn first_woken(&self) -> Option<ClaimKey> {
         let called = self.blocked.values().filter(|blocked| blocked.is_woken);
         called.map(|blocked| blocked.place).min()
     }
 
-    /// Whether a claim at `place` goes before all waiting claims.
+    /// True if a claim at `place` precedes all waiting claims.
     fn is_first(&self, place: ClaimKey) -> bool {
         let waiting = self.waiting.first_key_value().map(|(place, _)| *place);
         let others = waiting.into_iter().chain(self.first_woken());
@@ -143,13 +143,13 @@ impl QuicWakeNotifier {
     }
 }
 
-/// The claim of a body that is sent. Dropped, it blocks no other claim.
+/// The claim of a body that is being sent. Dropping it unblocks other claims.
 #[derive(Debug)]
 pub(crate) struct BudgetClaim {
     room: SendBudget,
-    /// Identifies the claim independent of its place. A later claim has a higher id.
+    /// Identifies the claim, independent of its place. A later claim has a higher ID.
     id: u64,
-    /// The urgency at which it shares, and what it had there, bytes, counted as if it had been there from the first.
+    /// The urgency at which it shares, and its bytes there, counted as if it had been there from the start.
     shared_bytes: Option<(u8, u64)>,
     waiting_at: Option<ClaimKey>,
 }
@@ -174,7 +174,7 @@ impl BudgetClaim {
         (urgency, is_shared, had, self.id)
     }
 
-    /// QUIC took `taken` bytes of the last piece.
+    /// Records that QUIC accepted `taken` bytes of the last piece.
     pub(crate) fn record_sent(&mut self, taken: usize) {
         let Some((urgency, had)) = self.shared_bytes.as_mut().filter(|_| taken > 0) else {
             return;
@@ -183,7 +183,7 @@ impl BudgetClaim {
         *had += taken as u64;
     }
 
-    /// QUIC takes no more.
+    /// Records that QUIC accepts no more.
     pub(crate) fn blocked(&self, precedence: HttpPriority) {
         let mut state = self.room.lock();
         let place = self.place(&state, precedence);
@@ -195,8 +195,8 @@ impl BudgetClaim {
         state.blocked.insert(self.id, blocked);
     }
 
-    /// Ready with at most `most` bytes from the start of `data`, once there is room and no claim that goes before it
-    /// waits. The room is taken until the piece is dropped, or given back.
+    /// Ready with at most `most` bytes from the start of `data`, once there is room and no preceding claim waits. The room is used
+    /// until the piece is dropped or returned.
     pub(crate) fn poll_reserve(
         &mut self,
         cx: &mut Context<'_>,
@@ -216,7 +216,7 @@ impl BudgetClaim {
         if !state.is_first(place) || len == 0 {
             state.waiting.insert(place, cx.waker().clone());
             self.waiting_at = Some(place);
-            state.wake_first(); // it may have been woken in another's stead
+            state.wake_first(); // it may have been woken instead of another claim
             return Poll::Pending;
         }
         state.free_bytes -= len;
@@ -248,7 +248,7 @@ impl Drop for BudgetClaim {
             state.waiting.remove(&place);
         }
         state.blocked.remove(&self.id);
-        // Or those that come one after the other would all begin before one that has been here for long.
+        // Otherwise short claims in sequence would all start before a long one.
         if let Some((urgency, had)) = self.shared_bytes {
             state.advance(urgency, had);
         }
@@ -256,13 +256,13 @@ impl Drop for BudgetClaim {
     }
 }
 
-/// A piece of a body that has room.
+/// A piece of a body with room in the budget.
 #[derive(Debug)]
 pub(crate) struct BudgetedPiece {
     room: SendBudget,
     /// Its bytes.
     pub(crate) chunks: Vec<Bytes>,
-    /// Of each grain how much room it takes up, bytes.
+    /// The room that each chunk uses, bytes.
     shares: Vec<Arc<AtomicUsize>>,
 }
 
@@ -271,7 +271,7 @@ impl BudgetedPiece {
         self.chunks.iter().map(Bytes::len).sum()
     }
 
-    /// Gives back the room of what QUIC has left of the grains; gives how much that is, bytes.
+    /// Returns the room of the bytes that QUIC did not accept, and the number of these bytes.
     pub(crate) fn give_back(self) -> usize {
         let left = self.len();
         for (grain, share) in self.chunks.iter().zip(&self.shares) {
@@ -285,7 +285,7 @@ impl BudgetedPiece {
     }
 }
 
-/// Bytes that take up room.
+/// Bytes that use room.
 struct BudgetedBytes {
     bytes: Bytes,
     share: Arc<AtomicUsize>,
@@ -361,7 +361,7 @@ mod tests {
         assert!(piece(&mut whole, of(3, false), &data, 4).is_some());
     }
 
-    /// Whether `queue` has its try; QUIC then takes so many bytes of what it has, and no more.
+    /// True if `queue` may send; QUIC then accepts `taken` bytes, and no more.
     fn tries(queue: &mut BudgetClaim, taken: usize) -> bool {
         let (mut cx, data) = (
             Context::from_waker(Waker::noop()),
@@ -388,7 +388,7 @@ mod tests {
         assert!(!tries(&mut three, 4), "another stream had its turn before");
         assert!(tries(&mut one, 0));
         assert!(tries(&mut three, 4));
-        // A claim that was not woken blocks no other, nor does one that was dropped.
+        // A claim that was not woken blocks no other, nor does a dropped one.
         assert!(tries(&mut two, 0));
         callers[0].notify();
         assert!(!tries(&mut two, 0));
@@ -397,7 +397,8 @@ mod tests {
         assert!(tries(&mut two, 0));
     }
 
-    /// With turns the second had twice as much, and a late claim waited until it had had as much as all before.
+    /// Regression: with turns the second stream sent twice as much, and a late claim waited until it had sent as much as all
+    /// earlier ones.
     #[test]
     fn incremental_streams_get_equal_bytes_also_latecomers() {
         let (room, data) = (SendBudget::new(0), Bytes::from_static(b"data"));

@@ -1,8 +1,7 @@
-//! Chooses the request that opens the next stream while the server grants no more: the most urgent, of equals the
-//! first.
+//! Chooses the request that opens the next stream when the server's limit of streams is reached: the most urgent, then the oldest.
 //!
-//! QUIC grants streams one by one (MAX_STREAMS). quinn gives each to the first task that requested one; here only the
-//! head of our own queue requests one.
+//! QUIC grants streams one by one (MAX_STREAMS). quinn gives each to the first task that requested one, so only the head of our own
+//! queue requests one.
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
@@ -23,7 +22,7 @@ struct State {
     waiting: BTreeMap<OpenKey, Option<Waker>>,
 }
 
-/// Level, 0 the most urgent, and the how-manieth.
+/// Priority level, 0 the most urgent, and sequence number.
 type OpenKey = (u8, u64);
 
 type OpenResult = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
@@ -33,7 +32,7 @@ impl StreamOpenQueue {
         self.0.lock()
     }
 
-    /// Enters the queue; what is returned waits in it.
+    /// Adds a request to the queue.
     pub(crate) fn enqueue(&self, connection: &quinn::Connection, priority: Priority) -> StreamOpen {
         let mut state = self.lock();
         let place = (priority.level(), state.next);
@@ -48,7 +47,7 @@ impl StreamOpenQueue {
     }
 }
 
-/// A request in the queue. Dropped, it leaves it.
+/// A queued request. Dropping it removes it from the queue.
 pub(crate) struct StreamOpen {
     openings: StreamOpenQueue,
     place: OpenKey,
@@ -69,7 +68,7 @@ impl Future for StreamOpen {
                 *waker = Some(cx.waker().clone());
             }
             if !is_head {
-                this.pending = None; // a more urgent one came meanwhile
+                this.pending = None; // a more urgent request came in the meantime
                 return Poll::Pending;
             }
         }

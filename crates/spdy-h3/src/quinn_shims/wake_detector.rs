@@ -40,7 +40,7 @@ impl WakeDetector {
         Waker::from(self.clone())
     }
 
-    /// Whether QUIC woke the writer since the last call.
+    /// True if QUIC woke the writer since the last call.
     pub(crate) fn take_woken(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
     }

@@ -408,7 +408,7 @@ async fn no_more_streams_are_open_at_once_than_the_server_allows() {
         open.push(raw.open_bi().await.unwrap());
     }
     let mut fourth = Box::pin(raw.open_bi());
-    let patience = Duration::from_millis(50); // the credit is there, or comes only with an answer
+    let patience = Duration::from_millis(50); // credit is available now, or only after a response
     assert!(tokio::time::timeout(patience, &mut fourth).await.is_err());
     let (mut send, _recv) = open.pop().unwrap();
     send.write_all(&headers(b"")).await.unwrap();
@@ -428,7 +428,7 @@ async fn a_server_allows_at_most_4096_streams_over_quic() {
     for _ in 0..4096 {
         open.push(raw.open_bi().await.unwrap());
     }
-    let patience = Duration::from_millis(50); // the credit is there, or comes only with an answer
+    let patience = Duration::from_millis(50); // credit is available now, or only after a response
     assert!(tokio::time::timeout(patience, raw.open_bi()).await.is_err());
 }
 

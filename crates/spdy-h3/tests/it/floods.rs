@@ -13,7 +13,7 @@ use crate::support::http3::{
     CONTROL, TestServer, announced, close_code, code, headers, outcome, uni,
 };
 
-/// A server whose time stands.
+/// A server whose clock is moved by the test.
 fn still(handler: impl Handler) -> (TestServer, Clock, LimitHits) {
     let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
@@ -31,7 +31,7 @@ fn posted(body: &[u8]) -> Vec<u8> {
     [&head, body].concat()
 }
 
-/// What `limit` ended is abuse, and is counted.
+/// A connection that `limit` ended counts as abuse, and is counted.
 async fn assert_ended(
     world: &mut TestServer,
     raw: &quinn::Connection,

@@ -273,7 +273,7 @@ async fn shares(
     shares.split_off(unread)
 }
 
-/// The lengths of what comes on `recv`, bytes.
+/// The lengths of the pieces received on `recv`, bytes.
 fn lengths(recv: quinn::RecvStream) -> impl Stream<Item = usize> {
     stream::unfold(recv, |mut recv| async {
         let piece = recv.read_chunk(usize::MAX, true).await.unwrap();

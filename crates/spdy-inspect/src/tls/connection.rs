@@ -391,7 +391,7 @@ impl Tls {
         out: &mut Vec<TlsOutput>,
     ) {
         let (Some(client), Some((server, suite))) = (&self.client_hello, &self.server_hello) else {
-            // The client was asked to retry: 1.3.
+            // The server requested a retry (HelloRetryRequest): TLS 1.3.
             return;
         };
         let opener = keys

@@ -1,8 +1,8 @@
-//! Header fields of one HTTP/1.1 connection, which no other protocol carries.
+//! Hop-by-hop header fields of HTTP/1.1, which no other protocol has.
 
 use http::header::{self, HeaderMap, HeaderName};
 
-/// Headers of one HTTP/1.1 connection, which no other protocol carries (RFC 9113 §8.2.2, SPDY/3.1 §3.2.1).
+/// Hop-by-hop headers of HTTP/1.1, which no other protocol has (RFC 9113 §8.2.2, SPDY/3.1 §3.2.1).
 pub static CONNECTION_HEADERS: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
@@ -12,7 +12,7 @@ pub static CONNECTION_HEADERS: [HeaderName; 6] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Removes what belongs to one HTTP/1.1 connection, and what its `Connection` header names.
+/// Removes hop-by-hop headers, and those that the `Connection` header lists.
 pub fn drop_connection_headers(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -21,7 +21,7 @@ pub fn drop_connection_headers(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    // Mostly there is none.
+    // Usually there are none.
     let is_one = |name: &&HeaderName| CONNECTION_HEADERS.contains(name) || named.contains(name);
     let those: Vec<HeaderName> = headers.keys().filter(is_one).cloned().collect();
     for name in those {

@@ -39,7 +39,7 @@ pub fn authority(field_value: Bytes) -> Result<Authority, MalformedHead> {
     }
 }
 
-/// The host that a request is for (RFC 9113 §8.3.1): `authority_field` (the value of `:authority`) or `host`. If both are there, they must
+/// The host of a request (RFC 9113 §8.3.1): `authority_field` (the value of `:authority`) or `host`. If both are present, they must
 /// be equal; the default port of `scheme` may be omitted in either. CONNECT requires `:authority`.
 pub fn resolve_host(
     method: &Method,
@@ -72,7 +72,7 @@ fn is_same_host(scheme: &str, authority_field: &str, host: &HeaderValue) -> bool
     host.is_ok_and(|host| host.eq_ignore_ascii_case(authority_field))
 }
 
-/// Fails unless `path` begins at the root; `*` stands for all of a server, and is for OPTIONS.
+/// Fails unless `path` begins at the root; `*` is the whole server, and only allowed for OPTIONS.
 pub fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), MalformedHead> {
     match path.as_str() {
         "*" if method == Method::OPTIONS => Ok(()),
@@ -141,7 +141,7 @@ pub fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malform
         check_path(&head.method, path)?;
     }
     let has_path = path.is_some();
-    // Until here the URI stays as it came, so that a refusal can report it.
+    // The URI is unchanged up to here, so that a refusal can report it.
     let mut uri = std::mem::take(&mut head.uri).into_parts();
     uri.authority = Some(host);
     if has_path {

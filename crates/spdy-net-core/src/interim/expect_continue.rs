@@ -6,8 +6,8 @@
 //!                                                                   ends the HTTP/1.1 connection or resets the HTTP/2 stream
 //! ```
 //!
-//! The first of these three events decides. A server that responds without reading the content would take a body that comes later for its
-//! next request. So an HTTP/1.1 connection is used for another request only if the server requested the body with 100 (Continue).
+//! The first of these three events decides. If a server responds without reading the content, it would read a later body as its
+//! next request. So an HTTP/1.1 connection is reused only if the server requested the body with 100 (Continue).
 //!
 //! A proxy that forwards its client's body therefore sends 100 (Continue) to that client only after the origin did. Over HTTP/1.1 and
 //! HTTP/2; SPDY has no interim responses, and the clients that send to HTTP/3 servers have their bodies at hand.
@@ -26,10 +26,10 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use crate::body_wrapper::{with_guard, wrap_poll};
 use crate::latch::Latch;
 
-/// How long a body waits for 100 (Continue). Many servers never send it, and a client is not to wait for them (RFC 9110 §10.1.1).
+/// Timeout for 100 (Continue). Many servers never send it, so a client must not wait for it without limit (RFC 9110 §10.1.1).
 pub const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether a request with these headers announces that its body waits for 100 (Continue).
+/// True if a request with these headers announces that its body waits for 100 (Continue).
 #[must_use]
 pub fn expects_continue(headers: &HeaderMap) -> bool {
     let mut expected = headers.get_all(header::EXPECT).iter();
@@ -41,9 +41,9 @@ pub fn expects_continue(headers: &HeaderMap) -> bool {
 enum Outcome {
     /// The server responded with 100 (Continue): the body is sent.
     Continued,
-    /// Nothing came for [`CONTINUE_TIMEOUT`]: the body is sent.
+    /// Nothing arrived for [`CONTINUE_TIMEOUT`]: the body is sent.
     TimedOut,
-    /// A final response came, or the exchange failed: the body is not sent.
+    /// A final response arrived, or the exchange failed: the body is not sent.
     Over,
 }
 
@@ -100,7 +100,7 @@ impl ContinueSignal {
 pub struct Expectation(Hold);
 
 impl Expectation {
-    /// Holds back the body of `request` if it announces that; else the request is unchanged.
+    /// Holds back the body of `request` if its headers announce that; otherwise the request is unchanged.
     pub fn of(request: Request<Body>, runtime: &SharedRuntime) -> (Request<Body>, Option<Self>) {
         let is_held = expects_continue(request.headers());
         if !is_held || request.body().is_end_stream() {
@@ -125,7 +125,7 @@ impl Expectation {
         self.0.decide(Outcome::Over) == Outcome::Continued
     }
 
-    /// `response`; a body that is still held fails when it has ended.
+    /// Wraps `response`; a body that is still held fails when the response has ended.
     pub fn until_end_of(self, response: Response<Body>) -> Response<Body> {
         response.map(|body| match body.is_end_stream() {
             true => body,
@@ -146,7 +146,7 @@ impl Drop for Expectation {
 #[error("the server responded without requesting the body")]
 struct BodyNotRequested;
 
-/// `body`, sent once `may_send` gives `true`. If it gives `false`, the body fails.
+/// `body`, sent once `may_send` returns `true`. If it returns `false`, the body fails.
 fn hold_back(body: Body, may_send: BoxFuture<bool>) -> Body {
     let mut may_send = Some(may_send); // `None` once it gave `true`
     wrap_poll(body, move |body, cx| {

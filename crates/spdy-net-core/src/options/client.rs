@@ -11,41 +11,42 @@ use spdy_frame::secrets::Secrets;
 use crate::options::QuicOptions;
 use crate::tap::Tap;
 
-/// The largest frame that a peer may always count on, bytes (RFC 9113 §4.2); servers take no other.
+/// The largest frame that every peer must accept, bytes (RFC 9113 §4.2); a lower limit is not allowed.
 pub const MIN_MAX_FRAME_BYTES: u32 = 16 * 1024;
-/// A connection has room for the windows of this many streams, unless it is configured otherwise.
+/// Default session window, in stream windows.
 const DEFAULT_WINDOW_STREAMS: u32 = 100;
 /// The greatest window of SPDY and HTTP/2.
 const MAX_WINDOW: u32 = 0x7fff_ffff;
 
-/// How a client's connections are set up.
+/// Options of a client's connections.
 #[derive(Clone)]
 pub struct ClientOptions {
     /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3).
     pub stream_window_bytes: u32,
-    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3). `None`, the default: room for the windows of 100 streams,
-    /// so that responses that are not read hold up no others.
+    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3). `None`, the default: the sum of 100 stream
+    /// windows, so that unread responses do not block others.
     pub session_window_bytes: Option<u32>,
-    /// HTTP/2 streams that are open at a time, at most; `None`: as many as the server allows, which may be any number.
+    /// Limit of concurrent HTTP/2 streams; `None`: that of the server, which may be any number.
     pub max_streams: Option<usize>,
-    /// The largest response head taken, bytes.
+    /// Maximum size of a response head, bytes.
     pub max_head_bytes: usize,
-    /// The largest HTTP/2 frame taken, bytes: 16,384 to 2^24 - 1.
+    /// Maximum size of an HTTP/2 frame, bytes: 16,384 to 2^24 - 1.
     pub max_frame_bytes: u32,
-    /// How long what is to be sent may wait without any of it being taken, over SPDY without a kilobyte of it
-    /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None` for ever.
+    /// Timeout for output of which the server accepts nothing, over SPDY less than a kilobyte
+    /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None`: no
+    /// timeout.
     pub write_timeout: Option<Duration>,
-    /// The least that a server must take of what waits for it, bytes a second over `write_timeout` of waiting; 0 for no such
-    /// limit (HTTP/1.1, HTTP/2, HTTP/3).
+    /// Minimum rate at which a server must accept waiting output, bytes a second of waiting, over `write_timeout`; 0 for no limit
+    /// (HTTP/1.1, HTTP/2, HTTP/3).
     pub min_rate: u32,
-    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never. Over QUIC a
-    /// PING goes out so often, and a server that answers none is given up after three minutes.
+    /// Time without input after which a SPDY session gets a PING; it ends if there is still no input. `None`: never. Over QUIC it
+    /// is the interval of PINGs, and the connection ends after three minutes without an answer.
     pub keepalive: Option<Duration>,
     /// Options of SPDY.
     pub spdy: SpdyClientOptions,
-    /// What is chosen of QUIC, for HTTP/3.
+    /// Options of QUIC, for HTTP/3.
     pub quic: QuicOptions,
-    /// Sees what passes.
+    /// Observes frames, heads and bytes.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
@@ -62,7 +63,7 @@ impl ClientOptions {
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
-            // 1 MiB holds a gigabit at 8 ms, and 80 Mbit/s at 100 ms.
+            // 1 MiB sustains 1 Gbit/s at 8 ms, and 80 Mbit/s at 100 ms.
             stream_window_bytes: 1024 * 1024,
             session_window_bytes: None,
             max_streams: None,
@@ -99,22 +100,22 @@ pub struct SpdyClientOptions {
     pub compression: Compression,
     /// Header values that are compressed separately from all others.
     pub secrets: Secrets,
-    /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
+    /// Window size of header compression, as a power of two from 11 to 15; `None` for the default.
     pub compression_window_bits: Option<u8>,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
-    /// Announce SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS.
-    /// Undertow applies a greater value in SETTINGS to its own windows as well, so that uploads to it hang
-    /// ([`Config::settings_window_bytes`](spdy::Config::settings_window_bytes)). `false` saves 16 bytes a request,
-    /// unless pushes are accepted: their window is announced by WINDOW_UPDATE in any case.
+    /// Announce SPDY's `stream_window_bytes` by a WINDOW_UPDATE after each SYN_STREAM, and 65,536 in SETTINGS. Undertow applies a
+    /// larger value in SETTINGS to its own windows as well, so that uploads to it stall
+    /// ([`Config::settings_window_bytes`](spdy::Config::settings_window_bytes)). `false` saves 16 bytes a request, unless pushes
+    /// are accepted: their window is always announced by WINDOW_UPDATE.
     pub window_update_per_stream: bool,
-    /// Read capitals in names of SPDY's headers as small letters, instead of resetting the stream.
+    /// Convert upper-case names of SPDY headers to lower case, instead of resetting the stream.
     pub lowercase_names: bool,
-    /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
+    /// Accept SPDY pushes as responses to requests; `None`: refuse them. (HTTP/2 pushes are always refused.)
     pub pushes: Option<PushLimits>,
-    /// Where SPDY sessions are counted.
+    /// The metrics in which SPDY sessions are counted.
     pub metrics: Option<Metrics>,
-    /// How long a SPDY control frame may stay unfinished.
+    /// Timeout for an incomplete SPDY control frame.
     pub frame_timeout: Duration,
 }
 

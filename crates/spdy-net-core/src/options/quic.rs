@@ -10,15 +10,15 @@ pub enum Congestion {
     NewReno,
 }
 
-/// Choices of QUIC, beneath HTTP/3.
+/// Options of QUIC, below HTTP/3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct QuicOptions {
     /// Congestion control of what this side sends.
     pub congestion: Congestion,
-    /// Datagrams of 1,200 bytes that may be sent before the first acknowledgement, at least 2. Default 10 (RFC 9002 §7.2), as TCP has
-    /// it (RFC 6928).
+    /// Datagrams of 1,200 bytes that may be sent before the first acknowledgement, at least 2. Default 10 (RFC 9002 §7.2), as in
+    /// TCP (RFC 6928).
     pub initial_window: u32,
-    /// All chance that can reach the length or the time of a packet comes from this; `None`: from the system.
+    /// Seed of all randomness that can affect the length or the time of a packet; `None`: random.
     pub seed: Option<u64>,
 }
 

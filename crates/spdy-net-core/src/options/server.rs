@@ -14,28 +14,28 @@ use crate::options::QuicOptions;
 /// Limits and options of served connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Timeouts, and the least rate of a client.
+    /// Timeouts, and the minimum rate of a client.
     pub timeouts: ServerTimeouts,
-    /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
+    /// Maximum size of a request head, bytes. (HTTP/1.1: at least 8 KiB.)
     pub max_head_bytes: usize,
-    /// Exchanges open at once on one connection (SPDY, HTTP/2, HTTP/3, there at most 4096).
+    /// Limit of concurrent exchanges on one connection (SPDY, HTTP/2, HTTP/3; at most 4096 for HTTP/3).
     pub max_streams: u32,
-    /// The largest DATA frame sent, bytes of body: 1 to 2^24 - 1 (SPDY; HTTP/2, where clients must allow what is over 16,384).
+    /// Maximum payload of a sent DATA frame, bytes: 1 to 2^24 - 1 (SPDY; HTTP/2, where clients must allow more than 16,384).
     pub data_frame_bytes: usize,
-    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never. Over QUIC a
-    /// PING goes out so often, and a client that answers none is given up after `idle_timeout`.
+    /// Time without input after which a SPDY session gets a PING; it ends if there is still no input. `None`: never. Over QUIC it
+    /// is the interval of PINGs, and the connection ends after `idle_timeout` without an answer.
     pub keepalive: Option<Duration>,
     /// Options of SPDY.
     pub spdy: SpdyServerOptions,
-    /// What is chosen of QUIC, for HTTP/3. All connections of an endpoint share it.
+    /// Options of QUIC, for HTTP/3. All connections of an endpoint share them.
     pub quic: QuicOptions,
-    /// Whether handlers find a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY there always is one.)
+    /// Whether handlers get a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY they always do.)
     pub http2_push: bool,
-    /// Counts how often clients met these limits.
+    /// Counts how often clients reached these limits.
     pub hits: LimitHits,
-    /// This one connection's client came over TLS, which ended in front: as `Caller` has it. Default `false`.
+    /// True if the client used TLS, which a proxy terminated, as stated by `Caller`. Default `false`.
     pub is_tls: bool,
-    /// The place of this one connection, which it may have to give up for another when it has nothing to do.
+    /// The slot of this connection, which it may have to release for another when it is idle.
     pub slot: ConnectionSlot,
 }
 
@@ -57,23 +57,22 @@ impl Default for ServerOptions {
     }
 }
 
-/// Timeouts of served connections, and the least rate of a client.
+/// Timeouts of served connections, and the minimum rate of a client.
 #[derive(Clone, Debug)]
 pub struct ServerTimeouts {
-    /// From accepting a connection to knowing what it speaks, TLS handshake included.
+    /// From accepting a connection to knowing its protocol, TLS handshake included.
     pub handshake_timeout: Duration,
-    /// How long a connection may have no exchange open. Over QUIC also how long a client may send no packet.
+    /// Maximum time without an open exchange. Over QUIC also the maximum time without a packet from the client.
     pub idle_timeout: Duration,
-    /// How long a client may take nothing of what is there for it, be it by not reading from the
-    /// connection or by keeping its window closed. Over HTTP/2 also how long an end in order may take once no
-    /// exchange is open.
+    /// Maximum time in which a client accepts no waiting bytes, because it does not read from the connection or keeps its window
+    /// closed. Over HTTP/2 also the maximum duration of an orderly shutdown once no exchange is open.
     pub write_timeout: Duration,
-    /// How long a client may send nothing of a body that is waited for.
+    /// Maximum time in which a client sends no bytes of a body that is being read.
     pub read_timeout: Duration,
-    /// From the first byte of an HTTP/1.1 request's head to its last; of HTTP/3's from the stream's.
+    /// From the first byte of an HTTP/1.1 request's head to its last; in HTTP/3 from the first byte of the stream.
     pub head_timeout: Duration,
-    /// The least that a client must send of a body that is waited for, and take of what waits for it,
-    /// bytes a second: over `read_timeout`, or `write_timeout`, of waiting. 0 for no such limit.
+    /// Minimum rate at which a client must send a body that is being read, and accept waiting bytes, bytes a second: over
+    /// `read_timeout`, or `write_timeout`, of waiting. 0 for no limit.
     pub min_rate: u32,
 }
 
@@ -81,7 +80,7 @@ impl Default for ServerTimeouts {
     fn default() -> Self {
         Self {
             handshake_timeout: Duration::from_secs(10),
-            // nginx waits so long for another request on a session.
+            // nginx has the same timeout for a further request on a session.
             idle_timeout: Duration::from_secs(180),
             write_timeout: Duration::from_secs(60),
             read_timeout: Duration::from_secs(60),
@@ -96,17 +95,17 @@ impl Default for ServerTimeouts {
 pub struct SpdyServerOptions {
     /// How header blocks are compressed.
     pub compression: Compression,
-    /// Which header values are compressed apart from all others.
+    /// Header values that are compressed separately from all others.
     pub secrets: Secrets,
     /// Window of the header compression, as a power of two from 11 to 15; `None` for its default.
     pub compression_window_bits: Option<u8>,
     /// `false`: neither obey nor enforce windows (peers without flow control).
     pub flow_control: bool,
-    /// Where sessions are counted.
+    /// The metrics in which sessions are counted.
     pub metrics: Option<Metrics>,
-    /// How pushes are written.
+    /// How pushes are encoded.
     pub push_form: PushForm,
-    /// How long a control frame may stay unfinished.
+    /// Timeout for an incomplete control frame.
     pub frame_timeout: Duration,
 }
 

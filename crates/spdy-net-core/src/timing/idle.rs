@@ -1,4 +1,4 @@
-//! How long a connection of HTTP/2 or HTTP/3 has had nothing to do. (hyper and SPDY's session know it themselves.)
+//! Tracks how long an HTTP/2 or HTTP/3 connection has been idle. (hyper and SPDY's session do that themselves.)
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
-/// Before an open exchange is looked at again: with no patience at all it still is no idleness.
+/// Minimum interval of checks while an exchange is open, in case `patience` is zero.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Clones watch the same connection.
+/// Tracks the open exchanges of a connection. Clones share it.
 #[derive(Clone, Debug)]
 pub struct IdleTracker {
     state: Arc<Mutex<State>>,
@@ -42,13 +42,13 @@ impl IdleTracker {
         self.state.lock()
     }
 
-    /// An exchange began; it ends when what is returned is dropped.
+    /// Begins an exchange, which ends when the returned value is dropped.
     pub fn exchange(&self) -> IdleGuard {
         self.lock().open += 1;
         IdleGuard(self.clone())
     }
 
-    /// Completes when no exchange was open for as long as there is patience.
+    /// Completes when no exchange was open for the idle timeout.
     pub async fn expired(&self) {
         self.wait_idle_since(Instant::ZERO, self.timeout).await;
     }
@@ -74,7 +74,7 @@ impl IdleTracker {
     }
 }
 
-/// An exchange is open.
+/// Guard of an open exchange.
 #[derive(Debug)]
 pub struct IdleGuard(IdleTracker);
 

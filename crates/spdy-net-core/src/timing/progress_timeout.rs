@@ -1,5 +1,4 @@
-//! Peers that take nothing, or send nothing, or too little of it: how long a write may stand still, and a
-//! request's body, and how slow either may be.
+//! Timeouts of peers that send or accept nothing, or too little: for writes, and for the body of a request.
 
 use std::io;
 use std::task::{Context, Poll};
@@ -12,44 +11,44 @@ use crate::limit::{ConnectionLimit, LimitHits};
 use crate::options::ServerOptions;
 use crate::timing::block_reason::{BlockReason, SendProgress};
 
-/// How slow a peer may be in one direction.
+/// The direction of a wait.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ProgressDirection {
-    /// It sends us something.
+    /// The peer sends.
     PeerSends,
-    /// It takes something from us.
+    /// The peer receives.
     PeerReceives,
 }
 
-/// A wait that is given up when it lasts too long, or brings too little. Made once, used for many waits.
+/// A timeout for waits that last too long, or have too little progress. Created once and used for many waits.
 ///
 /// ```text
-///   waiting   |-----|      |--------|   |----------|      time in between is ours, and not counted
-///   came            40 B            0 B            ...
-///   held up             |-----|                            nor is time in which the peer could do nothing
-///             `------------- patience -------------'      so long a wait for less than `least`: given up
+///   waiting   |-----|      |--------|   |----------|      time in between is not counted
+///   received        40 B            0 B            ...
+///   paused              |-----|                            the peer could do nothing: not counted either
+///             `------------- patience -------------'      less than `min_bytes` in this time: timeout
 /// ```
 pub struct ProgressTimeout {
     runtime: SharedRuntime,
     direction: ProgressDirection,
     timeout: Duration,
-    /// Bytes that end the wait; fewer only pass the time.
+    /// Bytes that complete the wait; with fewer it continues.
     min_bytes: u64,
     hits: LimitHits,
-    /// How long the peer could do nothing, so far: on its clock all that stands still.
+    /// Total time in which the peer could do nothing; it is not counted.
     paused: Duration,
-    /// Where the present wait began, on that clock.
+    /// When the current wait began, on the peer's clock.
     since: Option<Instant>,
-    /// How long the waits before it lasted, in which too little came.
+    /// Total duration of the earlier waits with too little progress.
     waited: Duration,
-    /// What came in them, bytes.
+    /// Bytes that arrived in these waits.
     came: u64,
-    /// Set again only when it fires: most waits end long before.
+    /// Reset only when it expires: most waits end long before.
     timer: Option<BoxFuture<()>>,
 }
 
 impl ProgressTimeout {
-    /// For a peer that takes nothing, or a trickle.
+    /// For a peer that accepts nothing, or too little.
     pub fn for_writes(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
@@ -60,12 +59,13 @@ impl ProgressTimeout {
         stall.with_hits(options)
     }
 
-    /// For a server that takes nothing of what a client sends, or a trickle: at least `pace` bytes per second of waiting are expected.
+    /// For a server that accepts nothing of a client's upload, or too little: at least `pace` bytes per second of waiting are
+    /// expected.
     pub fn for_upload(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
         Self::new(runtime, ProgressDirection::PeerReceives, patience, pace)
     }
 
-    /// For a peer that sends nothing, or a trickle.
+    /// For a peer that sends nothing, or too little.
     pub(crate) fn for_reads(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         let stall = Self::new(
             runtime,
@@ -97,23 +97,23 @@ impl ProgressTimeout {
         }
     }
 
-    /// The same, counted where a server's limits are.
+    /// Also counts it among the server's limits.
     fn with_hits(mut self, options: &ServerOptions) -> Self {
         self.hits = options.hits.clone();
         self
     }
 
-    /// The peer's clock: it stands while it is held up.
+    /// The peer's clock, which stops while the peer can do nothing.
     fn now(&self) -> Instant {
         Instant::ZERO + (self.runtime.now() - Instant::ZERO).saturating_sub(self.paused)
     }
 
-    /// The peer could do nothing for so long, so far.
+    /// Sets the total time in which the peer could do nothing.
     pub(super) fn set_paused(&mut self, so_far: Duration) {
         self.paused = so_far;
     }
 
-    /// `bytes` moved: the wait is over, or there is none.
+    /// Records that `bytes` were transferred: the wait is over, or there is none.
     pub fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.since.take() {
             self.waited += self.now() - since;
@@ -121,7 +121,7 @@ impl ProgressTimeout {
         self.count(bytes as u64);
     }
 
-    /// `bytes` moved at `at` of what is waited for, and the wait goes on.
+    /// Records that `bytes` were transferred at `at`; the wait continues.
     fn record_partial(&mut self, bytes: u64, at: Instant) {
         if bytes == 0 {
             return;
@@ -141,7 +141,7 @@ impl ProgressTimeout {
         }
     }
 
-    /// Something is waited for; ready when that has lasted too long.
+    /// Waits for the peer; ready when that has lasted too long.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let now = self.now();
         let since = *self.since.get_or_insert(now);
@@ -183,7 +183,7 @@ impl ProgressTimeout {
         io::Error::new(io::ErrorKind::TimedOut, ProgressTimeoutError(reason))
     }
 
-    /// `polled`, unless it is pending for too long. `moved` returns how many bytes of it are progress.
+    /// Returns `polled`, unless it is pending for too long. `moved` returns how many bytes of it are progress.
     pub(super) fn guard<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -202,17 +202,17 @@ impl ProgressTimeout {
 
 /// The same for a stream of HTTP/2, which waits for its own window or for the connection.
 ///
-/// While its window is closed, the peer takes nothing of it, and its own time runs. While it is open, others have what room the
-/// connection has, and its turn will come: whatever the connection takes is progress.
+/// While its window is closed, the peer accepts nothing of it, and the stream's own timeout runs. While it is open, other streams
+/// use the room of the connection, and the stream will have its turn: all output of the connection counts as progress.
 pub struct StreamProgressTimeout {
     own: ProgressTimeout,
     connection: ProgressTimeout,
-    /// Bytes of the connection that were looked at.
+    /// Bytes of the connection that were already counted.
     seen: u64,
 }
 
 impl StreamProgressTimeout {
-    /// `make` makes a stall without a past.
+    /// `make` creates a new timeout.
     pub fn new(make: impl Fn() -> ProgressTimeout) -> Self {
         Self {
             own: make(),
@@ -221,13 +221,13 @@ impl StreamProgressTimeout {
         }
     }
 
-    /// The stream has room for so many bytes, or waits for what is not the peer's to give.
+    /// Records that the stream has room for `bytes`, or waits for something that does not depend on the peer.
     pub fn moved(&mut self, bytes: usize) {
         self.own.moved(bytes);
         self.connection.moved(0);
     }
 
-    /// There is no room; ready when the peer is the cause of that for too long.
+    /// Waits for room; ready when the peer is the cause of that for too long.
     pub fn poll(&mut self, cx: &mut Context<'_>, awaited: BlockReason) -> Poll<io::Error> {
         match awaited {
             BlockReason::Window => {
@@ -244,12 +244,12 @@ impl StreamProgressTimeout {
     }
 }
 
-/// Why a peer was given up that stood still.
+/// The error of a timeout of a peer.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct ProgressTimeoutError(String);
 
-/// Whether `error` comes of a peer that was given up since it stood still, and not of a transport that did so by itself.
+/// True if `error` is the timeout of a peer without progress, not a timeout of the transport itself.
 pub fn is_progress_timeout(error: &(dyn std::error::Error + 'static)) -> bool {
     let of_stall = |error: &(dyn std::error::Error + 'static)| {
         let inner = error

@@ -9,8 +9,7 @@ use spdy::body::Body;
 use crate::body_wrapper::wrap_poll;
 use crate::timing::progress_timeout::ProgressTimeout;
 
-/// A request's body that fails when no data, or too little, comes for too long. Time in which no task reads it does not
-/// count.
+/// A request's body that fails when no data, or too little, arrives for too long. Time in which no task reads it does not count.
 pub(crate) fn with_read_timeout(body: Body, mut stall: ProgressTimeout) -> Body {
     wrap_poll(body, move |mut body, cx| {
         let polled = body.as_mut().poll_frame(cx);
@@ -25,7 +24,7 @@ pub(crate) fn with_read_timeout(body: Body, mut stall: ProgressTimeout) -> Body 
         let Poll::Ready(error) = stall.poll(cx) else {
             return Poll::Pending;
         };
-        body.set(Body::empty()); // what it came on is let go
+        body.set(Body::empty()); // releases the stream
         Poll::Ready(Some(Err(error.into())))
     })
 }

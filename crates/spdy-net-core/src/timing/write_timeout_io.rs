@@ -12,20 +12,20 @@ use crate::network::BoxIo;
 use crate::options::ClientOptions;
 use crate::timing::progress_timeout::ProgressTimeout;
 
-/// A connection whose writes fail when they stand still for too long.
+/// A connection whose writes fail when the peer accepts too little for too long.
 pub struct WriteTimeoutIo {
     io: BoxIo,
     stall: ProgressTimeout,
 }
 
 impl WriteTimeoutIo {
-    /// `io`, whose writes fail by `stall`.
+    /// Wraps `io`; writes fail by `stall`.
     pub fn new(io: BoxIo, stall: ProgressTimeout) -> Self {
         Self { io, stall }
     }
 }
 
-/// A client's connection, whose writes fail when the server takes nothing for the `write_timeout` of `options`, if it is set.
+/// A client's connection, whose writes fail when the server accepts nothing for the `write_timeout` of `options`, if it is set.
 pub fn with_write_timeout(io: BoxIo, options: &ClientOptions, runtime: &SharedRuntime) -> BoxIo {
     let Some(patience) = options.write_timeout else {
         return io;

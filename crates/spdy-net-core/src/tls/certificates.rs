@@ -27,15 +27,15 @@ use rustls::sign::CertifiedKey;
 
 use crate::tls::error::TlsSetupError;
 
-/// The kind of key a certificate is made with.
+/// The kind of key of a certificate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum KeyKind {
     /// ECDSA over P-256: small and fast. The length of a signature varies by a byte or two.
     #[default]
     EcdsaP256,
-    /// RSA of 2048 bits, as the servers of 2012 had. Takes up to a second to make.
+    /// RSA of 2048 bits, like the servers of 2012. Generating a key takes up to a second.
     Rsa2048,
-    /// Ed25519: all lengths are fixed, which repeatable simulations need. Browsers refuse it.
+    /// Ed25519: all lengths are fixed, which repeatable simulations need. Browsers reject it.
     Ed25519,
 }
 
@@ -68,11 +68,11 @@ impl Clone for Identity {
 }
 
 impl Identity {
-    /// Reads a chain and a key (PKCS #8, PKCS #1 or SEC 1) from PEM text. `what` names them in errors.
+    /// Parses a chain and a key (PKCS #8, PKCS #1 or SEC 1) from PEM text. `what` names the text in errors.
     ///
     /// # Errors
     ///
-    /// Text that is not PEM, or that holds no certificate or no key.
+    /// The text is not PEM, or contains no certificate or no key.
     pub fn from_pem(chain: &[u8], key: &[u8], what: &str) -> Result<Self, TlsSetupError> {
         let chain = certificates_from_pem(chain, what)?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
@@ -92,17 +92,17 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// As [`from_pem`](Self::from_pem), and files that cannot be read.
+    /// As in [`from_pem`](Self::from_pem), or a file cannot be read.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, TlsSetupError> {
         let what = format!("{} and {}", chain.display(), key.display());
         Self::from_pem(&read(chain)?, &read(key)?, &what)
     }
 
-    /// Whether the leaf is for `name`, a host's.
+    /// True if the leaf covers the host `name`.
     ///
     /// # Errors
     ///
-    /// A leaf that cannot be read.
+    /// The leaf cannot be parsed.
     pub fn covers(&self, name: &str) -> Result<bool, TlsSetupError> {
         let Some(leaf) = self.chain.first() else {
             return Ok(false);
@@ -136,7 +136,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// A key that the provider cannot use, or that is not the leaf's.
+    /// The provider cannot use the key, or it does not belong to the leaf.
     pub fn certified(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsSetupError> {
         let key = self.key.clone_key();
         Ok(Arc::new(CertifiedKey::from_der(
@@ -147,7 +147,7 @@ impl Identity {
     }
 }
 
-/// DER as text (RFC 7468).
+/// Encodes DER as text (RFC 7468).
 fn pem(label: &str, der: &[u8]) -> String {
     let text = BASE64.encode(der);
     let mut lines = String::new();
@@ -158,11 +158,11 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
-/// Every certificate in `pem`. `what` names the text in errors.
+/// All certificates in `pem`. `what` names the text in errors.
 ///
 /// # Errors
 ///
-/// Text that is not PEM, or without a certificate.
+/// The text is not PEM, or contains no certificate.
 pub fn certificates_from_pem(
     pem: &[u8],
     what: &str,
@@ -190,8 +190,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
     })
 }
 
-/// A certificate authority that signs what a local server needs. It lives as long as the process, or is
-/// [stored in files](LocalCa::load_or_create).
+/// A certificate authority for a local server. It exists as long as the process, or is [stored in files](LocalCa::load_or_create).
 pub struct LocalCa {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -208,11 +207,11 @@ impl std::fmt::Debug for LocalCa {
 }
 
 impl LocalCa {
-    /// Makes an authority with keys of `kind`, its own and its leaves'.
+    /// Creates an authority with keys of `kind`, its own and its leaves'.
     ///
     /// # Errors
     ///
-    /// The machine has no entropy, or the provider no such key.
+    /// The system has no entropy, or the provider does not support the kind of key.
     pub fn generate(kind: KeyKind) -> Result<Self, TlsSetupError> {
         let params = authority_params();
         let key = kind.generate()?;
@@ -225,11 +224,11 @@ impl LocalCa {
         })
     }
 
-    /// The authority that was written as the PEM of its key and of its certificate; `what` names the text in errors.
+    /// Parses an authority from the PEM of its key and of its certificate; `what` names the text in errors.
     ///
     /// # Errors
     ///
-    /// Text that is not PEM, or without a key or a certificate, or with a certificate of another key.
+    /// The text is not PEM, or has no key or no certificate, or a certificate of another key.
     pub(crate) fn from_pem(text: &[u8], what: &str, kind: KeyKind) -> Result<Self, TlsSetupError> {
         let identity = Identity::from_pem(text, text, what)?;
         // The certificate must match the key: no client accepts a signature of another key.
@@ -256,17 +255,17 @@ impl LocalCa {
     ///
     /// # Errors
     ///
-    /// A name that no certificate can carry.
+    /// A name cannot be in a certificate.
     pub fn issue(&self, names: &[String], addresses: &[IpAddr]) -> Result<Identity, TlsSetupError> {
         self.sign(params(common_name(names)), names, addresses)
     }
 
-    /// The same, valid only for `during`. A public server needs that: clients refuse certificates that are valid for
-    /// years. (Apple: 825 days, for every issuer.)
+    /// The same, valid only for `during`. A public server needs that: clients reject certificates that are valid for years. (Apple:
+    /// 825 days, for every issuer.)
     ///
     /// # Errors
     ///
-    /// As [`issue`](Self::issue).
+    /// As in [`issue`](Self::issue).
     pub fn issue_for(
         &self,
         names: &[String],
@@ -279,7 +278,7 @@ impl LocalCa {
         self.sign(params, names, addresses)
     }
 
-    /// Whether a certificate can carry `name`.
+    /// Checks that a certificate can contain `name`.
     ///
     /// # Errors
     ///
@@ -313,7 +312,7 @@ impl LocalCa {
         })
     }
 
-    /// The authority's own certificate, for clients that shall trust it.
+    /// The authority's own certificate, for clients that must trust it.
     #[must_use]
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
@@ -342,7 +341,7 @@ fn common_name(names: &[String]) -> &str {
 fn params(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
-    // X.520 gives a common name 64 characters.
+    // X.520 limits a common name to 64 characters.
     name.push(
         DnType::CommonName,
         common_name.chars().take(64).collect::<String>(),
@@ -351,7 +350,7 @@ fn params(common_name: &str) -> CertificateParams {
     params
 }
 
-/// Every name once, in the order given.
+/// All names without duplicates, in the given order.
 fn subject_names(names: &[String], addresses: &[IpAddr]) -> Result<Vec<SanType>, TlsSetupError> {
     let mut all = Vec::with_capacity(names.len() + addresses.len());
     for name in names {

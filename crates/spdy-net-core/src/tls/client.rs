@@ -1,4 +1,4 @@
-//! The client's side of TLS: trust, ALPN, sessions that can be resumed.
+//! The client's side of TLS: trust, ALPN, resumption of sessions.
 
 use std::fmt;
 use std::io;
@@ -20,13 +20,13 @@ use crate::tls::handshake::{
 use crate::tls::options::TlsOptions;
 use crate::tls::verify::Trust;
 
-/// Sessions a client remembers, over all hosts.
+/// Limit of remembered sessions, over all hosts.
 const REMEMBERED_SESSIONS: usize = 256;
-/// The client's side of TLS. Clones share tickets.
+/// The client's side of TLS. Clones share session tickets.
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
-    /// `None` for a configuration made elsewhere, which does not show its own.
+    /// `None` for a configuration of the caller, whose verifier is not accessible.
     check: Option<CertificateCheck>,
 }
 
@@ -48,7 +48,7 @@ impl ClientTls {
     ///
     /// # Errors
     ///
-    /// Roots, key log or versions that cannot be used.
+    /// The roots, the key log or the versions cannot be used.
     pub fn new(trust: &Trust, options: &TlsOptions) -> Result<Self, TlsSetupError> {
         let judge = CertificateCheck {
             verifier: trust.verifier(&options.provider)?,
@@ -73,7 +73,7 @@ impl ClientTls {
         })
     }
 
-    /// A client of a configuration made elsewhere; its list for ALPN is replaced on connecting.
+    /// A client with a configuration of the caller; its ALPN list is replaced when connecting.
     #[must_use]
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl ClientTls {
         }
     }
 
-    /// The same client, offering `protocols` by ALPN, best first. Tickets stay shared.
+    /// The same client, with `protocols` for ALPN, in order of preference. Tickets are still shared.
     #[must_use]
     pub fn with_alpn(&self, protocols: &[Protocol]) -> Self {
         let mut config = ClientConfig::clone(&self.config);
@@ -93,11 +93,11 @@ impl ClientTls {
         }
     }
 
-    /// The same for QUIC, which has records of its own: HTTP/3 alone is offered.
+    /// The same for QUIC, which has its own records: only HTTP/3 is offered.
     ///
     /// # Errors
     ///
-    /// `host` is no name, or TLS 1.3 is not among the versions.
+    /// `host` is not a valid name, or TLS 1.3 is not among the versions.
     pub fn for_quic(&self, host: &str) -> io::Result<Arc<ClientConfig>> {
         let config = self.with_alpn(&[Protocol::Http3]).config;
         // rustls reports an unusable configuration only when a connection is made.
@@ -111,10 +111,9 @@ impl ClientTls {
         Ok(config)
     }
 
-    /// Whether `shown`, the certificates of a connection that stands, would have been believed on a
-    /// connection to `host`: chain, name, hour and pins, all by the rules of this client (the pins of a
-    /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
-    /// requested, or the configuration was made elsewhere.
+    /// True if `shown`, the certificates of an open connection, would have been accepted on a connection to `host`: chain, name,
+    /// time and pins, all by the rules of this client (browsers once ignored the pins of a second host: CVE-2014-3166). Always
+    /// false if a client certificate may have been requested, or with a configuration of the caller.
     #[must_use]
     pub fn would_trust(&self, shown: &PeerCertificates, host: &str) -> bool {
         let (Some(judge), Ok(name)) = (&self.check, server_name(host)) else {
@@ -130,17 +129,17 @@ impl ClientTls {
         verified.is_ok() && !self.config.client_auth_cert_resolver.has_certs()
     }
 
-    /// Shakes hands over `io` with the server called `host` (a name or an address).
+    /// Does the handshake over `io` with the server `host` (a name or an address).
     ///
     /// # Errors
     ///
-    /// A host that is no name, a certificate that is not believed, or a connection that broke.
+    /// The host is not valid, the certificate is not trusted, or the connection failed.
     pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, HandshakeInfo)> {
         let (io, agreed, _) = self.connect_with_certificates(io, host).await?;
         Ok((io, agreed))
     }
 
-    /// As [`connect`](Self::connect), with what the server showed.
+    /// Like [`connect`](Self::connect); also returns the server's certificates.
     ///
     /// # Errors
     ///

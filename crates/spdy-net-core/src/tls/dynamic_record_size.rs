@@ -1,8 +1,8 @@
-//! TLS records that grow as a server sends, so that what comes first can be read first.
+//! TLS records that grow as a server sends, so that the client can read the first bytes early.
 //!
-//! A client can decrypt a record when it has all of it. With records of 16 KiB from the first byte, the head of a
-//! page waits for twelve packets, of which an initial window of ten or three brings the last a round trip later.
-//! With these each flight ends near the end of a record:
+//! A client can decrypt a record only when it has all of it. With records of 16 KiB from the first byte, the head of a page waits
+//! for twelve packets; with an initial window of ten or three, the last arrives a round trip later. With these sizes each flight
+//! ends near the end of a record:
 //!
 //! ```text
 //!   record   1  2    3       4           5  ...           12
@@ -10,8 +10,8 @@
 //!            └────── one initial window ─┘
 //! ```
 //!
-//! That is five more records for the first 92 KB of a connection: 110 bytes of TLS 1.3, and no more system calls, since
-//! records that are written together are sent together. The sizes do not start again after a connection was idle.
+//! That is five more records for the first 92 KB of a connection: 110 bytes of TLS 1.3, and no additional system calls, since
+//! records that are written together are sent together. The sizes are not reset after an idle period.
 
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
@@ -23,17 +23,17 @@ use tokio_rustls::server::TlsStream;
 
 use crate::network::BoxIo;
 
-/// Bytes of a record that fill one packet of 1,500 bytes: IPv6, TCP with timestamps, and what TLS 1.2 adds (29) go off.
+/// Bytes of a record that fill one packet of 1,500 bytes: without IPv6, TCP with timestamps, and the overhead of TLS 1.2 (29).
 const PACKET_BYTES: usize = 1_500 - 40 - 32 - 29;
 /// Bytes of the longest record (RFC 8446 §5.1).
 const FULL_BYTES: usize = 1 << 14;
-/// Bytes of many small writes that are joined at a time.
+/// Limit of small writes that are joined, bytes.
 const JOIN_BUFFER_BYTES: usize = FULL_BYTES;
 
 /// A server's TLS connection whose records grow.
 pub(crate) struct DynamicRecordSize {
     tls: TlsStream<BoxIo>,
-    /// Bytes of the next record, if there are as many.
+    /// Maximum size of the next record, bytes.
     next: usize,
 }
 
@@ -47,7 +47,7 @@ impl DynamicRecordSize {
         self.next == FULL_BYTES
     }
 
-    /// A record of that many bytes was made: if it was as long as it might be, the next may be a packet longer.
+    /// Records a record of `bytes`: if it had the maximum size, the next may be a packet longer.
     fn made(&mut self, bytes: usize) {
         if bytes == self.next {
             self.next = FULL_BYTES.min(self.next + PACKET_BYTES);
@@ -67,14 +67,14 @@ impl AsyncWrite for DynamicRecordSize {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let mut taken = 0;
-        // All but the last wait inside the session; the last takes them along.
+        // All records except the last are buffered in the TLS session, and sent with the last.
         while !this.is_grown() && buf.len() - taken > this.next {
             let piece = &buf[taken..][..this.next];
             let made = this.tls.get_mut().1.writer().write(piece)?;
             taken += made;
             this.made(made);
             if made < piece.len() {
-                break; // it holds no more
+                break; // its buffer is full
             }
         }
         let rest = &buf[taken..];

@@ -1,9 +1,9 @@
-//! Why TLS could not be set up, or did not come about.
+//! Errors of setting up TLS, and of handshakes.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a TLS configuration cannot be made from what was given.
+/// Why a TLS configuration cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsSetupError {
@@ -23,20 +23,20 @@ pub enum TlsSetupError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// PEM text without what was looked for.
+    /// The expected object is not in a PEM text.
     #[error("no {expected} in {what}")]
     EmptyPem {
-        /// What was looked for.
+        /// The expected object.
         expected: &'static str,
-        /// Where.
+        /// The text.
         what: String,
     },
-    /// PEM text that is not.
+    /// The text is not PEM.
     #[error("{what} is not PEM: {reason}")]
     Pem {
-        /// Where it came from.
+        /// The source of the text.
         what: String,
-        /// What was wrong with it.
+        /// The error.
         reason: String,
     },
     /// A pin that is not `sha256//` and the base64 of 32 bytes.
@@ -51,7 +51,7 @@ pub enum TlsSetupError {
     /// The certificate verifier could not be built.
     #[error("cannot build the certificate verifier: {0}")]
     Verifier(#[from] rustls::client::VerifierBuilderError),
-    /// TLS 1.2 and TLS 1.3 are both switched off.
+    /// TLS 1.2 and TLS 1.3 are both disabled.
     #[error("no TLS version is enabled: minimum {min}, maximum {max}")]
     NoVersion {
         /// Configured lower bound.

@@ -8,20 +8,19 @@ use rustls::pki_types::CertificateDer;
 use crate::protocol::Protocol;
 use crate::tls::identities::ACME_TLS_ALPN;
 
-/// Bytes that may wait unread or unsent inside one TLS connection.
+/// Limit of unread or unsent bytes inside one TLS connection.
 pub(super) const TLS_BUFFER_BYTES: usize = 64 * 1024;
 
-/// What a handshake came to.
+/// The result of a handshake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HandshakeInfo {
-    /// The protocol that ALPN chose; `None` if the peer does not know ALPN.
+    /// The protocol that was selected by ALPN; `None` if the peer does not support ALPN.
     pub protocol: Option<Protocol>,
     /// The version of TLS.
     pub version: Option<rustls::ProtocolVersion>,
     /// The cipher suite.
     pub suite: Option<rustls::CipherSuite>,
-    /// An earlier session was resumed: the handshake was abbreviated. (QUIC does not report it, and
-    /// counts as a full one.)
+    /// True if an earlier session was resumed by an abbreviated handshake. (QUIC does not report it, and is always false.)
     pub resumed: bool,
     /// The client requested only a proof of the name (`acme-tls/1`, RFC 8737): the connection is over.
     pub is_acme_challenge: bool,
@@ -37,10 +36,10 @@ pub(super) fn handshake_info(tls: &rustls::CommonState) -> HandshakeInfo {
     }
 }
 
-/// The certificates that a server showed, its own first.
+/// The certificates of a server, its own first.
 pub type PeerCertificates = Arc<[CertificateDer<'static>]>;
 
-/// Whether a handshake failed with `error` because the server's certificate was not accepted.
+/// True if a handshake failed with `error` because the server's certificate was not accepted.
 #[must_use]
 pub fn is_certificate_error(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());

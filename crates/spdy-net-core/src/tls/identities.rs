@@ -4,11 +4,11 @@
 //!  www.site.test ──▶ that name ──▶ *.site.test ──▶ the fallback: one identity, or those of a local authority by name
 //! ```
 //!
-//! All of it is exchanged at once, between two handshakes: certificates are renewed without a connection noticing.
+//! All identities are replaced at once, between two handshakes: certificates are renewed without affecting open connections.
 //!
-//! A client that offers only `acme-tls/1` is an authority, and needs proof that the name is ours (RFC 8737): a
-//! certificate made for that check, which no other client gets. This works for a [`ServerTls`](crate::tls::ServerTls)
-//! that is [`with_acme_challenges`](crate::tls::ServerTls::with_acme_challenges).
+//! A client that offers only `acme-tls/1` is a certificate authority that validates the name (RFC 8737): it gets a certificate
+//! created for that check, which no other client gets. This works for a [`ServerTls`](crate::tls::ServerTls) that is
+//! [`with_acme_challenges`](crate::tls::ServerTls::with_acme_challenges).
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use crate::tls::certificates::Identity;
 use crate::tls::error::TlsSetupError;
 use crate::tls::local_certificates::LocalCertificates;
 
-/// What a client that requests a proof offers by ALPN (RFC 8737 §6.2).
+/// The ALPN protocol of a client that validates a name (RFC 8737 §6.2).
 pub(crate) const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 
-/// Identities by host. Clones are the same ones.
+/// Identities by host. Clones share them.
 #[derive(Clone)]
 pub struct Identities {
     provider: Arc<CryptoProvider>,
@@ -36,13 +36,13 @@ pub struct Identities {
     now: Arc<RwLock<Arc<IdentityTable>>>,
 }
 
-/// As they are shown at one time.
+/// The identities at one time.
 #[derive(Clone, Debug)]
 struct IdentityTable {
     /// Sorted by name, in lower case.
     hosts: Vec<(String, Arc<CertifiedKey>)>,
     fallback: Fallback,
-    /// In the order in which they came.
+    /// In the order in which they were added.
     challenges: Vec<(String, Arc<CertifiedKey>)>,
 }
 
@@ -50,12 +50,12 @@ struct IdentityTable {
 #[derive(Clone, Debug)]
 pub struct SigningIdentity(Arc<CertifiedKey>);
 
-/// The identity for names without one of their own, and for clients that send no name.
+/// The identity for names without their own, and for clients that send no name.
 #[derive(Clone, Debug)]
 pub enum Fallback {
     /// This identity.
     One(SigningIdentity),
-    /// One for each group of names, by a local authority.
+    /// One for each group of names, issued by a local authority.
     Local(Arc<LocalCertificates>),
 }
 
@@ -65,7 +65,7 @@ impl From<SigningIdentity> for Fallback {
     }
 }
 
-/// A proof that is shown until this is dropped.
+/// A challenge certificate that is served until this is dropped.
 #[derive(Debug)]
 #[must_use = "the certificate is served only while this value lives"]
 pub struct AcmeChallenge {
@@ -92,12 +92,12 @@ impl fmt::Debug for Identities {
 }
 
 impl Identities {
-    /// Each host's own identity, and `fallback` for the rest. A host may be `*.` and a name: then it stands for one label
-    /// before that (RFC 6125 §6.4.3), where no host of that name is listed. Of hosts that are listed twice the first counts.
+    /// Creates identities for hosts, with `fallback` for others. A host may be `*.` and a name, which matches one additional label
+    /// (RFC 6125 §6.4.3) if that host is not listed itself. If a host is listed twice, the first is used.
     ///
     /// # Errors
     ///
-    /// A key that the provider cannot use, or that is not the leaf's.
+    /// The provider cannot use a key, or it does not belong to the leaf.
     pub fn new(
         hosts: &[(String, Identity)],
         fallback: &Identity,
@@ -107,7 +107,7 @@ impl Identities {
         Ok(Self::of(first, options))
     }
 
-    /// No host's own identity, and those of `local` by name.
+    /// Without identities of hosts: those of `local` are used by name.
     ///
     /// # Errors
     ///
@@ -136,18 +136,18 @@ impl Identities {
         }
     }
 
-    /// The time that certificates are issued at; where there is none, 1970.
+    /// The time at which certificates are issued; 1970 without a wall clock.
     fn wall_now(&self) -> SystemTime {
         let now = self.clock.current_time();
         let since = now.map(|now| Duration::from_secs(now.as_secs()));
         SystemTime::UNIX_EPOCH + since.unwrap_or_default()
     }
 
-    /// Shows these from the next handshake on.
+    /// Uses these from the next handshake on.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); then all stays as it was.
+    /// As in [`new`](Self::new); nothing is changed then.
     pub fn replace(
         &self,
         hosts: &[(String, Identity)],
@@ -164,17 +164,16 @@ impl Identities {
         Ok(())
     }
 
-    /// Makes `identity` ready to be shown by [`show_hosts`](Self::show_hosts) and [`show_fallback`](Self::show_fallback), which then
-    /// cannot fail.
+    /// Prepares `identity` for [`show_hosts`](Self::show_hosts) and [`show_fallback`](Self::show_fallback), which then cannot fail.
     ///
     /// # Errors
     ///
-    /// A key that the provider cannot use, or that is not the leaf's.
+    /// The provider cannot use the key, or it does not belong to the leaf.
     pub fn certify(&self, identity: &Identity) -> Result<SigningIdentity, TlsSetupError> {
         Ok(SigningIdentity(identity.certified(&self.provider)?))
     }
 
-    /// As [`replace`](Self::replace), of the hosts alone.
+    /// Like [`replace`](Self::replace), for the hosts only.
     pub fn show_hosts(&self, hosts: impl IntoIterator<Item = (String, SigningIdentity)>) {
         let hosts = hosts
             .into_iter()
@@ -183,17 +182,17 @@ impl Identities {
         self.change(|now| now.hosts = hosts);
     }
 
-    /// The same of what is shown for all other hosts.
+    /// The same for the fallback.
     pub fn show_fallback(&self, fallback: impl Into<Fallback>) {
         self.change(|now| now.fallback = fallback.into());
     }
 
-    /// Shows `proof` for `host` to clients that offer only `acme-tls/1`, until the returned value is dropped. Of two
-    /// for one host the later is shown.
+    /// Serves `proof` for `host` to clients that offer only `acme-tls/1`, until the returned value is dropped. If there are two for
+    /// one host, the later is served.
     ///
     /// # Errors
     ///
-    /// A key that the provider cannot use.
+    /// The provider cannot use the key.
     pub fn show_challenge(
         &self,
         host: &str,
@@ -219,7 +218,7 @@ impl Identities {
     }
 }
 
-/// `hosts` ready to sign with, sorted by name.
+/// Converts `hosts` to signing identities, sorted by name.
 fn certified(
     hosts: &[(String, Identity)],
     provider: &CryptoProvider,
@@ -231,12 +230,12 @@ fn certified(
     Ok(by_name(certified))
 }
 
-/// In lower case, sorted, each host once.
+/// In lower case, sorted, without duplicates.
 fn by_name(mut hosts: Vec<(String, Arc<CertifiedKey>)>) -> Vec<(String, Arc<CertifiedKey>)> {
     hosts
         .iter_mut()
         .for_each(|(host, _)| host.make_ascii_lowercase());
-    hosts.sort_by(|a, b| a.0.cmp(&b.0)); // keeps the first of two first
+    hosts.sort_by(|a, b| a.0.cmp(&b.0)); // stable: the first of two stays first
     hosts.dedup_by(|second, first| second.0 == first.0);
     hosts
 }
@@ -260,7 +259,7 @@ impl IdentityTable {
         at.ok().map(|at| &hosts[at].1)
     }
 
-    /// The identity that is listed for `host`, itself or by a wildcard.
+    /// The identity for `host`, by its name or by a wildcard.
     fn listed(&self, host: Option<&str>) -> Option<&Arc<CertifiedKey>> {
         host.and_then(|host| {
             let host = host.to_ascii_lowercase();

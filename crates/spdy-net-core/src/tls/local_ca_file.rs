@@ -1,4 +1,4 @@
-//! A local authority that outlives the process, so that a browser which trusts it once keeps trusting it.
+//! A local authority that is stored in files, so that a browser that trusts it once keeps trusting it.
 //!
 //! ```text
 //! ca.pem        its certificate alone, to be given to clients (0644)
@@ -17,18 +17,19 @@ use crate::tls::certificates::{KeyKind, LocalCa, read};
 use crate::tls::error::TlsSetupError;
 
 impl LocalCa {
-    /// Where the key of the authority with this certificate file is.
+    /// The key file of the authority with this certificate file.
     #[must_use]
     pub fn key_file(certificate: &Path) -> PathBuf {
         certificate.with_extension("key.pem")
     }
 
-    /// The authority whose certificate is in the file `certificate`, with its key [beside it](Self::key_file); it is made if it has no
-    /// key there, and then `certificate` is overwritten. `kind` is that of keys that are made: the authority's and its leaves'.
+    /// Loads the authority whose certificate is in the file `certificate`, with its key in [another file](Self::key_file). If there
+    /// is no key file, it creates the authority, and overwrites `certificate`. `kind` is the kind of new keys: the authority's and
+    /// its leaves'.
     ///
     /// # Errors
     ///
-    /// Files that cannot be read or written, or that hold no key and its certificate.
+    /// A file cannot be read or written, or contains no key with its certificate.
     pub fn load_or_create(certificate: &Path, kind: KeyKind) -> Result<Self, TlsSetupError> {
         let ca = match Self::load(certificate, kind)? {
             Some(ca) => ca,
@@ -41,11 +42,11 @@ impl LocalCa {
         Ok(ca)
     }
 
-    /// The same if it is there. Nothing is written.
+    /// The same if it exists. Nothing is written.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or that holds no key and its certificate.
+    /// A file cannot be read, or contains no key with its certificate.
     pub fn load(certificate: &Path, kind: KeyKind) -> Result<Option<Self>, TlsSetupError> {
         let key_file = Self::key_file(certificate);
         let text = match read(&key_file) {
@@ -65,7 +66,7 @@ fn at(path: &Path, source: io::Error) -> TlsSetupError {
     }
 }
 
-/// Makes an authority, or reads the one of a process that was quicker.
+/// Creates an authority, or loads the one that another process created first.
 fn create_ca(key_file: &Path, kind: KeyKind) -> Result<LocalCa, TlsSetupError> {
     let made = LocalCa::generate(kind)?;
     let text = format!("{}{}", made.key_pem(), made.pem());
@@ -79,9 +80,9 @@ fn create_ca(key_file: &Path, kind: KeyKind) -> Result<LocalCa, TlsSetupError> {
     }
 }
 
-/// Writes a file that is not there before it is whole. Without `replace` it is an error if it exists.
+/// Writes a file atomically. Without `replace` it fails if the file exists.
 fn write_atomically(path: &Path, bytes: &[u8], mode: u32, replace: bool) -> io::Result<()> {
-    // No other writer uses this name: the number is this process's, the time this call's.
+    // No other writer uses this name: the number is that of this process, the time that of this call.
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = since.unwrap_or_default().as_nanos();
     let name = path.file_name().unwrap_or(OsStr::new("authority"));
@@ -95,7 +96,7 @@ fn write_atomically(path: &Path, bytes: &[u8], mode: u32, replace: bool) -> io::
     });
     let placed = written.and_then(|()| match replace {
         true => fs::rename(&new, path),
-        false => fs::hard_link(&new, path), // fails if it is there
+        false => fs::hard_link(&new, path), // fails if it exists
     });
     if !replace || placed.is_err() {
         let _ = fs::remove_file(&new);

@@ -6,8 +6,8 @@
 //!  no SNI, or a name that is none of these ──▶ the default names, with the addresses
 //! ```
 //!
-//! A certificate for all names would be 37 KB for 1,000 sites, more than the congestion window of a new connection carries, and too
-//! large for a handshake from 2,000 on.
+//! A certificate for all names would have 37 KB for 1,000 sites, more than the congestion window of a new connection, and would be
+//! too large for a handshake from 2,000 sites on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -22,19 +22,19 @@ use rustls::sign::CertifiedKey;
 use crate::tls::certificates::LocalCa;
 use crate::tls::error::TlsSetupError;
 
-/// Bytes of names and addresses in one certificate. A group with more has one certificate for each name, with as many of the others
-/// beside it as there is room for.
+/// Maximum length of names and addresses in one certificate, bytes. A larger group has one certificate for each name, with as many
+/// of the other names as fit.
 pub const MAX_NAME_BYTES: usize = 2048;
 /// The maximum number of certificates held. One more drops the oldest, which is issued again when a client requests it.
 pub const MAX_CACHED: usize = 4096;
-/// How long a certificate is valid. Browsers refuse years (Apple: 825 days, for any authority).
+/// Validity of a certificate. Browsers reject several years (Apple: 825 days, for any authority).
 pub const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// A certificate is issued again when less than this is left of it.
+/// A certificate is issued again when its remaining validity is less than this.
 pub const RENEW_BEFORE_EXPIRY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Certificates are also valid for clients whose clock is behind by up to this time.
 const CLOCK_SKEW: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Issues a local authority's certificates for the names of sites, and holds them.
+/// Issues a local authority's certificates for the names of sites, and caches them.
 pub struct LocalCertificates {
     authority: Arc<LocalCa>,
     groups: Vec<Vec<String>>,
@@ -49,7 +49,7 @@ type CertificateKey = (usize, String);
 #[derive(Default)]
 struct CertificateCache {
     by_place: BTreeMap<CertificateKey, IssuedCertificate>,
-    /// The same places, in the order of issue.
+    /// The same keys, in the order of issue.
     in_order: VecDeque<CertificateKey>,
 }
 
@@ -76,12 +76,12 @@ impl fmt::Debug for LocalCertificates {
 
 impl LocalCertificates {
     /// Certificates by `authority` for `groups` of names. The names of a group share one certificate, so that browsers may use one
-    /// connection for them; of two groups with one name the first has it. The first group is shown, with `addresses`, to clients
-    /// that send no name or one of no group.
+    /// connection for them. If two groups have the same name, the first is used. The first group is the default, with `addresses`,
+    /// for clients that send no name or an unknown one.
     ///
     /// # Errors
     ///
-    /// A name that no certificate can carry.
+    /// A name cannot be in a certificate.
     pub fn new(
         authority: Arc<LocalCa>,
         groups: Vec<Vec<String>>,
@@ -127,7 +127,7 @@ impl LocalCertificates {
         if let Some(issued) = held.filter(|issued| now < issued.renew_at) {
             return Ok(issued.key);
         }
-        // Issued without the lock: of two handshakes that come at once each may show its own.
+        // Issued without the lock: two concurrent handshakes may use different certificates.
         let validity = now - CLOCK_SKEW..now + LIFETIME;
         let identity = self.authority.issue_for(&names, addresses, validity)?;
         let issued = IssuedCertificate {

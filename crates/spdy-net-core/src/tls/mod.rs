@@ -1,7 +1,7 @@
 //! TLS of clients and servers: certificates, pins, the local authority, key logs.
 //!
-//! A [`ClientTls`] or [`ServerTls`] is made once and used for all connections of a client or a server. Clones share
-//! the session tickets, so a second connection to the same host resumes. rustls does the handshake.
+//! A [`ClientTls`] or [`ServerTls`] is created once and used for all connections of a client or a server. Clones share the session
+//! tickets, so a second connection to the same host is resumed. rustls does the handshake.
 
 pub mod certificates;
 mod client;

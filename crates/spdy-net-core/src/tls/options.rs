@@ -46,22 +46,22 @@ impl KeyLogTarget {
     }
 }
 
-/// Choices of both sides.
+/// Options of both sides.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// Lowest version spoken.
+    /// Minimum version.
     pub min: TlsVersion,
-    /// Highest version spoken.
+    /// Maximum version.
     pub max: TlsVersion,
-    /// Where secrets go; nowhere by default.
+    /// The target of the key log; none by default.
     pub key_log: KeyLogTarget,
     /// The cryptography; aws-lc-rs by default.
     pub provider: Arc<CryptoProvider>,
-    /// The hour that certificates and tickets are checked against; the system's clock by default.
+    /// The time at which certificates and tickets are checked; the system's clock by default.
     pub wall_now: Option<SystemTime>,
-    /// Whether sessions may be taken up again with an abbreviated handshake.
+    /// Whether sessions may be resumed by an abbreviated handshake.
     pub resumption: bool,
-    /// Tickets that a server sends after each full TLS 1.3 handshake. Each is good for one connection.
+    /// Tickets that a server sends after each full TLS 1.3 handshake. Each can be used for one connection.
     pub tickets: usize,
 }
 
@@ -110,7 +110,7 @@ impl TlsOptions {
     }
 }
 
-/// An hour that does not pass: virtual runs are shorter than certificates.
+/// A constant time: virtual runs are shorter than the validity of certificates.
 #[derive(Debug)]
 struct FixedTime(Duration);
 

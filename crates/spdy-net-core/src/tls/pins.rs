@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::tls::error::TlsSetupError;
 
-/// The prefix of a pin as text; curl writes it so too.
+/// The prefix of a pin as text, as in curl.
 const PREFIX: &str = "sha256//";
 
 /// The SHA-256 of a public key. Renewing a certificate with the same key does not change it.
@@ -22,7 +22,7 @@ impl Pin {
     ///
     /// # Errors
     ///
-    /// Bytes that are no certificate.
+    /// The bytes are not a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, rustls::Error> {
         let parsed = ParsedCertificate::try_from(certificate)?;
         Ok(Self(

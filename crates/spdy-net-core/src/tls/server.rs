@@ -18,7 +18,7 @@ use crate::tls::handshake::{
 use crate::tls::identities::{ACME_TLS_ALPN, Identities};
 use crate::tls::options::TlsOptions;
 
-/// Sessions a server remembers for clients of TLS 1.2 that take no tickets.
+/// Limit of remembered sessions for TLS 1.2 clients without ticket support.
 const SERVER_SESSIONS: usize = 4096;
 
 /// The server's side of TLS.
@@ -35,11 +35,11 @@ impl fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// A server that shows `identity` to everyone and speaks `protocols`, best first.
+    /// A server that uses `identity` for all names and supports `protocols`, in order of preference.
     ///
     /// # Errors
     ///
-    /// A key that does not fit, or a key log or versions that cannot be used.
+    /// The key does not match, or the key log or the versions cannot be used.
     pub fn new(
         identity: &Identity,
         protocols: &[Protocol],
@@ -48,11 +48,11 @@ impl ServerTls {
         Self::with_identities(&[], identity, protocols, options)
     }
 
-    /// A server that shows each host's own identity (by SNI, any case), and `fallback` to the rest.
+    /// A server that uses the identity of each host (by SNI, any case), and `fallback` for others.
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As in [`new`](Self::new).
     pub fn with_identities(
         hosts: &[(String, Identity)],
         fallback: &Identity,
@@ -63,11 +63,11 @@ impl ServerTls {
         Self::of(&identities, protocols, options)
     }
 
-    /// A server that shows of `identities` what they are at each handshake: they may be exchanged while it serves.
+    /// A server that uses the current `identities` at each handshake: they may be replaced while it serves.
     ///
     /// # Errors
     ///
-    /// A key log or versions that cannot be used.
+    /// The key log or the versions cannot be used.
     pub fn of(
         identities: &Identities,
         protocols: &[Protocol],
@@ -94,7 +94,7 @@ impl ServerTls {
         Ok(Self::from_config(Arc::new(config)))
     }
 
-    /// A server of a configuration made elsewhere, ALPN included.
+    /// A server with a configuration of the caller, including ALPN.
     #[must_use]
     pub fn from_config(config: Arc<ServerConfig>) -> Self {
         Self {
@@ -103,26 +103,25 @@ impl ServerTls {
         }
     }
 
-    /// The same with records that begin at the length of a packet and grow, so that a client can read what came first
-    /// before 16 KiB are there. The lab's servers have none: what they stand for (nginx, Apache) sends full ones.
+    /// The same with records that start at the size of a packet and grow, so that a client can read the first bytes before 16 KiB
+    /// have arrived. The lab's servers do not use it: the servers that they represent (nginx, Apache) send full records.
     #[must_use]
     pub fn with_dynamic_record_size(mut self) -> Self {
         self.dynamic_record_size = true;
         self
     }
 
-    /// The same for authorities as well: a client that offers only `acme-tls/1` gets the
-    /// [`AcmeChallenge`](crate::tls::identities::AcmeChallenge) of the name that it requests, if there is one, and
-    /// nothing else.
+    /// The same, with support for certificate authorities: a client that offers only `acme-tls/1` gets the
+    /// [`AcmeChallenge`](crate::tls::identities::AcmeChallenge) of the requested name, if there is one, and nothing else.
     #[must_use]
     pub fn with_acme_challenges(mut self) -> Self {
-        // The last one: it is agreed on where nothing else can be.
+        // The last one: it is selected only if nothing else is possible.
         let config = Arc::make_mut(&mut self.config);
         config.alpn_protocols.push(ACME_TLS_ALPN.to_vec());
         self
     }
 
-    /// The same for QUIC, which has records of its own: HTTP/3 alone is spoken.
+    /// The same for QUIC, which has its own records: only HTTP/3 is supported.
     ///
     /// # Errors
     ///
@@ -136,11 +135,11 @@ impl ServerTls {
         Ok(config)
     }
 
-    /// Shakes hands over `io`.
+    /// Does the handshake over `io`.
     ///
     /// # Errors
     ///
-    /// A client that speaks no TLS, offers nothing we speak, or broke off.
+    /// The client does not use TLS, offers no supported parameters, or disconnected.
     pub async fn accept(&self, io: BoxIo) -> io::Result<(BoxIo, HandshakeInfo)> {
         let acceptor = TlsAcceptor::from(self.config.clone());
         let stream = acceptor

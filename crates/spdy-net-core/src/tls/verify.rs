@@ -13,7 +13,7 @@ use crate::tls::certificates::{certificates_from_pem, read};
 use crate::tls::error::TlsSetupError;
 use crate::tls::pins::Pin;
 
-/// Where systems store their roots, in the order of trying.
+/// Paths of the system's root certificates, in the order in which they are tried.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -21,19 +21,19 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The roots that a certificate may be signed by.
+/// The trusted root certificates.
 #[derive(Clone, Debug, Default)]
 pub enum Roots {
-    /// The file named by `SSL_CERT_FILE`, else the system's bundle, else Mozilla's list as compiled in.
+    /// The file named by `SSL_CERT_FILE`, otherwise the system's bundle, otherwise Mozilla's compiled-in list.
     #[default]
     System,
-    /// Mozilla's list as compiled in.
+    /// Mozilla's compiled-in list.
     Bundled,
-    /// A PEM file; no other roots.
+    /// Only those in a PEM file.
     File(PathBuf),
-    /// These certificates; no other roots.
+    /// Only these certificates.
     Only(Vec<CertificateDer<'static>>),
-    /// These certificates beside those of [`System`](Self::System).
+    /// These certificates in addition to those of [`System`](Self::System).
     SystemPlus(Vec<CertificateDer<'static>>),
 }
 
@@ -62,7 +62,7 @@ fn and(
     Ok(store)
 }
 
-/// A system's bundle may hold a root that rustls cannot read; a file that was named may not.
+/// The system's bundle may contain a root that rustls cannot parse; a file that was named explicitly may not.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Strictness {
     SkipInvalid,
@@ -100,22 +100,21 @@ fn from_file(path: &Path, strictness: Strictness) -> Result<RootCertStore, TlsSe
     Ok(store)
 }
 
-/// What a server must prove.
+/// The requirements for a server's certificate.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
-    /// Whose signatures are believed.
+    /// The trusted roots.
     pub roots: Roots,
-    /// If there are any, the server's own key must be one of these, whatever else holds.
+    /// If there are any, the server's own key must be one of these, in all cases.
     pub pins: Vec<Pin>,
-    /// Pins of single hosts, by their name in lower case: the key shown for that name must be one of them
-    /// too.
+    /// Pins of single hosts, by their name in lower case: the key for that host must also be one of them.
     pub host_pins: Vec<(String, Vec<Pin>)>,
-    /// Believe any certificate. Pins are still checked.
+    /// Accept any certificate. Pins are still checked.
     pub insecure: bool,
 }
 
 impl Trust {
-    /// Trusts what `certificates` signed, and nothing else.
+    /// Trusts only certificates signed by `certificates`.
     #[must_use]
     pub fn only(certificates: Vec<CertificateDer<'static>>) -> Self {
         Self {
@@ -124,11 +123,11 @@ impl Trust {
         }
     }
 
-    /// The verifier that checks all of this.
+    /// Builds the verifier of these requirements.
     ///
     /// # Errors
     ///
-    /// Roots that cannot be read, or an empty set of them.
+    /// The roots cannot be read, or there are none.
     pub fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,
@@ -152,7 +151,7 @@ impl Trust {
     }
 }
 
-/// Looks at the key of the leaf, then lets `chain` judge the rest.
+/// Checks the key of the leaf, then passes the certificate to `chain`.
 #[derive(Debug)]
 struct PinVerifier {
     pins: Vec<Pin>,

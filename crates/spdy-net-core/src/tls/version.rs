@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A version of TLS that is spoken here.
+/// A supported version of TLS.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum TlsVersion {
     /// TLS 1.2.

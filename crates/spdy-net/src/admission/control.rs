@@ -1,5 +1,5 @@
-//! Admits connections within limits: waits for a free place, applies the limits of an address, and frees the place when the connection
-//! ends.
+//! Admits connections within limits: waits for a free slot, applies the limits of an address, and frees the slot when the
+//! connection ends.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl From<()> for Conduct {
     }
 }
 
-/// Admits the connections of one or several listeners. Clones share the same places and limits.
+/// Admits the connections of one or several listeners. Clones share the slots and limits.
 #[derive(Clone, Debug)]
 pub struct Admission {
     limits: AdmissionLimits,
@@ -43,7 +43,7 @@ pub struct Admission {
     /// Limits how often it is logged that all slots are in use.
     full_log: Arc<LogThrottle>,
     hits: LimitHits,
-    /// The origin of [`now`](Self::now).
+    /// The time origin of [`now`](Self::now).
     began: tokio::time::Instant,
 }
 
@@ -60,7 +60,7 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Applies `limits`, and counts each connection that meets one in `hits`.
+    /// Applies `limits`, and counts each connection that reaches one in `hits`.
     #[must_use]
     pub fn new(limits: AdmissionLimits, hits: LimitHits) -> Self {
         Self {
@@ -83,10 +83,10 @@ impl Admission {
         Instant::ZERO + self.began.elapsed()
     }
 
-    /// Waits for a free place for one more connection, and takes it.
+    /// Waits for a free slot for one more connection, and takes it.
     ///
-    /// If all places are taken and `evict_idle` is set, this evicts an idle connection, now and after each [`EVICTION_TIMEOUT`].
-    /// Places are given in the order of the calls.
+    /// If all slots are taken and `evict_idle` is set, this evicts an idle connection, now and after each [`EVICTION_TIMEOUT`].
+    /// Slots are given in the order of the calls.
     pub(crate) async fn wait_for_place(&self) -> OwnedSemaphorePermit {
         if let Ok(permit) = self.places.clone().try_acquire_owned() {
             return permit;
@@ -99,7 +99,7 @@ impl Admission {
                 "all connection slots are in use: new connections wait"
             );
         }
-        // The same future in each turn, so that it keeps its position in the queue.
+        // The same future in each iteration, so that it keeps its position in the queue.
         let mut acquiring = std::pin::pin!(self.places.clone().acquire_owned());
         loop {
             if self.limits.evict_idle && self.lock().slots.evict_longest_idle() {
@@ -113,13 +113,13 @@ impl Admission {
         }
     }
 
-    /// True if a place is free and `address` has used less than half of its limit. Otherwise a sender that forges this
-    /// address could use up the rest and keep the real client out.
+    /// True if a slot is free and `address` has used less than half of its limit. Otherwise a sender that forges this address could
+    /// use up the rest and lock the real client out.
     pub(crate) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
         self.places.available_permits() > 0 && self.lock().sources.has_headroom(now, address)
     }
 
-    /// Counts a connection that met `limit` before it was admitted.
+    /// Counts a connection that reached `limit` before it was admitted.
     pub(crate) fn count(&self, limit: ConnectionLimit) {
         self.hits.count(limit);
     }
@@ -167,14 +167,14 @@ impl Admission {
 pub struct AdmissionPermit {
     admission: Admission,
     address: IpAddr,
-    /// Whether it counts towards the limits of its address.
+    /// True if it counts towards the limits of its address.
     is_counted: bool,
     number: u64,
     slot: ConnectionSlot,
 }
 
 impl AdmissionPermit {
-    /// The connection's slot. In it the connection reports whether it is idle, and learns that it shall close.
+    /// The connection's slot, by which the connection reports if it is idle, and is notified that it must close.
     #[must_use]
     pub fn slot(&self) -> ConnectionSlot {
         self.slot.clone()
@@ -272,7 +272,7 @@ mod tests {
         }
         let slot = |n: usize| held[n].0.slot();
         let evicted = || (0..5).filter(|n| held[*n].0.slot().evicted().now_or_never().is_some());
-        // Of the second address the first connection is busy, and the second was busy recently.
+        // For the second address, the first connection is busy, and the second was busy recently.
         let _busy = slot(1).exchange();
         drop(slot(2).exchange());
         assert_eq!(
@@ -286,7 +286,7 @@ mod tests {
         let mut next = Box::pin(door.wait_for_place());
         assert!((&mut next).now_or_never().is_none());
         assert_eq!(evicted().collect::<Vec<_>>(), [2, 3]);
-        // The other addresses have one connection each, and that of the first is idle longest.
+        // The other addresses have one connection each, and that of the first has been idle for longest.
         let mut last = Box::pin(door.wait_for_place());
         assert!((&mut last).now_or_never().is_none());
         assert_eq!(evicted().collect::<Vec<_>>(), [0, 2, 3]);

@@ -12,17 +12,17 @@ use std::sync::atomic::AtomicU64;
 
 use crate::admission::source::Source;
 
-/// The slots that are taken, by the widest source of each, in the order in which they were taken.
+/// The slots that are in use, by the widest source of each, in the order in which they were taken.
 #[derive(Debug, Default)]
 pub(super) struct SlotTable {
     taken: BTreeMap<Source, BTreeMap<u64, ConnectionSlot>>,
     next: u64,
-    /// Counts on whenever a connection has nothing to do any more.
+    /// Counts each time that a connection becomes idle.
     sequence: Arc<AtomicU64>,
 }
 
 impl SlotTable {
-    /// One more for a connection from `address`, and its number.
+    /// Adds a slot for a connection from `address`, and returns its number.
     pub(super) fn take(&mut self, address: IpAddr) -> (u64, ConnectionSlot) {
         let (number, seat) = (self.next, ConnectionSlot::new(self.sequence.clone()));
         self.next += 1;
@@ -31,7 +31,7 @@ impl SlotTable {
         (number, seat)
     }
 
-    /// The connection that had `number` has ended.
+    /// Removes the slot `number`, because its connection has ended.
     pub(super) fn release(&mut self, address: IpAddr, number: u64) {
         let source = Source::widest(address);
         if let Some(seats) = self.taken.get_mut(&source) {
@@ -45,7 +45,7 @@ impl SlotTable {
     /// Evicts an idle connection: it belongs to the source with the most connections among those that have an idle one, and is that
     /// source's connection that is idle longest. Returns `false` if no connection is idle.
     pub(super) fn evict_longest_idle(&self) -> bool {
-        // A connection that got a request since `longest_idle` found it stays open, and the next one is tried.
+        // A connection that received a request after `longest_idle` found it stays open, and the next one is tried.
         while let Some(seat) = self.longest_idle() {
             if seat.try_evict() {
                 return true;
@@ -54,7 +54,8 @@ impl SlotTable {
         false
     }
 
-    /// Of the sources that have an idle connection the one with most, of its own the one idle longest.
+    /// Among the sources with an idle connection, that with the most connections; returns its connection that has been idle for
+    /// longest.
     fn longest_idle(&self) -> Option<&ConnectionSlot> {
         let mut best: Option<(usize, Reverse<u64>, &ConnectionSlot)> = None;
         for seats in self.taken.values() {

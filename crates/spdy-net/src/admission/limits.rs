@@ -1,27 +1,25 @@
-//! What clients may have of a door, and its defaults.
+//! The admission limits and their defaults.
 
 use std::time::Duration;
 
-/// What one address, and all together, may have. A 0 is no limit, but for `connections`. A /48 of IPv6 may have
-/// twice what an address may.
+/// Limits for each address, and for all together. 0 is no limit, except for `connections`. An IPv6 /48 has twice the limits of an
+/// address.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionLimits {
-    /// Connections open at once, from whomever. Default 16,384.
+    /// Limit of open connections in total. Default 16,384.
     pub connections: usize,
-    /// With all places taken, whether a connection that has nothing to do is ended for one that waits. Default
-    /// `true`.
+    /// Whether an idle connection is closed for a waiting one when all slots are taken. Default `true`.
     pub evict_idle: bool,
-    /// Connections of one address open at once. Default 4096: many clients may share an address.
+    /// Limit of open connections of one address. Default 4096: many clients may share an address.
     pub per_address: u32,
-    /// New connections of one address in a second, on average; in a burst, five seconds' worth.
-    /// Default 1000.
+    /// Limit of new connections of one address per second, on average; a burst may be five times as large. Default 1000.
     pub rate: u32,
-    /// Connections of one address that were ended for abuse in `abuse_window`. With so many, the address
-    /// is not heard until the window is over. Default 10.
+    /// Limit of connections of one address that were closed for abuse in `abuse_window`. When it is reached, the address is blocked
+    /// until the window is over. Default 10.
     pub abuses: u32,
-    /// Over how long abuses are counted. Default 60 s.
+    /// The window in which abuses are counted. Default 60 s.
     pub abuse_window: Duration,
-    /// Addresses that are remembered. Those that have nothing open are forgotten first. Default 65,536.
+    /// Limit of addresses with a record. Those without open connections are removed first. Default 65,536.
     pub addresses: usize,
 }
 

@@ -1,7 +1,7 @@
-//! Admission of connections: how many are open at once, and how many of those from one address.
+//! Admission of connections: limits of open connections, in total and for each address.
 //!
-//! A limit on one session is useless against a client that opens another. So the table of sources counts, for each
-//! address, its open connections, how fast it connects, and how often its connections ended for abuse:
+//! A limit of one session is useless against a client that opens another. So the table of sources counts, for each address, its
+//! open connections, its connection rate, and its connections that were closed for abuse:
 //!
 //! ```text
 //!  control.rs ─▶ source_table.rs    address -> open now | tokens for new connections | abuses since ..   bounded length

@@ -1,15 +1,15 @@
 //! The sources that connection limits apply to.
 //!
-//! A source is a whole IPv4 address, or the first half of an IPv6 one: one network gets a /64. A client with a site of
-//! its own has 65,536 of those, and could act as many clients, so the /48 around it is counted as well.
+//! A source is a whole IPv4 address, or the first half of an IPv6 one: one network gets a /64. A client with its own site has
+//! 65,536 of those, and could appear as many clients, so its /48 is counted as well.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Limit of an IPv6 /48 as a multiple of that of one /64. With more, two of them could take all places. With less,
-/// mobile networks would suffer: they put many customers into one /48.
+/// Limit of an IPv6 /48 as a multiple of that of a /64. If it were higher, two of them could take all slots. If it were lower,
+/// mobile networks would suffer, because they put many customers into one /48.
 const SITE_FACTOR: u32 = 2;
 
-/// Bits of an IPv4 address, and of an IPv6 address, that are one network.
+/// Prefix lengths of a network: for IPv4, and for IPv6.
 const NETWORK_BITS: (u32, u32) = (24, 32);
 
 /// The first 16 bits of a 6to4 address (RFC 3056). The IPv4 address of its owner follows.
@@ -17,10 +17,10 @@ const SIX_TO_FOUR: u16 = 0x2002;
 
 /// The network that a client at `address` belongs to: the /24 of an IPv4 address, the /32 of an IPv6 one.
 ///
-/// One party commonly has all addresses of such a network, so what clients may decide together (votes) counts it once. A /32
-/// of IPv6 is what a registry allocates to a provider; a customer gets a /48 or more, with as many votes as it likes. An IPv6
-/// address that stands for an IPv4 address (IPv4-mapped, 6to4) belongs to the network of that: every IPv4 address has a /48 of
-/// 6to4. Limits of connections are narrower: they must not punish neighbours.
+/// All addresses of such a network commonly belong to one party, so it counts once in collective decisions of clients (votes). A
+/// registry allocates an IPv6 /32 to a provider; a customer gets a /48 or more, and could have any number of votes. An IPv6 address
+/// that represents an IPv4 address (IPv4-mapped, 6to4) belongs to the network of that, because every IPv4 address has a /48 of
+/// 6to4. Limits of connections use narrower prefixes, so that they do not punish neighbours.
 #[must_use]
 pub fn network_of(address: IpAddr) -> IpAddr {
     let (v4_bits, v6_bits) = NETWORK_BITS;
@@ -41,7 +41,7 @@ pub fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A source that limits apply to: the prefix of an address.
+/// A source with its own limits: a prefix of an address.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Source {
     prefix: IpAddr,
@@ -49,8 +49,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The sources that a connection from `address` counts for, the widest first: a client that uses many of its /64s
-    /// meets the limit of its /48 before each of them gets a record.
+    /// The sources that a connection from `address` counts for, the widest first: a client that uses many of its /64s reaches the
+    /// limit of its /48 before each of them gets a record.
     pub(super) fn all(address: IpAddr) -> impl DoubleEndedIterator<Item = Self> + Clone {
         let address = address.to_canonical();
         let all: &[u8] = if address.is_ipv4() { &[32] } else { &[48, 64] };
@@ -66,13 +66,13 @@ impl Source {
         })
     }
 
-    /// The widest of them.
+    /// The widest source of `address`.
     pub(super) fn widest(address: IpAddr) -> Self {
         let widest = Self::all(address).next();
         widest.unwrap_or_else(|| unreachable!("every address is a source"))
     }
 
-    /// How many times what an address may have it may have.
+    /// Multiple of the limits of an address that apply to it.
     pub(super) fn factor(self) -> u32 {
         if self.bits == 48 { SITE_FACTOR } else { 1 }
     }

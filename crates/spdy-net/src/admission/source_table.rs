@@ -1,4 +1,4 @@
-//! What each source has used of what it may have, in a table of bounded length. There is no I/O and no clock in it: `now` is an argument.
+//! Counts what each source has used of its limits, in a table of bounded size. Without I/O and clock: `now` is an argument.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ use spdy_net_core::limit::ConnectionLimit;
 use crate::admission::limits::AdmissionLimits;
 use crate::admission::source::Source;
 
-/// Seconds for which tokens of `rate` are saved up.
+/// Size of the token bucket, in seconds of `rate`.
 const BURST_SECONDS: u64 = 5;
 
-/// All sources that are remembered.
+/// All sources with a record.
 #[derive(Debug)]
 pub(super) struct SourceTable {
     limits: AdmissionLimits,
@@ -24,7 +24,7 @@ pub(super) struct SourceTable {
 #[derive(Clone, Copy, Debug)]
 struct SourceRecord {
     open: u32,
-    /// Thousandths of a connection that it may still open at once.
+    /// Remaining tokens, in thousandths of a connection.
     tokens: u64,
     filled: Instant,
     abuses: u32,
@@ -39,7 +39,7 @@ impl SourceTable {
         }
     }
 
-    /// Whether `address` has used up less than half of what it may have.
+    /// True if `address` has used less than half of its limits.
     pub(super) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
         let limits = &self.limits;
         let half_used = |source: Source| {
@@ -62,7 +62,7 @@ impl SourceTable {
     ///
     /// # Errors
     ///
-    /// The limit that it is past; then it does not count.
+    /// The limit that would be exceeded; the connection is then not counted.
     pub(super) fn admit(&mut self, now: Instant, address: IpAddr) -> Result<(), ConnectionLimit> {
         let full = u64::from(self.limits.rate) * BURST_SECONDS * 1000;
         for source in Source::all(address) {
@@ -81,7 +81,7 @@ impl SourceTable {
                 return Err(limit);
             }
         }
-        // Only a connection that reaches no limit is charged.
+        // Only a connection that exceeds no limit is charged.
         for source in Source::all(address) {
             if let Some(record) = self.all.get_mut(&source) {
                 record.open += 1;
@@ -91,7 +91,7 @@ impl SourceTable {
         Ok(())
     }
 
-    /// A connection from `address` has ended.
+    /// To be called when a connection from `address` has ended.
     pub(super) fn release(&mut self, address: IpAddr) {
         for source in Source::all(address) {
             if let Some(record) = self.all.get_mut(&source) {
@@ -100,7 +100,7 @@ impl SourceTable {
         }
     }
 
-    /// One from `address` is ended for abuse.
+    /// Records that a connection from `address` was closed for abuse.
     pub(super) fn record_abuse(&mut self, now: Instant, address: IpAddr) {
         for source in Source::all(address) {
             if let Some(record) = self.all.get_mut(&source) {
@@ -112,8 +112,8 @@ impl SourceTable {
         }
     }
 
-    /// Makes room for another source of `address`: those that have nothing open and a clean record go, and if
-    /// that is not enough, all that have nothing open. Its own stay: they are about to be charged.
+    /// Makes room for another source of `address`: removes sources without open connections and abuses and, if that is not enough,
+    /// all without open connections. The sources of `address` stay, because they are about to be charged.
     fn evict(&mut self, now: Instant, address: IpAddr) {
         let window = self.limits.abuse_window;
         let own = Source::all(address);
@@ -130,7 +130,7 @@ impl SourceTable {
 }
 
 impl SourceRecord {
-    /// The limit that one more connection is past, where a source may have `factor` times what an address may.
+    /// The limit that one more connection would exceed, if any. `factor` is the multiple of the limits for this source.
     fn check(
         &mut self,
         limits: &AdmissionLimits,
@@ -148,7 +148,7 @@ impl SourceRecord {
         if limits.per_address > 0 && self.open >= times(limits.per_address) {
             return Some(ConnectionLimit::ConnectionsPerAddress);
         }
-        // Only whole milliseconds are paid for, and the rest of one stays due. Otherwise a client that connects more
+        // Only whole milliseconds are converted to tokens; the fraction is carried over. Otherwise a client that connects more
         // often would block all clients of its address.
         let waited = (now - self.filled).as_millis() as u64;
         self.filled += Duration::from_millis(waited);
@@ -256,7 +256,7 @@ mod tests {
         assert!(by_number.has_headroom(ms(0), one));
     }
 
-    /// A client that connected more than once a millisecond kept the tokens of its address at zero for ever.
+    /// Regression: a client that connected more than once a millisecond kept the tokens of its address at zero for ever.
     #[test]
     fn connecting_above_the_rate_still_gets_the_rate() {
         let mut records = records(|limits| (limits.rate, limits.per_address) = (1000, 0));
@@ -311,7 +311,7 @@ mod tests {
         );
     }
 
-    /// Room for the /64 was made by forgetting the /48, which was remembered a moment before.
+    /// Regression: room for the /64 was made by removing the /48, whose record had just been created.
     #[test]
     fn a_table_with_one_place_left_charges_the_48_and_the_64_alike() {
         let mut records = records(|limits| limits.addresses = 3);

@@ -27,7 +27,7 @@ use crate::shims::wire_observer::{Http1HeadCounter, ObservedIo};
 /// A client's HTTP/1.1 connection: one exchange at a time.
 #[derive(Clone)]
 pub(crate) struct Http1Client {
-    /// `None` once closed here.
+    /// `None` after this side has closed it.
     sender: Arc<Mutex<Option<SendRequest<Body>>>>,
     watch: Http1HeadCounter,
     counters: Arc<HeaderByteCounters>,
@@ -122,10 +122,10 @@ impl Http1Client {
                 let reason = "http/1.1: the server switched to a protocol that was not requested";
                 return Err(ExchangeError::new(Retry::Never, reason));
             }
-            // hyper ends the body of an answer to HEAD by itself; this only spares a boxed body.
+            // hyper itself ends the body of a response to HEAD; this only avoids a boxed body.
             let body = match spdy_http::response::has_no_body(&method, head.status) {
                 true => Body::empty(),
-                // hyper's own words leave out the cause.
+                // The text of hyper's error omits the cause.
                 false => Body::wrap(body.map_err(|error| BoxError::from(error_chain(&error)))),
             };
             let response = Response::from_parts(head, body);

@@ -1,7 +1,7 @@
 //! HTTP/1.1 on both sides, by hyper (RFC 9112).
 //!
-//! hyper holds the state of the connection. This module runs it by the clock of the runtime, counts heads as they pass,
-//! and distinguishes a request that was never sent from one that was lost.
+//! hyper manages the state of the connection. This module runs it with the runtime's clock, counts the bytes of heads, and
+//! distinguishes a request that was never sent from one that was lost.
 
 mod client;
 mod request_check;

@@ -1,4 +1,4 @@
-//! Checks of a request that hyper does not make: its host, its transfer coding, the size of its head.
+//! Checks of a request that hyper does not make: its host, its transfer coding, and the size of its head.
 
 use http::uri::Authority;
 use http::{HeaderMap, Request, Version, header};
@@ -6,14 +6,14 @@ use spdy_net_core::refusal::Flaw;
 
 use crate::shims::hyper::head_size;
 
-/// ` ` and ` HTTP/1.1` beside method and target, and the end of the line.
+/// The bytes of a request line besides method and target: ` `, ` HTTP/1.1` and the end of the line.
 const REQUEST_LINE_OVERHEAD: usize = 12;
 
-/// A request names several hosts, none where it must name one, or what is none.
+/// A request has several hosts, no host although one is required, or an invalid one.
 pub(super) struct HostError;
 
-/// The host that a request names, once, and in HTTP/1.1 at least once, though the name may be empty: `None`. Two servers in a
-/// row could take two names each its own way (RFC 9112 §3.2).
+/// The single host of a request, which HTTP/1.1 requires. It may be empty: `None`. Of several hosts, two servers in a row could
+/// each use another one (RFC 9112 §3.2).
 pub(super) fn request_host(
     version: Version,
     headers: &HeaderMap,
@@ -27,14 +27,14 @@ pub(super) fn request_host(
     }
 }
 
-/// A host and an optional port, without userinfo (RFC 9110 §7.2).
+/// Parses a host and an optional port, without userinfo (RFC 9110 §7.2).
 fn host_of(host: &[u8]) -> Option<Authority> {
     let host = Some(host).filter(|host| !host.contains(&b'@'));
     Authority::try_from(host?).ok()
 }
 
-/// Whether a request's body has no transfer coding but chunked, and that at most once: any other would reach the handler undecoded,
-/// and no header would show it (RFC 9112 §6.1).
+/// True if a request's body has no transfer coding except chunked, and that at most once. The handler would get the body of any
+/// other coding undecoded, without a header that shows it (RFC 9112 §6.1).
 pub(super) fn is_chunked_at_most(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
@@ -44,7 +44,7 @@ pub(super) fn is_chunked_at_most(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether the head of `request` is larger than may be: then hyper has not seen that.
+/// True if the head of `request` exceeds the limit and hyper has not detected that.
 pub(super) fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bool {
     let target = request.uri().path_and_query();
     let target = target.map_or(0, |target| target.as_str().len());
@@ -52,7 +52,7 @@ pub(super) fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bo
     head_size::is_too_large(first_line, request.headers(), max_head_bytes)
 }
 
-/// The flaw for which hyper answered a request by itself, if it did. It answers nothing to the preface of HTTP/2.
+/// The flaw for which hyper itself answered a request, if it did. It does not answer the preface of HTTP/2.
 pub(super) fn flaw_of(error: &hyper::Error) -> Option<Flaw> {
     if error.is_parse_version_h2() {
         return None;

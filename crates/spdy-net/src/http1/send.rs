@@ -1,4 +1,4 @@
-//! Prepares requests for hyper's HTTP/1.1 client, and turns its responses and errors into the result of the exchange.
+//! Prepares requests for hyper's HTTP/1.1 client, and converts its responses and errors to the result of the exchange.
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header, uri};
 use http_body::Body as _;
@@ -14,7 +14,7 @@ const STATUS_LINE_OVERHEAD: usize = 15;
 /// Smallest buffer that hyper accepts, bytes.
 pub(super) const MIN_BUFFER_BYTES: usize = 8192;
 
-/// Puts the target into origin form (except for CONNECT) and the host into a Host header (RFC 9112 §3.2).
+/// Converts the target to origin form (except for CONNECT) and moves the host to a Host header (RFC 9112 §3.2).
 pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
     let (mut head, body) = request.into_parts();
     // Host becomes the first header, as RFC 9110 §7.2 recommends.
@@ -77,7 +77,7 @@ fn head_too_large(max_head_bytes: usize) -> ExchangeError {
     ExchangeError::too_large(head_size::limit_message(max_head_bytes))
 }
 
-/// Converts `error`, and decides whether the request may be sent again. `is_unsent` is true if hyper gave the request back because it had
+/// Converts `error`, and decides if the request may be retried. `is_unsent` is true if hyper returned the request because it had
 /// not sent any of it.
 pub(super) fn exchange_error(
     is_unsent: bool,
@@ -107,7 +107,7 @@ fn is_io(error: &hyper::Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
-/// Whether the length of the body is unknown before it is sent.
+/// True if the length of the body is unknown before it is sent.
 pub(super) fn has_no_length(headers: &HeaderMap, body: &Body) -> bool {
     !headers.contains_key(header::CONTENT_LENGTH) && body.size_hint().exact().is_none()
 }

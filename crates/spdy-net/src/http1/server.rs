@@ -29,7 +29,7 @@ const HOST_ADVICE: &str =
 const TRANSFER_ENCODING_ADVICE: &str =
     "expected no Transfer-Encoding except chunked, once (RFC 9112 section 6.1)\n";
 
-/// Serves `io` until it ends, or until the exchange after `stop`; then what it was handed over to.
+/// Serves `io` until it ends, or until the exchange after `stop`; then runs the protocol to which it was upgraded.
 pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), ConnectionError> {
     let ServeContext {
         secure,
@@ -81,12 +81,12 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
-        // `HeadTimeoutIo` has the patience, by the clock of the run.
+        // `HeadTimeoutIo` implements this timeout, with the clock of the run.
         .header_read_timeout(None)
         .max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES))
         // A client that has sent its last request may close its half and still read.
         .half_close(true)
-        // The site writes Date, by a clock of its own.
+        // The site sets Date, with its own clock.
         .auto_date_header(false);
     let connection = builder.serve_connection(TokioIo::new(io), service);
     let connection = connection.with_upgrades();
@@ -128,7 +128,7 @@ fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Respon
     response
 }
 
-/// The request, which named `host`, as handlers see it: absolute, and with how it came.
+/// Builds the request for handlers, with the requested `host`: an absolute URI, and the information about the connection.
 fn build_request(
     request: Request<Incoming>,
     host: Option<Authority>,
@@ -156,10 +156,10 @@ fn build_request(
     Request::from_parts(head, body)
 }
 
-/// `uri` with scheme and host, where it has none.
+/// `uri` with scheme and host added, if it has none.
 fn absolute(uri: &Uri, host: Authority, secure: bool) -> Option<Uri> {
     if uri.authority().is_some() {
-        return with_root_path(uri); // absolute form, or CONNECT: as it was written
+        return with_root_path(uri); // absolute form, or CONNECT: unchanged
     }
     let mut parts = uri::Parts::default();
     parts.scheme = Some(if secure { Scheme::HTTPS } else { Scheme::HTTP });
@@ -168,7 +168,8 @@ fn absolute(uri: &Uri, host: Authority, secure: bool) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// An absolute `uri` whose path is empty before its query, which means the root (RFC 9110 §4.2.3), with that written out; `None` if it is well.
+/// An absolute `uri` whose path is empty before its query, which means the root (RFC 9110 §4.2.3), with `/` inserted; `None` if
+/// that is not needed.
 fn with_root_path(uri: &Uri) -> Option<Uri> {
     let target = uri.path_and_query()?.as_str();
     let rooted = target.starts_with('?').then(|| format!("/{target}"))?;

@@ -1,4 +1,4 @@
-//! Another protocol on a connection of HTTP/1.1, from its 101 on (RFC 9110 §7.8).
+//! Switches an HTTP/1.1 connection to another protocol after a 101 (RFC 9110 §7.8).
 //!
 //! ```text
 //!  server   request with Upgrade --> handler ----------> 101 with an UpgradeHandler --> hyper writes it --> UpgradeHandler: all later bytes
@@ -28,7 +28,7 @@ use crate::http1::send::{MIN_BUFFER_BYTES, check_head_size, exchange_error, in_o
 
 type UpgradeFn = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
 
-/// What is done with a served connection once 101 is written to it; in the extensions of that answer, over HTTP/1.1 alone.
+/// Takes over a served connection once its 101 was written; set in the extensions of that response, over HTTP/1.1 only.
 #[derive(Clone)]
 pub struct UpgradeHandler(Arc<Mutex<Option<UpgradeFn>>>);
 
@@ -39,8 +39,8 @@ impl std::fmt::Debug for UpgradeHandler {
 }
 
 impl UpgradeHandler {
-    /// `begin` gets the connection, with what the client sent behind its request, and the latch that is set when the server
-    /// stops: what it gives is to end then, and the connection with it. If the client leaves before, it is dropped.
+    /// `begin` gets the connection, including bytes that the client sent after its request, and a latch that is set when the server
+    /// stops. Its future must then end, and the connection is closed. If the client leaves before the switch, it is dropped.
     pub fn new<F>(begin: impl FnOnce(BoxIo, Latch) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -54,32 +54,33 @@ impl UpgradeHandler {
     }
 }
 
-/// What becomes of a served connection behind its last answer. Clones are of the same connection.
+/// What to do with a served connection after its last response. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct PendingUpgrade(Arc<Mutex<Option<AfterHttp>>>);
 
 enum AfterHttp {
-    /// Another protocol.
+    /// Run another protocol.
     Switch(AcceptedUpgrade),
-    /// Its end, because the offer was declined: until then hyper holds the connection, and leaves its end to the code that upgrades it.
+    /// Close it, because the offer was declined: until then hyper keeps the connection open, and leaves closing it to the code that
+    /// upgrades it.
     End(OnUpgrade),
 }
 
 struct AcceptedUpgrade {
     upgrade: OnUpgrade,
     begin: UpgradeFn,
-    /// As long as the other protocol is spoken there is something to do.
+    /// Keeps the slot busy while the other protocol runs.
     exchange: SlotExchange,
 }
 
-/// A request's offer to speak another protocol.
+/// A request's offer to switch to another protocol.
 pub(crate) struct UpgradeOffer {
     upgrade: OnUpgrade,
     pending: PendingUpgrade,
 }
 
 impl UpgradeOffer {
-    /// Notes that `response` hands the connection over; gives `exchange` back if it does not.
+    /// Records that `response` switches the protocol; returns `exchange` if it does not.
     pub(crate) fn accept(
         self,
         exchange: SlotExchange,
@@ -102,7 +103,7 @@ impl UpgradeOffer {
 }
 
 impl PendingUpgrade {
-    /// The offer of `request`, if hyper sees one: an `Upgrade`, though not over HTTP/1.0 (RFC 9110 §7.8), or CONNECT.
+    /// The offer of `request`, if hyper detects one: an `Upgrade`, except over HTTP/1.0 (RFC 9110 §7.8), or CONNECT.
     pub(crate) fn offer<B>(&self, request: &mut Request<B>) -> Option<UpgradeOffer> {
         let upgrade = request.extensions_mut().remove();
         upgrade.map(|upgrade| UpgradeOffer {
@@ -115,7 +116,7 @@ impl PendingUpgrade {
         self.0.lock()
     }
 
-    /// Speaks the other protocol to its end, if one was agreed on. HTTP is over, and the connection with it if there is no other.
+    /// Runs the other protocol to its end, if one was negotiated. The connection ends with it, or now if there is none.
     pub(crate) async fn run(self, stop: &Latch) {
         let next = self.lock().take();
         let switching = match next {
@@ -139,7 +140,7 @@ impl PendingUpgrade {
     }
 }
 
-/// Ends a connection in order, where hyper has not done so.
+/// Closes a connection in order, if hyper has not done so.
 async fn end(upgrade: OnUpgrade) {
     if let Ok(mut io) = upgrade.await.map(TokioIo::new)
         && let Err(error) = io.shutdown().await
@@ -152,16 +153,16 @@ async fn end(upgrade: OnUpgrade) {
 pub enum UpgradeResponse {
     /// 101, and the bytes behind it.
     Upgraded(Response<()>, BoxIo),
-    /// Anything else; the connection ends with it.
+    /// Any other response; the connection ends with it.
     Declined(Response<Body>),
 }
 
-/// Sends `request`, which has an `Upgrade` header and an absolute URI, as the only request on `io`. Nothing follows it until
-/// the response has arrived.
+/// Sends `request`, which has an `Upgrade` header and an absolute URI, as the only request on `io`. Nothing else is sent until the
+/// response has arrived.
 ///
 /// # Errors
 ///
-/// The connection broke, the server took nothing of the request for [`write_timeout`](ClientOptions::write_timeout), or its
+/// The connection failed, the server accepted no bytes of the request for [`write_timeout`](ClientOptions::write_timeout), or its
 /// response is invalid. Writes after a 101 fail in the same way.
 pub async fn request_upgrade(
     io: BoxIo,
@@ -185,7 +186,7 @@ pub async fn request_upgrade(
     let mut response = response.map_err(|error| exchange_error(false, &error, max_head_bytes))?;
     check_head_size(&response, max_head_bytes)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        // hyper's own words leave out the cause.
+        // The text of hyper's error omits the cause.
         let boxed = |error: hyper::Error| BoxError::from(error_chain(&error));
         let response = response.map(|body| Body::wrap(body.map_err(boxed)));
         return Ok(UpgradeResponse::Declined(response));

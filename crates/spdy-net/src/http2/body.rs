@@ -1,4 +1,4 @@
-//! The bodies of both sides: one that arrives, and one that is sent as windows, the socket and its turn allow.
+//! Bodies of both sides: a received body, and the sending of a body within the limits of windows, socket and priority.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,13 +15,13 @@ use spdy_net_core::upload_windows::{Upload, UploadWindows};
 
 use crate::shims::h2::write_scheduler::ScheduledStream;
 
-/// A body that arrives: credit goes back as it is read.
+/// A received body, which returns credit as it is read.
 pub(crate) struct Http2Body {
     stream: RecvStream,
     left: Option<u64>,
     /// Set when this is dropped before its end.
     dropped: Latch,
-    /// At a server: makes windows grow.
+    /// In a server: grows the windows.
     upload: Option<Upload>,
 }
 
@@ -37,13 +37,13 @@ impl Http2Body {
         }
     }
 
-    /// The same, whose reader makes the windows of its connection grow.
+    /// Grows the windows of the connection as the body is read.
     pub(crate) fn with_window_growth(mut self, windows: &UploadWindows) -> Self {
         self.upload = Some(windows.open());
         self
     }
 
-    /// The same, and `given_up` is set when this is dropped before its end.
+    /// Sets `given_up` when this is dropped before its end.
     pub(crate) fn or(mut self, given_up: Latch) -> Self {
         self.dropped = given_up;
         self
@@ -69,7 +69,7 @@ impl http_body::Body for Http2Body {
         if let Some(data) = ready!(self.stream.poll_data(cx)) {
             let data = data.map_err(Box::new)?;
             self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
-            // A stream that was reset meanwhile needs no credit.
+            // A stream that was reset in the meantime needs no credit.
             let _ = self.stream.flow_control().release_capacity(data.len());
             if self.stream.is_end_stream() {
                 self.upload = None;
@@ -93,12 +93,12 @@ impl http_body::Body for Http2Body {
     }
 }
 
-/// Writes `body` to `stream` as the windows, the socket and `turn` allow, at most `chunk_bytes` (at least 1) a frame, then ends
-/// the stream. If the body itself fails, the stream is reset with `on_failure`.
+/// Writes `body` to `stream` within the limits of windows, socket and `turn`, at most `chunk_bytes` (at least 1) per frame, then
+/// ends the stream. If the body itself fails, the stream is reset with `on_failure`.
 ///
 /// # Errors
 ///
-/// Why it was not sent to its end; the stream was reset.
+/// Why it was not sent completely; the stream was reset.
 pub(crate) async fn send_body(
     mut stream: SendStream<Bytes>,
     body: Body,
@@ -109,7 +109,7 @@ pub(crate) async fn send_body(
 ) -> Result<(), BoxError> {
     let mut body = body;
     let mut chunk = Bytes::new();
-    // A peer that takes nothing, or has reset the stream already: this side gives up.
+    // For a peer that accepts no bytes, or has already reset the stream.
     let mut reason = Reason::CANCEL;
     let sent: Result<(), BoxError> = poll_fn(|cx| {
         loop {
@@ -144,7 +144,7 @@ pub(crate) async fn send_body(
                 continue;
             }
             if turn.poll_ready(cx).is_pending() {
-                stream.reserve_capacity(0); // someone else can use it now
+                stream.reserve_capacity(0); // another stream can use it now
                 stall.iter_mut().for_each(|stall| stall.moved(0)); // the client is not at fault
                 return Poll::Pending;
             }
@@ -164,7 +164,7 @@ pub(crate) async fn send_body(
             };
             stall.iter_mut().for_each(|stall| stall.moved(room));
             if room == 0 {
-                continue; // capacity came and went; the next poll waits for more
+                continue; // the capacity was lost again; the next poll waits for more
             }
             let piece = chunk.split_to(room);
             let last = !chunk.has_remaining() && body.is_end_stream();

@@ -40,15 +40,16 @@ use crate::shims::h2::write_coalescer::WriteCoalescer;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::{Http2HeaderCounter, ObservedIo};
 
-/// Streams a client may open before the server's SETTINGS limit them.
+/// Limit of streams of a client before the server's SETTINGS arrive.
 const ASSUMED_STREAMS: usize = 100;
-/// The most of an upload that is handed to h2 at once, bytes: one frame of the default size.
+/// Maximum piece of an upload that is passed to h2 at once, bytes: one frame of the default size.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// The largest that there is (RFC 9113 §4.2).
+/// The maximum of MAX_FRAME_SIZE (RFC 9113 §4.2).
 const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
 
-/// Streams that we cancelled and whose last frames may be under way: while as many are remembered, each frame of another, and each part of one,
-/// counts as the server's fault, and of those it has [`MAX_ABORTED_STREAMS`]. A page that is left has hundreds.
+/// Limit of remembered streams that we cancelled, whose last frames may still arrive. Above it, each frame of another cancelled
+/// stream counts as the server's protocol error, of which [`MAX_ABORTED_STREAMS`] are allowed. Leaving a page can cancel hundreds
+/// of streams.
 const REMEMBERED_CANCELS: usize = 1000;
 
 /// A body that is being sent.
@@ -64,9 +65,9 @@ pub(crate) struct Http2Client {
     tap: Option<ConnectionTap>,
     scheduler: WriteScheduler,
     max_streams: Option<usize>,
-    /// How long a server may take nothing of an upload.
+    /// How long a server may accept no bytes of an upload.
     write_timeout: Option<Duration>,
-    /// The least that it must take of it, bytes a second of waiting.
+    /// Minimum rate at which it must accept an upload, bytes a second of waiting.
     min_rate: u32,
 }
 
@@ -91,7 +92,7 @@ impl Http2Client {
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
         let (io, gate) = WriteCoalescer::new(ObservedIo::new(io, (counting, windows)));
-        gate.hold_flushes(); // the preface goes with the first request
+        gate.hold_flushes(); // the preface is sent with the first request
         let io = DataFrameSplitter::new(io, max_frame);
         let (sender, mut connection) = h2::client::Builder::new()
             .enable_push(false)
@@ -138,7 +139,7 @@ impl Http2Client {
     }
 
     pub(crate) fn limit(&self) -> usize {
-        // A server that allows none keeps its promise by refusing, not by silence.
+        // A limit of 0 would block requests without an error: send one, so that the server rejects it.
         let allowed = self
             .sender()
             .map_or(0, |sender| sender.current_max_send_streams().max(1));
@@ -161,7 +162,7 @@ impl Http2Client {
             let stream_id = response.stream_id().as_u32();
             let interim = tap.clone();
             let response = poll_fn(|cx| {
-                // Interim responses (RFC 9110 §15.2) go to the tap and the receiver; they do not complete the request.
+                // Interim responses (RFC 9110 §15.2) are passed to the tap and the receiver; they do not complete the request.
                 if interim.is_some() || listens.is_some() || signal.is_some() {
                     while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
                         let (head, ()) = head.into_parts();
@@ -185,7 +186,7 @@ impl Http2Client {
             });
             let answer = match upload {
                 None => response.await,
-                // The answer may come before the upload has ended (RFC 9113 §8.1).
+                // The response may arrive before the upload has ended (RFC 9113 §8.1).
                 Some(upload) => match select(response, upload).await {
                     Either::Left((answer, upload)) => {
                         // The stream is cancelled only when its upload is dropped, too.
@@ -196,7 +197,7 @@ impl Http2Client {
                     Either::Right((Err(error), _)) if is_progress_timeout(&*error) => {
                         return Err(ExchangeError::write_timed_out(format!("h2: {error}")));
                     }
-                    // It may have its answer all the same: servers reset what they will not read.
+                    // The response may still arrive: servers reset uploads that they do not read.
                     Either::Right((_, response)) => response.await,
                 },
             };
@@ -265,7 +266,7 @@ impl Http2Client {
             let turn = self
                 .scheduler
                 .open(stream.stream_id().as_u32(), HttpPriority::SHARED);
-            // Without the rest of its body a request is given up.
+            // A request without the rest of its body is cancelled.
             send_body(stream, body, CHUNK_BYTES, turn, stall, Reason::CANCEL).boxed()
         });
         Ok((response, upload))
@@ -276,7 +277,7 @@ impl Http2Client {
             return true;
         };
         let mut cx = Context::from_waker(std::task::Waker::noop());
-        // GOAWAY and broken connections are errors here; it never waits, for nothing is pending.
+        // GOAWAY and failed connections are errors here; it is never pending, because no request is.
         self.ended.is_set() || matches!(sender.poll_ready(&mut cx), Poll::Ready(Err(_)))
     }
 
@@ -294,11 +295,11 @@ impl Http2Client {
     }
 }
 
-/// What a failed exchange means for its request (RFC 9113 §8.7).
+/// Converts the error of a failed exchange (RFC 9113 §8.7).
 fn exchange_error(error: &h2::Error) -> ExchangeError {
     let retry = match error.reason() {
         Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Always,
-        // A stream above the last one of a GOAWAY in order was not looked at.
+        // A stream above the last one of a GOAWAY without error was not processed.
         Some(Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => Retry::Always,
         _ if error.is_io() || (error.is_remote() && error.is_go_away()) => Retry::IfIdempotent,
         Some(Reason::CANCEL | Reason::INTERNAL_ERROR) if error.is_remote() => Retry::IfIdempotent,

@@ -1,8 +1,8 @@
-//! What both sides hold their peer, and h2, to.
+//! Limits of both sides for their peer, and for h2.
 
-/// Bytes of one stream that h2 holds unsent, where no frame is larger: what lies there can no longer be overtaken.
+/// Limit of unsent bytes per stream in h2, unless a frame is larger: these bytes can no longer be overtaken.
 pub(crate) const SEND_BUFFER_BYTES: usize = 32 * 1024;
-/// Streams that a peer made us reset by breaking the rules; one more ends the connection.
+/// Limit of streams that a peer made us reset by protocol errors; one more ends the connection.
 pub(crate) const MAX_ABORTED_STREAMS: usize = 256;
-/// Streams we reset that are remembered for a moment, since their last frames are under way.
+/// Limit of recently reset streams that are remembered, since their last frames may still arrive.
 pub(crate) const REMEMBERED_RESETS: usize = 50;

@@ -1,5 +1,4 @@
-//! Pushes of a server over HTTP/2 (RFC 9113 §8.4). Clients of today take none; those that do find the same
-//! plan here as over SPDY.
+//! Pushes of a server over HTTP/2 (RFC 9113 §8.4). Current clients accept none; for others the push plan is the same as over SPDY.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,11 +22,11 @@ use spdy_net_core::timing::progress_timeout::{ProgressTimeout, StreamProgressTim
 use crate::http2::body::send_body;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 
-/// Sends the response of one exchange, and before it its interim responses and pushes.
+/// Sends the response of one exchange, and its interim responses and pushes before it.
 #[derive(Clone)]
 pub(crate) struct ResponseSender {
     to: Arc<Mutex<SendResponse<Bytes>>>,
-    /// Its head is sent; set while `to` is locked. h2 would send a head of 1xx behind it.
+    /// True if its head was sent; set while `to` is locked. Without it h2 would send a 1xx head after it.
     is_answered: Arc<AtomicBool>,
 }
 
@@ -43,7 +42,7 @@ impl ResponseSender {
         self.to.lock()
     }
 
-    /// Sends the head of the answer, which `is_all` of it or is followed by its body.
+    /// Sends the head of the response; `is_all` if no body follows.
     pub(crate) fn answer(
         &self,
         head: Response<()>,
@@ -62,10 +61,10 @@ impl InterimSender for ResponseSender {
     }
 }
 
-/// Makes pushers for the requests of one connection.
+/// Creates pushers for the requests of one connection.
 pub(crate) struct PusherFactory(Arc<PushTimeouts>);
 
-/// What the watch over a client that takes nothing of a push needs.
+/// The timeouts for a client that accepts no bytes of a push.
 struct PushTimeouts {
     runtime: SharedRuntime,
     options: ServerOptions,
@@ -76,7 +75,7 @@ impl PusherFactory {
         Self(Arc::new(PushTimeouts { runtime, options }))
     }
 
-    /// Puts one into the extensions of `request`.
+    /// Adds a pusher to the extensions of `request`.
     pub(crate) fn offer<B>(
         &self,
         request: &mut Request<B>,
@@ -93,7 +92,7 @@ impl PusherFactory {
     }
 }
 
-/// Pushes beside the answer to one request.
+/// Pushes along with the response to one request.
 struct Http2Pusher {
     respond: ResponseSender,
     scheduler: WriteScheduler,

@@ -1,4 +1,4 @@
-//! A server's connection, from its preface to its GOAWAY, and the answers on it (RFC 9113 §8).
+//! A server's connection, from its preface to its GOAWAY, and its responses (RFC 9113 §8).
 
 use std::future::{poll_fn, ready};
 use std::pin::Pin;
@@ -40,11 +40,11 @@ use crate::shims::h2::write_coalescer::WriteCoalescer;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::ObservedIo;
 
-/// Requests reset by the client before the server looked at them; one more ends the connection
-/// (rapid reset, CVE-2023-44487).
+/// Limit of requests that the client resets before the server has processed them; one more ends the connection (rapid reset,
+/// CVE-2023-44487).
 const MAX_UNSEEN_RESETS: usize = 20;
 
-/// Serves `io` until the connection ends. After `stop`, or when no requests come any more, GOAWAY ends it.
+/// Serves `io` until the connection ends. After `stop`, or when it has been idle for too long, GOAWAY ends it.
 ///
 /// ```text
 ///   serving --stop, idle, or its slot is needed--> draining --PING answered, all streams sent--> ended
@@ -64,8 +64,8 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         WindowTracker::for_server(turns.clone(), runtime.clone()),
     );
     let (io, gate) = WriteCoalescer::new(io);
-    // The connection has room for the first window of every stream: how long a body may take is a matter of its stream alone, so
-    // no other must hold it up.
+    // The connection has room for the first window of every stream: how long a body takes affects only its own stream, and must not
+    // block others.
     let windows = UploadWindows::new(runtime.clone());
     let handshake = h2::server::Builder::new()
         .initial_window_size(FIRST_WINDOW_BYTES)
@@ -106,8 +106,8 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     || expired.as_mut().poll(cx).is_ready()
                     || Pin::new(&mut stopped).poll(cx).is_ready())
             {
-                // An exchange is over when h2 has its last bytes, and they may lie there yet: only the end in
-                // order waits until they are sent.
+                // An exchange ends when h2 has its last bytes, which may not be sent yet: only the graceful shutdown waits until
+                // they are sent.
                 connection.graceful_shutdown();
                 let quiet = idle.wait_idle_since(runtime.now(), options.timeouts.write_timeout);
                 overdue = Some(Box::pin(quiet.fuse()));
@@ -115,9 +115,8 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             if let Some(overdue) = &mut overdue
                 && overdue.as_mut().poll(cx).is_ready()
             {
-                // That end also waits for the client to answer a PING, and one that never does would keep its
-                // place for ever. A request that crosses this is above the last stream that GOAWAY names: it
-                // may be sent again.
+                // A graceful shutdown also waits for the client to answer a PING, and a client that never does would keep its slot
+                // for ever. A request that crosses this GOAWAY is above its last stream, and may be retried.
                 connection.abrupt_shutdown(Reason::NO_ERROR);
             }
             match connection.poll_accept(cx) {
@@ -158,7 +157,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
-                    // Fails until the client has acknowledged the SETTINGS before; then this task is woken.
+                    // Fails until the client has acknowledged the previous SETTINGS; this task is then woken.
                     if let Some(size) = windows.poll_change(cx)
                         && connection.set_initial_window_size(size).is_ok()
                     {
@@ -169,8 +168,8 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     gate.poll_flush_batch(cx);
                 }
             }
-            // What the answers hand to h2 makes it wake this task, so it is written in the next poll. Most are at hand, and need no
-            // place among those that are waited for.
+            // The output of responses wakes this task, so it is written in the next poll. Most responses are ready at once, and
+            // need not be added to the pending ones.
             for mut answer in begun.drain(..) {
                 if answer.as_mut().poll(cx).is_pending() {
                     answers.push(answer);
@@ -185,15 +184,15 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
 
 /// The context of a request.
 struct RequestContext {
-    /// Whether its head is one.
+    /// The result of checking its head.
     head_check: Result<(), MalformedHead>,
-    /// Whether it came over TLS.
+    /// True if it came over TLS.
     secure: bool,
     /// The windows of its connection.
     windows: UploadWindows,
 }
 
-/// One exchange, from the request's head to the response's last byte.
+/// Handles one exchange, from the request's head to the response's last byte.
 async fn answer(
     request: Request<RecvStream>,
     arrived: RequestContext,
@@ -252,7 +251,7 @@ async fn answer(
         let reset = poll_fn(|cx| respond.lock().poll_reset(cx));
         match select(answered, std::pin::pin!(reset)).await {
             Either::Left((response, _)) => response,
-            Either::Right(_) => return, // the client left and does not need the answer
+            Either::Right(_) => return, // the client left and does not need the response
         }
     };
     let (mut head, body) = response.into_parts();

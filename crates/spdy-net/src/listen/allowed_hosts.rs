@@ -1,7 +1,7 @@
-//! The hosts by which a server for operators may be addressed: a guard against DNS rebinding.
+//! The host names under which a server for operators may be requested: protection against DNS rebinding.
 //!
 //! A page of `evil.test` can make its name resolve to 127.0.0.1, and then read `http://evil.test:9180/metrics` as its own origin.
-//! The browser sends `evil.test` as the host, so a request is answered only if its host cannot be another's name:
+//! The browser sends `evil.test` as the host, so a request is answered only if its host cannot belong to another site:
 //!
 //! ```text
 //! 127.0.0.1:9180, [::1]           an address: it needs no DNS
@@ -16,10 +16,10 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use spdy::body::Body;
 
-/// The longest host that an answer repeats, in bytes: that of DNS.
+/// Maximum length of a host that a response quotes, bytes: that of DNS.
 const MAX_QUOTED_BYTES: usize = 255;
 
-/// Hosts that are allowed besides addresses and `localhost`.
+/// Hosts that are allowed in addition to addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedHosts(Vec<String>);
 
@@ -30,7 +30,7 @@ impl AllowedHosts {
         Self(names.iter().map(|name| name.to_ascii_lowercase()).collect())
     }
 
-    /// The answer to `request` if its host is not allowed: 421, with `advice` on what to do.
+    /// The response to `request` if its host is not allowed: 421, with `advice` for the operator.
     #[must_use]
     pub fn refusal<B>(&self, request: &Request<B>, advice: &str) -> Option<Response<Body>> {
         let host = match request.uri().authority() {
@@ -63,7 +63,7 @@ impl AllowedHosts {
     }
 }
 
-/// The value of `Host`; one that is no text is no host that is allowed.
+/// The value of `Host`; one that is not text is not an allowed host.
 fn host_of(headers: &HeaderMap) -> Option<&str> {
     let host = headers.get(header::HOST)?;
     Some(host.to_str().unwrap_or_default())
@@ -73,7 +73,7 @@ fn host_of(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The status of the answer that refuses a request with `host`, if one does.
+    /// The status of the rejection of a request with `host`; `None` if it is allowed.
     fn refused(host: &[u8]) -> Option<u16> {
         let allowed = AllowedHosts::new(&["Metrics.internal".to_owned()]);
         let mut request = Request::new(());

@@ -1,10 +1,10 @@
-//! Admits an accepted connection to `serve`, or closes it unread, by its client's address.
+//! Passes an accepted connection to `serve`, or closes it without reading, depending on its client's address.
 //!
 //! ```text
-//!  accepted, with a place ──▶ a client's ─────────────────────────────▶ its address's limits ─▶ served
+//!  accepted, with a slot ───▶ a client's ─────────────────────────────▶ its address's limits ─▶ served
 //!                         ├─▶ of a proxy that forwards requests ──────▶ no limits ────────────▶ served
-//!                         └─▶ of one that announces ──▶ its header ───▶ its client's limits ──▶ served
-//!                                                       listen/proxy_protocol.rs; until then it gives way as any that does nothing
+//!                         └─▶ with a PROXY header ────▶ the header ───▶ its client's limits ──▶ served
+//!                                                       listen/proxy_protocol.rs; until then it can be evicted like an idle one
 //! ```
 
 use std::net::SocketAddr;
@@ -24,13 +24,13 @@ use crate::listen::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
 use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies, TrustedProxies};
 use crate::log_throttle::LogThrottle;
 
-/// Who lets in what a listener accepts.
+/// Decides which accepted connections of a listener are served.
 pub(crate) struct ConnectionAcceptor<F> {
     admission: Admission,
     trusted_proxies: SharedTrustedProxies,
     serve: Arc<F>,
     stop: Latch,
-    /// That proxies do not announce.
+    /// Limits how often a missing proxy header is logged.
     header_log: Arc<LogThrottle>,
 }
 
@@ -54,7 +54,7 @@ where
         }
     }
 
-    /// Serves what was accepted from `from` among those that are `open`, unless its client may have no more.
+    /// Serves the connection from `from` as one of the `open` ones, unless its client has reached a limit.
     pub(crate) fn accept(
         &self,
         open: &mut OpenConnections,
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// Lets in a connection of `caller`.
+/// Applies the limits to a connection of `caller`.
 pub(crate) fn admit(
     door: &Admission,
     in_front: &TrustedProxies,
@@ -107,7 +107,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Reads the PROXY header from `io`, unless it comes too late or another connection needs the slot first.
+/// Reads the PROXY header from `io`, unless it arrives too late or another connection needs the slot first.
 async fn read_proxy_header(
     io: BoxIo,
     seat: ConnectionSlot,

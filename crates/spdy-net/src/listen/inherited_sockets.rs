@@ -1,16 +1,16 @@
-//! Sockets that the starter of the program bound for it: systemd's socket units, or a program that does the same.
+//! Sockets that the parent process has bound for the program: by systemd's socket units, or by a program that does the same.
 //!
 //! ```text
-//!  starter: binds, listens ─┬─ LISTEN_FDS ─▶ the program: accepts, ends ┐
-//!                           │     connections that come now wait        │ no connection is refused
+//!  parent: binds, listens ──┬─ LISTEN_FDS ─▶ the program: accepts, ends ┐
+//!                           │     new connections are queued            │ no connection is refused
 //!                           └─ LISTEN_FDS ─▶ its successor: accepts ◀───┘
 //! ```
 //!
-//! The starter may be the program itself, which another is to follow. Then there is also a connection to it, by the
-//! name [`PREDECESSOR`].
+//! The parent may be an older instance of the program itself, which the new one replaces. Then there is also a connection to it,
+//! with the name [`PREDECESSOR`].
 //!
-//! A process that closes its socket also closes the connections that were not accepted yet; these sockets stay open
-//! beside the program. They are matched by their addresses, not by the order in which they came.
+//! A process that closes its listening socket also closes the connections that were not accepted yet; inherited sockets stay open
+//! independent of the program. They are matched by their addresses, not by their order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,7 +21,7 @@ use std::os::{fd::OwnedFd, unix::net::UnixStream};
 #[cfg(unix)]
 use listenfd::ListenFd;
 
-/// Name in `LISTEN_FDNAMES` of the connection to the predecessor, which is the first of all that are handed over.
+/// Name in `LISTEN_FDNAMES` of the connection to the predecessor, which is the first inherited socket.
 pub const PREDECESSOR: &str = "spdy-predecessor";
 
 /// Inherited sockets that were not taken yet.
@@ -34,19 +34,20 @@ pub struct InheritedSockets {
 }
 
 impl InheritedSockets {
-    /// Those of this process by `LISTEN_FDS`, and `LISTEN_PID` if that is there (sd_listen_fds(3)). What it starts
-    /// itself does not see them. To be called before there are threads: the environment is theirs, too.
+    /// Takes the sockets of this process by `LISTEN_FDS`, and `LISTEN_PID` if that is set (sd_listen_fds(3)). Removes the
+    /// variables, so that child processes do not get them. To be called before there are threads, because the environment is
+    /// shared.
     ///
     /// # Errors
     ///
-    /// One is no socket of TCP that listens, and none of UDP.
+    /// A socket is neither a listening TCP socket nor a UDP socket.
     #[cfg(unix)]
     pub fn from_env() -> io::Result<Self> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut all = ListenFd::from_env();
         let mut handed = Self::default();
         if names.split(':').next() == Some(PREDECESSOR) {
-            let line = all.take_unix_listener(0)?; // any stream of Unix is one to it
+            let line = all.take_unix_listener(0)?; // accepts any Unix stream socket
             handed.predecessor = line.map(|line| OwnedFd::from(line).into());
         }
         for nth in usize::from(handed.predecessor.is_some())..all.len() {
@@ -59,7 +60,7 @@ impl InheritedSockets {
         Ok(handed)
     }
 
-    /// None: only Unix has such.
+    /// Always empty: only Unix has inherited sockets.
     ///
     /// # Errors
     ///
@@ -69,25 +70,25 @@ impl InheritedSockets {
         Ok(Self::default())
     }
 
-    /// The one that takes connections at `address`.
+    /// The listening socket for `address`.
     pub fn tcp(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let nth = self.tcp.iter().position(|(at, _)| *at == address)?;
         Some(self.tcp.remove(nth)?.1)
     }
 
-    /// The one for datagrams to `address`.
+    /// The UDP socket for `address`.
     pub fn udp(&mut self, address: SocketAddr) -> Option<UdpSocket> {
         let nth = self.udp.iter().position(|(at, _)| *at == address)?;
         Some(self.udp.remove(nth)?.1)
     }
 
-    /// The line to the program that started this one to follow it, if one did.
+    /// The connection to the predecessor, if the program was started to replace it.
     #[cfg(unix)]
     pub fn predecessor(&mut self) -> Option<UnixStream> {
         self.predecessor.take()
     }
 
-    /// Addresses of the sockets that were not taken.
+    /// Addresses of the sockets that were not used.
     pub fn left(&self) -> impl Iterator<Item = SocketAddr> {
         let tcp = self.tcp.iter().map(|(at, _)| *at);
         tcp.chain(self.udp.iter().map(|(at, _)| *at))

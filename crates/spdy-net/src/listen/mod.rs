@@ -1,4 +1,4 @@
-//! Listeners over TCP and QUIC, the proxies in front of them, sockets of a parent process.
+//! Listeners for TCP and QUIC, the proxies in front of them, and inherited sockets.
 
 pub mod allowed_hosts;
 pub(crate) mod connection_acceptor;

@@ -1,4 +1,4 @@
-//! The connections that a listener has let in: each a task, its place given back when it ends.
+//! The open connections of a listener: each has a task, and its slot is freed when the task ends.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::admission::{AdmissionPermit, Conduct};
 
-/// Connections that are served. Those that have ended are forgotten with [`reap`](Self::reap).
+/// The connections that are being served. Ended ones are removed by [`reap`](Self::reap).
 #[derive(Debug, Default)]
 pub(crate) struct OpenConnections(JoinSet<()>);
 
@@ -18,12 +18,13 @@ impl OpenConnections {
         self.0.len()
     }
 
-    /// Forgets those that have ended.
+    /// Removes those that have ended.
     pub(crate) fn reap(&mut self) {
         while self.0.try_join_next().is_some() {}
     }
 
-    /// Serves one. It holds its place and counts for its address until `serving` ends, which returns how the peer behaved.
+    /// Serves a connection. It uses its slot and counts for its address until `serving` ends, which returns the conduct of the
+    /// peer.
     pub(crate) fn serve<S>(
         &mut self,
         admitted: AdmissionPermit,
@@ -38,7 +39,7 @@ impl OpenConnections {
         });
     }
 
-    /// Has `serving` hold its place until it ends.
+    /// Spawns `serving`, which uses its slot until it ends.
     pub(crate) fn spawn(
         &mut self,
         permit: OwnedSemaphorePermit,
@@ -50,8 +51,8 @@ impl OpenConnections {
         });
     }
 
-    /// Waits until all have ended and `rest` after them, but no longer than `patience`. Connections that are open then are dropped, and
-    /// `cut_off` is set before that.
+    /// Waits until all have ended, and then `rest`, but no longer than `patience`. Connections that are still open are then
+    /// dropped; `cut_off` is set before that.
     pub(crate) async fn drain(
         mut self,
         patience: Duration,

@@ -19,15 +19,15 @@ use spdy_net_core::network::BoxIo;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
-/// How version 2 begins where the proxy connects for itself, as for a health check.
+/// The start of a version 2 header if the proxy connects for itself, as for a health check.
 const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20";
-/// The longest header taken: addresses have 52 bytes at most, and what stands beside them a few hundred.
+/// Maximum length of a header: addresses have at most 52 bytes, and additional fields a few hundred.
 const MAX_BYTES: usize = 4096;
-/// How much is read at first.
+/// Size of the first read.
 const FIRST_READ: usize = 512;
-/// The most bytes of an invalid header that an error quotes.
+/// Maximum number of bytes of an invalid header that an error quotes.
 const MAX_QUOTED_BYTES: usize = 32;
-/// How long it may take: TCP sends a lost first segment again after 1 s, and after 3 s once more.
+/// Timeout for reading the header: TCP retransmits a lost first segment after 1 s, and again after 3 s.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The contents of a PROXY header.
@@ -35,25 +35,25 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ProxyHeaderInfo {
     /// The client's address; `None` if the proxy connects for itself, or does not state it.
     pub(crate) client: Option<SocketAddr>,
-    /// The port that the client came to.
+    /// The port to which the client connected.
     pub(crate) port: Option<u16>,
-    /// Whether it came over TLS.
+    /// Whether the client used TLS.
     pub(crate) is_secure: Option<bool>,
 }
 
 /// Why the PROXY header of a connection could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyHeaderError {
-    /// It began with something else.
+    /// The connection began with other bytes.
     #[error("expected a PROXY protocol header of version 1 or 2, found \"{}\"", .0.escape_ascii())]
     NotAHeader(Box<[u8]>),
-    /// Its header does not end.
+    /// The header is too long.
     #[error("PROXY protocol header exceeds {MAX_BYTES} bytes")]
     TooLong,
-    /// It ended without a byte, as from a check whether the port is open.
+    /// The connection ended without a byte, like a check if the port is open.
     #[error("the connection ended before its first byte")]
     NoBytes,
-    /// It ended within its header.
+    /// The connection ended within the header.
     #[error("the connection ended after {0} bytes of the PROXY protocol header")]
     Truncated(usize),
     /// The header was not complete in time.
@@ -64,7 +64,7 @@ pub(crate) enum ProxyHeaderError {
     Io(#[from] io::Error),
 }
 
-/// Reads the header from `io`. Returns it, and `io` from the first byte of its client.
+/// Reads the header from `io`. Returns it, and `io` from the first byte of the client.
 pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let mut seen = BytesMut::with_capacity(FIRST_READ);
     let deadline = Instant::now() + READ_TIMEOUT;
@@ -98,7 +98,7 @@ pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), Prox
 /// Parses the header at the beginning of `seen`, and returns its length in bytes.
 fn parse(seen: &[u8]) -> Result<(ProxyHeaderInfo, usize), Error> {
     if let Some(local) = seen.strip_prefix(LOCAL) {
-        // Whatever family and addresses stand there are to be passed over (§2.2); the crate would read them.
+        // The family and addresses must be ignored (§2.2), but the crate would read them.
         let [_, high, low, rest @ ..] = local else {
             return Err(Error::BufferTooShort);
         };
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// What comes of `bytes`, written `at_once` at a time, and what is left of them.
+    /// Reads a header from `bytes`, which are written `at_once` bytes at a time. Returns the result, and the remaining bytes.
     async fn heard(
         bytes: &[u8],
         at_once: usize,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     proptest! {
-        /// Neither is anything read that is not there, nor does it matter what stands behind a header.
+        /// No missing byte is assumed, and bytes after a header make no difference.
         #[test]
         fn a_header_is_as_long_as_it_is_whatever_follows(
             start in 0..3usize, mut bytes in vec(any::<u8>(), 0..300), more in vec(any::<u8>(), 0..20),

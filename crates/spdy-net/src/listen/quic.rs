@@ -1,4 +1,4 @@
-//! A real UDP socket that accepts HTTP/3: admission of connections, and a graceful end. As `listen/tcp.rs` for TCP.
+//! A UDP socket that accepts HTTP/3: admission of connections, and a graceful shutdown. Like `listen/tcp.rs` for TCP.
 
 use std::future::Future;
 use std::io;
@@ -18,12 +18,12 @@ use crate::listen::connection_acceptor::admit;
 use crate::listen::open_connections::OpenConnections;
 use crate::listen::trusted_proxies::ClientInfo;
 
-/// Connections of a listener up to which a client is believed its address, where there is room and the address has
-/// half of its own left. Past it each must show first that it receives there what is sent: addresses that are made up else
-/// fill the house, and are counted for others.
+/// Number of open connections up to which client addresses are accepted without validation, if there are free slots and the address
+/// has used less than half of its limits. Above it each client must first prove that it receives packets at its address. Otherwise
+/// forged addresses could use up the slots, and count against their real owners.
 const MAX_UNVALIDATED: usize = 128;
 
-/// A bound socket that takes QUIC connections.
+/// A bound socket that accepts QUIC connections.
 #[derive(Debug)]
 pub struct QuicListener {
     endpoint: QuicEndpoint,
@@ -35,7 +35,7 @@ impl QuicListener {
     ///
     /// # Errors
     ///
-    /// The address is in use, not ours, or not permitted; or TLS without what QUIC needs (version 1.3).
+    /// The address is in use, not local, or not permitted; or TLS does not support QUIC (version 1.3).
     pub fn bind(
         address: SocketAddr,
         tls: &ServerTls,
@@ -45,11 +45,11 @@ impl QuicListener {
         Self::over(SystemNetwork.datagrams(address)?, tls, options, runtime)
     }
 
-    /// Uses a socket that is bound already. To be called in a tokio runtime.
+    /// Uses a socket that is already bound. To be called in a tokio runtime.
     ///
     /// # Errors
     ///
-    /// TLS without what QUIC needs (version 1.3).
+    /// TLS does not support QUIC (version 1.3).
     pub fn over(
         socket: DatagramSocket,
         tls: &ServerTls,
@@ -61,14 +61,14 @@ impl QuicListener {
         Ok(Self { endpoint, address })
     }
 
-    /// Where it listens, port included.
+    /// The local address, including the port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last drops them, as
-    /// [`Listener::run`](crate::listen::Listener::run) does.
+    /// Runs `serve` for every connection until `stop`, then waits for open connections, and finally drops them, like
+    /// [`Listener::run`](crate::listen::Listener::run).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
         F: Fn(QuicIncoming, ClientInfo, ConnectionSlot) -> S,

@@ -1,5 +1,5 @@
-//! The sockets that a program listens on: those that it inherited, new ones for the rest, and a copy of each for its
-//! successor (`LISTEN_FDS` again, sd_listen_fds(3)).
+//! The listening sockets of a program: inherited ones, new ones for other addresses, and copies of all for its successor
+//! (`LISTEN_FDS` again, sd_listen_fds(3)).
 
 use spdy_net_core::network::SystemNetwork;
 use std::io;
@@ -10,10 +10,10 @@ use std::os::fd::OwnedFd;
 use crate::listen::Listener;
 use crate::listen::inherited_sockets::InheritedSockets;
 
-/// How many TCP ports are requested from the system until one is also free for datagrams.
+/// Attempts to get a TCP port from the system that is also free for UDP.
 const PORT_TRIES: usize = 20;
 
-/// Takes inherited sockets and binds the others. All of them stay open as long as this lives.
+/// Uses inherited sockets and binds others. All of them stay open until this is dropped.
 #[derive(Debug, Default)]
 pub struct Sockets {
     inherited: InheritedSockets,
@@ -22,7 +22,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Those that were `handed` over first.
+    /// Uses the inherited sockets `handed` first.
     #[must_use]
     pub fn new(handed: InheritedSockets) -> Self {
         Self {
@@ -31,11 +31,11 @@ impl Sockets {
         }
     }
 
-    /// One that takes connections at `address`; port 0 lets the system choose. To be called in a tokio runtime.
+    /// A TCP listener at `address`; port 0 lets the system choose. To be called in a tokio runtime.
     ///
     /// # Errors
     ///
-    /// The address is in use, not ours, or not permitted.
+    /// The address is in use, not local, or not permitted.
     pub fn tcp(&mut self, address: SocketAddr) -> io::Result<Listener> {
         let listener = match self.inherited.tcp(address) {
             None => Listener::bind(address)?,
@@ -46,11 +46,11 @@ impl Sockets {
         Ok(listener)
     }
 
-    /// A UDP socket at `address`: an inherited one, or else a new one.
+    /// A UDP socket at `address`: an inherited one, or a new one.
     ///
     /// # Errors
     ///
-    /// As [`tcp`](Self::tcp).
+    /// As in [`tcp`](Self::tcp).
     pub fn udp(&mut self, address: SocketAddr) -> io::Result<UdpSocket> {
         let socket = match self.inherited.udp(address) {
             None => SystemNetwork::bind_datagrams(address)?,
@@ -61,11 +61,12 @@ impl Sockets {
         Ok(socket)
     }
 
-    /// One of each at the same `address`; port 0 lets the system choose one that is free for both. To be called in a tokio runtime.
+    /// A TCP and a UDP socket at the same `address`; port 0 lets the system choose one that is free for both. To be called in a
+    /// tokio runtime.
     ///
     /// # Errors
     ///
-    /// As [`tcp`](Self::tcp).
+    /// As in [`tcp`](Self::tcp).
     pub fn tcp_and_udp(&mut self, address: SocketAddr) -> io::Result<(Listener, UdpSocket)> {
         let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
         loop {
@@ -75,7 +76,7 @@ impl Sockets {
             match self.udp(listener.address()) {
                 Ok(socket) => return Ok((listener, socket)),
                 Err(error) => {
-                    // Its copy would go on taking connections that no task serves.
+                    // Otherwise its copy would accept connections that no task serves.
                     #[cfg(unix)]
                     self.copies.truncate(before);
                     tries -= 1;
@@ -87,17 +88,17 @@ impl Sockets {
         }
     }
 
-    /// Closes the inherited sockets that were not used, and returns their addresses. Left open, they would take
-    /// connections that no task serves.
+    /// Closes the inherited sockets that were not used, and returns their addresses. Left open, they would accept connections that
+    /// no task serves.
     pub fn close_unused(&mut self) -> Vec<SocketAddr> {
         std::mem::take(&mut self.inherited).left().collect()
     }
 
-    /// A copy of each that was taken or bound.
+    /// Copies of all used or bound sockets.
     ///
     /// # Errors
     ///
-    /// The system has no descriptors left.
+    /// The system has no free descriptors.
     #[cfg(unix)]
     pub fn copies(&self) -> io::Result<Vec<OwnedFd>> {
         self.copies.iter().map(OwnedFd::try_clone).collect()

@@ -1,4 +1,4 @@
-//! Real TCP listeners: admission of connections, and a graceful end.
+//! TCP listeners: admission of connections, and a graceful shutdown.
 
 use std::future::Future;
 use std::io;
@@ -15,28 +15,27 @@ use crate::listen::connection_acceptor::ConnectionAcceptor;
 use crate::listen::open_connections::OpenConnections;
 use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies};
 
-/// Connections the kernel may hold before they are accepted.
+/// Limit of connections that the kernel queues before they are accepted.
 const BACKLOG: u32 = 1024;
-/// Bytes that the kernel holds unsent of a connection before it takes no more (TCP_NOTSENT_LOWAT); with half of
-/// them sent it takes more. Without that it takes megabytes, and reports no progress until a third of them is gone: a
-/// client that takes 5 kB/s looks for minutes as if it took nothing. Also, more urgent bytes cannot overtake bytes
-/// in this buffer.
+/// Limit of unsent bytes of a connection in the kernel (TCP_NOTSENT_LOWAT); when half of them are sent, it accepts more. Without
+/// this limit the kernel accepts megabytes, and reports no progress until a third of them is sent: a client that reads 5 kB/s would
+/// look stalled for minutes. Also, more urgent bytes cannot overtake bytes in this buffer.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 * 1024;
 /// Delay after an `accept` that failed for lack of file descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How a listener listens.
+/// Options of a listener.
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
-    /// Who is let in. Listeners that share it share its limits.
+    /// Decides which connections are accepted. Listeners that share it share its limits.
     pub admission: Admission,
-    /// How long open connections have to end after the stop.
+    /// Timeout for open connections after the stop.
     pub drain_timeout: Duration,
-    /// Set when connections are still open after `drain_timeout`, before they are dropped: what ends then, no peer has ended. Listeners may
-    /// share it.
+    /// Set when connections are still open after `drain_timeout`, before they are dropped: they then end without any fault of the
+    /// peer. Listeners may share it.
     pub drain_timed_out: Latch,
-    /// Proxies that are believed of clients. Default none.
+    /// Proxies whose information about clients is trusted. Default none.
     pub trusted_proxies: SharedTrustedProxies,
 }
 
@@ -51,7 +50,7 @@ impl Default for ListenOptions {
     }
 }
 
-/// A bound socket that takes connections.
+/// A bound socket that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
@@ -59,12 +58,12 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `address`; port 0 lets the system choose. SO_REUSEADDR is set, so that a server can be
-    /// started again while old connections linger.
+    /// Binds `address`; port 0 lets the system choose. SO_REUSEADDR is set, so that a server can be restarted while old connections
+    /// are in TIME_WAIT.
     ///
     /// # Errors
     ///
-    /// The address is in use, not ours, or not permitted.
+    /// The address is in use, not local, or not permitted.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = if address.is_ipv4() {
             TcpSocket::new_v4()?
@@ -76,11 +75,11 @@ impl Listener {
         Self::of(socket.listen(BACKLOG)?)
     }
 
-    /// One that is bound and listens already. To be called in a tokio runtime.
+    /// Uses a socket that is already listening. To be called in a tokio runtime.
     ///
     /// # Errors
     ///
-    /// The system cannot wait for it.
+    /// The socket cannot be registered with the system's poll.
     pub fn over(socket: std::net::TcpListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Self::of(TcpListener::from_std(socket)?)
@@ -95,22 +94,22 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// The system has none left.
+    /// The system has no free descriptors.
     #[cfg(unix)]
     pub(crate) fn try_clone_fd(&self) -> io::Result<std::os::fd::OwnedFd> {
         std::os::fd::AsFd::as_fd(&self.socket).try_clone_to_owned()
     }
 
-    /// Where it listens, port included.
+    /// The local address, including the port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
-    /// drops them. One that waits for a place then has the first that is free. The conduct that `serve` returns is
-    /// stored for the caller's address; the [`ConnectionSlot`] is for `ServerOptions::seat`, and what the
-    /// `Caller` came over for [`ServerOptions::is_tls`](spdy_net_core::options::ServerOptions::is_tls).
+    /// Runs `serve` for every connection until `stop`, then waits for open connections, and finally drops them. A connection that
+    /// waits for a slot at the stop gets the first free one. The conduct that `serve` returns is recorded for the caller's address;
+    /// the [`ConnectionSlot`] is for `ServerOptions::slot`, and the `Caller`'s TLS flag for
+    /// [`ServerOptions::is_tls`](spdy_net_core::options::ServerOptions::is_tls).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
         F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,
@@ -139,7 +138,7 @@ impl Listener {
                     continue;
                 }
             };
-            // Only once a connection was accepted: a listener that waits would block others that share the `Admission`.
+            // Only after a connection was accepted: a waiting listener would block others that share the `Admission`.
             let permit = tokio::select! {
                 permit = door.wait_for_place() => permit,
                 () = stop.wait() => break Some(accepted),
@@ -149,7 +148,7 @@ impl Listener {
         drop(self.socket);
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
-            // Only we can serve it: it was accepted already.
+            // Only this process can serve it: it was already accepted.
             match tokio::time::timeout(options.drain_timeout, door.wait_for_place()).await {
                 Ok(permit) => keeper.accept(&mut open, accepted, permit),
                 Err(_) => tracing::warn!("a connection waited for a free slot until shutdown"),
@@ -162,7 +161,7 @@ impl Listener {
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, from) = self.socket.accept().await?;
-        // It fails only on a connection that has ended already: its first read reports that.
+        // It fails only on a connection that has already ended, which its first read reports.
         let _ = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);

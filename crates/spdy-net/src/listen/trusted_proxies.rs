@@ -1,13 +1,13 @@
-//! Proxies in front of a listener that its operator trusts: their addresses, and whether they announce the client of each connection.
+//! Trusted proxies in front of a listener: their addresses, and whether they announce the client of each connection.
 //!
 //! ```text
-//!  client 203.0.113.7 ──▶ balancer 10.0.0.5 ──▶ here     is 10.0.0.5 in front?
-//!                                                          no   ─▶ it is the client; a door's limits are for it
-//!                                                          yes  ─▶ it announces the client, in one of two ways:
-//!                                                                  with each request, in HTTP: many clients come by one connection,
-//!                                                                  and no limit of an address is for it
-//!                                                                  with each connection (listen/proxy_protocol.rs): the limits are for
-//!                                                                  the client it names, and that client's own headers are not trusted
+//!  client 203.0.113.7 ──▶ balancer 10.0.0.5 ──▶ here     is 10.0.0.5 a trusted proxy?
+//!                                                          no   ─▶ it is the client; the limits apply to it
+//!                                                          yes  ─▶ it states the client, in one of two ways:
+//!                                                                  in each request, in HTTP: many clients share one connection,
+//!                                                                  and no limit of an address applies
+//!                                                                  for each connection (listen/proxy_protocol.rs): the limits apply to
+//!                                                                  that client, and the client's own headers are not trusted
 //! ```
 
 use std::net::{IpAddr, SocketAddr};
@@ -22,20 +22,20 @@ use crate::listen::proxy_protocol::ProxyHeaderInfo;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TrustedProxies {
     ranges: Vec<IpNet>,
-    /// How they announce a connection's client, if they do.
+    /// Options of the PROXY protocol, if they use it.
     proxy_protocol: Option<ProxyProtocolOptions>,
 }
 
 /// Options of the proxies that announce clients.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ProxyProtocolOptions {
-    /// The port at which these proxies terminate TLS. If the header does not state whether the client came over TLS, a client of
-    /// this port did.
+    /// The port at which these proxies terminate TLS. If the header does not state whether the client used TLS, a client of this
+    /// port did.
     pub tls_port: Option<u16>,
 }
 
 impl TrustedProxies {
-    /// Those at `texts`: addresses and ranges.
+    /// The proxies at `texts`: addresses and ranges.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl TrustedProxies {
         })
     }
 
-    /// The same proxies, which announce each connection's client by the PROXY protocol.
+    /// Sets that they announce each connection's client by the PROXY protocol.
     #[must_use]
     pub fn with_proxy_protocol(self, announcing: ProxyProtocolOptions) -> Self {
         Self {
@@ -61,28 +61,28 @@ impl TrustedProxies {
         }
     }
 
-    /// Whether one of them is at `address`.
+    /// True if `address` is a trusted proxy.
     #[must_use]
     pub fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.ranges.iter().any(|range| range.contains(&address))
     }
 
-    /// Whether one of them is at `address`, and names the client with each request.
+    /// True if `address` is a trusted proxy that states the client in each request.
     #[must_use]
     pub fn forwards_requests(&self, address: IpAddr) -> bool {
         self.proxy_protocol.is_none() && self.has(address)
     }
 
-    /// Whether a connection from `address` has to announce its client first.
+    /// True if a connection from `address` must begin with a PROXY header.
     pub(crate) fn uses_proxy_protocol(&self, address: IpAddr) -> bool {
         self.proxy_protocol.is_some() && self.has(address)
     }
 
-    /// The client of the proxy at `from`, by the header that it has `announced`.
+    /// The client of the proxy at `from`, by the header `announced`.
     pub(crate) fn client(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> ClientInfo {
         let Some(client) = announced.client else {
-            return ClientInfo::from(from); // for itself
+            return ClientInfo::from(from); // the proxy connects for itself
         };
         let tls_port = self.proxy_protocol.unwrap_or_default().tls_port;
         let came_to_it = || announced.port.is_some() && announced.port == tls_port;
@@ -93,12 +93,12 @@ impl TrustedProxies {
     }
 }
 
-/// The client at the other end of a connection.
+/// The client of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClientInfo {
     /// The client's address: that of the connection, or the one that a trusted proxy announced.
     pub address: SocketAddr,
-    /// It came over TLS, which ended in front.
+    /// True if the client used TLS, which the proxy terminated.
     pub is_tls: bool,
 }
 
@@ -111,12 +111,12 @@ impl From<SocketAddr> for ClientInfo {
     }
 }
 
-/// Who stands in front by now; clones have the same.
+/// The current trusted proxies. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct SharedTrustedProxies(Arc<RwLock<Arc<TrustedProxies>>>);
 
 impl SharedTrustedProxies {
-    /// At first these.
+    /// Sets the first proxies.
     #[must_use]
     pub fn new(in_front: Arc<TrustedProxies>) -> Self {
         Self(Arc::new(RwLock::new(in_front)))

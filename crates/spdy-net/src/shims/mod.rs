@@ -1,4 +1,5 @@
-//! What h2 and hyper do not offer, done on the bytes below them. A shim goes when its upstream issue is solved.
+//! Workarounds for features that h2 and hyper lack, implemented on the bytes below them. A shim is removed when its upstream issue
+//! is solved.
 //!
 //! | file | reason | upstream |
 //! | --- | --- | --- |

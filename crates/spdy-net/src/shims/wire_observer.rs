@@ -1,11 +1,11 @@
-//! Counts header bytes on the wire by parsing the bytes themselves.
+//! Counts header bytes on the wire, by parsing the bytes themselves.
 //!
 //! ```text
 //! HTTP/1.1   GET / HTTP/1.1 CR LF .. CR LF CR LF | body                head: all up to the blank line
 //! HTTP/2     length 24 | type 8 | flags 8 | stream 32 | payload        HEADERS, CONTINUATION: the payload
 //! ```
 //!
-//! `ObservedIo` stands beneath hyper or h2 and shows a `ByteObserver` what passes; SPDY counts for itself.
+//! `ObservedIo` is below hyper or h2 and passes the bytes to a `ByteObserver`; SPDY has its own counters.
 
 use std::io;
 use std::pin::Pin;
@@ -20,9 +20,9 @@ use spdy_net_core::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, TapEvent};
 use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Is shown every byte, in order, each direction by itself.
+/// Gets every byte in order, separately for each direction.
 pub trait ByteObserver: Unpin {
-    /// These bytes passed.
+    /// Called for these bytes.
     fn observe(&mut self, direction: Direction, bytes: &[u8]);
 }
 
@@ -33,14 +33,14 @@ impl<One: ByteObserver, Other: ByteObserver> ByteObserver for (One, Other) {
     }
 }
 
-/// A connection under observation.
+/// An observed connection.
 pub struct ObservedIo<W> {
     io: BoxIo,
     watch: W,
 }
 
 impl<W: ByteObserver> ObservedIo<W> {
-    /// Shows `watch` the bytes of `io`.
+    /// Passes the bytes of `io` to `watch`.
     pub fn new(io: BoxIo, watch: W) -> Self {
         Self { io, watch }
     }
@@ -94,8 +94,8 @@ impl<W: ByteObserver> AsyncWrite for ObservedIo<W> {
     forward_io!(is_write_vectored, poll_flush, poll_shutdown => self.io);
 }
 
-/// Heads of HTTP/1.1 exchanges. Only the codec knows where a body ends, so the codec's driver
-/// reports when the next exchange begins.
+/// Heads of HTTP/1.1 exchanges. Only the codec knows where a body ends, so the codec's driver reports the start of the next
+/// exchange.
 #[derive(Clone, Debug)]
 pub(crate) struct Http1HeadCounter {
     sides: Arc<Mutex<[HeadScanner; 2]>>,
@@ -103,12 +103,12 @@ pub(crate) struct Http1HeadCounter {
     tap: Option<ConnectionTap>,
 }
 
-/// One direction of one exchange.
+/// The head of one direction of an exchange.
 #[derive(Debug, Default)]
 struct HeadScanner {
     /// Between the first byte and the blank line.
     open: bool,
-    /// How much of CR LF CR LF the last bytes are.
+    /// Number of matched bytes of CR LF CR LF.
     matched: usize,
     /// The head so far, up to the part that observers need.
     text: Vec<u8>,
@@ -123,7 +123,7 @@ impl Http1HeadCounter {
         }
     }
 
-    /// The next bytes of either direction are heads.
+    /// Reports that the next bytes of both directions are heads.
     pub(crate) fn begin_exchange(&self) {
         let mut sides = self.sides.lock();
         for side in sides.iter_mut() {
@@ -136,7 +136,7 @@ impl Http1HeadCounter {
 }
 
 impl HeadScanner {
-    /// Bytes of `bytes` that belong to the head.
+    /// Number of leading bytes that belong to the head.
     fn take(&mut self, bytes: &[u8]) -> usize {
         const END: &[u8] = b"\r\n\r\n";
         let mut len = 0;
@@ -158,7 +158,7 @@ impl HeadScanner {
         len
     }
 
-    /// After an interim answer another head comes (RFC 9110 §15.2).
+    /// True if another head follows this interim response (RFC 9110 §15.2).
     fn is_interim(&self) -> bool {
         self.text.starts_with(b"HTTP/1.1 1") && !self.text.starts_with(b"HTTP/1.1 101")
     }
@@ -188,24 +188,24 @@ impl ByteObserver for Http1HeadCounter {
 
 /// Length of a frame's head (RFC 9113 §4.1).
 const FRAME_HEAD_BYTES: usize = 9;
-/// Length of what an HTTP/2 client writes before its first frame (RFC 9113 §3.4).
+/// Length of the preface of an HTTP/2 client, before its first frame (RFC 9113 §3.4).
 const PREFACE_BYTES: usize = 24;
 /// The longest payload that is stored for observers: a SETTINGS of 16 entries.
 const MAX_STORED_PAYLOAD: usize = 96;
 
-/// Walks the frames of one direction of an HTTP/2 connection.
+/// Parses the frames of one direction of an HTTP/2 connection.
 #[derive(Debug, Default)]
 pub struct FrameScanner {
     /// Bytes before the first frame.
     skip: usize,
     head: [u8; FRAME_HEAD_BYTES],
     head_len: usize,
-    /// Payload bytes of the present frame still to come.
+    /// Remaining payload bytes of the current frame.
     left: usize,
     payload: Vec<u8>,
 }
 
-/// A frame's head, taken apart.
+/// A decoded frame head.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameHead {
     /// Type number.
@@ -219,7 +219,7 @@ pub struct FrameHead {
 }
 
 impl FrameScanner {
-    /// A walk over what a client writes: the preface comes first.
+    /// A parser for a client's output, which begins with the preface.
     #[must_use]
     pub fn for_client() -> Self {
         Self {
@@ -243,7 +243,7 @@ impl FrameScanner {
         self.scan_parts(bytes, |_, _| {}, ended);
     }
 
-    /// The same, and calls `part` for each stretch of payload in `bytes` with its frame and its length, bytes.
+    /// Like [`scan`](Self::scan), and calls `part` for each piece of payload in `bytes`, with its frame and its length in bytes.
     pub(crate) fn scan_parts(
         &mut self,
         mut bytes: &[u8],

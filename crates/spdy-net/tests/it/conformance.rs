@@ -99,7 +99,7 @@ fn serve(version: Version, runtime: &SharedRuntime) -> SocketAddr {
     address
 }
 
-/// What became of a run so far.
+/// The state of a run.
 #[derive(Clone, Default)]
 struct Log(Arc<(Mutex<WireLog>, Notify)>);
 
@@ -107,7 +107,7 @@ struct Log(Arc<(Mutex<WireLog>, Notify)>);
 struct WireLog {
     bytes: BytesMut,
     closed: bool,
-    /// What a client's request came to.
+    /// The result of a client's request.
     response: Option<Result<Bytes, RequestFailure>>,
 }
 
@@ -226,7 +226,7 @@ fn is_set_up(case: &Case, run: &Run) -> bool {
         })
 }
 
-/// A client that has requested `/`, and takes pushes.
+/// A client that has requested `/`, and accepts pushes.
 async fn start_client(
     case: &Case,
     server: SocketAddr,

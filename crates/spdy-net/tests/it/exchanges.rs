@@ -223,7 +223,7 @@ impl Tap for BeforeTheEndOf3 {
 async fn urgent_responses_overtake_earlier_requests() {
     const EACH: usize = 2_000_000;
     for protocol in MULTIPLEXED {
-        // Both answers are there at the same moment, and no window stands in the way of either.
+        // Both responses are ready at the same time, and no window blocks either.
         let go = Latch::new();
         let both_wait = go.clone();
         let handler = move |_| {

@@ -134,7 +134,7 @@ async fn settle() {
     }
 }
 
-/// What h2 had taken and not yet written was lost when the connection had nothing to do any more.
+/// Regression: output that h2 had accepted but not written was lost when the connection became idle.
 #[tokio::test]
 async fn an_http2_response_completes_before_an_idle_connection_ends() {
     for stopped in [false, true] {
@@ -160,7 +160,7 @@ async fn an_http2_response_completes_before_an_idle_connection_ends() {
         let request = Request::get("http://localhost/30000").body(());
         let request = request.expect("a request");
         let (response, _) = sender.send_request(request, true).expect("it is open");
-        // The request goes, and from then on nothing is read.
+        // The request is sent, and from then on nothing is read.
         assert!((&mut connection).now_or_never().is_none());
         settle().await;
         if stopped {

@@ -337,7 +337,7 @@ async fn an_address_with_flooding_sessions_is_rejected() {
     listening.await.expect("no panic");
 }
 
-/// Each listener took a slot while it waited for its next client, and none was left for the last of them.
+/// Regression: each listener used a slot while it waited for its next client, and none was left for the last of them.
 #[tokio::test]
 async fn idle_listeners_hold_no_connection_slot() {
     let limits = AdmissionLimits {

@@ -52,7 +52,7 @@ async fn connect(protocol: Protocol, time: &Clock) -> (Connection, DuplexStream)
     (connection.expect("a connection"), far)
 }
 
-/// A server of HTTP/2 that reads all that comes, and gives no window by itself but what streams begin with, bytes.
+/// An HTTP/2 server that reads everything, and sends no WINDOW_UPDATE: windows have their initial size, bytes.
 struct Server(WriteHalf<DuplexStream>);
 
 impl Server {

@@ -80,7 +80,7 @@ fn push_loss(parts: &mut Vec<String>, key: &str, loss: Probability) {
     }
 }
 
-/// Average loss, and the mean length of bursts if it comes in them.
+/// Average loss, and the mean length of bursts for bursty loss.
 ///
 /// The four parameters of Gilbert and Elliott have no text: a network with them is created in code, and prints the loss of its good
 /// state.

@@ -54,7 +54,7 @@ impl BodyMemory {
 }
 
 impl MemoryReservation {
-    /// Claims what is missing to `bytes`; `false`, which is counted, if there is no room: it is as large as before then.
+    /// Claims memory up to `bytes`; `false`, which is counted, if there is no room: the claim is then unchanged.
     #[must_use]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let missing = bytes.saturating_sub(self.bytes);
@@ -68,7 +68,7 @@ impl MemoryReservation {
         granted.is_ok()
     }
 
-    /// Gives back what is more than `bytes`.
+    /// Returns the memory above `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);
         self.bytes -= surplus;

@@ -28,7 +28,7 @@ use crate::body::body_memory::MemoryReservation;
 /// Bytes that the writer of a streamed recording may be ahead of its slowest reader. Each recording may hold this much without a claim.
 pub(crate) const STREAM_WINDOW_BYTES: usize = 64 * 1024;
 
-/// Memory for a piece beside its bytes.
+/// Memory of a piece in addition to its bytes.
 const PIECE_OVERHEAD: usize = 64;
 
 /// The writer's end. Dropped before its end, its readers' bodies break off.
@@ -219,7 +219,7 @@ impl SharedBodyWriter {
         was_retained
     }
 
-    /// Ready if the body is not kept and the last reader left. Otherwise the caller is woken when that happens.
+    /// Ready if the body is not recorded and the last reader left. Otherwise the caller is woken when that happens.
     pub fn poll_no_readers(&mut self, cx: &mut Context<'_>) -> Poll<NoReaders> {
         let mut shared = lock(&self.shared);
         match (shared.limit, shared.readers.is_empty()) {

@@ -107,7 +107,7 @@ pub enum WaitOutcome<K: Ord, T> {
     LeaderEnded,
     /// The origin failed: serve a stale stored response if that is allowed, or join again.
     Failed(Failure),
-    /// Fetch it beside a slow leader, and share it.
+    /// Fetch it concurrently with a slow leader, and share it.
     Promoted(Leader<K, T>),
     /// The deadline has passed.
     TimedOut,

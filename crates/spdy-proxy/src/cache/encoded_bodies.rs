@@ -29,7 +29,7 @@ use crate::body::encoder::{Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
 use crate::cache::memory_store::body_from_pieces;
 
-/// Bytes that an encoded body costs beside its content.
+/// Memory of an encoded body in addition to its content, bytes.
 const OVERHEAD: u64 = 256;
 /// The longest body that is encoded at once, while other tasks wait, bytes: 0.8 ms as Brotli.
 const MAX_INLINE_ENCODE_BYTES: u64 = 32 * 1024;

@@ -1,4 +1,4 @@
-//! The end of an exchange: the origin's body goes to the client that waits, to the requests that share it, and to the cache.
+//! The end of an exchange: delivers the origin's body to the client, to the requests that share it, and to the cache.
 
 use std::sync::Arc;
 

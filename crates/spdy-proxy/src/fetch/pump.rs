@@ -184,7 +184,7 @@ impl Pump {
         }
     }
 
-    /// The body is complete: the rest goes to its readers, and the results to the cache.
+    /// The body is complete: its readers get the rest, and the cache gets the results.
     async fn finish(mut self) {
         let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,

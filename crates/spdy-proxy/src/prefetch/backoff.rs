@@ -78,7 +78,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// All that came of one fetch was of no use for an hour, also when its origin was away for five seconds.
+    /// Regression: any fetch without a usable response was backed off for an hour, even if the origin was down for five seconds.
     #[test]
     fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
         let backoff = PrefetchBackoff::new();

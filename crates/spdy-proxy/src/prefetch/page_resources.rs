@@ -125,7 +125,7 @@ impl PageResources {
             .iter()
             .filter(|resource| is_candidate(resource))
             .collect();
-        // A client first needs what it cannot draw without.
+        // A client first needs the resources that block rendering.
         needed_first.sort_by_key(|resource| rank(resource.kind));
         let mut targets = BTreeSet::new();
         needed_first.retain(|resource| targets.insert(resource.target.clone()));

@@ -1,4 +1,4 @@
-//! Where the proxy records what it does: counters, latencies and spans.
+//! The recorders of the proxy: counters, latencies and spans.
 
 use std::sync::{Arc, OnceLock};
 

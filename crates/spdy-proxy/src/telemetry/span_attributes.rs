@@ -16,7 +16,7 @@ use spdy_rewrite::reference::page_report::PageReport;
 use crate::telemetry::counters::Outcome;
 use crate::telemetry::spans::{AttributeValue, OpenSpan};
 
-/// The longest attribute text that comes from a peer, in bytes; the rest is cut off.
+/// Maximum length of an attribute text from a peer, bytes; the rest is cut off.
 pub const TEXT_BYTES: usize = 1024;
 
 const METHOD: &str = "http.request.method";

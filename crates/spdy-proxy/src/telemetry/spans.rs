@@ -114,7 +114,7 @@ pub struct Span {
     pub parent: Option<SpanId>,
     /// That one is another program's.
     pub is_parent_remote: bool,
-    /// The span of another trace that it came of.
+    /// The span of another trace that caused it.
     pub link: Option<SpanContext>,
     /// Its role.
     pub kind: SpanKind,

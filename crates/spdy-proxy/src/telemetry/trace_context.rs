@@ -15,7 +15,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// The field.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// Vendor data of tracing systems beside it.
+/// Vendor data of tracing systems, sent together with it.
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Bytes of version 00; later ones may go on after another dash.
@@ -84,7 +84,7 @@ pub struct SpanContext {
     pub trace_id: TraceId,
     /// Which span.
     pub span_id: SpanId,
-    /// The caller that began the trace wants it recorded.
+    /// The caller that began the trace requests that it is recorded.
     pub is_sampled: bool,
     /// The value of `tracestate`, of at most [`STATE_BYTES`].
     pub state: Option<HeaderValue>,

@@ -47,7 +47,7 @@ impl SlowReaders {
         }
     }
 
-    /// `body`, which comes from `origin` over a connection of its own.
+    /// `body`, which is received from `origin` on a separate connection.
     pub(crate) fn read(&self, origin: Origin, body: Body, runtime: &SharedRuntime) -> Body {
         let reader = Arc::new(TrackedReader {
             since: runtime.now(),

@@ -113,7 +113,7 @@ async fn request_upgrade(
     let outcome = context.origins.upstream().upgrade(request).await;
     if let Some(span) = span {
         let result = outcome.as_ref();
-        // The request goes over HTTP/1.1 only.
+        // The request is sent only over HTTP/1.1.
         span.finish(result.map(|outcome| (outcome.status(), Version::HTTP_11)));
     }
     outcome

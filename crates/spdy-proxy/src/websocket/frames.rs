@@ -93,7 +93,8 @@ impl Frames {
         let head = [FINAL | CLOSE, 2];
         Some(match masked {
             false => [head, code].concat(),
-            // A mask keeps scripts from choosing what is on the wire (RFC 6455 §10.3). No script has chosen this.
+            // A mask prevents scripts from choosing the bytes on the wire (RFC 6455 §10.3). These bytes were not chosen by a
+            // script.
             true => [&[head[0], MASKED | head[1], 0, 0, 0, 0], &code[..]].concat(),
         })
     }

@@ -1,14 +1,15 @@
-//! Hosts whose scripts or sheets a page of the site does not allow, but would allow under the site's name: they are not served there.
+//! Hosts whose scripts or style sheets a page's policy blocks on the host, but would allow under the site's name: these are not
+//! served under the site's name.
 //!
-//! `script-src 'self'` blocks an injected `https://cdn.test/old.js`. Moved, the same script is the site's own to the browser, and no
-//! source expression means "the site, but for this path". So, once one page is seen under such a policy, all pages of the site get the
-//! scripts of that entry from the host itself. A page that allows the host loads them as without us. For a page that does not, the
-//! browser refuses them, as it checks the policy again at a redirect (CSP §6.7.2.8). Serving them only to some pages would not help: the
-//! browser's cache shares what one page loaded under the site's name with the others.
+//! `script-src 'self'` blocks an injected `https://cdn.test/old.js`. Under a proxied URL, the same script belongs to the site from
+//! the browser's view, and no source expression means "the site, except this path". So, after one page with such a policy was seen,
+//! all pages of the site get the scripts of that entry from the host itself. A page that allows the host loads them as without
+//! rewriting. For a page that does not, the browser blocks them, because it checks the policy again at a redirect (CSP §6.7.2.8).
+//! Serving them only to some pages would not help: the browser's cache shares a resource under the site's name between all pages.
 //!
-//! The same holds for sheets, which can read a page by what they load, unless the page allows every inline sheet: an attacker that can
-//! inject a link can then inject the sheet itself. Discovered hosts have no entry, and a page may allow some of them. So its policy is
-//! stored, and each host is checked against it when it is requested.
+//! The same applies to style sheets, which can exfiltrate a page by the URLs that they load, unless the page allows every inline
+//! style sheet: an attacker that can inject a link can then inject the style sheet itself. Discovered hosts have no entry, and a
+//! page may allow some of them. So the page's policy is stored, and each host is checked against it when it is requested.
 
 use std::collections::BTreeSet;
 
@@ -25,32 +26,32 @@ use crate::rules::host_rule::HostRule;
 use crate::rules::url_form::LISTED;
 use crate::rules::{RuleMatch, Rules};
 
-/// The kinds that are guarded: what acts in a page, or reads it. Pictures, fonts and films do neither.
+/// The guarded kinds: those that can act in a page, or read it. Images, fonts and media can do neither.
 const KINDS: [Kind; 2] = [Kind::Script, Kind::Style];
 
-/// Different sources of sheets that are distinguished; with one more, no sheet of a discovered host is allowed.
+/// Limit of distinct sources of style sheets; above it, no style sheet of a discovered host is allowed.
 const MAX_SOURCES: usize = 64;
-/// The longest of them, bytes.
+/// Maximum length of such a source, bytes.
 const MAX_SOURCES_BYTES: usize = 1024;
-/// The sources that let in nothing of other hosts.
+/// The sources that allow nothing from other hosts.
 const SELF_ONLY: &str = "'self'";
 
-/// The word of a guarded entry of sheets ends so; that of one of scripts is its number alone.
+/// Suffix of the token of a guarded style sheet entry; the token of a script entry is only its number.
 const STYLE_SUFFIX: &str = "-style";
-/// The word of sources begins so.
+/// Prefix of the token of sources.
 const SOURCES: &str = "from:";
 
-/// What is not served under the site's name: of entries of the rules, at most all of them, and of hosts that are discovered.
+/// Resources that are not served under the site's name: of entries of the rules (at most all of them), and of discovered hosts.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CspGuard {
-    /// Which entry, and as what.
+    /// Index and kind of each guarded entry.
     listed: BTreeSet<(usize, Kind)>,
-    /// From where pages let sheets in that have the site's own and not everybody's: sources, parted by commas.
+    /// The style sheet sources of pages that allow the site but not all hosts, separated by commas.
     discovered: BTreeSet<String>,
 }
 
 impl CspGuard {
-    /// What the head of `page`, one of the site's own answers, requires to be guarded, as it is sent to the client; nothing if it is no
+    /// The guard required by the head of `page`, a response of the site's own, as sent to the client; empty if it is not a
     /// document.
     pub fn from_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         let mut entries = rules.entries.iter();
@@ -66,7 +67,7 @@ impl CspGuard {
         Self::from_policies(rules, &policies)
     }
 
-    /// The guard that all policies of a page give, from its head and its text.
+    /// The guard required by all policies of a page, from its head and its text.
     pub(crate) fn from_policies(rules: &Rules, policies: &Policies) -> Self {
         if policies.is_empty() {
             return Self::default(); // most pages
@@ -83,7 +84,7 @@ impl CspGuard {
         }
     }
 
-    /// These and `more`.
+    /// Adds the guard `more`.
     pub fn extend(&mut self, more: Self) {
         self.listed.extend(more.listed);
         self.discovered.extend(more.discovered);
@@ -92,8 +93,8 @@ impl CspGuard {
         }
     }
 
-    /// They as words without blanks, to be written down and [read](Self::parse) again: by rules of another [tag](Rules::tag) they would
-    /// mean others.
+    /// The guard as tokens without spaces, to be stored and [parsed](Self::parse) again. They are only valid for rules with the
+    /// same [tag](Rules::tag).
     pub fn tokens(&self) -> impl Iterator<Item = String> + '_ {
         let listed = self.listed.iter().map(|(at, kind)| match kind {
             Kind::Style => format!("{at}{STYLE_SUFFIX}"),
@@ -103,7 +104,7 @@ impl CspGuard {
         listed.chain(discovered.map(|sources| [SOURCES, sources].concat()))
     }
 
-    /// Reads words; `None` if one is none of these.
+    /// Parses tokens; `None` if one is invalid.
     pub fn parse<'w>(words: impl Iterator<Item = &'w str>) -> Option<Self> {
         let mut read = Self::default();
         for word in words {
@@ -120,12 +121,12 @@ impl CspGuard {
         Some(read)
     }
 
-    /// Whether there is none.
+    /// True if nothing is guarded.
     pub fn is_empty(&self) -> bool {
         self.listed.is_empty() && self.discovered.is_empty()
     }
 
-    /// As what the thing at `url`, in its own place, is among them.
+    /// The kinds as which the resource at `url`, on its own host, is guarded.
     pub fn guarded_kinds(&self, rules: &Rules, url: &Url) -> Kinds {
         if self.is_empty() {
             return Kinds::NONE;
@@ -149,17 +150,17 @@ impl CspGuard {
     }
 }
 
-/// Whether anything is ever guarded as `kind`.
+/// True if `kind` can be guarded.
 pub(crate) fn can_be_guarded(kind: Kind) -> bool {
     KINDS.contains(&kind)
 }
 
-/// Whether things of `entry` are under the site's name as `kind`; those of a host with a name of its own are not.
+/// True if resources of `entry` are served under the site's name as `kind`; those of a host with an alias are not.
 fn is_proxied_path(entry: &HostRule, kind: Kind) -> bool {
     entry.kinds.has(kind) && !entry.is_alias()
 }
 
-/// Whether a browser may run scripts of this answer if it opens it: what has no type may turn out to be a page.
+/// True if a browser may run scripts of this response when it opens it: without a type it could be a page.
 pub fn may_run_scripts(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let text = String::from_utf8_lossy(kind.unwrap_or_default()).to_ascii_lowercase();
@@ -167,7 +168,7 @@ pub fn may_run_scripts(headers: &HeaderMap) -> bool {
     essence.is_empty() || essence == "text/html" || essence.ends_with("xml")
 }
 
-/// Whether `policies` let in `entry` as `kind` where it is moved to, and not where it is.
+/// True if `policies` allow `entry` as `kind` under its proxied URL, but not on its host.
 fn allows_only_when_rewritten(
     rules: &Rules,
     policies: &Policies,
@@ -188,14 +189,14 @@ fn allows_only_when_rewritten(
         return false;
     };
     let lets_in_own = match kind {
-        // A policy that names folders of a host trusts it with sheets; sheets beside them are no stranger's.
+        // A policy that lists folders of a host trusts that host for style sheets, so other style sheets of the host need no guard.
         Kind::Style => allow_host(policies, &own, kind),
         _ => policies.allow(&own, kind, CspCredentials::default()),
     };
     is_guard_needed(policies, &moved, kind) && !lets_in_own
 }
 
-/// Whether `policies` let in anything as `kind` from the host of `url`.
+/// True if `policies` allow any resource of the host of `url` as `kind`.
 fn allow_host(policies: &Policies, url: &Url, kind: Kind) -> bool {
     let page = &policies.at.original;
     policies.original.iter().all(|policy| {
@@ -207,14 +208,14 @@ fn allow_host(policies: &Policies, url: &Url, kind: Kind) -> bool {
     })
 }
 
-/// Whether `policies` let in `moved`, a thing under the site's name, and not whatever else stands in the page.
+/// True if `policies` allow `moved`, a resource under the site's name, but not any inline content.
 fn is_guard_needed(policies: &Policies, moved: &Url, kind: Kind) -> bool {
     let is_inline = kind == Kind::Style && policies.allows_effect(Inline::Style(None));
     policies.allow_rewritten(moved, kind, CspCredentials::default()) && !is_inline
 }
 
-/// The sources from which each of `policies` lets sheets in, if they let in those of hosts that are discovered where these are moved to,
-/// and not all of them where they are.
+/// The sources from which each of `policies` allows style sheets, if they allow discovered hosts under the proxied URL, but not all
+/// of them on their hosts.
 fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
     let any = || Url::parse("https://any.invalid/").ok();
     let moved = || {
@@ -254,7 +255,7 @@ fn sources_of_sheets(rules: &Rules, policies: &Policies) -> BTreeSet<String> {
 }
 
 impl Rules {
-    /// On what ground `url` may be moved, if at all.
+    /// The rule by which `url` may be proxied, if any.
     fn match_url(&self, url: &Url) -> Option<RuleMatch<'_>> {
         let scheme = Scheme::of_name(url.scheme())?;
         let port = url.port().unwrap_or(scheme.default_port());
@@ -312,7 +313,7 @@ mod tests {
             ("style-src 'self' cdn.test", "", "style", "style"),
             ("style-src 'self' cdn.test/css/", "", "style", "style"),
             ("style-src 'self' open.test/css/", "style", "", "style"),
-            // A page that allows inline sheets needs no link to one.
+            // A page that allows inline style sheets needs no link to one.
             ("style-src 'self' 'unsafe-inline'", "", "", ""),
             ("style-src 'self' https:", "", "", ""),
             ("default-src 'self'; style-src *", "script", "", ""),

@@ -1,7 +1,7 @@
-//! What a page's policies allow for the page itself: inline content, its base, and whether it has an origin.
+//! The parts of a page's policies about the page itself: inline content, `base`, and whether it has an origin.
 //!
-//! A hash names the very text that it admits (CSP §6.7.3.3): what it admits is never rewritten, for nothing would admit the other
-//! text. A nonce, or `'unsafe-inline'` where neither hash nor nonce takes its force away, admits whatever stands there.
+//! A hash admits exactly one text (CSP §6.7.3.3): such a text is never rewritten, because no source would admit the new text. A
+//! nonce, or `'unsafe-inline'` without a hash or nonce that disables it, admits any text.
 
 use http::header::{CONTENT_SECURITY_POLICY, HeaderMap};
 use url::Url;
@@ -9,19 +9,19 @@ use url::Url;
 use crate::csp::source::Source;
 use crate::csp::{Policies, Policy, has, has_nonce, is_hash, is_nonce, parse_all};
 
-/// What stands in a page and is not fetched.
+/// Inline content of a page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Inline<'a> {
-    /// The text of a script element or an import map that bears this nonce.
+    /// The text of a script element or an import map with this nonce.
     Script(Option<&'a str>),
-    /// The text of a `style` element that bears this nonce.
+    /// The text of a `style` element with this nonce.
     Style(Option<&'a str>),
     /// A `style` attribute.
     StyleAttribute,
 }
 
 impl Inline<'_> {
-    /// The directives that speak of it, the first that is there counts.
+    /// The directives that apply to it; the first that is present is used.
     fn governing(self) -> &'static [&'static str] {
         match self {
             Self::Script(_) => &["script-src-elem", "script-src", "default-src"],
@@ -30,7 +30,7 @@ impl Inline<'_> {
         }
     }
 
-    /// Whether it is admitted whatever its text is (CSP §6.7.3.2).
+    /// True if it is admitted with any text (CSP §6.7.3.2).
     fn is_admitted_by(self, sources: &[String]) -> bool {
         let (nonce, is_script) = match self {
             Self::Script(nonce) => (nonce, true),
@@ -52,7 +52,7 @@ impl Policies {
         all.all(|policy| admits(policy, inline))
     }
 
-    /// Whether whatever stands in the page as `inline` takes effect: what only reports blocks nothing.
+    /// True if any `inline` content in the page takes effect: report-only policies block nothing.
     pub(crate) fn allows_effect(&self, inline: Inline<'_>) -> bool {
         self.original.iter().all(|policy| admits(policy, inline))
     }
@@ -69,12 +69,12 @@ impl Policies {
             && reported.all(|policy| admits(policy, inline) || !is_named(policy))
     }
 
-    /// Whether a `base` element might name `url` on the page's own host (CSP §6.3.1): browsers take no notice of another one.
+    /// True if a `base` element may set `url` on the page's own host (CSP §6.3.1): browsers ignore others.
     pub(crate) fn allow_base(&self, url: &Url) -> bool {
         self.allow_base_from(&self.at.original, url)
     }
 
-    /// The same for the browser that has the page.
+    /// The same from the browser's view of the page.
     pub(crate) fn allow_browser_base(&self, url: &Url) -> bool {
         self.allow_base_from(&self.at.seen, url)
     }
@@ -94,8 +94,8 @@ fn admits(policy: &Policy, inline: Inline<'_>) -> bool {
     sources.is_none_or(|sources| inline.is_admitted_by(sources))
 }
 
-/// Whether these fields take a page's origin from it (HTML §7.6, `sandbox`): it is then of another origin than all that is
-/// moved to the site's name.
+/// True if these fields remove a page's origin (HTML §7.6, `sandbox`): all resources under the site's name are then cross-origin
+/// for it.
 pub(crate) fn has_csp_sandbox(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CONTENT_SECURITY_POLICY).iter();
     let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -1,4 +1,4 @@
-//! Content-Security-Policy, and what it permits a rewritten page.
+//! Content-Security-Policy, and what it allows in a rewritten page.
 
 pub mod guard;
 pub(crate) mod inline;

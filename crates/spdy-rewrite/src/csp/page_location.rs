@@ -1,23 +1,23 @@
 //! The location of a page: on its own host, and as the browser sees it.
 //!
-//! For a page of the site's own the two are one, under any name in the request. A page of a host with a name of its own
-//! (`rules/host_aliases.rs`) was written for the host, and is read under that name.
+//! For a page of the site itself the two are equal, under any name in the request. A page of a host with an alias
+//! (`rules/host_aliases.rs`) was written for the host, and is loaded from the alias.
 
 use url::Url;
 
 use crate::urls::proxied_url::ProxiedUrl;
 
-/// Where a page is: what `'self'` means in its policy, as it came and as it is sent on.
+/// The location of a page: the meaning of `'self'` in its policy, as received and as sent on.
 #[derive(Clone, Debug)]
 pub(crate) struct PageLocation {
     /// On its own host.
     pub(crate) original: Url,
-    /// For the browser.
+    /// In the browser.
     pub(crate) seen: Url,
 }
 
 impl PageLocation {
-    /// A page of the site's own.
+    /// A page of the site itself.
     pub(crate) fn of_site(page: &Url) -> Self {
         Self {
             original: page.clone(),
@@ -25,7 +25,7 @@ impl PageLocation {
         }
     }
 
-    /// A page of a named host, which was requested as `moved`.
+    /// A page of a host with an alias, which was requested as `moved`.
     pub(crate) fn for_alias(moved: &ProxiedUrl) -> Self {
         Self {
             original: moved.url().clone(),
@@ -33,7 +33,7 @@ impl PageLocation {
         }
     }
 
-    /// Whether it is a named host's.
+    /// True if it is a page of a host with an alias.
     pub(crate) fn is_named(&self) -> bool {
         self.original.origin() != self.seen.origin()
     }

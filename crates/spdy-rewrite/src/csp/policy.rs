@@ -1,17 +1,17 @@
-//! Content-Security-Policy (CSP Level 3): read for what it allows, and rewritten so that what it allowed of a moved
-//! host it allows where that is moved to.
+//! Content-Security-Policy (CSP Level 3): parses what it allows, and adds sources so that everything that it allows of a proxied
+//! host is also allowed under the proxied URL.
 //!
 //! ```text
 //!  img-src 'self' https://cdn.test/a/
 //!  img-src 'self' https://cdn.test/a/ https://www.site.test/.spdy/1/-/s/cdn.test/a/
 //! ```
 //!
-//! A named host has its source at its name here, for all loads and requests of its pages. In a named host's own page `'self'` is also
-//! written in full: there it means the name.
+//! A host with an alias gets its alias as a source, for all loads and requests of its pages. In the host's own page `'self'` is
+//! also written in full, because there it means the alias.
 //!
-//! A host's own source stays, for redirects and for unmoved resources. Nothing is widened: the path of a moved source is the path of the
-//! source, or of the rules' entry, whichever is narrower. A source for many hosts (`*.cdn.test`) can have a path only for the hosts that
-//! the rules name; resources that are then not allowed are not moved.
+//! A host's own source stays, for redirects and for unproxied resources. Nothing is widened: the path of the added source is that
+//! of the source, or of the rules' entry, whichever is narrower. A source for many hosts (`*.cdn.test`) can have a path only for
+//! the hosts that the rules list; resources that are then not allowed are not rewritten.
 
 use http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, HeaderMap, HeaderValue,
@@ -30,11 +30,11 @@ pub struct CspCredentials<'a> {
     pub nonce: Option<&'a str>,
     /// Its `integrity`.
     pub integrity: Option<&'a str>,
-    /// Whether another script imports it, which `'strict-dynamic'` trusts.
+    /// True if another script imports it, which `'strict-dynamic'` trusts.
     pub imported: bool,
 }
 
-/// One policy: directives in order, of which the first of a name counts.
+/// One policy: directives in order; the first with a name is used.
 #[derive(Clone, Debug)]
 pub(crate) struct Policy {
     directives: Vec<(String, Vec<String>)>,
@@ -56,7 +56,7 @@ impl Policy {
         Self { directives }
     }
 
-    /// The sources that govern `kind`; `None` if nothing does.
+    /// The sources for `kind`; `None` if there are no restrictions.
     pub(crate) fn sources(&self, kind: Kind) -> Option<&[String]> {
         self.first_of(governing_directives(kind))
     }
@@ -94,7 +94,7 @@ impl Policy {
     }
 }
 
-/// The directives that speak of a kind, the first that is there counts.
+/// The directives that apply to a kind; the first that is present is used.
 fn governing_directives(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Image => &["img-src", "default-src"],
@@ -110,10 +110,10 @@ fn governing_directives(kind: Kind) -> &'static [&'static str] {
 /// Directives in which named hosts also have a source: for requests of scripts, and for plug-ins.
 const ALIAS_DIRECTIVES: [&str; 2] = ["connect-src", "object-src"];
 
-/// The same where the page is a named host's itself: its forms lead to its name, or to its host.
+/// The same for a page of a host with an alias: its forms may be sent to the alias, or to its host.
 const ALIAS_PAGE_DIRECTIVES: [&str; 1] = ["form-action"];
 
-/// The kinds that a directive of the page there speaks of, if it is one that matters here.
+/// The kinds to which a directive of the page at `at` applies; empty if the directive is not relevant here.
 fn governed_kinds(at: &PageLocation, directive: &str) -> Kinds {
     let is_of = |names: &[&str]| {
         let mut names = names.iter();
@@ -152,13 +152,13 @@ pub(crate) fn is_hash(source: &str) -> bool {
         .any(|start| after(source, start).is_some())
 }
 
-/// What stands after `start`, which is written in any case.
+/// The rest of `source` after `start`, compared without case.
 fn after<'s>(source: &'s str, start: &str) -> Option<&'s str> {
     let (begun, rest) = source.split_at_checked(start.len())?;
     begun.eq_ignore_ascii_case(start).then_some(rest)
 }
 
-/// Whether every hash of `integrity` is a source (CSP §6.7.2.3).
+/// True if every hash of `integrity` is a source (CSP §6.7.2.3).
 fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
     let Some(integrity) = integrity else {
         return false;
@@ -171,23 +171,23 @@ fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
     hashes.peek().is_some() && hashes.all(|hash| sources.contains(&hash))
 }
 
-/// The policies of one page, as they came and as they are sent on.
+/// The policies of one page, as received and as sent on.
 #[derive(Clone, Debug)]
 pub struct Policies {
     pub(crate) at: PageLocation,
     pub(crate) original: Vec<Policy>,
     rewritten: Vec<Policy>,
-    /// Those that only report, as they came.
+    /// The report-only policies, as received.
     pub(crate) reported: Vec<Policy>,
 }
 
 impl Policies {
-    /// None of `page`.
+    /// No policies, for `page`.
     pub fn none(page: &Url) -> Self {
         Self::none_at(PageLocation::of_site(page))
     }
 
-    /// None of the page there.
+    /// No policies, for the page at `at`.
     pub(crate) fn none_at(at: PageLocation) -> Self {
         Self {
             at,
@@ -197,20 +197,20 @@ impl Policies {
         }
     }
 
-    /// Whether there is none.
+    /// True if there are no policies.
     pub fn is_empty(&self) -> bool {
         self.original.is_empty()
     }
 
     /// Rewrites the policies of the head of `page` in place, including report-only ones, and stores them.
     ///
-    /// The page's URL is the one in the browser, under whichever of the site's names and schemes: the browser requests moved URLs from
-    /// there, and so the policy must name it.
+    /// The page's URL is the one in the browser, under any of the site's names and schemes: the browser requests proxied URLs from
+    /// there, so the policy must contain it.
     pub fn rewrite_head(rules: &Rules, page: &Url, headers: &mut HeaderMap) -> Self {
         Self::rewrite_head_at(PageLocation::of_site(page), rules, headers)
     }
 
-    /// The same of the page there.
+    /// The same for the page at `at`.
     pub(crate) fn rewrite_head_at(
         at: PageLocation,
         rules: &Rules,
@@ -224,7 +224,7 @@ impl Policies {
             let mut values = Vec::new();
             let mut changed = false;
             for value in headers.get_all(&name) {
-                // Browsers read a policy in bytes that are no text; we do not, so nothing is moved under it.
+                // Browsers parse a policy that is not text; this code does not, so nothing is rewritten under it.
                 let Ok(text) = value.to_str() else {
                     if is_enforced {
                         policies.add_unreadable();
@@ -261,21 +261,21 @@ impl Policies {
         rewritten
     }
 
-    /// Adds one that we do not read, and browsers do: nothing is moved under it.
+    /// Adds a policy that browsers parse but this code does not: nothing is rewritten under it.
     pub fn add_unreadable(&mut self) {
         let none = Policy::parse("default-src 'none'");
         self.original.push(none.clone());
         self.rewritten.push(none);
     }
 
-    /// Whether they allowed `url` as `kind` as they came.
+    /// True if the policies as received allow `url` as `kind`.
     pub fn allow(&self, url: &Url, kind: Kind, credentials: CspCredentials<'_>) -> bool {
         self.original
             .iter()
             .all(|policy| policy.allows(&self.at.original, url, kind, credentials))
     }
 
-    /// Whether they allow `url` as `kind` as they are sent on.
+    /// True if the policies as sent on allow `url` as `kind`.
     pub fn allow_rewritten(&self, url: &Url, kind: Kind, credentials: CspCredentials<'_>) -> bool {
         self.rewritten
             .iter()
@@ -283,12 +283,12 @@ impl Policies {
     }
 }
 
-/// The policies of a field's value, which commas part.
+/// Parses the policies of a field's value, which are separated by commas.
 pub(crate) fn parse_all(text: &str) -> impl Iterator<Item = Policy> {
     text.split(',').map(Policy::parse)
 }
 
-/// `text`, one or more policies of `page` parted by commas, with the sources of moved hosts added; `None` if none is.
+/// Adds the sources of proxied hosts to `text`, one or more policies of `page` separated by commas; `None` if nothing changes.
 pub fn rewrite(rules: &Rules, page: &Url, text: &str) -> Option<String> {
     rewrite_at(rules, &PageLocation::of_site(page), text)
 }
@@ -328,7 +328,7 @@ fn rewritten_directive(rules: &Rules, at: &PageLocation, directive: &str) -> Opt
     let mut added = Vec::new();
     for source in &sources {
         for addition in additions(rules, at, source, kinds) {
-            // Not every path is one that a URL can have (`/../`), so it may be there and match nothing.
+            // Some paths cannot occur in a URL (`/../`), so the source may be present although it matches nothing.
             let is_there = words.contains(&addition.as_str())
                 || Url::parse(&addition)
                     .is_ok_and(|url| sources.iter().any(|source| source.matches(&at.seen, &url)));

@@ -1,4 +1,4 @@
-//! One source of a policy's directive: what it matches (CSP §6.7.2), and what stands for it where its host is moved.
+//! One source of a policy's directive: what it matches (CSP §6.7.2), and the sources to add if its host is proxied.
 
 use url::Url;
 
@@ -13,7 +13,7 @@ use crate::rules::url_form::LISTED;
 use crate::rules::verdict::{ReferenceSource, Verdict};
 use crate::rules::{RuleMatch, Rules};
 
-/// A source that speaks of URLs.
+/// A source that matches URLs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Source {
     /// `'self'`.
@@ -22,11 +22,11 @@ pub(crate) enum Source {
     Any,
     /// `https:`.
     Scheme(String),
-    /// `[scheme://]host[:port][/path]`; the host `*` is every one, by whatever name (CSP §6.7.2.9).
+    /// `[scheme://]host[:port][/path]`; the host `*` matches every host (CSP §6.7.2.9).
     Host {
         scheme: Option<String>,
         host: String,
-        /// Whether it is every name below `host`.
+        /// True if it matches every name below `host`.
         is_wild: bool,
         port: Port,
         path: String,
@@ -42,8 +42,8 @@ pub(crate) enum Port {
 }
 
 impl Source {
-    /// The source of that text; keywords other than `'self'`, nonces and hashes speak of no URL, and neither does what
-    /// has characters that no source has (CSP §2.3.1).
+    /// Parses a source. Keywords other than `'self'`, nonces and hashes match no URL, and neither do texts with characters that are
+    /// not allowed in a source (CSP §2.3.1).
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return None;
@@ -89,7 +89,7 @@ impl Source {
         })
     }
 
-    /// Whether `page` may load `url` by it.
+    /// True if it allows `page` to load `url`.
     pub(crate) fn matches(&self, page: &Url, url: &Url) -> bool {
         let is_path = match self {
             Self::Host { path, .. } => path_matches(path, url.path()),
@@ -98,7 +98,7 @@ impl Source {
         is_path && self.matches_host(page, url)
     }
 
-    /// Whether `page` may load anything from there by it, be it of another path.
+    /// True if it allows `page` to load anything from the host of `url`, with any path.
     pub(crate) fn matches_host(&self, page: &Url, url: &Url) -> bool {
         match self {
             Self::SelfKeyword => {
@@ -146,7 +146,7 @@ fn path_matches(source_path: &str, url_path: &str) -> bool {
     source_path.is_empty() || is_in(&percent_decoded(url_path), &percent_decoded(source_path))
 }
 
-/// Percent-encoding undone, as bytes that are compared and nothing else.
+/// Decodes percent-encoding, to bytes that are only compared.
 fn percent_decoded(path: &str) -> String {
     let mut out = Vec::with_capacity(path.len());
     let bytes = path.as_bytes();
@@ -169,7 +169,7 @@ fn percent_decoded(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What to add to a directive of the page there for `kinds` beside `source`: where that is moved to, in full.
+/// The sources to add to a directive of the page at `at` for `kinds`, in addition to `source`: the proxied URLs, in full.
 pub(crate) fn additions(
     rules: &Rules,
     at: &PageLocation,
@@ -210,7 +210,7 @@ pub(crate) fn additions(
         if is_port && scheme_matches(source_scheme, entry.scheme.name()) {
             out.extend(match entry.is_alias() {
                 true => alias_source(rules, entry, path),
-                // Under the site's name nothing is moved for it.
+                // In its pages nothing is proxied under the site's name.
                 false if at.is_named() => None,
                 false => host_rule_source(rules, &home, entry, name, path, kinds),
             });
@@ -241,7 +241,7 @@ pub(crate) fn additions(
     out
 }
 
-/// The source of a named host; for any kind, since the requests of its scripts depend on its name.
+/// The source of a host with an alias; for any kind, since the requests of its scripts depend on the alias.
 fn alias_source(rules: &Rules, entry: &HostRule, path: &str) -> Option<String> {
     let path = narrower(&entry.path, path)?;
     let host = entry.pattern.name();
@@ -263,7 +263,7 @@ fn host_rule_source(
     kinds: Kinds,
 ) -> Option<String> {
     let path = narrower(&entry.path, path)?;
-    // The entries of a host that is denied or merged are unusable.
+    // Entries of a denied or merged host are not used.
     rules
         .match_host(entry.scheme, host, entry.port, path)
         .ok()?;
@@ -271,7 +271,7 @@ fn host_rule_source(
         let head = rules.head(LISTED, entry.scheme, host, entry.port)?;
         return Some(written(format!("{home}{head}{path}")));
     }
-    // Scripts of a shared host have a URL each: the source of one that is named in full can be written.
+    // Scripts of a shared host have a capability for each URL: a source can be written for one that is listed in full.
     let is_exact =
         kinds.has(Kind::Script) && entry.needs_url_capability(Kind::Script) && !path.ends_with('/');
     let url = Url::parse(&format!(
@@ -286,7 +286,7 @@ fn host_rule_source(
     }
 }
 
-/// The kinds that are moved without a capability for each URL.
+/// The kinds that are proxied without a capability for each URL.
 fn kinds_without_capability(entry: &HostRule) -> Kinds {
     entry
         .kinds
@@ -295,7 +295,7 @@ fn kinds_without_capability(entry: &HostRule) -> Kinds {
         .collect()
 }
 
-/// The narrower of two paths of a host, if one is in the other; an empty one is all.
+/// The narrower of two paths of a host, if one contains the other; an empty path matches all.
 fn narrower<'p>(listed: &'p str, source: &'p str) -> Option<&'p str> {
     if source.is_empty() || is_in(listed, source) {
         Some(listed)
@@ -306,7 +306,7 @@ fn narrower<'p>(listed: &'p str, source: &'p str) -> Option<&'p str> {
     }
 }
 
-/// A source may hold neither what parts directives nor what parts policies.
+/// Encodes the characters that separate directives and policies.
 fn written(source: String) -> String {
     if source.contains([';', ',']) {
         source.replace(';', "%3B").replace(',', "%2C")

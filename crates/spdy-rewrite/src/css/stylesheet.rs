@@ -1,9 +1,9 @@
-//! Rewrites a style sheet: replaces the tokens that are URLs, and keeps every other byte.
+//! Rewrites a style sheet: replaces the tokens that are URLs, and leaves every other byte unchanged.
 //!
-//! In a moved sheet, relative references stay correct, since a moved path keeps its form. A reference that starts at the root (`/x.png`)
-//! or climbs past it would now mean the site's, so it is rewritten. A reference that must not be moved is written as an absolute URL. If
-//! the sheet's bytes cannot be decoded with certainty, it is not served under the site's name: one line that imports it from its host
-//! replaces it.
+//! In a proxied style sheet, relative references stay correct, because a proxied path has the same form. A reference from the root
+//! (`/x.png`) or above would now mean the site's, so it is rewritten. A reference that must not be proxied is written as an
+//! absolute URL. If the style sheet's bytes cannot be decoded with certainty, it is not served under the site's name, but replaced
+//! by one line that imports it from its host.
 
 use std::borrow::Cow;
 
@@ -19,19 +19,19 @@ use crate::rules::Rules;
 use crate::rules::verdict::{ReferenceSource, SkipReason};
 use crate::urls::proxied_url::ProxiedUrl;
 
-/// A sheet that is a resource of its own.
+/// The context of a style sheet that is a separate resource.
 #[derive(Clone, Debug)]
 pub struct StylesheetContext {
     base: Url,
-    /// Where it is served, if that is not where it is from.
+    /// The URL under which it is served, if that is not its own.
     browser_base: Option<Url>,
-    /// Where it is in its own place, if it was moved.
+    /// Its URL on its host, if it is proxied.
     original_url: Option<Url>,
     finder: ReferenceSource,
 }
 
 impl StylesheetContext {
-    /// A sheet at `url`, which is served under its own URL: the site's own.
+    /// A style sheet of the site itself at `url`, served under its own URL.
     pub fn own(url: &Url) -> Self {
         Self {
             base: url.clone(),
@@ -41,7 +41,7 @@ impl StylesheetContext {
         }
     }
 
-    /// A sheet that was requested as `moved`, and came from `last` (the same, unless redirects were followed).
+    /// A style sheet that was requested as `moved`, and received from `last` (the same, unless redirects were followed).
     pub fn moved(rules: &Rules, moved: &ProxiedUrl, last: &ProxiedUrl) -> Self {
         Self {
             base: last.url().clone(),
@@ -51,7 +51,8 @@ impl StylesheetContext {
         }
     }
 
-    /// What is served of a moved sheet that must stay where it is: a sheet that imports it from there. `None` for the site's own.
+    /// The replacement for a proxied style sheet that must be loaded from its host: it imports it from there. `None` for a style
+    /// sheet of the site itself.
     ///
     /// It begins with a BOM, which overrides any encoding in the head (CSS Syntax §3.2).
     pub fn import_only_body(&self) -> Option<Vec<u8>> {
@@ -86,22 +87,23 @@ impl StylesheetContext {
     }
 }
 
-/// A sheet that was rewritten.
+/// A rewritten style sheet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RewrittenStylesheet<'t> {
-    /// Its bytes: those that came, if nothing was to be moved; those of [`StylesheetContext::import_only_body`], if it must stay where it is.
+    /// Its bytes: unchanged, if nothing was to be rewritten; or [`StylesheetContext::import_only_body`], if it must be loaded from
+    /// its host.
     pub body: Cow<'t, [u8]>,
-    /// What it names, in order.
+    /// Its references, in order.
     pub references: Vec<Reference>,
-    /// Why it was not looked at, if so.
+    /// Why it was not rewritten, if so.
     pub left: Option<SkipReason>,
 }
 
-/// Rewrites the bytes of a sheet; `declared` is the charset of its Content-Type.
+/// Rewrites the bytes of a style sheet; `declared` is the charset of its Content-Type.
 ///
-/// A sheet in an encoding that is not ASCII's superset is left as it is, and one in several bytes a character that
-/// is not UTF-8, too: there, a byte that looks like a quote may be half a letter. A moved one in which something would then lead
-/// elsewhere than where it is from stays there.
+/// A style sheet whose encoding is not a superset of ASCII is unchanged, and so is one in a multi-byte encoding other than UTF-8,
+/// in which a byte that looks like a quote may be a part of a character. A proxied one whose references would then have another
+/// meaning is replaced.
 pub fn rewrite_bytes<'t>(
     rules: &Rules,
     sheet: &StylesheetContext,
@@ -114,7 +116,7 @@ pub fn rewrite_bytes<'t>(
         left: Some(SkipReason::UnknownEncoding),
     };
     let charset = match Charset::of_stylesheet(bytes, declared) {
-        // No letter of it has a byte of ASCII in it, well-formed or not (Encoding §8.1.1).
+        // No multi-byte character contains a byte of ASCII, well-formed or not (Encoding §8.1.1).
         Charset::Utf8 if std::str::from_utf8(bytes).is_err() => Charset::SingleByte,
         charset => charset,
     };
@@ -164,10 +166,10 @@ fn import_only_if_unsafe(
         .then_some(elsewhere)
 }
 
-/// Rewrites the beginning of a sheet that is too long to be held whole: up to the last rule in `bytes` that is surely whole. Gives
-/// how many bytes those were; what follows is rewritten the same way, declared to be UTF-8.
+/// Rewrites the beginning of a style sheet that is too long to be buffered: up to the last rule in `bytes` that is certainly
+/// complete. Returns the number of these bytes. The rest is rewritten in the same way, declared as UTF-8.
 ///
-/// `None` if there is no such place, or if it is not UTF-8: there, where a part ends is not certain.
+/// `None` if there is no such position, or if it is not UTF-8: then the end of a rule is not certain.
 pub fn rewrite_prefix<'t>(
     rules: &Rules,
     sheet: &StylesheetContext,
@@ -179,7 +181,7 @@ pub fn rewrite_prefix<'t>(
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        // The end of a letter is yet to come.
+        // The end of a character has not arrived yet.
         Err(error) if error.error_len().is_none() => {
             std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
         }
@@ -193,7 +195,7 @@ pub fn rewrite_prefix<'t>(
 /// The declared encoding of the rest of a sheet whose beginning was rewritten.
 pub const UTF_8: &str = "utf-8";
 
-/// Rewrites the text of a sheet; `found` is called for each reference, in order.
+/// Rewrites the text of a style sheet; `found` is called for each reference, in order.
 pub fn rewrite<'t>(
     rules: &Rules,
     sheet: &StylesheetContext,
@@ -253,8 +255,8 @@ fn rewrite_reference(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceR
         ReferenceRewrite { written, reference }
     };
     match named.usage {
-        // Relative to whatever uses it, in some browsers to this sheet: only what is absolute is sure, and that what starts at the
-        // root of a moved sheet's host does not mean the site's.
+        // It is relative to the element that uses it, in some browsers to this style sheet. Only an absolute URL is certain, and
+        // that a path from the root of a proxied style sheet's host does not mean the site's.
         UrlUse::Custom if !is_absolute(text) && !leaves_host(place, text) => ReferenceRewrite {
             written: None,
             reference: None,
@@ -270,12 +272,12 @@ fn is_absolute(text: &str) -> bool {
     text.starts_with("//") || Url::parse(text).is_ok()
 }
 
-/// Whether `text` starts at the root, which is that of another host than where the sheet is from.
+/// True if `text` is a path from the root, which would be that of another host than the style sheet's.
 fn leaves_host(place: &ReferenceContext<'_>, text: &str) -> bool {
     place.browser_base.is_some() && text.trim_start().starts_with('/')
 }
 
-/// Writes `url` in the form of the token it stands for.
+/// Writes `url` in the form of the token that it replaces.
 fn write(out: &mut String, token: &str, form: TokenForm, url: &str) {
     match form {
         TokenForm::Quoted => {

@@ -1,4 +1,4 @@
-//! One element of a page: which of its attributes name what is fetched, as what, and what is written for them.
+//! Rewrites one element of a page: which of its attributes are references, of which kind, and their new values.
 
 use std::borrow::Cow;
 
@@ -56,7 +56,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
             }
         }
         "meta" if page.templates == 0 => meta(page, element, reason.as_ref()),
-        // In SVG it is no link, and no void element either: to remove it would be to remove all that follows.
+        // In SVG it is neither a link nor a void element: removing it would remove everything after it.
         "link" if element.namespace_uri() == HTML => link(page, element, reason.as_ref()),
         "script" => script(page, element, reason.as_ref()),
         "style" => style(page, element, reason.as_ref()),
@@ -76,7 +76,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
             page.media_with_cookies = reason == Some(SkipReason::Credentials);
             page.source_kind = Kind::Media;
             url(page, element, "src", Kind::Media, reason.as_ref());
-            // A poster is an image like another: no CORS, whatever the element states.
+            // A poster is an image without CORS, whatever the element states.
             page.by_cors = false;
             page.cannot_preload = false;
             let reason = reason
@@ -93,7 +93,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
                 url(page, element, "src", Kind::Image, reason.as_ref());
             }
         }
-        // `image` outside of SVG is how some write `img`, and browsers read it so.
+        // `image` outside of SVG is a synonym of `img` in browsers.
         "image" | "feimage" => {
             for name in ["href", "xlink:href", "src"] {
                 url(page, element, name, Kind::Image, reason.as_ref());
@@ -129,10 +129,11 @@ fn style_attribute(page: &mut PageState, element: &mut Element<'_, '_>, source: 
     }
 }
 
-/// Which attributes an element has, of those that any may have: each question about one goes through all of them.
+/// The presence of attributes that any element may have: looking up each one searches all of them.
 #[derive(Default)]
 struct AttributeFlags {
-    /// An attribute whose tag would change if it were rewritten: `=` after a blank is read as the value of the attribute before, after a
+    /// True if an attribute would break the tag when it is rewritten: `=` after a space is parsed as the value of the attribute
+    /// before, after a slash as the start of a name.
     /// slash as the beginning of a name.
     malformed: bool,
     opt_out: bool,
@@ -161,7 +162,7 @@ impl AttributeFlags {
     }
 }
 
-/// Whether the element stays as it is, whatever it names.
+/// True if the element stays unchanged, whatever its references.
 fn is_skipped(reason: Option<&SkipReason>) -> bool {
     matches!(reason, Some(SkipReason::OptOut | SkipReason::MalformedTag))
 }
@@ -211,7 +212,7 @@ fn rewrite_srcset(
     }
 }
 
-/// A frame or a plug-in: moved if its host has a name of its own.
+/// A frame or a plug-in: rewritten if its host has an alias.
 fn document(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
@@ -229,14 +230,14 @@ fn document(
     }
 }
 
-/// What an attribute means, if that is certain.
+/// The URL in an attribute, if it is certain.
 fn attribute_url(page: &PageState, element: &Element<'_, '_>, name: &str) -> Option<Url> {
     let source = element.get_attribute(name)?;
     let text = page.decode_attribute(&source)?;
     page.place().base.join(text.trim()).ok()
 }
 
-/// Reports a reference that is never moved, if it is another host's.
+/// Reports a reference that is never rewritten, if it is to another host.
 fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &SkipReason) {
     let Some(url) = attribute_url(page, element, name) else {
         return;
@@ -249,7 +250,7 @@ fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &Sk
     }
 }
 
-/// Attributes that a script of the page will copy into others.
+/// Rewrites attributes that a script of the page copies to others.
 fn rewrite_lazy_attributes(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
@@ -313,7 +314,7 @@ fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
 }
 
 fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipReason>) {
-    // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
+    // In SVG the text of a style element is markup with character references, and lol_html does not return the whole text.
     if element.namespace_uri() != HTML || is_skipped(reason) {
         page.held.close();
         return;
@@ -346,7 +347,7 @@ fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
                 && page.place().removes_preconnect(&href)
             {
                 page.report.add_removed_preconnect(href);
-                // Not nothing: `<` before it and `img` after it would become a tag.
+                // Must not be empty: `<` before it and `img` after it would become a tag.
                 element.replace("<!---->", ContentType::Html);
             }
             return;
@@ -391,12 +392,13 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
                 }
             }
         }
-        // Data, templates, speculation rules: what is in them is the page's business.
+        // Data, templates, speculation rules: their content is not rewritten.
         _ => {}
     }
 }
 
-/// A module. `'strict-dynamic'` trusts what no parser inserted, and preloads of modules count as that (`imported`); others do not.
+/// A module. `'strict-dynamic'` trusts scripts that no parser inserted, and preloads of modules count as such (`imported`); others
+/// do not.
 fn module(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
@@ -413,7 +415,7 @@ fn module(
     rewrite_subresource(page, element, name, Kind::Script, imported, reason);
 }
 
-/// A script, sheet or preload: what it bears may decide whether it moves.
+/// A script, style sheet or preload: its nonce or integrity may decide if it is rewritten.
 fn rewrite_subresource(
     page: &mut PageState,
     element: &mut Element<'_, '_>,
@@ -441,7 +443,7 @@ fn rewrite_subresource(
     let (reason, hash) = match pin {
         IntegrityRewrite::RequestUnrewritten { text, plain } => {
             let marked = page.encode_attribute(&text);
-            // Reported as it will be requested; it stays, for it is the site's own, or follows its page.
+            // Reported with the URL that will be requested; it is not rewritten, because it belongs to the site, or to its page.
             let written = page.rewrite_reference(&marked, kind, credentials, reason.cloned());
             page.report
                 .add_uncounted(pinned_reference::unknown_stylesheet(&plain));
@@ -461,7 +463,7 @@ fn rewrite_subresource(
     }
 }
 
-/// What becomes of a pinned sheet. One that the element leaves is the site's own as it came, or stays.
+/// Rewrites a pinned style sheet. If the element is skipped, it stays unchanged.
 fn pin(
     page: &PageState,
     source: &str,

@@ -1,9 +1,9 @@
-//! Import maps: what catches absolute imports in modules, of which no byte is rewritten (HTML §8.1.6).
+//! Import maps: they rewrite absolute imports in modules, whose bytes are never changed (HTML §8.1.6).
 //!
-//! A module of a moved host names others of it relative to itself, and those follow. One that names
-//! `https://cdn.test/b.js` in full would leave the session, and load a second time what was loaded under the site's
-//! name: an entry that maps `https://cdn.test/` to where it is moved brings it back. One that names `/b.js`, from the root of its
-//! host, would come to the site's: a scope for what imports from there brings that back, too.
+//! A module of a proxied host imports others by relative URLs, which resolve to proxied URLs too. An import of
+//! `https://cdn.test/b.js` in full would leave the session, and load the same module twice: an entry that maps `https://cdn.test/`
+//! to its proxied URL prevents that. An import of `/b.js`, from the root of its host, would resolve to the site's root: a scope for
+//! modules from there prevents that.
 //!
 //! ```text
 //! imports  https://cdn.test/           ──▶ /.spdy/1/-/s/cdn.test/
@@ -11,8 +11,8 @@
 //!                              /.spdy/ ──▶ /.spdy/                    a longer key goes before a shorter one
 //! ```
 //!
-//! A map sees what a name means, not how it was written: a moved module that imports the site's own by its URL in full gets that path
-//! of its own host.
+//! A map sees the resolved URL, not the text of the import: a proxied module that imports a module of the site by its full URL gets
+//! that path of its own host.
 
 use std::collections::BTreeSet;
 
@@ -27,17 +27,17 @@ use crate::rules::host_name::HostPattern;
 use crate::rules::url_form::UrlForm;
 use crate::rules::verdict::Verdict;
 
-/// What imports bear: nothing of an element's, and the trust of the script that imports.
+/// Credentials of imports: none of an element, but the trust of the importing script.
 const IMPORT_CREDENTIALS: CspCredentials<'_> = CspCredentials {
     nonce: None,
     integrity: None,
     imported: true,
 };
 
-/// The text of an import map with its addresses moved and the moved hosts added; `None` if it stays. `named` are the origins that
-/// the page named before: of a pattern of hosts those are added.
+/// Rewrites the addresses in the text of an import map, and adds the proxied hosts; `None` if nothing changes. `named` are the
+/// origins that the page has referenced before: those that match a host pattern are added.
 ///
-/// What is no map is left for the browser to complain of.
+/// An invalid map is left unchanged, for the browser to report.
 pub(crate) fn rewrite(
     place: &ReferenceContext<'_>,
     text: &str,
@@ -66,29 +66,29 @@ pub(crate) fn rewrite(
     changed.then(|| written(&Value::Object(map)))
 }
 
-/// The text of a map for a page that has none; `None` if there is nothing to map.
+/// The text of a map for a page without one; `None` if there is nothing to map.
 pub(crate) fn new_map(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Option<String> {
     let mut map = Map::new();
     let is_of_use = complete(place, &moved(place, named), &mut map)?;
     is_of_use.then(|| written(&Value::Object(map)))
 }
 
-/// In a script element no `<` may stand that the page's parser could make something of.
+/// Serialises the map without `<`, which the HTML parser could interpret inside a script element.
 fn written(map: &Value) -> String {
     map.to_string().replace('<', "\\u003c")
 }
 
-/// A host, or what of it is listed, whose scripts are moved by their path.
+/// A host, or a listed part of it, whose scripts are proxied by their path.
 struct MappedHost {
     own: Url,
     to: String,
-    /// Whether the page's policy lets all of it be moved; else modules may be, and what they name is left where it is.
+    /// True if the page's policy allows all of it to be proxied; otherwise modules may be proxied, but their imports are not.
     is_allowed: bool,
-    /// Whether that is a name of its own, where the root is the host's.
+    /// True if it is on an alias, where the root is the host's.
     has_name: bool,
 }
 
-/// All that the rules list by name, and what of their patterns is among the origins `named`.
+/// All hosts that the rules list by name, and those of the origins `named` that match a pattern.
 fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHost> {
     let scripts =
         place.rules.entries.iter().filter(|entry| {
@@ -137,7 +137,8 @@ fn moved(place: &ReferenceContext<'_>, named: &BTreeSet<String>) -> Vec<MappedHo
     all
 }
 
-/// Adds to `map` what modules need where they are moved to, unless it is there; whether anything was added. `None` if it is no map.
+/// Adds the entries to `map` that proxied modules need, unless they are present. Returns whether any was added; `None` if the map
+/// is invalid.
 fn complete(
     place: &ReferenceContext<'_>,
     moved: &[MappedHost],
@@ -177,7 +178,7 @@ fn complete(
     Some(changed)
 }
 
-/// Where modules that were moved stand, below the site's root.
+/// The paths of proxied modules, below the site's root.
 fn roots(rules: &Rules, moved: &[MappedHost]) -> Vec<String> {
     let under_site = moved.iter().filter(|host| !host.has_name);
     let hosts = under_site.filter_map(|host| host.own.host_str());
@@ -226,7 +227,7 @@ fn rewrite_addresses(
 ) -> bool {
     let mut changed = false;
     for address in imports.values_mut() {
-        // What is not a URL is no address: `null` forbids a name, and a bare name is an error of the page's.
+        // A text that is not a URL is not an address: `null` blocks a name, and a bare name is an error of the page.
         let Some(text) = address.as_str().filter(|text| is_url_like(text)) else {
             continue;
         };
@@ -240,7 +241,7 @@ fn rewrite_addresses(
     changed
 }
 
-/// Judges what the map makes modules of.
+/// Rewrites an address of the map, used as a module.
 fn rewrite_address(place: &ReferenceContext<'_>, text: &str) -> ReferenceRewrite {
     place.rewrite_unless(
         place.module_skip_reason(text),
@@ -250,7 +251,7 @@ fn rewrite_address(place: &ReferenceContext<'_>, text: &str) -> ReferenceRewrite
     )
 }
 
-/// Adds to keys that are moved URLs, or prefixes of such, what they are where they are moved to.
+/// Renames keys that are rewritten URLs, or prefixes of them, to their proxied URLs.
 fn rewrite_keys(place: &ReferenceContext<'_>, map: &mut Map<String, Value>) -> bool {
     let moved: Vec<_> = map
         .iter()

@@ -7,10 +7,10 @@ use crate::csp::inline::Inline;
 use crate::html::import_map;
 use crate::html::page_state::PageState;
 
-/// Puts an import map before the first module of a page that has none before it.
+/// Inserts an import map before the first module of a page that has none before it.
 ///
-/// If the page has one further down, browsers that take several merge both; the others would have refused the
-/// page's own, which comes after a module.
+/// If the page has one further down, browsers that support several merge both; others would have rejected the page's own map
+/// anyway, because it is after a module.
 pub(crate) fn insert_import_map(
     page: &mut PageState,
     element: &mut Element<'_, '_>,

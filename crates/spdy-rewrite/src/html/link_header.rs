@@ -1,4 +1,4 @@
-//! Link fields of a page's head (RFC 8288): rewritten as the elements they stand for.
+//! Link fields of a page's head (RFC 8288): rewritten like the equivalent elements.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
 use crate::rules::verdict::{ReferenceSource, SkipReason};
 
-/// Rewrites the Link fields of the page at `page` in place; what they name, in order.
+/// Rewrites the Link fields of the page at `page` in place; returns their references, in order.
 pub fn rewrite(
     rules: &Rules,
     page: &Url,
@@ -57,7 +57,7 @@ pub fn rewrite(
             continue;
         }
         changed = true;
-        // What was a field's value with a moved URL in it is one still.
+        // A field value stays valid when a proxied URL is inserted.
         if !rewritten.is_empty()
             && let Ok(value) = HeaderValue::from_str(&rewritten.join(", "))
         {
@@ -79,7 +79,7 @@ pub fn rewrite(
         .collect()
 }
 
-/// The links of a value.
+/// Splits a value into links.
 fn split_links(value: &str) -> Vec<&str> {
     let members = split_outside_quotes(value, b',')
         .into_iter()
@@ -87,7 +87,7 @@ fn split_links(value: &str) -> Vec<&str> {
     members.filter(|member| !member.is_empty()).collect()
 }
 
-/// Where the parts of a text are between what parts them, outside of brackets and quotes.
+/// The ranges of the parts of a text between separators, outside of brackets and quotes.
 fn split_outside_quotes(text: &str, by: u8) -> Vec<Range<usize>> {
     let mut parts = Vec::new();
     let (mut start, mut in_brackets, mut in_quotes, mut escaped) = (0, false, false, false);
@@ -109,7 +109,7 @@ fn split_outside_quotes(text: &str, by: u8) -> Vec<Range<usize>> {
     parts
 }
 
-/// Where the value of the first parameter of that name is, without its quotes.
+/// The range of the value of the first parameter `name`, without quotes.
 fn parameter_at(parameters: &str, name: &str) -> Option<Range<usize>> {
     split_outside_quotes(parameters, b';')
         .into_iter()
@@ -124,12 +124,12 @@ fn parameter_at(parameters: &str, name: &str) -> Option<Range<usize>> {
         })
 }
 
-/// The value of the first parameter of that name, without its quotes.
+/// The value of the first parameter `name`, without quotes.
 fn parameter<'m>(parameters: &'m str, name: &str) -> Option<&'m str> {
     parameter_at(parameters, name).map(|at| &parameters[at])
 }
 
-/// The parameters with the candidates of `imagesrcset` moved.
+/// Rewrites the candidates of `imagesrcset` in the parameters.
 fn rewrite_candidates<'m>(
     place: &ReferenceContext<'_>,
     parameters: &'m str,
@@ -148,15 +148,15 @@ fn rewrite_candidates<'m>(
         return Cow::Borrowed(parameters);
     };
     let (before, after) = (&parameters[..at.start], &parameters[at.end..]);
-    // Blanks may stand between the quote and the first candidate.
+    // There may be spaces between the quote and the first candidate.
     Cow::Owned(match before.trim_end().ends_with('"') {
         true => format!("{before}{written}{after}"),
-        // A URL is no token.
+        // A URL is not a token and must be quoted.
         false => format!("{before}\"{written}\"{after}"),
     })
 }
 
-/// A link as it is sent on; nothing if it goes.
+/// Rewrites a link; empty if it is removed.
 fn rewrite_member(
     place: &ReferenceContext<'_>,
     member: &str,
@@ -222,7 +222,7 @@ fn rewrite_member(
     }
     let written = judged.written.or_else(|| marked.clone());
     let parameters = match (hash, integrity) {
-        // A hash stands in no other parameter.
+        // A hash occurs in no other parameter.
         (Some(hash), Some(integrity)) => parameters.replace(integrity, &hash).into(),
         _ => with_candidates,
     };

@@ -1,4 +1,4 @@
-//! The head of a page: whether the page is rewritten at all, and what of its head is.
+//! The head of a page: decides if the page is rewritten at all, and rewrites its head.
 
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
@@ -22,19 +22,19 @@ pub struct PageHead {
     pub(crate) policies: Policies,
     /// Which hosts get a `Referer` from the page.
     pub(crate) referrer_scope: ReferrerScope,
-    /// Where the browser has it from, if it is a named host's.
+    /// The page's URL in the browser, if it is a page of a host with an alias.
     pub(crate) browser_base: Option<Url>,
     /// The charset of its Content-Type.
     pub(crate) charset: Option<String>,
-    /// Why the page is passed on as it is, if so: then nothing of its head was touched.
+    /// Why the page is passed on unchanged, if so: its head is then unchanged too.
     pub left: Option<PageSkipReason>,
-    /// What its Link fields name.
+    /// The references of its Link fields.
     pub references: Vec<Reference>,
 }
 
 impl PageHead {
-    /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten: policies, links, and
-    /// the fields about the origin's bytes. `page` is its URL in the browser.
+    /// Parses the head of the site's own response for `page`, and rewrites it in place if the page is to be rewritten: policies,
+    /// links, and the fields about the origin's bytes. `page` is its URL in the browser.
     ///
     /// `is_exact`: see `rewritten::mark_etag`.
     pub fn rewrite(
@@ -47,7 +47,7 @@ impl PageHead {
         Self::rewrite_with_facts(rules, page, status, headers, is_exact, None)
     }
 
-    /// The same by what was `seen` of the site.
+    /// The same, with the facts about the site in `seen`.
     pub fn rewrite_with_facts(
         rules: &Rules,
         page: &Url,
@@ -83,8 +83,8 @@ impl PageHead {
         }
     }
 
-    /// The same for a page of a named host, which was requested as `moved`. Its policies are always rewritten, since they are read under
-    /// the host's name here; no reference is moved under the site's name, and its Link fields are not passed on.
+    /// The same for a page of a host with an alias, which was requested as `moved`. Its policies are always rewritten, since they
+    /// apply on the alias; no reference is moved under the site's name, and its Link fields are removed.
     pub fn rewrite_alias(
         rules: &Rules,
         moved: &ProxiedUrl,
@@ -119,7 +119,7 @@ fn content_type(headers: &HeaderMap) -> &str {
         .unwrap_or_default()
 }
 
-/// Why a page of the site's own is passed on as it is, if so.
+/// Why a page of the site itself is passed on unchanged, if so.
 fn left(
     rules: &Rules,
     page: &Url,
@@ -135,7 +135,7 @@ fn left(
     }
 }
 
-/// The same of any page, whosever it is.
+/// The same for any page.
 fn any_page_skip_reason(
     status: StatusCode,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! The state of a page while it streams through: its base, its policies, the bytes that are held, and the report.
+//! The state of a page while it is streamed: its base, its policies, the buffered text, and the report.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,40 +30,40 @@ pub(crate) enum EmbeddedText {
     ImportMap,
 }
 
-/// The text of an element, until it is whole.
+/// The buffer for the text of an element, until it is complete.
 #[derive(Debug, Default)]
 pub(crate) struct TextBuffer {
     what: Option<EmbeddedText>,
-    /// Whether it is looked at, and stays.
+    /// True if the text is only reported, and stays unchanged.
     is_read_only: bool,
     text: String,
 }
 
 impl TextBuffer {
-    /// Begins to hold the text of an element; one that never came to its text is forgotten.
+    /// Begins buffering the text of an element; an earlier element without text is dropped.
     pub(crate) fn open(&mut self, what: EmbeddedText) {
         self.what = Some(what);
         self.is_read_only = false;
         self.text.clear();
     }
 
-    /// The same for a text that the page's policy admits as it is, and no other.
+    /// The same for a text that the page's policy admits only unchanged.
     pub(crate) fn open_read_only(&mut self, what: EmbeddedText) {
         self.open(what);
         self.is_read_only = true;
     }
 
-    /// Whether the next text is to be held.
+    /// True if the next text is to be buffered.
     pub(crate) fn is_open(&self) -> bool {
         self.what.is_some()
     }
 
-    /// Forgets what was begun: the next text is another's.
+    /// Cancels buffering: the next text belongs to another element.
     pub(crate) fn close(&mut self) {
         self.what = None;
     }
 
-    /// Holds more. Past [`MAX_EMBEDDED_BYTES`] it gives back what was held before, and holds no more.
+    /// Buffers more text. Above [`MAX_EMBEDDED_BYTES`] it returns the buffered text, and buffers no more.
     pub(crate) fn push(&mut self, text: &str) -> Option<String> {
         if self.text.len() + text.len() > MAX_EMBEDDED_BYTES {
             self.what = None;
@@ -73,18 +73,18 @@ impl TextBuffer {
         None
     }
 
-    /// What is held, as it came.
+    /// Takes the buffered text, unchanged.
     pub(crate) fn take(&mut self) -> String {
         self.what = None;
         std::mem::take(&mut self.text)
     }
 }
 
-/// A page.
+/// The state of a page.
 pub(crate) struct PageState {
     pub(crate) rules: Arc<Rules>,
     pub(crate) document: Url,
-    /// What its base is where the browser has it from, if it is a named host's.
+    /// Its base in the browser, if it is a page of a host with an alias.
     browser_base: Option<Url>,
     base: Option<Url>,
     absolute_urls: bool,
@@ -97,17 +97,17 @@ pub(crate) struct PageState {
     /// The referrer policy of the current element.
     pub(crate) element_referrer: Option<ReferrerScope>,
     pub(crate) held: TextBuffer,
-    /// Whether the page has an import map, or was given one, or it is too late for one.
+    /// True if the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
-    /// Whether the element at hand loads what it names so that the page may read it.
+    /// True if the current element loads its resource by CORS, so that the page may read it.
     pub(crate) by_cors: bool,
-    /// True if it loads that in a way that no hint can express.
+    /// True if no hint can express that load.
     pub(crate) cannot_preload: bool,
-    /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
+    /// True if the last `video` or `audio` sends cookies for its sources and tracks.
     pub(crate) media_with_cookies: bool,
-    /// What the sources of the last `video`, `audio` or `picture` are.
+    /// The kind of the sources of the last `video`, `audio` or `picture`.
     pub(crate) source_kind: Kind,
-    /// How many `template` elements are open: what stands in one is no part of the document.
+    /// Number of open `template` elements, whose content is not part of the document.
     pub(crate) templates: usize,
     pub(crate) report: PageReport,
 }
@@ -147,8 +147,8 @@ impl PageState {
         }
     }
 
-    /// The first `base` with an `href` counts, from where it stands on; what is no URL of the web, or not allowed by the
-    /// page's policy, changes nothing.
+    /// The first `base` with an `href` is used, from its position on; it has no effect if it is not a web URL, or not allowed by
+    /// the page's policy.
     pub(crate) fn set_base(&mut self, href: &str) {
         if self.base.is_some() {
             return;
@@ -166,7 +166,8 @@ impl PageState {
         self.origin_cache = OriginCache::default();
     }
 
-    /// A base that cannot be read for certain: what is relative is left, and what is moved is written in full.
+    /// Sets a base that cannot be read with certainty: relative references are left unchanged, and rewritten ones are written in
+    /// full.
     pub(crate) fn set_unreadable_base(&mut self) {
         if self.base.is_none() {
             self.base = Some(self.document.clone());
@@ -185,12 +186,12 @@ impl PageState {
         report
     }
 
-    /// Whether it is a named host's, and not the site's own.
+    /// True if it is a page of a host with an alias, not of the site itself.
     pub(crate) fn is_named(&self) -> bool {
         self.browser_base.is_some()
     }
 
-    /// Where references of the page itself stand.
+    /// The context of references in the page itself.
     pub(crate) fn place(&self) -> ReferenceContext<'_> {
         ReferenceContext {
             rules: &self.rules,
@@ -209,7 +210,7 @@ impl PageState {
         }
     }
 
-    /// What the source of an attribute's value means; `None` if that is not certain.
+    /// Decodes the source of an attribute's value; `None` if the result is not certain.
     pub(crate) fn decode_attribute<'s>(&self, source: &'s str) -> Option<Cow<'s, str>> {
         let meant = match self.charset.decode_attribute(source)? {
             Cow::Borrowed(text) => entities::decode(text)?,
@@ -218,12 +219,12 @@ impl PageState {
         (self.charset == Charset::Utf8 || meant.is_ascii()).then_some(meant)
     }
 
-    /// The source of a value, but for its quotes.
+    /// Encodes a value as source, without quotes.
     pub(crate) fn encode_attribute(&self, meant: &str) -> String {
         self.charset.encode_attribute(&entities::encode(meant))
     }
 
-    /// Decides one URL, and reports it; returns the replacement, if any.
+    /// Rewrites one URL, and reports it; returns the replacement, if any.
     pub(crate) fn rewrite_reference(
         &mut self,
         source: &str,
@@ -285,7 +286,7 @@ impl PageState {
 
     /// The same for the value of a `style` attribute.
     pub(crate) fn rewrite_style(&mut self, source: &str) -> Option<String> {
-        // Without a parenthesis nothing is named; one may be written as a reference.
+        // Without a parenthesis there is no reference; a parenthesis may be written as a character reference.
         if !source.contains(['(', '&']) {
             return None;
         }
@@ -295,7 +296,7 @@ impl PageState {
         rewritten.map(|text| self.encode_attribute(&text))
     }
 
-    /// The same for a reference that the page's policy allows only unchanged: it is reported, and stays.
+    /// The same for a value that the page's policy allows only unchanged: references are only reported.
     pub(crate) fn report_fixed_style(&mut self, source: &str) {
         if let Some(text) = self.decode_attribute(source) {
             let (_, found) = rewrite_css(&self.place(), &text);
@@ -312,16 +313,16 @@ impl PageState {
         found.for_each(|reference| self.report.add(reference));
     }
 
-    /// The origins of other hosts that the page named so far.
+    /// The origins of other hosts that the page has referenced so far.
     pub(crate) fn referenced_origins(&self) -> BTreeSet<String> {
         self.report.hosts.keys().cloned().collect()
     }
 
-    /// The text that was held, rewritten.
+    /// Rewrites the buffered text.
     pub(crate) fn finish_text(&mut self) -> String {
         let (what, is_fixed) = (self.held.what, self.held.is_read_only);
         let source = self.held.take();
-        // Where not every character is certain, those of ASCII are, unless they may be halves of others.
+        // If not every character is certain, those of ASCII are, unless they may be parts of others.
         let meant = self.charset.decode_attribute(&source);
         let place = ReferenceContext {
             ascii_only: meant.is_none() || self.charset != Charset::Utf8,
@@ -342,7 +343,7 @@ impl PageState {
                         text,
                         &self.referenced_origins(),
                         &mut |reference| {
-                            // What modules import is read by them.
+                            // Modules read their imports.
                             let by_cors = true;
                             found.push(Reference {
                                 by_cors,
@@ -373,7 +374,7 @@ fn is_http(url: &Url) -> bool {
     matches!(url.scheme(), "http" | "https")
 }
 
-/// A reference in a text that stays.
+/// A reference in a text that stays unchanged.
 fn skipped_by_policy(reference: Reference) -> Reference {
     let outcome = reference.outcome.and(Err(SkipReason::Policy));
     Reference {

@@ -1,4 +1,4 @@
-//! Rewrites the references of a page while its bytes stream through.
+//! Rewrites the references of a page while its bytes are streamed.
 //!
 //! ```text
 //!  bytes ──► sniffing ──► rewriting ──► bytes        lol_html finds the tags, html/element.rs decides
@@ -7,14 +7,16 @@
 //!               └───────────────► passing            the encoding is no superset of ASCII, or the rules leave the page
 //! ```
 //!
-//! A page whose encoding is unknown is held until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
-//! ([`flush`](HtmlRewriter::flush)), the bytes so far are rewritten as far as any encoding allows, and the search for the `meta` continues.
+//! A page whose encoding is unknown is buffered until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
+//! ([`flush`](HtmlRewriter::flush)), the bytes so far are rewritten as far as any encoding allows, and the search for the `meta`
+//! continues.
 //!
-//! Tags without changes pass byte for byte. In other tags, only the changed attributes are rewritten. The content of `noscript`, of
-//! comments and of scripts is not touched. The text of `style` elements and import maps is held until it is whole; no other text is.
+//! Tags without changes are passed byte for byte. In other tags, only the changed attributes are rewritten. The content of
+//! `noscript`, comments and scripts is not changed. The text of `style` elements and import maps is buffered until it is complete;
+//! other text is not.
 //!
-//! lol_html gets windows-1252 as the encoding of the page, in which every byte is a character and comes back as itself. So every byte
-//! that we do not insert stays the same, for any encoding that the page states.
+//! lol_html is told that the page is in windows-1252, in which every byte is a character and is encoded as the same byte. So every
+//! byte that we do not insert stays the same, for any encoding of the page.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,7 +36,7 @@ use crate::reference::page_report::{PageReport, PageSkipReason};
 use crate::reference::site_facts::SiteFacts;
 use crate::rules::Rules;
 
-/// Where lol_html puts what it has, until it is taken.
+/// The output of lol_html, until it is taken.
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 
@@ -49,13 +51,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// The escape byte. In ISO-2022-JP, which a `meta` may state, ASCII stands for other characters behind it.
+/// The escape byte. In ISO-2022-JP, which a `meta` may state, the ASCII bytes after it are other characters.
 const ESCAPE: u8 = 0x1b;
-/// What a byte order mark may begin with.
+/// The first bytes of byte order marks.
 const MARK_STARTS: [u8; 3] = [0xef, 0xfe, 0xff];
 
 enum RewriteStage {
-    /// The first bytes, in which a `meta` may state the encoding.
+    /// Buffers the first bytes, in which a `meta` may state the encoding.
     DetectingCharset(Vec<u8>),
     Rewriting(Box<LolRewriter<'static, Sink>>),
     PassThrough,
@@ -92,12 +94,12 @@ pub struct HtmlRewriter {
     page: Arc<Mutex<PageState>>,
     sink: Sink,
     declared: Option<String>,
-    /// The first bytes, which are already rewritten though a `meta` behind them may state the encoding.
+    /// The first bytes, which are already rewritten although a later `meta` may state the encoding.
     rewritten_prefix: Option<Vec<u8>>,
 }
 
 impl HtmlRewriter {
-    /// A rewriter for the site's own page at `url`, whose head was rewritten before; `seen` holds the known facts about the site.
+    /// A rewriter for the site's own page at `url`, whose head was already rewritten; `seen` holds the known facts about the site.
     pub fn new(
         rules: &Arc<Rules>,
         url: &Url,
@@ -118,12 +120,12 @@ impl HtmlRewriter {
         }
     }
 
-    /// Takes the next bytes of the page, and appends to `out` what is to be sent. How the page is cut changes nothing
-    /// but when what is sent.
+    /// Rewrites the next bytes of the page, and appends the output to `out`. How the page is split affects only when output is
+    /// available.
     pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if let RewriteStage::DetectingCharset(start) = &mut self.stage {
             start.extend_from_slice(bytes);
-            // A BOM has three bytes; before them nothing is certain.
+            // A BOM has up to three bytes; with fewer nothing is certain.
             let has_charset = start.len() >= 3
                 && (Charset::of_page(start, self.declared.as_deref()).is_some()
                     || Charset::of_whole_meta(start).is_some());
@@ -160,7 +162,7 @@ impl HtmlRewriter {
         }
     }
 
-    /// Whether bytes are held that [`flush`](Self::flush) would send.
+    /// True if bytes are buffered that [`flush`](Self::flush) would return.
     pub fn is_waiting(&self) -> bool {
         match &self.stage {
             RewriteStage::DetectingCharset(start) => match start.first() {
@@ -174,10 +176,12 @@ impl HtmlRewriter {
         }
     }
 
-    /// Appends to `out` what need not wait for the page's encoding: its origin pauses, and the client should see what is there.
+    /// Appends to `out` the bytes that need not wait for the page's encoding, because its origin pauses and the client should see
+    /// them.
     ///
-    /// Until the encoding is determined, only ASCII can be read for certain: a reference with other characters is not rewritten, although
-    /// it would be without the pause. If the encoding turns out to be no superset of ASCII (ISO-2022-JP), the rest passes as it came.
+    /// Until the encoding is known, only ASCII can be read with certainty: a reference with other characters is not rewritten,
+    /// although it would be without the pause. If the encoding is not a superset of ASCII (ISO-2022-JP), the rest is passed
+    /// unchanged.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         if !self.is_waiting() {
             return;
@@ -185,27 +189,27 @@ impl HtmlRewriter {
         if let RewriteStage::DetectingCharset(start) = &self.stage
             && Charset::of_page(start, self.declared.as_deref()).is_some()
         {
-            self.begin(out); // no byte order mark comes
+            self.begin(out); // there is no byte order mark
             return;
         }
         if let RewriteStage::DetectingCharset(start) =
             std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
         {
             self.rewritten_prefix = Some(start.clone());
-            // Of all encodings the one that leaves most as it is.
+            // The encoding that leaves most unchanged.
             self.rewrite_as(Charset::MultiByte);
             self.write_chunk(&start, out);
         }
     }
 
-    /// The encoding of the bytes that were rewritten so far is determined.
+    /// Sets the encoding of the bytes that were rewritten so far.
     fn set_charset(&mut self, charset: Charset, out: &mut Vec<u8>) {
         self.rewritten_prefix = None;
         if charset != Charset::Opaque {
             lock(&self.page).charset = charset;
             return;
         }
-        // An end gives out what lol_html holds, as it came.
+        // Ending lol_html returns its buffered bytes, unchanged.
         if let RewriteStage::Rewriting(rewriter) =
             std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
         {
@@ -215,7 +219,7 @@ impl HtmlRewriter {
         self.drain(out);
     }
 
-    /// Ends the page: appends the held bytes to `out`, and returns the report.
+    /// Ends the page: appends the buffered bytes to `out`, and returns the report.
     pub fn end(mut self, out: &mut Vec<u8>) -> PageReport {
         if matches!(self.stage, RewriteStage::DetectingCharset(_)) {
             self.begin(out);
@@ -233,12 +237,12 @@ impl HtmlRewriter {
         lock(&self.page).end()
     }
 
-    /// The references that were found since the last call, those of the head first.
+    /// Takes the references that were found since the last call, those of the head first.
     pub fn take_references(&mut self) -> Vec<Reference> {
         lock(&self.page).report.take_references()
     }
 
-    /// Ends the search for the encoding, found or not, and releases the bytes that were held.
+    /// Ends the search for the encoding, found or not, and releases the buffered bytes.
     fn begin(&mut self, out: &mut Vec<u8>) {
         let RewriteStage::DetectingCharset(start) =
             std::mem::replace(&mut self.stage, RewriteStage::PassThrough)
@@ -260,7 +264,7 @@ impl HtmlRewriter {
         self.stage = RewriteStage::Rewriting(Box::new(rewriter(&self.page, self.sink.clone())));
     }
 
-    /// What lol_html held it has given out as it came; the rest follows it.
+    /// lol_html has returned its buffered bytes unchanged; the rest follows unchanged.
     fn pass_through(&mut self) {
         self.stage = RewriteStage::PassThrough;
         lock(&self.page).report.skip_reason = Some(PageSkipReason::TooLong);
@@ -326,13 +330,13 @@ fn rewriter(page: &Arc<Mutex<PageState>>, sink: Sink) -> LolRewriter<'static, Si
     LolRewriter::new(settings, sink)
 }
 
-/// Holds the text of a style element or an import map until it is whole.
+/// Buffers the text of a style element or an import map until it is complete.
 fn rewrite_text(page: &mut PageState, chunk: &mut TextChunk<'_>) {
     if !page.held.is_open() {
         return;
     }
     if let Some(before) = page.held.push(chunk.as_str()) {
-        // It is too long, so it passes: what was held, then this chunk as it is.
+        // It is too long, so it is passed unchanged: first the buffered text, then this chunk.
         chunk.before(&before, ContentType::Html);
         return;
     }

@@ -1,14 +1,14 @@
-//! Subresource integrity: whether bytes are what a page pinned, and what it pins once they are rewritten.
+//! Subresource integrity: checks bytes against the hash in a page, and computes the hash of the rewritten bytes.
 //!
-//! A moved resource whose bytes are untouched keeps its hash. A sheet's bytes may be rewritten, so a pinned sheet is
-//! moved only after its rewritten bytes were seen: the host's bytes are checked against the page's hash first, and
-//! the hash of the rewritten ones is written in its place. Where they do not match, the browser is left to find that
-//! out. No hash is ever taken away.
+//! A proxied resource with unchanged bytes keeps its hash. A style sheet's bytes may be rewritten, so a pinned style sheet is
+//! proxied only after its rewritten bytes were seen: the host's bytes are checked against the page's hash first, and that is
+//! replaced by the hash of the rewritten bytes. If they do not match, the reference is unchanged, and the browser detects the
+//! error. A hash is never removed.
 
 use data_encoding::BASE64;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-/// The algorithms of integrity, the weakest first.
+/// The hash algorithms of integrity, the weakest first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Algorithm {
     Sha256,
@@ -24,7 +24,7 @@ impl Algorithm {
     ];
 }
 
-/// What bytes may be pinned by.
+/// The digests of a body by all algorithms.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Digests {
     sha256: [u8; 32],
@@ -33,7 +33,7 @@ pub struct Digests {
 }
 
 impl Digests {
-    /// Those of `body`, without its content coding.
+    /// The digests of `body`, without its content coding.
     pub fn of(body: &[u8]) -> Self {
         Self {
             sha256: Sha256::digest(body).into(),
@@ -42,13 +42,13 @@ impl Digests {
         }
     }
 
-    /// All of them as one word, which [`parse_token`](Self::parse_token) reads.
+    /// The digests as one token, which [`parse_token`](Self::parse_token) parses.
     pub fn to_token(&self) -> String {
         let all: [&[u8]; 3] = [&self.sha256, &self.sha384, &self.sha512];
         BASE64.encode(&all.concat())
     }
 
-    /// Those that [`to_token`](Self::to_token) wrote; `None` if it is no such word.
+    /// Parses a token of [`to_token`](Self::to_token); `None` if it is invalid.
     pub fn parse_token(word: &str) -> Option<Self> {
         let all = BASE64.decode(word.as_bytes()).ok()?;
         let (sha256, rest) = all.split_first_chunk()?;
@@ -87,19 +87,19 @@ fn strongest(metadata: &str) -> Option<(Algorithm, Vec<&str>)> {
     Some((best, of_best.map(|(_, hash)| hash).collect()))
 }
 
-/// Whether a browser would take the body for what `metadata` pins; metadata without a supported hash pins nothing.
+/// True if a browser would accept the body for `metadata`; metadata without a supported hash accepts any body.
 pub fn matches(metadata: &str, body: &Digests) -> bool {
     strongest(metadata).is_none_or(|(algorithm, hashes)| {
         let digest = body.by(algorithm);
         hashes.iter().any(|hash| {
-            // Both alphabets occur, and browsers take both.
+            // Both base64 alphabets occur, and browsers accept both.
             let plain = hash.replace('-', "+").replace('_', "/");
             plain == BASE64.encode(digest)
         })
     })
 }
 
-/// Whether metadata pins anything.
+/// True if metadata has a supported hash.
 pub fn has_integrity(metadata: &str) -> bool {
     strongest(metadata).is_some()
 }
@@ -107,11 +107,11 @@ pub fn has_integrity(metadata: &str) -> bool {
 /// The state of a sheet that a page pins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum IntegrityState {
-    /// It is what the page pins, and is served so.
+    /// It matches the hash, and is served unchanged.
     Unchanged,
-    /// It is what the page pins, and is served rewritten, with this hash.
+    /// It matches the hash, and is served rewritten, with this new hash.
     Rewritten(String),
-    /// It is not at hand, or not what the page pins.
+    /// It is not available, or does not match the hash.
     Unknown,
 }
 
@@ -130,8 +130,8 @@ pub fn integrity_state(metadata: &str, original: &Digests, served: &Digests) -> 
 /// The last member of a query that requests a resource of the site unchanged from its origin.
 const UNREWRITTEN_QUERY: &str = "spdy=off";
 
-/// `url`, a reference as it is written, with the mark that requests the resource unchanged from its origin; once is
-/// enough.
+/// Adds the mark that requests a resource unchanged from its origin to `url`, a reference as written, unless it has the mark
+/// already.
 pub fn mark_unrewritten(url: &str) -> String {
     let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
     if strip_unrewritten_mark(url).is_some() {

@@ -1,4 +1,4 @@
-//! One reference of a page: its verdict, its integrity, its report.
+//! One reference of a page: its rewriting, its integrity, its report.
 
 pub mod integrity;
 pub(crate) mod origin_cache;

@@ -1,4 +1,5 @@
-//! Origins that a page named before: what is plain there goes the way of the origin's root, which was judged once.
+//! Caches the results for origins that a page has already referenced: a reference with a simple target has the same result as the
+//! origin's root.
 //!
 //! ```text
 //!  https://cdn.test /things/1.webp             a reference: its origin as it is written, and a plain target
@@ -7,9 +8,9 @@
 //!  /.spdy/1/-/s/cdn.test/ things/1.webp        this
 //! ```
 //!
-//! Pages name few origins, many times, and nearly always plainly: no byte of the target is one that the URL standard would write
-//! otherwise, or that the rules would mind. All else is judged by itself: other targets, hosts of which only parts are moved, scripts of
-//! shared hosts, and every reference that depends on a policy or on facts about the site.
+//! Pages reference few origins, many times, and nearly always with simple targets: no byte of the target is changed by the URL
+//! standard, or relevant to the rules. Everything else is evaluated separately: other targets, hosts of which only parts are
+//! proxied, scripts of shared hosts, and every reference that depends on a policy or on facts about the site.
 
 use std::cell::RefCell;
 
@@ -25,16 +26,16 @@ use crate::rules::path_normalization::canonical;
 use crate::rules::verdict::SkipReason;
 use crate::urls::target_check::check_length;
 
-/// Bytes of a cached origin, as it is written and in full: `https://`, a host's name, a port and a slash.
+/// Maximum length of a cached origin, as written and in full, bytes: `https://`, a host name, a port and a slash.
 const MAX_ORIGIN_BYTES: usize = 8 + MAX_HOST_BYTES + 7;
 
-/// Those of one page, while its base stays the same.
+/// The cached origins of one page, while its base stays the same.
 #[derive(Debug, Default)]
 pub(crate) struct OriginCache(RefCell<Vec<CachedOrigin>>);
 
 #[derive(Debug)]
 struct CachedOrigin {
-    /// As references write it; nothing before a path from the root of the base.
+    /// The origin as references write it; empty for a path from the root of the base.
     written: String,
     kind: Kind,
     /// The result for its root; `None` if that does not apply to other paths.
@@ -42,7 +43,7 @@ struct CachedOrigin {
 }
 
 impl OriginCache {
-    /// What becomes of `text` at `place`, used as `kind`, if that follows from its origin.
+    /// The result for `text` at `place`, used as `kind`, if it follows from its origin.
     pub(crate) fn rewrite(
         &self,
         place: &ReferenceContext<'_>,
@@ -68,14 +69,15 @@ impl OriginCache {
 }
 
 impl CachedOrigin {
-    /// Judges the root of the origin that references write so; `None` if it is too long to be one, or not certain everywhere.
+    /// Evaluates the root of the origin that is written as `written`; `None` if it is too long, or if the result is not valid for
+    /// all paths.
     fn of(place: &ReferenceContext<'_>, written: &str, kind: Kind) -> Option<Self> {
         if written.len() > MAX_ORIGIN_BYTES || !written.is_ascii() {
             return None;
         }
         let root = place.base.join(&[written, "/"].concat()).ok();
         let is_alike = |root: &Url| {
-            // Its own over `http` is a path, and what two slashes begin is none.
+            // The site's own origin over `http` is rewritten to a path, and a text that begins with two slashes is not a path.
             let is_own = place.site_url_over_https(root, kind).is_some();
             is_root(root) && !is_own && place.rules.is_uniform_origin(root, kind)
         };
@@ -89,7 +91,7 @@ impl CachedOrigin {
         })
     }
 
-    /// What becomes of a plain target there; `None` if it is moved to a longer path than may be.
+    /// The result for a simple target; `None` if the proxied URL would be too long.
     fn rewrite_target(&self, target: &str) -> Option<ReferenceRewrite> {
         let root = self.root.as_ref()?;
         let reference = root.reference.as_ref()?;
@@ -112,7 +114,7 @@ impl CachedOrigin {
 }
 
 impl Rules {
-    /// Whether all of the origin of `url` is judged alike if it is used as `kind`, but for what its targets are.
+    /// True if the result for the origin of `url`, used as `kind`, does not depend on its targets.
     fn is_uniform_origin(&self, url: &Url, kind: Kind) -> bool {
         let (Some(scheme), Some(host)) = (Scheme::of_name(url.scheme()), url.host_str()) else {
             return false;
@@ -126,7 +128,7 @@ impl Rules {
     }
 }
 
-/// Parts a reference into what names its origin, and its target; `None` if it has no such parts.
+/// Splits a reference into its origin and its target; `None` if that is not possible.
 fn part(text: &str) -> Option<(&str, &str)> {
     let after_scheme = text
         .strip_prefix("https:")
@@ -134,20 +136,20 @@ fn part(text: &str) -> Option<(&str, &str)> {
     let authority = after_scheme.unwrap_or(text).strip_prefix("//");
     let at = match (after_scheme, authority) {
         (_, Some(authority)) => text.len() - authority.len() + authority.find('/')?,
-        // `https:/a` is a path where the base is of that scheme, and a host elsewhere.
+        // `https:/a` is a path if the base has that scheme, otherwise it contains a host.
         (Some(_), None) => return None,
         (None, None) => 0,
     };
     Some(text.split_at(at))
 }
 
-/// Whether `url` is an origin and nothing more, so that whatever is written where it ends in a slash is its target.
+/// True if `url` is only an origin, so that a text after its final slash is the target.
 fn is_root(url: &Url) -> bool {
     &url[Position::BeforePath..] == "/" && url.as_str().len() <= MAX_ORIGIN_BYTES
 }
 
-/// Whether a target is written so by the URL standard whatever stands before it, and is fetched so: no byte of it is encoded or mended,
-/// and no segment begins with a dot.
+/// True if the URL standard leaves a target unchanged, whatever is before it, and the target is requested unchanged: no byte of it
+/// is encoded or corrected, and no segment begins with a dot.
 fn is_plain(target: &str) -> bool {
     let is_unchanged = |byte: u8| {
         matches!(
@@ -160,7 +162,8 @@ fn is_plain(target: &str) -> bool {
     target.starts_with('/') && target.bytes().all(is_unchanged) && !has_dot_segment()
 }
 
-/// Whether a plain target holds the prefix of moved URLs, as a server may read it; the usual prefix begins with a dot, and so is in none.
+/// True if a simple target contains the prefix of proxied URLs, as a server may interpret it; the default prefix begins with a dot,
+/// so no simple target contains it.
 fn holds_prefix(target: &str, prefix: &str) -> bool {
     !prefix.starts_with("/.") && {
         let path = target.split('?').next().unwrap_or_default();
@@ -239,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Where they stand.
+    /// The bases of the references.
     const BASES: [&str; 4] = [
         "https://www.site.test/dir/page?x",
         "http://www.site.test/",
@@ -305,7 +308,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
-        /// The result by a cached origin equals the result by the URL standard and the rules for the reference itself.
+        /// The result from a cached origin equals the result of the URL standard and the rules for the reference itself.
         #[test]
         fn cached_origin_gives_same_rewrite(
             texts in proptest::collection::vec((any_text(), any_of(&Kind::ALL[..2])), 1..12),

@@ -10,7 +10,7 @@ use crate::reference::Reference;
 use crate::referrer::ReferrerScope;
 use crate::rules::verdict::SkipReason;
 
-/// Why a page, or a sheet, is passed on as it is.
+/// Why a page, or a style sheet, is passed on unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageSkipReason {
@@ -20,22 +20,22 @@ pub enum PageSkipReason {
     /// It has `Cache-Control: no-transform` (RFC 9111 §5.2.2.6).
     #[error("Cache-Control has no-transform")]
     NoTransform,
-    /// The rules leave it.
+    /// The rules exclude it.
     #[error("the page is listed in pages_left")]
     OptOut,
-    /// It came compressed.
+    /// It has a content coding.
     #[error("the page has a content coding that cannot be decoded")]
     ContentCoding,
-    /// It is a part of a page.
+    /// It is only a part of a page.
     #[error("the response is partial content")]
     Partial,
-    /// Its policy takes its origin from it, so that what is moved to the site's name would be another's to it.
+    /// Its policy removes its origin, so that resources under the site's name would be cross-origin for it.
     #[error("Content-Security-Policy puts the page in a sandbox without an origin")]
     Sandboxed,
     /// Its encoding is not a superset of ASCII.
     #[error("the page's encoding is not a superset of ASCII")]
     Encoding,
-    /// A tag or a comment of it was longer than what is held; it was rewritten up to there.
+    /// A tag or a comment exceeded the limit; the page was rewritten up to there.
     #[error("a tag or comment of the page is longer than the limit")]
     TooLong,
 }
@@ -80,14 +80,14 @@ pub struct PageReport {
     pub hosts: BTreeMap<String, HostCount>,
     /// Preconnect hints that were removed, by their URL.
     pub removed_preconnects: Vec<String>,
-    /// Whether an import map was put in.
+    /// True if an import map was inserted.
     pub import_map_added: bool,
     /// References that are not in the report, because it already had [`MAX_REFERENCES`].
     pub unreported: usize,
     /// Which hosts get a `Referer` from the page.
     #[serde(skip)]
     pub referrer_scope: ReferrerScope,
-    /// What the page does not allow, and would get under the site's name.
+    /// Resources that the page's policy blocks, but would allow under the site's name.
     #[serde(skip)]
     pub guarded: CspGuard,
     #[serde(skip)]
@@ -132,7 +132,7 @@ impl PageReport {
         self.count(url, |host| host.skipped += 1);
     }
 
-    /// Counts one more of the host of `url`, while there is room for another.
+    /// Counts one more reference to the host of `url`, unless the limit of hosts is reached.
     fn count(&mut self, url: &str, one_more: impl FnOnce(&mut HostCount)) {
         let origin = origin(url);
         if let Some(host) = self.hosts.get_mut(origin) {
@@ -160,7 +160,7 @@ impl PageReport {
     }
 }
 
-/// The origin of a URL as the URL standard writes it; all of what is none.
+/// The origin of a URL as the URL standard writes it; the whole text if it is not a URL.
 fn origin(url: &str) -> &str {
     let authority = url.find("://").map_or(0, |at| at + 3);
     let end = url[authority..]

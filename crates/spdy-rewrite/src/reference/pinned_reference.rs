@@ -1,4 +1,4 @@
-//! A reference to a sheet that the page pins by a hash, which it may bear in an element or in a Link field.
+//! A reference to a style sheet that the page pins by a hash, in an element or in a Link field.
 //!
 //! ```text
 //!  another host's  rewritten, hash cached ──▶ moved, with the hash of the served bytes    no hash ──▶ stays
@@ -13,23 +13,24 @@ use crate::reference::{Reference, ReferenceContext};
 use crate::referrer::ReferrerScope;
 use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 
-/// What becomes of it.
+/// The decision about a pinned reference.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum IntegrityRewrite {
-    /// What becomes of any other; and it pins this from now on, if that is another hash.
+    /// It is rewritten like any other reference; if present, this hash replaces the page's.
     Rewrite(Option<String>),
-    /// It is of the page's own host, and the served bytes are unknown: it is requested with the mark that leaves its bytes.
+    /// It is on the page's own host, and the served bytes are unknown: it is requested with the mark that leaves its bytes
+    /// unchanged.
     RequestUnrewritten {
         /// With the mark.
         text: String,
         /// Without the mark: the URL to fetch, so that the next page has the hash.
         plain: Url,
     },
-    /// It stays where it is.
+    /// It stays unchanged.
     Skip,
 }
 
-/// Judges `text`, a reference to a sheet that is pinned by `metadata`.
+/// Decides about `text`, a reference to a style sheet that is pinned by `metadata`.
 pub(crate) fn plan_integrity(
     place: &ReferenceContext<'_>,
     text: &str,
@@ -39,7 +40,7 @@ pub(crate) fn plan_integrity(
     let Ok(mut url) = place.base.join(text) else {
         return IntegrityRewrite::Skip;
     };
-    // The page requests it over `https`, by the URL that is written for it.
+    // The page requests it over `https`, by the URL that will be written for it.
     let secure = place.site_url_over_https(&url, Kind::Style);
     let secure = secure.map(|target| place.site_path(&target));
     if let Some(secure) = secure.as_deref().and_then(|it| place.base.join(it).ok()) {
@@ -67,13 +68,13 @@ pub(crate) fn plan_integrity(
     }
     let verdict = place.rules.verdict(&url, Kind::Style, place.source);
     match (verdict, integrity_state()) {
-        // It is what the page pins where it is, and nowhere else.
+        // It matches the page's hash on its host, but is not served under the site's name.
         (Verdict::Rewrite(_), _) if place.is_guarded(&url, Kind::Style) => IntegrityRewrite::Skip,
         (Verdict::Rewrite(_), IntegrityState::Unchanged) => IntegrityRewrite::Rewrite(None),
         (Verdict::Rewrite(_), IntegrityState::Rewritten(hash)) => {
             IntegrityRewrite::Rewrite(Some(hash))
         }
-        // A named host's page reads its own sheets where it is itself.
+        // The page of a host with an alias loads its own style sheets from the alias.
         (Verdict::Rewrite(_), IntegrityState::Unknown) if is_pages_own && !text.is_empty() => {
             IntegrityRewrite::RequestUnrewritten {
                 text: integrity::mark_unrewritten(text),
@@ -84,7 +85,7 @@ pub(crate) fn plan_integrity(
     }
 }
 
-/// Whether the site itself serves `url`: under its URL, or under another of its names at the same door or at the page's.
+/// True if the site itself serves `url`: under its URL, or under another of its names on the same port or on that of the page.
 fn is_site_url(place: &ReferenceContext<'_>, url: &Url) -> bool {
     let door = |url: &Url| (url.scheme().to_owned(), url.port_or_known_default());
     let is_at = |home: &Url| {
@@ -94,7 +95,7 @@ fn is_site_url(place: &ReferenceContext<'_>, url: &Url) -> bool {
     is_at(place.page) || is_at(place.rules.site())
 }
 
-/// Reports the sheet at `plain` of the page's own host, so that the caller can find out what is served of it.
+/// Reports the style sheet at `plain` of the page's own host, so that the caller can fetch it and compute its hash.
 pub(crate) fn unknown_stylesheet(plain: &Url) -> Reference {
     Reference {
         url: plain.to_string(),

@@ -1,9 +1,8 @@
-//! One reference, in any place: what it means, and its replacement.
+//! Rewrites one reference, wherever it is found.
 //!
-//! A reference means what it means from where it was written (`base`). It is read from where the browser thinks it
-//! stands (`seen_from`): the same, unless the sheet around it was moved. So a moved reference is written only if the
-//! browser would not come to the moved URL by itself, and one that stays is written out in full if the browser would
-//! come to another place.
+//! The meaning of a reference follows from where it was written (`base`). The browser resolves it against `browser_base`, which
+//! differs if the style sheet around it is proxied. So a rewritten reference is written only if the browser would not resolve it to
+//! the proxied URL by itself, and an unchanged one is written in full if the browser would resolve it to another URL.
 
 use url::Url;
 
@@ -18,29 +17,29 @@ use crate::rules::refusal::Refusal;
 use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 use crate::rules::{RuleMatch, Rules};
 
-/// A reference that was found.
+/// A found reference.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Reference {
-    /// What it means, in full; as written where that is no URL.
+    /// Its resolved URL; the text if that is not a URL.
     pub url: String,
-    /// What it is used as.
+    /// The kind as which it is used.
     pub kind: Kind,
-    /// True if the page loads it so that it may read it (CORS): the request to its host then names the site's origin.
+    /// True if the page loads it by CORS, so that the page may read it: the request to its host then has the site's origin.
     pub by_cors: bool,
     /// True if the page loads it in a way that no hint can express: pinned, or by CORS with cookies. A browser does not use a preload for
     /// it (HTML, *consume a preloaded resource*).
     pub cannot_preload: bool,
-    /// Whether it is one of several of which the browser loads one, by its own choice (`srcset`, `image-set()`).
+    /// True if it is one of several candidates of which the browser loads one (`srcset`, `image-set()`).
     pub is_candidate: bool,
     /// Which hosts get a `Referer` when it is requested.
     pub referrer_scope: ReferrerScope,
-    /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
-    /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
+    /// The path and query under the site's name if it is rewritten, or the full URL on an alias; otherwise the reason. A reference
+    /// to the site over `http`, on a page over `https`, is rewritten to `https`.
     pub outcome: Result<String, SkipReason>,
 }
 
 impl Reference {
-    /// Whether it was moved to a name that its host has here.
+    /// True if it is rewritten to an alias of its host.
     #[must_use]
     pub fn is_alias(&self) -> bool {
         let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
@@ -51,21 +50,21 @@ impl Reference {
     }
 }
 
-/// Where references stand, and the facts that decide how they are rewritten.
+/// The context of references, and the facts that decide how they are rewritten.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReferenceContext<'a> {
     pub(crate) rules: &'a Rules,
-    /// The page, at whose root a path from the root starts, by its name in the browser.
+    /// The URL of the page in the browser, against whose root a path from the root is resolved.
     pub(crate) page: &'a Url,
     pub(crate) base: &'a Url,
-    /// From where the browser reads what stands here, if not from `base`.
+    /// The base against which the browser resolves references here, if it is not `base`.
     pub(crate) browser_base: Option<&'a Url>,
-    /// Whether a path from the root would not lead there, because of `base`.
+    /// True if a path from the root would be resolved to another host, because of `base`.
     pub(crate) absolute_urls: bool,
     pub(crate) source: ReferenceSource,
-    /// Whether only ASCII can be read for certain here.
+    /// True if only ASCII can be read with certainty here.
     pub(crate) ascii_only: bool,
-    /// The page's policies; a sheet is loaded by pages that it does not know.
+    /// The page's policies; `None` for a style sheet, which does not know the pages that load it.
     pub(crate) policies: Option<&'a Policies>,
     /// Facts about the site, if a cache supplies them.
     pub(crate) seen: Option<&'a dyn SiteFacts>,
@@ -76,9 +75,9 @@ pub(crate) struct ReferenceContext<'a> {
 /// The replacement for a reference, and its report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ReferenceRewrite {
-    /// What stands there from now on; `None` leaves the text.
+    /// The replacement; `None` leaves the text unchanged.
     pub(crate) written: Option<String>,
-    /// For the report; nothing for what is not fetched at all.
+    /// For the report; `None` if nothing is fetched.
     pub(crate) reference: Option<Reference>,
 }
 
@@ -92,7 +91,7 @@ impl ReferenceRewrite {
 }
 
 impl ReferenceContext<'_> {
-    /// Judges `text`, which is used as `kind`; `credentials` are what the element bears.
+    /// Rewrites `text`, which is used as `kind`; `credentials` are those of the element.
     pub(crate) fn rewrite(
         &self,
         text: &str,
@@ -114,14 +113,14 @@ impl ReferenceContext<'_> {
         }
     }
 
-    /// True if only the origin of a URL and the rules matter here.
+    /// True if the result only depends on the origin of the URL and the rules.
     fn can_use_origin_cache(&self, kind: Kind) -> bool {
         let is_guarded = guard::can_be_guarded(kind) && self.seen.is_some();
         let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
         self.browser_base.is_none() && !is_guarded && !has_policies
     }
 
-    /// Judges `text`, which is no blank and no fragment, whatever was judged before.
+    /// Rewrites `text`, which is neither blank nor a fragment, without the cache.
     pub(crate) fn rewrite_uncached(
         &self,
         text: &str,
@@ -146,7 +145,7 @@ impl ReferenceContext<'_> {
         let Ok(url) = self.base.join(text) else {
             return unread(SkipReason::Unreadable);
         };
-        // More of its own host a sheet may always name: it is under the same capability.
+        // A style sheet may always reference its own host: it is under the same capability.
         let finder = match self.source {
             ReferenceSource::Discovered if url.origin() == self.base.origin() => {
                 ReferenceSource::Listed
@@ -189,8 +188,8 @@ impl ReferenceContext<'_> {
         }
     }
 
-    /// Where `url` is over `https`, if the page came that way and `url` is the site's own over `http`: a path of the page's origin, or a URL
-    /// in full under another name of the site.
+    /// The `https` URL for `url`, if the page was loaded over `https` and `url` is the site's own over `http`: a path of the page's
+    /// origin, or a full URL under another name of the site.
     ///
     /// A browser would load it outside of the page's session, or block it as mixed content.
     pub(crate) fn site_url_over_https(&self, url: &Url, kind: Kind) -> Option<String> {
@@ -204,7 +203,7 @@ impl ReferenceContext<'_> {
             return None;
         }
         let target = &url[url::Position::BeforePath..];
-        // Two slashes would begin the name of another host.
+        // Two slashes would begin a host.
         if url.host() == self.page.host() && !target.starts_with("//") {
             return Some(target.to_owned());
         }
@@ -214,7 +213,7 @@ impl ReferenceContext<'_> {
         Some(secure.into())
     }
 
-    /// The same, unless there is a reason to leave what would be moved.
+    /// The same, unless there is a reason to leave it unchanged.
     pub(crate) fn rewrite_unless(
         &self,
         reason: Option<SkipReason>,
@@ -257,7 +256,7 @@ impl ReferenceContext<'_> {
         }
     }
 
-    /// Why `text`, which is loaded as a module, stays where it is whatever else is moved from there.
+    /// Why `text`, which is loaded as a module, is not rewritten even if its host is proxied.
     pub(crate) fn module_skip_reason(&self, text: &str) -> Option<SkipReason> {
         let url = self.base.join(text.trim()).ok()?;
         let (scheme, host) = (Scheme::of_name(url.scheme())?, url.host_str()?);
@@ -270,11 +269,11 @@ impl ReferenceContext<'_> {
         }
     }
 
-    /// Whether a hint to connect to the host of `text` goes, because pages need it for nothing but what is moved.
+    /// True if a hint to connect to the host of `text` is removed, because pages need the host only for proxied resources.
     ///
-    /// A page is streamed, so it is unknown whether *this* page needs the host further down. The result of its last rewrite decides, or
-    /// the rules of the host (see [`HostConfig::whole`](crate::rules::config::HostConfig::whole)). And the page's policy must not block
-    /// any move there.
+    /// A page is streamed, so it is unknown if *this* page needs the host further down. The result of its last rewrite decides, or
+    /// the rules of the host (see [`HostConfig::whole`](crate::rules::config::HostConfig::whole)). Also, the page's policy must not
+    /// prevent any rewriting for the host.
     pub(crate) fn removes_preconnect(&self, text: &str) -> bool {
         let Ok(mut url) = self.base.join(text.trim()) else {
             return false;
@@ -296,26 +295,26 @@ impl ReferenceContext<'_> {
                     self.check_csp(&url, path, kind, credentials),
                     Verdict::Rewrite(_)
                 ),
-                // A path or a script of a shared host that is moved one by one.
+                // A single proxied path, or a script of a shared host.
                 Verdict::Skip(_) => is_part,
             }
         })
     }
 
-    /// Whether what is at `url` is not served under the site's name as `kind`.
+    /// True if the resource at `url` is not served under the site's name as `kind`.
     pub(crate) fn is_guarded(&self, url: &Url, kind: Kind) -> bool {
         let seen = self.seen.filter(|_| guard::can_be_guarded(kind));
         seen.is_some_and(|seen| seen.guarded_kinds(url).has(kind))
     }
 
-    /// Whether the browser comes to the moved URL from what stands there.
+    /// True if the browser already resolves the text to the proxied URL.
     fn already_resolves_to(&self, text: &str, path: &str) -> bool {
         self.browser_base
             .and_then(|seen_from| seen_from.join(text).ok())
             .is_some_and(|seen| self.on_site(path) == seen)
     }
 
-    /// A path of the site, as it is written here.
+    /// Writes a path of the site in a form that is correct here.
     pub(crate) fn site_path(&self, path: &str) -> String {
         match self.absolute_urls {
             true => self.on_site(path).into(),
@@ -341,13 +340,13 @@ impl ReferenceContext<'_> {
         seen != self.base.join(text).ok() && judged().written.is_some()
     }
 
-    /// What a reference that stays becomes, so that the browser still goes where it led.
+    /// The full URL for a reference that is not rewritten, if the browser would otherwise resolve it differently.
     pub(crate) fn absolute_url(&self, text: &str, url: &Url) -> Option<String> {
         let is_same = self.browser_base?.join(text).is_ok_and(|seen| seen == *url);
         (!is_same).then(|| url.to_string())
     }
 
-    /// What the page's policy blocks stays blocked, and what it allows stays allowed.
+    /// Checks that what the page's policy blocks stays blocked, and what it allows stays allowed.
     fn check_csp(
         &self,
         url: &Url,
@@ -369,7 +368,7 @@ impl ReferenceContext<'_> {
     }
 }
 
-/// Whether `text` starts with this scheme, in any case.
+/// True if `text` starts with this scheme, compared without case.
 fn has_scheme(text: &str, scheme: &str) -> bool {
     text.split_once(':')
         .is_some_and(|(before, _)| before.eq_ignore_ascii_case(scheme))

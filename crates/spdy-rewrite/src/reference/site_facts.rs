@@ -7,19 +7,19 @@ use url::Url;
 use crate::kind::Kinds;
 use crate::reference::integrity::IntegrityState;
 
-/// What a cache has seen, for one page.
+/// The facts that a cache has, for one page.
 pub trait SiteFacts: std::fmt::Debug + Send + Sync {
     /// The integrity state of the sheet at `url`, which the page pins by `metadata`; see `stylesheet_integrity`.
     fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState;
 
-    /// As what the thing at `url` is guarded; see [`CspGuard`](crate::csp::guard::CspGuard).
+    /// The kinds as which the resource at `url` is guarded; see [`CspGuard`](crate::csp::guard::CspGuard).
     fn guarded_kinds(&self, url: &Url) -> Kinds {
         let _ = url;
         Kinds::NONE
     }
 
-    /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if no such
-    /// page was seen.
+    /// True if at its last rewrite the page had references to the origin of `url`, and all of them were rewritten; `None` if the
+    /// page was not seen, or had none.
     fn all_rewritten(&self, url: &Url) -> Option<bool> {
         let _ = url;
         None

@@ -1,8 +1,8 @@
 //! Builds the upstream request for a host with an alias.
 //!
-//! It is as anonymous as one for a moved path: no cookie and no credential goes to the host. But the client is of another origin than the
-//! host's name, or a document of that very name. The host must see which, or one could read what belongs to the other. So Origin and
-//! Referer are sent with the values that the browser would have used there.
+//! It is as anonymous as a request for a proxied path: no cookie and no credential is sent to the host. But the requesting page has
+//! another origin than the host, or is a document of the host itself. The host must see which, or one could read resources of the
+//! other. So Origin and Referer are sent with the values that the browser would have used without the alias.
 //!
 //! ```text
 //!  page of the site      Origin: https://www.site.test          as it came
@@ -11,8 +11,8 @@
 //!  any other page        Origin: https://other.test             refused
 //! ```
 //!
-//! A request without an Origin may read, as it may at the host. A request that could change something there is sent only for the origins
-//! that the table lists.
+//! A request without an Origin may read, as at the host itself. A request that could change something there is sent only for the
+//! origins in the table.
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, ORIGIN, REFERER};
 use http::{Method, Request};
@@ -30,7 +30,7 @@ use crate::rules::host_aliases::HostAlias;
 use crate::rules::refusal::Refusal;
 use crate::urls::proxied_url::ProxiedUrl;
 
-/// What documents use beside GET and HEAD, in forms and scripts.
+/// Methods besides GET and HEAD that documents use, in forms and scripts.
 const DOCUMENT_METHODS: [Method; 5] = [
     Method::POST,
     Method::PUT,
@@ -47,15 +47,15 @@ const DOCUMENT_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("access-control-request-headers"),
 ];
 
-/// Fields by which a document's scripts choose the form of the answer, for any method.
+/// Fields by which a document's scripts select the format of the response, for any method.
 static SCRIPT_HEADERS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
 const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Checks `request`, a request for `moved` under the name that `named` has, and builds the request for the host.
+/// Checks `request`, a request for `moved` on the alias `named`, and builds the request for the host.
 ///
 /// # Errors
 ///
-/// The rule that forbids it.
+/// The violated rule.
 pub fn request<B>(
     rules: &Rules,
     named: &HostAlias,
@@ -118,7 +118,7 @@ pub fn request<B>(
     })
 }
 
-/// What passes of a request for `moved` that a document's script makes, and decides on the answer.
+/// The fields of a request for `moved` that a document's script sets, that are passed on, and that select the response.
 pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
     let is_fetched = load.is_subresource && load.expected.is_none();
     match is_fetched && moved.kinds().has(Kind::Document) {
@@ -127,10 +127,10 @@ pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
     }
 }
 
-/// Whether a browser is redirected to the host itself after `target` under an alias was refused with `reason`.
+/// True if a browser is redirected to the host itself after `target` on an alias was refused with `reason`.
 ///
-/// True if the host has the resource, the resource is not listed (or not served under an alias at all), and Fetch Metadata states that the
-/// browser loads a subresource. A document's scripts request more than its tags name, and its links open pages.
+/// The host must have the resource, the resource must not be listed (or never be served on an alias), and Fetch Metadata must state
+/// that the browser loads a subresource. Scripts of a document request more than its elements reference, and its links open pages.
 pub fn is_sent_on(reason: &Refusal, target: &str, headers: &HeaderMap) -> bool {
     let is_of_host = match reason {
         Refusal::PathNotListed { .. }
@@ -139,7 +139,7 @@ pub fn is_sent_on(reason: &Refusal, target: &str, headers: &HeaderMap) -> bool {
         Refusal::WellKnown | Refusal::UnknownRequester { .. } => true,
         Refusal::KindNotListed { kind, .. } => !kind.needs_own_origin(),
         Refusal::TooLong { .. } => target.starts_with('/'),
-        // In a path browsers write none, and read one as a slash.
+        // Browsers write no backslash in a path, and parse one as a slash.
         Refusal::Backslash { at } => target.find('?').is_some_and(|query| query < *at),
         // From any other origin it would be an open redirect in the operator's zone.
         Refusal::Destination { found } if found == "document" => {
@@ -186,7 +186,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     })
 }
 
-/// The requesting origin, from a field that holds a URL or an origin, as it is sent to the host: the site, or the host itself.
+/// The requesting origin, from a field with a URL or an origin, in the form for the host: the site, or the host itself.
 fn requesting_origin(
     rules: &Rules,
     named: &HostAlias,
@@ -208,7 +208,7 @@ fn requesting_origin(
     if origin == named.origin() {
         return Ok(Some(named.original_origin()));
     }
-    // A frame of one named host may need another.
+    // A frame of one host with an alias may load from another.
     if let Some(other) = rules.named(host).filter(|other| other.origin() == origin) {
         return Ok(Some(other.original_origin()));
     }

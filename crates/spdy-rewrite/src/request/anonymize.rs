@@ -1,7 +1,7 @@
 //! Builds the upstream request for a proxied resource, without what identifies the client.
 //!
-//! Of the client's request only these go upstream: the accepted formats and codings, the languages or the class of the browser if the
-//! host's entry states so, and the loop check. So the answer is the same for all clients, and may be stored.
+//! Only these parts of the client's request are sent upstream: the accepted formats and codings, the languages or the class of the
+//! browser if the host's entry allows it, and the loop check. So the response is the same for all clients, and may be stored.
 //!
 //! The cache adds the fields that depend on stored responses (conditions, ranges).
 
@@ -28,22 +28,22 @@ pub(crate) const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 pub(crate) const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// The request to the host that has the resource.
+/// The request to the host of the resource.
 #[derive(Clone, Debug)]
 pub struct UpstreamRequest {
-    /// GET or HEAD; of a named host with documents, what these use.
+    /// GET or HEAD; for a host with an alias and documents, also their methods.
     pub method: Method,
-    /// All fields but Host, which is `Moved::authority`.
+    /// All fields except Host, which is `ProxiedUrl::authority`.
     pub headers: HeaderMap,
-    /// How the page loads it; the answer is judged by it.
+    /// How the page loads it; the response is checked against it.
     pub load: Load,
 }
 
-/// Checks `request`, a request for `moved`, and builds the request for the host that has it.
+/// Checks `request`, a request for `moved`, and builds the request for its host.
 ///
 /// # Errors
 ///
-/// The rule that forbids it.
+/// The violated rule.
 pub fn request<B>(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -70,13 +70,15 @@ pub fn request<B>(
     })
 }
 
-/// True if the host gets a Referer: not from a page over TLS to a host without (strict-origin), and not if the browser sent none.
+/// True if the host gets a Referer: not from a page over TLS to a host without TLS (strict-origin), and not if the browser sent
+/// none.
 pub(crate) fn sends_referrer(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
     rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade
 }
 
-/// The fields of every such request: the accepted forms, as much of the client as the host's entry permits, and the loop check.
+/// The common fields of all such requests: the accepted formats, the information about the client that the host's entry permits,
+/// and the loop check.
 pub(crate) fn fields<B>(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -119,7 +121,7 @@ pub(crate) fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("an origin is printable ASCII")
 }
 
-/// The one value of a field; nothing if there are several.
+/// The value of a field; `None` if there are several.
 pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
@@ -135,7 +137,7 @@ fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     check_upgrade(headers)
 }
 
-/// A GET or HEAD with content, or one that announces some.
+/// Rejects a GET or HEAD with content, or with a field that announces content.
 pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
     let has_length = headers
         .get_all(CONTENT_LENGTH)
@@ -147,7 +149,7 @@ pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A request that would leave HTTP.
+/// Rejects a request that would switch from HTTP to another protocol.
 pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     let has_member = |name: &HeaderName, word: &str| {
         list_members(headers, name).any(|member| member.eq_ignore_ascii_case(word))
@@ -162,7 +164,7 @@ pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The members of a comma-separated field, as far as they are text.
+/// The members of a comma-separated field that are text.
 fn list_members<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
     headers
         .get_all(name)
@@ -188,7 +190,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         }
     };
     let mode = match fetch_metadata(headers, SEC_FETCH_MODE)? {
-        // Tracks without `crossorigin`: of one origin or not at all, which only CORS can stand in for.
+        // Tracks without `crossorigin` must be same-origin, for which only CORS is a substitute.
         Some("cors" | "same-origin") => FetchMode::Cors,
         Some("no-cors") => FetchMode::NoCors,
         Some(other) => {
@@ -214,7 +216,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     })
 }
 
-/// True if the client states that a page loads it, as any kind that is moved under the site's name.
+/// True if the client states that a page loads it, as any kind that is served under the site's name.
 pub fn is_subresource_load(headers: &HeaderMap) -> bool {
     match fetch_metadata(headers, SEC_FETCH_DEST) {
         Ok(Some(destination)) => {
@@ -230,10 +232,10 @@ pub fn is_script(headers: &HeaderMap) -> bool {
     destination.and_then(Kind::from_destination) == Some(Kind::Script)
 }
 
-/// True if a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is redirected to the host itself: its
-/// browser states that it loads the resource as a permitted kind.
+/// True if a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is redirected to the host itself:
+/// its browser states that it loads the resource as a permitted kind.
 ///
-/// To a browser such a page is also one of the site's own that has no origin, in a sandboxed frame.
+/// A page of the site without an origin, in a sandboxed frame, also looks like such a page.
 pub fn is_sent_on(moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     match fetch_metadata(headers, SEC_FETCH_DEST) {
         Ok(Some("empty")) => true,
@@ -244,7 +246,7 @@ pub fn is_sent_on(moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     }
 }
 
-/// A field that only browsers write. A repeated field did not come from a browser.
+/// A field that only browsers send. A repeated field did not come from a browser.
 pub(crate) fn fetch_metadata<'h>(
     headers: &'h HeaderMap,
     field: &'static str,
@@ -260,7 +262,7 @@ pub(crate) fn fetch_metadata<'h>(
     }
 }
 
-/// CDN-Loop with this site added; the part of a member before any parameters names the proxy that passed the request on.
+/// CDN-Loop with this site added; the part of a member before its parameters identifies the proxy that passed the request on.
 fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     let mut passed_by: Vec<&str> = Vec::new();
     for value in headers.get_all(CDN_LOOP) {
@@ -285,7 +287,7 @@ fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal
     Ok(value(&passed_by.join(", ")))
 }
 
-/// Accept, one of few: hosts that choose an image's format by it still can.
+/// Accept, reduced to a few values: hosts that select an image format by it still can.
 fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     let takes = |format: &str| {
         list_members(headers, &ACCEPT).any(|word| {
@@ -306,7 +308,8 @@ fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// Accept-Encoding, one of three. Sheets and documents are read here, so what comes may be in whatever can be undone.
+/// Accept-Encoding, reduced to three values. Style sheets and documents are parsed here, so all codings that can be decoded are
+/// accepted.
 fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     let takes = |coding: &str| {
         list_members(headers, &ACCEPT_ENCODING).any(|word| {
@@ -331,7 +334,7 @@ fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str 
     }
 }
 
-/// The class of a browser: the only fact about it that a host gets.
+/// The class of a browser: all that a host gets to know about it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum DeviceClass {
     Desktop,

@@ -1,8 +1,9 @@
 //! Sanitizes the response of a host with an alias: which of its headers are passed on.
 //!
-//! There it acts for itself and not for the site, so its fields about its bytes, about allowed readers and about its own documents stay.
-//! Fields that would affect the operator's zone, or more than the one answer, do not pass: cookies, HSTS, Alt-Svc, reports,
-//! Clear-Site-Data, the scope of service workers, demands for passwords. As under the site's name the fields that pass are listed.
+//! On an alias the host speaks for itself and not for the site, so its fields about its bytes, about allowed readers and about its
+//! own documents stay. Fields that would affect the operator's zone, or more than one response, are removed: cookies, HSTS,
+//! Alt-Svc, reports, Clear-Site-Data, the scope of service workers, authentication challenges. As under the site's name, there is a
+//! list of allowed fields.
 //!
 //! | | under the site's name | under its own |
 //! | --- | --- | --- |
@@ -36,7 +37,7 @@ use crate::urls::proxied_url::ProxiedUrl;
 
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 
-/// Fields that pass in addition to those under the site's name: who may read it, and how its documents are to be shown.
+/// Fields that are allowed in addition to those under the site's name: about allowed readers, and about showing its documents.
 const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
     ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_ALLOW_CREDENTIALS,
@@ -55,7 +56,7 @@ const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
     HeaderName::from_static("x-robots-tag"),
 ];
 
-/// Judges the head of an answer to the request that [`named_request`](crate::request::alias_request) wrote.
+/// Checks the head of a response to the request that [`alias_request`](crate::request::alias_request) built.
 pub(crate) fn sanitize_alias(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -76,7 +77,7 @@ pub(crate) fn sanitize_alias(
             Ok(()) if status.is_success() => {}
             // A document's own error page, and the responses to its scripts.
             Ok(()) if moved.kinds().has(Kind::Document) => {}
-            // The host has already acted on it; its response is not requested again.
+            // The host has already processed the request; it must not be repeated.
             Err(Refusal::Type { .. }) if !load.is_safe_method => {}
             Err(refusal) if status.is_success() => return refused(moved, load, refusal),
             _ => return SanitizedResponse::StatusOnly(status),
@@ -89,7 +90,7 @@ fn check_type(moved: &ProxiedUrl, load: Load, headers: &HeaderMap) -> Result<(),
     let essence = essence(headers)?;
     let kinds = moved.kinds();
     let is_admitted = match load.expected {
-        // The browser finds out what a frame is of.
+        // The browser determines the type of a frame's content.
         Some(Kind::Document) if essence.is_empty() => kinds.has(Kind::Document),
         Some(kind) => kinds.has(kind) && kind.admits(&essence),
         None => kinds.admit(&essence) || is_data(kinds, &essence),
@@ -100,14 +101,14 @@ fn check_type(moved: &ProxiedUrl, load: Load, headers: &HeaderMap) -> Result<(),
     }
 }
 
-/// True if it is data that a document's scripts request: not a script or sheet, unless that is listed.
+/// True if it is data for a document's scripts: not a script or style sheet, unless that is listed.
 fn is_data(kinds: Kinds, essence: &str) -> bool {
     let acts = [Kind::Script, Kind::Style];
     kinds.has(Kind::Document) && !acts.iter().any(|kind| kind.admits(essence))
 }
 
-/// True if the host's policy blocks the load. To browsers all names are of one site, which is not the operator's; the host's policy
-/// decides for them. A navigation is never blocked (Fetch, *cross-origin resource policy check*).
+/// True if the host's policy blocks the load. For browsers all aliases belong to one site, which is not the operator's; here the
+/// host's policy is applied to them. A navigation is never blocked (Fetch, *cross-origin resource policy check*).
 fn blocks_cross_origin(load: Load, headers: &HeaderMap) -> bool {
     let is_checked = load.mode == FetchMode::NoCors && load.expected != Some(Kind::Document);
     let policies = headers.get_all(CROSS_ORIGIN_RESOURCE_POLICY);
@@ -127,7 +128,7 @@ fn refused(moved: &ProxiedUrl, load: Load, refusal: Refusal) -> SanitizedRespons
     }
 }
 
-/// A redirect, for the browser to follow: what it loads then has the URL that it would have had.
+/// A redirect that the browser follows, so that the resource has the URL that it would have without us.
 fn rewrite_redirect(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -153,7 +154,7 @@ fn rewrite_redirect(
     SanitizedResponse::Serve(head)
 }
 
-/// The head under which the name answers.
+/// The head of the response on the alias.
 fn head(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> HeaderMap {
     let mut head = HeaderMap::new();
     for name in ALLOWED_HEADERS.iter().chain(&ALIAS_ALLOWED_HEADERS) {
@@ -201,7 +202,7 @@ fn rewrite_origins(rules: &Rules, head: &mut HeaderMap) {
     }
 }
 
-/// What the origin that is `value` is called here, if it has a name.
+/// The alias of the origin `value`, if it has one.
 fn alias_of_origin(rules: &Rules, value: &HeaderValue) -> Option<HeaderValue> {
     let text = value.to_str().ok()?;
     let named = rules.alias_of(&Url::parse(text).ok()?)?;

@@ -1,8 +1,8 @@
 //! Redirects of proxied hosts: followed here, passed to the browser, or refused.
 //!
-//! If the rules cover the next hop, the browser does not see it. Otherwise the browser may go there by itself, as it would have without
-//! us, but only if it states that a page loads the resource: for any other client that would be an open redirect under the site's name.
-//! Each hop must allow a page to read what it loads by CORS.
+//! If the rules cover the next hop, the browser does not see the redirect. Otherwise the browser may follow it, as it would have
+//! without us, but only if it states that a page loads the resource: for any other client that would be an open redirect under the
+//! site's name. Each hop must allow a page to read what it loads by CORS.
 
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, LOCATION};
 use url::Url;
@@ -17,27 +17,27 @@ use crate::urls::proxied_url::{ProxiedUrl, may_follow};
 /// Origin of a request with an opaque origin (Fetch, *serializing a request origin*).
 pub(crate) const OPAQUE_ORIGIN: &str = "null";
 
-/// What becomes of a redirect.
+/// The decision about a redirect.
 #[derive(Clone, Debug)]
 pub enum Redirect {
-    /// This is fetched next, under the same rules.
+    /// Fetch this URL next, under the same rules.
     Follow(ProxiedUrl),
-    /// The client is sent there: 307, and `Cache-Control: no-store`.
+    /// Redirect the client there: 307, and `Cache-Control: no-store`.
     Direct(String),
-    /// Nothing is served.
+    /// Serve nothing.
     Refuse(Refusal),
 }
 
-/// The redirects that one request has met: how many, whether its origin is opaque, and whether a page may read the result.
+/// The redirects of one request: their number, whether the origin became opaque, and whether a page may read the result.
 ///
 /// Each redirect must allow a page to read what it loads by CORS. From the first redirect from one host to another on, the request has an
 /// opaque origin, as the second host would otherwise act for the first (Fetch, *HTTP-redirect fetch*, *CORS check*).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RedirectState {
     hops: u32,
-    /// Its origin is opaque.
+    /// True if the origin is opaque.
     is_tainted: bool,
-    /// One of them did not allow the page to read it.
+    /// True if one of them did not allow the page to read it.
     is_unreadable: bool,
 }
 
@@ -88,7 +88,7 @@ impl RedirectState {
         }
     }
 
-    /// Lets the head of what they led to allow the page to read it only if all of them did.
+    /// Restricts the head of the final response: a page may read it only if all redirects allowed it.
     pub fn amend(&self, headers: &mut HeaderMap) {
         let is_allowed = !self.is_tainted || passes_cors_check(headers, OPAQUE_ORIGIN);
         if self.is_unreadable || !is_allowed {
@@ -99,7 +99,7 @@ impl RedirectState {
     }
 }
 
-/// Where the redirect `headers` of `moved` leads.
+/// The target of the redirect `headers` of `moved`.
 pub(crate) fn target(moved: &ProxiedUrl, headers: &HeaderMap) -> Result<Url, Refusal> {
     let mut locations = headers.get_all(LOCATION).iter();
     let next = locations

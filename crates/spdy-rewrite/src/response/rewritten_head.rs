@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::rules::Rules;
 
-/// Whether the origin forbids to change the body (RFC 9111 §5.2.2.6).
+/// True if the origin forbids changing the body (RFC 9111 §5.2.2.6).
 pub fn has_no_transform(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CACHE_CONTROL).iter();
     values
@@ -19,8 +19,8 @@ pub fn has_no_transform(headers: &HeaderMap) -> bool {
 
 /// Removes the origin's fields about its own bytes, and marks its ETag with the rules that rewrote them.
 ///
-/// The same bytes under the same rules are rewritten to the same bytes, so a strong ETag stays strong. Where more
-/// than these decides (`is_exact` false: sheets that happened to be at hand), it becomes weak.
+/// The same bytes with the same rules always have the same result, so a strong ETag stays strong. If the result depends on more
+/// (`is_exact` false: on available style sheets), it becomes weak.
 pub fn mark_etag(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
     for name in [CONTENT_LENGTH, LAST_MODIFIED, ACCEPT_RANGES] {
         headers.remove(name);
@@ -43,7 +43,7 @@ pub fn mark_etag(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
     }
 }
 
-/// Gives what is served with a `body` that is at hand an ETag of its own (content and rules), if the origin's is not there.
+/// Sets an ETag from content and rules for a `body` in memory, if the origin sent none.
 pub fn tag_body<'b>(
     rules: &Rules,
     headers: &mut HeaderMap,
@@ -59,7 +59,7 @@ pub fn tag_body<'b>(
     headers.insert(ETAG, etag.expect("letters and digits"));
 }
 
-/// Marks the ETag of a page with the `facts` that it was rewritten with, beside its text and the rules: other facts give other bytes.
+/// Adds the `facts` with which a page was rewritten to its ETag: other facts have another result.
 pub fn add_facts_to_etag(headers: &mut HeaderMap, facts: &[u8]) {
     let hash = BASE64URL_NOPAD.encode(&Sha256::digest(facts)[..6]);
     let etag = headers.get(ETAG).and_then(|etag| {
@@ -83,7 +83,7 @@ fn marked_etag(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderVa
     HeaderValue::from_str(&format!("{weak}\"{opaque}~{tag}\"")).ok()
 }
 
-/// The origin's ETag in one of ours, for a client's If-None-Match to the origin; `None` if other rules made it.
+/// The origin's ETag within one of ours, for a client's If-None-Match to the origin; `None` if it was set by other rules.
 pub fn original_etag(rules: &Rules, etag: &str) -> Option<String> {
     let (weak, rest) = etag
         .strip_prefix("W/")

@@ -1,7 +1,7 @@
-//! Sanitizes a third party's response: may it be served under the site's name, and with which headers?
+//! Sanitizes a third party's response: decides if it may be served under the site's name, and with which headers.
 //!
-//! A third party must not speak in the site's name: no cookies, no policies, no links, no reports. So the fields
-//! that pass are listed, not those that do not: a field that is invented tomorrow does no harm.
+//! A third party must not speak for the site: no cookies, no policies, no links, no reports. There is a list of allowed fields, not
+//! of forbidden ones, so a future field does no harm.
 
 use http::StatusCode;
 use http::header::{
@@ -22,10 +22,11 @@ pub use crate::response::sanitized_response::{
     CROSS_ORIGIN_RESOURCE_POLICY, SanitizedResponse, essence,
 };
 
-/// Judges the head of an answer to the request that [`anonymous`](crate::request::anonymize) wrote, or, of a host with a name of its own,
-/// that [`named_request`](crate::request::alias_request) did.
+/// Checks the head of a response to the request that [`anonymize`](crate::request::anonymize) built or, for a host with an alias,
+/// [`alias_request`](crate::request::alias_request).
 ///
-/// Redirects are the matter of [`redirect`](crate::response::redirect), and refused here; but those of named hosts are passed on.
+/// Redirects are handled by [`redirect`](crate::response::redirect), and refused here, except those of hosts with an alias, which
+/// are passed on.
 pub fn sanitize(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -74,7 +75,7 @@ fn check(
         Some(kind) => moved.kinds().has(kind) && kind.admits(&essence),
         None => moved.kinds().admit(&essence),
     };
-    // What a playlist names from the root of its host would lead to the site; under a name of the host's own it does not.
+    // Paths from the root in a playlist would be resolved to the site; on an alias they are correct.
     if !is_admitted || is_playlist(&essence) {
         return Err(Refusal::Type { found: essence });
     }
@@ -86,7 +87,7 @@ fn check(
     {
         return Err(Refusal::ResourcePolicy);
     }
-    // A type that only CORS loads is checked as one, whatever mode the request states.
+    // A type that is only loaded by CORS is checked as such, whatever mode the request states.
     let is_read = load.mode == FetchMode::Cors || requires_cors(&essence);
     if is_read && !passes_cors_check(headers, rules.site_origin()) {
         return Err(Refusal::Cors);
@@ -94,7 +95,7 @@ fn check(
     Ok(())
 }
 
-/// The head under which the site answers.
+/// The head of the response under the site's name.
 fn head(headers: &HeaderMap) -> HeaderMap {
     let mut head = HeaderMap::new();
     for name in &ALLOWED_HEADERS {
@@ -116,7 +117,7 @@ fn head(headers: &HeaderMap) -> HeaderMap {
     head
 }
 
-/// A path relative to the resource, which stays beside it when the resource moves.
+/// True for a path relative to the resource, which stays correct when the resource is proxied.
 fn is_relative(url: &HeaderValue) -> bool {
     url.to_str().is_ok_and(|url| {
         let first = url.split(['/', '?', '#']).next().unwrap_or_default();

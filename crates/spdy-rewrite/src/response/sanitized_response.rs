@@ -1,4 +1,4 @@
-//! What becomes of a third party's response, and the rules that responses under the site's name and under an alias share.
+//! The result of checking a third party's response, and the rules that responses under the site's name and on an alias share.
 
 use http::StatusCode;
 use http::header::{
@@ -14,7 +14,7 @@ use crate::rules::refusal::Refusal;
 pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
-/// Fields that pass: what the bytes are, and how long they are good.
+/// Allowed fields: about the bytes, and about their lifetime.
 pub(crate) const ALLOWED_HEADERS: [HeaderName; 15] = [
     CONTENT_TYPE,
     CONTENT_LENGTH,
@@ -33,23 +33,23 @@ pub(crate) const ALLOWED_HEADERS: [HeaderName; 15] = [
     HeaderName::from_static("cache-status"),
 ];
 
-/// The policy of a moved resource that is opened by itself: it runs nothing and requests nothing.
+/// The policy of a proxied resource that is opened as a page: it runs nothing and requests nothing.
 pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 
-/// What becomes of an answer.
+/// The decision about a response.
 #[derive(Clone, Debug)]
 pub enum SanitizedResponse {
-    /// It is served with this head.
+    /// Serve it with this head.
     Serve(HeaderMap),
-    /// Its status is passed on without a body: an error of the host, whose page is not needed here.
+    /// Pass on its status without a body: an error of the host, whose page is not needed here.
     StatusOnly(StatusCode),
-    /// The client is sent to the host itself: 307, and `Cache-Control: no-store`.
+    /// Redirect the client to the host itself: 307, and `Cache-Control: no-store`.
     Redirect(String),
-    /// It is not served.
+    /// Do not serve it.
     Refuse(Refusal),
 }
 
-/// Whether the answer lets `origin` read it, without credentials (Fetch, *CORS check*).
+/// True if the response allows `origin` to read it, without credentials (Fetch, *CORS check*).
 pub(crate) fn passes_cors_check(headers: &HeaderMap, origin: &str) -> bool {
     let mut values = headers.get_all(ACCESS_CONTROL_ALLOW_ORIGIN).iter();
     let value = values.next().filter(|_| values.next().is_none());
@@ -60,7 +60,7 @@ pub(crate) fn passes_cors_check(headers: &HeaderMap, origin: &str) -> bool {
 ///
 /// # Errors
 ///
-/// [`Refusal::Field`] for two of them: a browser may choose the other one.
+/// [`Refusal::Field`] if there are two: a browser may use the other one.
 pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
     let wrong = Refusal::Field {
         field: "content-type",
@@ -70,7 +70,7 @@ pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
         (None, _) => Ok(String::new()),
         (Some(value), None) => {
             let text = value.to_str().map_err(|_| wrong.clone())?;
-            // Browsers take the last of several in one field, others the first.
+            // Browsers use the last of several in one field, other software the first.
             if text.contains(',') {
                 return Err(wrong);
             }
@@ -85,8 +85,8 @@ pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
     }
 }
 
-/// Types that a browser would open as a document, or hand to a plug-in: never sent on either. What has no type is what the page uses
-/// it as, and the browser finds out which by its bytes.
+/// Types that a browser would open as a document, or pass to a plug-in: a client is never redirected to them either. For a response
+/// without a type, the use in the page determines the kind, and the browser sniffs its bytes.
 pub(crate) fn is_document_type(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
     matches!(

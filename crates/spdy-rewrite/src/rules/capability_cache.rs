@@ -1,4 +1,4 @@
-//! Capabilities of origins that were made before: each is a hash, and pages name few origins many times.
+//! Caches capabilities of origins: each is a hash, and pages reference few origins many times.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use parking_lot::Mutex;
 
 use crate::limits::MAX_CACHED_CAPABILITIES;
 
-/// Those of one site, by the host of an origin over TLS at its usual port: no other is discovered.
+/// The capabilities of one site, by the host of an origin over TLS on the default port: only such hosts are discovered.
 #[derive(Debug, Default)]
 pub(crate) struct CapabilityCache(Mutex<BTreeMap<String, String>>);
 
-/// None: they are made again.
+/// An empty cache: capabilities are computed again.
 impl Clone for CapabilityCache {
     fn clone(&self) -> Self {
         Self::default()
@@ -18,14 +18,14 @@ impl Clone for CapabilityCache {
 }
 
 impl CapabilityCache {
-    /// Gives `take` the capability for `host`, and `make`s it if it was not made before.
+    /// Passes the capability for `host` to `take`, after creating it by `make` if it is not cached.
     pub(crate) fn with(&self, host: &str, make: impl FnOnce() -> String, take: impl FnOnce(&str)) {
         let mut made = self.0.lock();
         if let Some(word) = made.get(host) {
             return take(word);
         }
         if made.len() == MAX_CACHED_CAPABILITIES {
-            made.clear(); // they are made again as they are named
+            made.clear(); // they are computed again when they are needed
         }
         take(made.entry(host.to_owned()).or_insert_with(make));
     }

@@ -2,42 +2,42 @@
 
 use crate::kind::Kind;
 
-/// What is wrong with a configuration.
+/// An error in the configuration.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RulesError {
-    /// The site's URL is no origin.
+    /// The site's URL is not an origin.
     #[error("site is \"{found}\", expected https://host[:port] or http://host[:port]")]
     Site {
         /// The value found.
         found: String,
     },
-    /// The prefix is not one segment in slashes.
+    /// The prefix is not a single segment between slashes.
     #[error("prefix is \"{found}\", expected one path segment in slashes, such as /.spdy/")]
     Prefix {
         /// The value found.
         found: String,
     },
-    /// A host's name or pattern.
+    /// An invalid host name or pattern.
     #[error("{field} \"{found}\": {reason}")]
     Host {
-        /// Where it stands.
+        /// The field.
         field: &'static str,
         /// The value found.
         found: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// A path that no URL has in this form.
+    /// A path that is not in the form that it has in URLs.
     #[error(
         "{field} \"{found}\": expected a path that begins with /, and ends with / to include all paths below it"
     )]
     Path {
-        /// Where it stands.
+        /// The field.
         field: &'static str,
         /// The value found.
         found: String,
     },
-    /// What is excepted is not a part of what is moved.
+    /// An excluded path is not below the proxied path.
     #[error("hosts.except \"{found}\": expected a path below hosts.path \"{whole}\"")]
     NotWithin {
         /// The value found.
@@ -45,7 +45,7 @@ pub enum RulesError {
         /// The path that must contain it.
         whole: String,
     },
-    /// A host of which nothing is moved.
+    /// An entry without kinds.
     #[error("hosts.kinds of {host} is empty: list at least one kind")]
     NoKinds {
         /// The host.
@@ -59,29 +59,29 @@ pub enum RulesError {
         /// The path.
         path: String,
     },
-    /// An attribute's name that could not be one, or that is HTML's own.
+    /// An invalid attribute name, or one that is reserved by HTML.
     #[error("lazy_attributes \"{found}\": expected an attribute name that starts with data-")]
     Attribute {
         /// The value found.
         found: String,
     },
-    /// The zone of named hosts.
+    /// An invalid zone of aliases.
     #[error("names_under \"{found}\": {reason}")]
     Zone {
         /// The value found.
         found: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
-    /// A host that is to have a name, and cannot.
+    /// A host that cannot have an alias.
     #[error("hosts.mode of {host} is \"name\": {reason}")]
     Alias {
         /// The host.
         host: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A host under the site's own name, of a kind that needs an origin of its own.
+    /// A host under the site's own name, with a kind that needs its own origin.
     #[error(
         "hosts.kinds of {host} has {kind}: it needs mode = \"name\", because under the site's name it would have the rights of the site"
     )]
@@ -91,14 +91,14 @@ pub enum RulesError {
         /// The kind.
         kind: Kind,
     },
-    /// A limit of a host's answers.
+    /// An invalid limit.
     #[error("limits.{key}: expected 1 to {most}, found {found}")]
     Limit {
-        /// Its key.
+        /// The key of the limit.
         key: &'static str,
         /// The value found.
         found: u64,
-        /// The most that it may be.
+        /// The maximum.
         most: u64,
     },
     /// A literal URL has no capability that would permit requests to an unlisted host.
@@ -106,10 +106,10 @@ pub enum RulesError {
         "discover is true, expected false with literal URLs, which cannot contain a capability"
     )]
     Literal,
-    /// Capabilities are needed, and there is no key to make them.
+    /// Capabilities are needed, but there is no key to sign them.
     #[error("{what} needs a key for capabilities")]
     NoKeys {
-        /// What needs them.
+        /// The setting that needs them.
         what: &'static str,
     },
 }

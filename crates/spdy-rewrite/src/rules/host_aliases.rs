@@ -1,4 +1,4 @@
-//! Hosts that have a name of their own in a zone of the operator's: an origin each, on the site's address and certificate.
+//! Aliases: names of hosts in a zone of the operator, each a separate origin on the site's address and certificate.
 //!
 //! ```text
 //!  https://widgets.test/a/b.html?c  <──►  https://<label>.<zone>[:port]/a/b.html?c
@@ -7,9 +7,9 @@
 //!            its first 80 bits, in base32 (RFC 4648 §6), lower case: 16 characters without padding
 //! ```
 //!
-//! Path and query are the host's, byte for byte, so that what is relative, from the root or made by a script means what it
-//! meant. A browser sends requests for such a name over the session that it has with the site: same address, and a
-//! certificate that has both (RFC 9113 §9.1.1). Names are those of listed hosts, and nothing is discovered into them.
+//! Path and query are the host's, byte for byte, so that relative URLs, paths from the root and URLs built by scripts keep their
+//! meaning. A browser sends requests for an alias over its session with the site: both have the same address, and the certificate
+//! covers both (RFC 9113 §9.1.1). Only listed hosts have aliases; discovered ones do not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,11 +24,11 @@ use crate::rules::error::RulesError;
 use crate::rules::host_name::{self, HostPattern};
 use crate::rules::host_rule::HostRule;
 
-/// Bytes of the code that a label is: 16 characters.
+/// Length of the code in a label: 16 characters.
 const LABEL_BYTES: usize = 10;
 const LABEL_CHARS: usize = LABEL_BYTES * 8 / 5;
 
-/// A host, and the name that it has.
+/// A host with its alias.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HostAlias {
     pub(crate) scheme: Scheme,
@@ -44,27 +44,27 @@ impl HostAlias {
         self.scheme
     }
 
-    /// Its own name, in lower case.
+    /// The host's own name, in lower case.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Its port, also where it is the scheme's own.
+    /// The port of the host, also if it is the default port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The name that it has here: label and zone.
+    /// The alias: label and zone.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The origin under that name, as `https://label.zone`: scheme and port are the site's.
+    /// The origin of the alias, as `https://label.zone`: scheme and port are the site's.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Its own origin, as `https://widgets.test`.
+    /// The host's own origin, as `https://widgets.test`.
     pub fn original_origin(&self) -> String {
         let scheme = self.scheme.name();
         match self.port == self.scheme.default_port() {
@@ -74,23 +74,23 @@ impl HostAlias {
     }
 }
 
-/// All named hosts of a site.
+/// All aliases of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostAliases {
     pub(crate) zone: Option<String>,
     pub(crate) by_name: BTreeMap<String, HostAlias>,
-    /// The current key's first.
+    /// The alias of the current key first.
     by_host: BTreeMap<(Scheme, String, u16), Vec<String>>,
-    /// Those that are not written.
+    /// Aliases that are not written into pages.
     pub(crate) withheld: BTreeSet<String>,
 }
 
 impl HostAliases {
-    /// Those of `entries`, in `zone`, for the site at `site`; `own` are the hosts that are merged with it.
+    /// The aliases of `entries` in `zone`, for the site at `site`; `own` are the hosts that are merged with it.
     ///
     /// # Errors
     ///
-    /// [`RulesError`]: a zone in which names would be the site's, entries without a zone, or a zone without entries.
+    /// [`RulesError`]: a zone whose names would belong to the site, entries without a zone, or a zone without entries.
     pub(crate) fn compile(
         site: &Url,
         zone: Option<&str>,
@@ -176,21 +176,22 @@ impl HostAliases {
                 origin: origin.origin().ascii_serialization(),
             };
             let key = (entry.scheme, host.to_owned(), entry.port);
-            // The current key's, which is the first, is written; the former's stands in pages that are still about.
+            // The alias of the current key is the first, and is written into pages; that of the previous key is still in stored
+            // pages.
             self.by_host.entry(key).or_default().push(name.clone());
             self.by_name.insert(name, named);
         }
         Ok(())
     }
 
-    /// Whether `name` is in the zone, or is it.
+    /// True if `name` is the zone or in it.
     pub(crate) fn covers(&self, name: &str) -> bool {
         self.zone
             .as_deref()
             .is_some_and(|zone| host_name::is_in_zone(name, zone))
     }
 
-    /// All of the host's.
+    /// All aliases of the host.
     pub(crate) fn of_host(&self, scheme: Scheme, host: &str, port: u16) -> &[String] {
         if self.by_host.is_empty() {
             return &[];
@@ -199,7 +200,7 @@ impl HostAliases {
         names.map_or(&[], Vec::as_slice)
     }
 
-    /// The same, of which none of `withheld` is written.
+    /// The same aliases, of which those in `withheld` are not written into pages.
     pub(crate) fn without(&self, withheld: &BTreeSet<String>) -> Self {
         let existing = withheld
             .iter()
@@ -210,7 +211,7 @@ impl HostAliases {
         }
     }
 
-    /// Distinguishes output that was rewritten while some are withheld; empty if none is.
+    /// A suffix that distinguishes output that was rewritten while some aliases are withheld; empty if there are none.
     pub(crate) fn tag_suffix(&self) -> String {
         if self.withheld.is_empty() {
             return String::new();
@@ -235,7 +236,7 @@ fn invalid_rule(entry: &HostRule, reason: &'static str) -> RulesError {
     }
 }
 
-/// Whether hosts can be given names in `zone`.
+/// Checks that hosts can have aliases in `zone`.
 fn check_zone(zone: &str) -> Result<(), String> {
     host_name::check(zone).map_err(|refusal| refusal.to_string())?;
     if LABEL_CHARS + 1 + zone.len() > MAX_HOST_BYTES {
@@ -251,8 +252,8 @@ fn check_zone(zone: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a script in `zone` can neither read nor set what is of `name`: cookies go as far as a registrable domain
-/// (RFC 6265 §5.3).
+/// Checks that a script in `zone` can neither read nor set cookies of `name`: cookies are shared within a registrable domain (RFC
+/// 6265 §5.3).
 ///
 /// # Errors
 ///

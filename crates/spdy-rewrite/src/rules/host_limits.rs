@@ -1,6 +1,6 @@
-//! What the answers of one moved host may cost: how large they may be, how late, how long under way, and how many at a time.
+//! Limits of the responses of one proxied host: size, time to the head, total time, and concurrent responses.
 //!
-//! A discovered host has those of the site, and so has a listed one, unless its line overrides them.
+//! Discovered hosts have the limits of the site, and listed hosts too, unless their entry overrides them.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::rules::error::RulesError;
 
-/// The longest that a time may be, seconds.
+/// The maximum of a time, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
-/// The most that `max_mib` may be: a PiB.
+/// The maximum of `max_mib`: a PiB.
 const MAX_MIB: u64 = 1 << 30;
-/// The most that `fetches` may be.
+/// The maximum of `fetches`.
 const MAX_FETCHES: usize = 1 << 16;
 
 /// Limits of a host as configured. A missing limit of a host is that of the site; a missing limit of the site is the
@@ -82,7 +82,7 @@ impl Default for HostLimits {
 }
 
 impl HostLimits {
-    /// The limits of `config` for a host, and of `general` for all hosts of the site.
+    /// Combines the limits of `config` for a host with those of `general` for all hosts of the site.
     pub(crate) fn compile(
         config: &LimitsConfig,
         general: &LimitsConfig,

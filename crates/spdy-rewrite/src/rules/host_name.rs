@@ -1,20 +1,20 @@
-//! Names of hosts: their one form, patterns over them, and which names no public host has.
+//! Host names: their canonical form, patterns, and the names that no public host has.
 
 use url::{Host, Url};
 
 use crate::limits::{MAX_HOST_BYTES, MAX_LABEL_BYTES};
 use crate::rules::refusal::Refusal;
 
-/// Takes `name` if it is a host's name in its one form: A-labels, lower case, no trailing dot, and no address.
+/// Checks that `name` is a host name in canonical form: A-labels, lower case, no trailing dot, and not an address.
 ///
 /// # Errors
 ///
-/// [`Refusal::Address`] for an address in any spelling, [`Refusal::Host`] for all else.
+/// [`Refusal::Address`] for an address in any spelling, [`Refusal::Host`] otherwise.
 pub(crate) fn check(name: &str) -> Result<(), Refusal> {
     let wrong = || Refusal::Host {
         found: name.to_owned(),
     };
-    // Brackets, and whatever the URL standard reads as four numbers: 127.1, 0x7f000001, 2130706433.
+    // Brackets, and everything that the URL standard parses as an IPv4 address: 127.1, 0x7f000001, 2130706433.
     match Url::parse(&format!("http://{name}/")).map(|url| url.host().map(|host| host.to_owned())) {
         Ok(Some(Host::Ipv4(_) | Host::Ipv6(_))) => {
             return Err(Refusal::Address {
@@ -27,7 +27,7 @@ pub(crate) fn check(name: &str) -> Result<(), Refusal> {
     check_labels(name)
 }
 
-/// The same for a name that the URL standard wrote: what it lets pass and no host is called.
+/// The same for a name from the URL standard's serialiser: rejects names that it allows but that no host has.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(crate) fn check_labels(name: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Names that lead home, and never to a public host (RFC 6761, RFC 6762, RFC 7686, RFC 8375, ICANN's `internal`).
+/// Names of private hosts, never of public ones (RFC 6761, RFC 6762, RFC 7686, RFC 8375, ICANN's `internal`).
 const PRIVATE: [&str; 8] = [
     "localhost",
     "local",
@@ -65,27 +65,27 @@ pub(crate) fn is_private(name: &str) -> bool {
     !name.contains('.') || PRIVATE.iter().any(|zone| is_in_zone(name, zone))
 }
 
-/// Whether `name` is `zone` or below it.
+/// True if `name` is `zone` or below it.
 pub(crate) fn is_in_zone(name: &str, zone: &str) -> bool {
     name.strip_suffix(zone)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// A host's name, or all names one label under another (`*.cdn.test`), as in a certificate.
+/// A host name, or all names with one more label (`*.cdn.test`), as in a certificate.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum HostPattern {
-    /// This name.
+    /// This name only.
     Exact(String),
-    /// Any one label, a dot, and this.
+    /// Any single label below this name.
     Wildcard(String),
 }
 
 impl HostPattern {
-    /// Reads a pattern as an operator writes it; names that are not ASCII become A-labels.
+    /// Parses a pattern of the operator; names that are not ASCII are converted to A-labels.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for the configuration's error.
+    /// The error, for the message about the configuration.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (wild, name) = match text.strip_prefix("*.") {
             Some(name) => (true, name),
@@ -100,7 +100,7 @@ impl HostPattern {
         if !wild {
             return Ok(Self::Exact(canonical));
         }
-        // `*.com` and `*.github.io` would be everybody's hosts.
+        // `*.com` and `*.github.io` would match the hosts of many owners.
         match psl::suffix(canonical.as_bytes()) {
             Some(suffix) if suffix.as_bytes() == canonical.as_bytes() => Err(format!(
                 "anyone can register a name under {canonical}: expected a wildcard below a domain of one owner"
@@ -109,14 +109,14 @@ impl HostPattern {
         }
     }
 
-    /// The name, or that which all are under.
+    /// The name, or the parent domain of a wildcard.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Exact(name) | Self::Wildcard(name) => name,
         }
     }
 
-    /// Whether `host` is one of them.
+    /// True if the pattern matches `host`.
     pub(crate) fn matches(&self, host: &str) -> bool {
         match self {
             Self::Exact(name) => name == host,

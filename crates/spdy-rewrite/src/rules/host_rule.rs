@@ -1,4 +1,4 @@
-//! One line of the rules: a host, what of it is moved, and as what.
+//! One entry of the rules: a host, which of its paths are proxied, and as which kinds.
 
 use url::Url;
 
@@ -9,7 +9,7 @@ use crate::rules::host_limits::{HostLimits, LimitsConfig};
 use crate::rules::host_name::HostPattern;
 use crate::rules::path_normalization::{canonical, is_in};
 
-/// A host, and what of it is moved as what.
+/// A compiled entry of the rules.
 #[derive(Clone, Debug)]
 pub struct HostRule {
     pub(crate) pattern: HostPattern,
@@ -17,11 +17,11 @@ pub struct HostRule {
     pub(crate) mode: HostMode,
     pub(crate) port: u16,
     pub(crate) path: String,
-    /// Paths that are not moved, each in its [`canonical`] form.
+    /// Paths that are not proxied, each in its [`canonical`] form.
     except: Vec<String>,
     pub(crate) kinds: Kinds,
     pub(crate) shared: bool,
-    /// The operator's setting; derived from the rest, if `None`.
+    /// The operator's setting; `None`: derived from the other settings.
     whole: Option<bool>,
     accept_language: bool,
     user_agent: bool,
@@ -74,18 +74,18 @@ impl HostRule {
         self.scheme == scheme && self.port == port && self.pattern.matches(host)
     }
 
-    /// Whether a URL needs a capability of its own to be moved as `kind`.
+    /// True if a URL needs its own capability to be proxied as `kind`.
     pub(crate) fn needs_url_capability(&self, kind: Kind) -> bool {
         self.shared && kind == Kind::Script
     }
 
-    /// Whether the host has a name of its own.
+    /// True if the host has an alias.
     pub(crate) fn is_alias(&self) -> bool {
         self.mode == HostMode::Name
     }
 
-    /// True if pages need the host only for moved resources: by the operator's setting, else by the last rewrite of a page, else if all
-    /// of the host is moved as any kind.
+    /// True if pages need the host only for proxied resources: by the operator's setting, otherwise by the last rewrite of a page,
+    /// otherwise if all paths of the host are proxied as any kind.
     pub fn removes_preconnect(&self, all_moved: Option<bool>) -> bool {
         // Modules of a shared host are not rewritten, and need the connection.
         let is_every_kind = self.kinds.and(Kinds::PROXIED) == Kinds::PROXIED;
@@ -93,17 +93,18 @@ impl HostRule {
         self.whole.or(all_moved).unwrap_or(is_all)
     }
 
-    /// Whether only some paths of the host are moved.
+    /// True if only some paths of the host are proxied.
     pub(crate) fn is_partial(&self) -> bool {
         self.path != "/" || !self.except.is_empty()
     }
 
-    /// Whether a host may take `path` for one of this entry, though it is written otherwise: `/%61ds/`, `//ads/` or `/ads;v=1/` for `/ads/`.
+    /// True if a host may interpret `path` as one of this entry although it is spelled differently: `/%61ds/`, `//ads/` or
+    /// `/ads;v=1/` for `/ads/`.
     pub(crate) fn may_match_path(&self, path: &str) -> bool {
         is_in(&canonical(path), &canonical(&self.path))
     }
 
-    /// Whether `path` is one of those that are not moved, as a host may read it.
+    /// True if a host may interpret `path` as one that is not proxied.
     pub(crate) fn excludes(&self, path: &str) -> bool {
         !self.except.is_empty() && {
             let path = canonical(path);
@@ -111,23 +112,23 @@ impl HostRule {
         }
     }
 
-    /// Whether the host's answers depend on Accept-Language.
+    /// True if the host's responses depend on Accept-Language.
     pub fn varies_on_language(&self) -> bool {
         self.accept_language
     }
 
-    /// Whether the host's answers depend on the class of browser.
+    /// True if the host's responses depend on the class of browser.
     pub fn varies_on_user_agent(&self) -> bool {
         self.user_agent
     }
 
-    /// What the host's answers may cost.
+    /// The limits of the host's responses.
     pub fn limits(&self) -> HostLimits {
         self.limits
     }
 }
 
-/// What a host of this mode may be, and be moved as.
+/// Checks the host pattern and the kinds of an entry against its mode.
 fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Result<(), RulesError> {
     let host = || config.host.clone();
     let named = |reason| {
@@ -164,7 +165,7 @@ fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
     }
 }
 
-/// Takes a path as URLs have it.
+/// Checks that a path is in the form that it has in URLs.
 pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, RulesError> {
     let url = Url::parse("https://host.test")
         .expect("a URL")
@@ -181,7 +182,7 @@ pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, Rule
     }
 }
 
-/// Reads patterns of hosts.
+/// Parses patterns of hosts.
 pub(crate) fn patterns(
     field: &'static str,
     texts: &[String],

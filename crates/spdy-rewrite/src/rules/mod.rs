@@ -1,4 +1,4 @@
-//! What may be rewritten: the configured hosts, their URLs and capabilities, the verdict on a reference.
+//! The compiled rules: hosts, their URLs and capabilities, and the verdict on a reference.
 
 pub mod capability;
 pub(crate) mod capability_cache;

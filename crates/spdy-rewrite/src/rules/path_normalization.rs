@@ -1,4 +1,4 @@
-//! How a server may read a path that is written otherwise: rules that judge by path go by this reading as well.
+//! The ways in which a server may interpret a path: rules by path also apply to these interpretations.
 //!
 //! ```text
 //!  /assets/%61ds;v=1%2f/x  undo percent-encoding, repeatedly     /assets/ads;v=1//x
@@ -7,23 +7,25 @@
 //!                          merge slashes, resolve dot segments   /assets/ads/x
 //! ```
 //!
-//! Servlet containers (Tomcat, Jetty, Undertow) and Spring cut each segment at `;` (path parameters, RFC 3986 §3.3), so to them
-//! `/assets/..;/x` is `/x`. Some servers undo percent-encoding twice, and some also read `%uXXXX`. One reading has all of this: a path
-//! that no server reads so is then kept out of a folder too often, never let into one.
+//! Servlet containers (Tomcat, Jetty, Undertow) and Spring cut each segment at `;` (path parameters, RFC 3986 §3.3), so they
+//! interpret `/assets/..;/x` as `/x`. Some servers decode percent-encoding twice, and some also decode `%uXXXX`. One interpretation
+//! applies all of this: for a path that no server interprets in this way, it may exclude a resource unnecessarily, but never
+//! includes one.
 //!
-//! With an encoded slash or a dot segment one reading is not enough. `/x;%2f..%2fa/` is `/a/` to nginx, which knows no parameters, and
-//! `/x/a/` to Tomcat, which cuts before it decodes; `/a%2f%2f..%2fx` is `/x` where slashes are merged, else `/a/x`. Such paths are
-//! refused for hosts of which only a part is listed. Where they cannot be refused, [`may_lead_into`] covers every reading.
+//! With an encoded slash or a dot segment one interpretation is not enough. `/x;%2f..%2fa/` is `/a/` for nginx, which does not know
+//! parameters, and `/x/a/` for Tomcat, which cuts before it decodes; `/a%2f%2f..%2fx` is `/x` if slashes are merged, otherwise
+//! `/a/x`. Such paths are refused for hosts of which only a part is listed. Where they cannot be refused, [`may_lead_into`] covers
+//! every interpretation.
 
 use std::borrow::Cow;
 
-/// Whether a server may take a segment of `path` for `.` or `..`.
+/// True if a server may interpret a segment of `path` as `.` or `..`.
 pub(crate) fn has_dot_segment(path: &str) -> bool {
     let is_dot = |segment: &str| matches!(without_parameters(&decoded(segment)), "." | "..");
     path.split('/').any(is_dot)
 }
 
-/// Whether a server may find a slash or a backslash in a segment of `path`.
+/// True if a server may decode a slash or a backslash in a segment of `path`.
 pub(crate) fn has_encoded_slash(path: &str) -> bool {
     path.split('/').any(|segment| {
         let is_slash = |byte| matches!(byte, '/' | '\\');
@@ -31,12 +33,12 @@ pub(crate) fn has_encoded_slash(path: &str) -> bool {
     })
 }
 
-/// Whether a server may read `path` otherwise than it is written.
+/// True if a server may interpret `path` differently from its spelling.
 pub(crate) fn is_ambiguous(path: &str) -> bool {
     path.contains(['%', ';', '\\']) || path.contains("//") || path.contains("/.")
 }
 
-/// Whether `path` is in `folder`, or is it, if that does not end in a slash.
+/// True if `path` is in `folder`, or equal to it if `folder` does not end in a slash.
 pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     if folder.ends_with('/') {
         path.starts_with(folder)
@@ -45,10 +47,10 @@ pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     }
 }
 
-/// Whether any server may take `path` for one in `folder`.
+/// True if any server may interpret `path` as one in `folder`.
 pub(crate) fn may_lead_into(path: &str, folder: &str) -> bool {
     is_in(path, folder) || is_in(&canonical(path), &canonical(folder)) || {
-        // Dot segments and cuts only remove names, so every reading has some of them in this order.
+        // Dot segments and cuts only remove names, so every interpretation is a subsequence of these names.
         let mut names = names(path).into_iter();
         has_many_readings(path)
             && self::names(folder)
@@ -57,14 +59,14 @@ pub(crate) fn may_lead_into(path: &str, folder: &str) -> bool {
     }
 }
 
-/// Whether any server may find `folder`, one segment between slashes, somewhere in `path`.
+/// True if any server may find `folder`, a single segment between slashes, anywhere in `path`.
 pub(crate) fn may_contain_folder(path: &str, folder: &str) -> bool {
     let name = folder.trim_matches('/');
     canonical(path).contains(folder)
         || has_many_readings(path) && names(path).iter().any(|it| it == name)
 }
 
-/// Whether servers may resolve `path` to different ones.
+/// True if servers may resolve `path` differently.
 fn has_many_readings(path: &str) -> bool {
     is_ambiguous(path) && (has_encoded_slash(path) || has_dot_segment(path))
 }
@@ -80,7 +82,7 @@ fn names(path: &str) -> Vec<String> {
     names
 }
 
-/// Calls `with` for each segment, without its parameters, of `path` as it is decoded.
+/// Calls `with` for each segment of the decoded `path`, without its parameters.
 fn for_each_part(path: &str, mut with: impl FnMut(&str)) {
     for segment in path.split('/') {
         for part in decoded(segment).split(['/', '\\']) {
@@ -89,7 +91,7 @@ fn for_each_part(path: &str, mut with: impl FnMut(&str)) {
     }
 }
 
-/// `path` as the most permissive server reads it: see the module's picture.
+/// `path` as the most permissive server interprets it: see the module's diagram.
 pub(crate) fn canonical(path: &str) -> Cow<'_, str> {
     if !is_ambiguous(path) {
         return path.into();
@@ -119,7 +121,7 @@ fn without_parameters(segment: &str) -> &str {
     segment.split(';').next().unwrap_or_default()
 }
 
-/// `text` without percent-encoding, however often it was encoded.
+/// Decodes percent-encoding in `text`, however often it was encoded.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return text.into();
@@ -127,7 +129,7 @@ fn decoded(text: &str) -> Cow<'_, str> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text.bytes() {
         out.push(byte);
-        // What a decoded byte completes is decoded too: `%252e` is `%2e` is `.`.
+        // A sequence that is completed by a decoded byte is decoded too: `%252e` is `%2e` is `.`.
         while let Some((len, byte)) = encoded_at_end(&out) {
             out.truncate(out.len() - len);
             out.push(byte);
@@ -136,7 +138,7 @@ fn decoded(text: &str) -> Cow<'_, str> {
     String::from_utf8_lossy(&out).into_owned().into()
 }
 
-/// The byte that the end of `text` encodes, and the length of the encoding in bytes: `%2e`, or `%u002e`.
+/// The byte that is encoded at the end of `text`, and the length of the encoding in bytes: `%2e`, or `%u002e`.
 fn encoded_at_end(text: &[u8]) -> Option<(usize, u8)> {
     if let [.., b'%', high, low] = *text {
         return Some((3, hex(high)? << 4 | hex(low)?));

@@ -1,6 +1,6 @@
-//! Hosts that serve any author's scripts to any site, as public CDNs do. Their scripts are moved one by one
-//! ([`shared`](crate::rules::config::HostConfig::shared)): otherwise, under `script-src 'self'`, a page that loads URLs from its input
-//! could be made to load any of them.
+//! Hosts that serve scripts of any author to any site, such as public CDNs. Each of their scripts needs its own capability
+//! ([`shared`](crate::rules::config::HostConfig::shared)): otherwise, under `script-src 'self'`, a page that loads URLs from its
+//! input could be made to load any of them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::rules::host_rule::HostRule;
 
-/// Each with a folder in which everybody's are.
+/// Each host with a folder that anyone can publish to.
 const SHARED: [(&str, &str); 14] = [
     ("ajax.aspnetcdn.com", "/ajax/"),
     ("ajax.googleapis.com", "/ajax/libs/"),
@@ -26,13 +26,13 @@ const SHARED: [(&str, &str); 14] = [
     ("unpkg.com", "/"),
 ];
 
-/// Whether `host` is in the list of public CDNs.
+/// True if `host` is a known public CDN.
 pub fn is_public_cdn(host: &str) -> bool {
     SHARED.iter().any(|(shared, _)| *shared == host)
 }
 
 impl Rules {
-    /// The public CDNs of which all scripts are moved under the site's own name: the configuration may lack `shared`.
+    /// The public CDNs whose scripts are all served under the site's own name: their entries may lack `shared`.
     pub fn unmarked_public_cdns(&self) -> BTreeSet<&'static str> {
         let of_entry = |entry: &HostRule| {
             let is_all = !entry.shared && !entry.is_alias() && entry.kinds.has(Kind::Script);

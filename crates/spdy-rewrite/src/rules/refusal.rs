@@ -1,19 +1,19 @@
-//! Why a request for a moved resource gets nothing: one variant for each rule, one name for each metric.
+//! Why a request for a proxied resource is refused: one variant for each rule, one name for each metric.
 
 use http::StatusCode;
 use url::Url;
 
 use crate::kind::Kind;
 
-/// Why a URL, a request or an answer is refused.
+/// Why a URL, a request or a response is refused.
 ///
-/// The client gets no reason (a plain 404, see [`Refusal::status`]). The operator gets it, by [`Refusal::name`] as a label and by the
-/// message in the log.
+/// The client is not told the reason (a plain 404, see [`Refusal::status`]). The operator gets it: [`Refusal::name`] is a label of
+/// metrics, and the message is logged.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     // ---- the URL's form ----
-    /// The path does not stand under the prefix of moved URLs.
+    /// The path does not begin with the prefix of proxied URLs.
     #[error("the path does not start with the prefix of proxied URLs")]
     NotProxied,
     /// The target is longer than [`MAX_PROXIED_URL_BYTES`](crate::limits::MAX_PROXIED_URL_BYTES).
@@ -40,7 +40,7 @@ pub enum Refusal {
         /// Its offset.
         at: usize,
     },
-    /// A backslash, which some read as a slash.
+    /// A backslash, which some servers interpret as a slash.
     #[error("backslash at {at}")]
     Backslash {
         /// Its offset.
@@ -55,7 +55,7 @@ pub enum Refusal {
     /// An encoded NUL.
     #[error("encoded NUL byte")]
     Nul,
-    /// A version of the form that is not ours.
+    /// An unknown version of the URL form.
     #[error("version of a proxied URL is \"{found}\", expected 1")]
     Version {
         /// The value found.
@@ -64,7 +64,7 @@ pub enum Refusal {
     /// One of capability, scheme, host or path is missing.
     #[error("proxied URL has no {missing}")]
     Incomplete {
-        /// What is missing.
+        /// The missing part.
         missing: &'static str,
     },
     /// A percent sign before the resource's path, where nothing is ever encoded.
@@ -76,7 +76,7 @@ pub enum Refusal {
         /// The value found.
         found: String,
     },
-    /// A host that is no name in its canonical form.
+    /// A host that is not a name in canonical form.
     #[error("host is \"{found}\", expected a lower-case hostname")]
     Host {
         /// The value found.
@@ -91,7 +91,7 @@ pub enum Refusal {
         /// The value found.
         found: String,
     },
-    /// A port that is no number, or that is the scheme's own and so not written.
+    /// A port that is not a number, or that is the default port, which must be left out.
     #[error("port \"{found}\" is not in canonical form")]
     Port {
         /// The value found.
@@ -100,23 +100,23 @@ pub enum Refusal {
     /// `.` or `..` as a segment, plain, encoded or with path parameters (`..;v=1`).
     #[error("dot segment in the path")]
     DotSegment,
-    /// A moved URL within a moved URL.
+    /// A proxied URL within a proxied URL.
     #[error("proxied URL inside a proxied URL")]
     NestedProxiedUrl,
-    /// An encoded slash in a path that must stay in a folder, or out of one.
+    /// An encoded slash in a path of a host of which only a part is listed.
     #[error("encoded slash in a path of a host with listed paths")]
     EncodedSlash {
         /// The URL at the host itself, if it was requested.
         place: Option<String>,
     },
-    /// A resource there acts for the requested name (RFC 8615), which is the operator's.
+    /// A resource that speaks for the requested name (RFC 8615), which belongs to the operator.
     #[error("well-known path under an alias")]
     WellKnown,
-    /// The URL standard would have written it otherwise, so two readers could differ.
+    /// The URL standard would spell it differently, so two parsers could disagree.
     #[error("the URL is not in the canonical form of the URL standard")]
     NotSerialised,
 
-    // ---- what may be moved ----
+    // ---- allowed hosts and paths ----
     /// The site itself, or a host that is merged with it.
     #[error("{host} belongs to the site")]
     SiteHost {
@@ -135,12 +135,12 @@ pub enum Refusal {
         /// The host.
         host: String,
     },
-    /// Listed under a name of its own, and so not under the site's.
+    /// Listed with an alias, so it is not served under the site's name.
     #[error("{host} has an alias")]
     HasAlias {
         /// The host.
         host: String,
-        /// The thing at the host itself.
+        /// The URL at the host itself.
         place: String,
     },
     /// Listed, but not over this scheme and port.
@@ -159,7 +159,7 @@ pub enum Refusal {
         /// The URL at the host itself, if it was requested.
         place: Option<String>,
     },
-    /// Listed, but the operator excepts this path.
+    /// Listed, but the operator excluded this path.
     #[error("this path of {host} is excluded by hosts.except")]
     PathExcepted {
         /// The host.
@@ -173,37 +173,37 @@ pub enum Refusal {
         /// The host.
         host: String,
     },
-    /// A capability, and the site discovers nothing.
+    /// A capability, although discovery is off.
     #[error("capability for {host} while discovery is off")]
     DiscoveryOff {
         /// The host.
         host: String,
     },
-    /// A capability that is not of the form of one.
+    /// A malformed capability.
     #[error("malformed capability")]
     CapabilityForm,
-    /// A capability by a key that is not, or no longer, ours.
+    /// A capability of an unknown key, or of one that is no longer used.
     #[error("capability with the unknown key \"{kid}\"")]
     UnknownKey {
         /// The key's name.
         kid: char,
     },
-    /// A capability that was made for something else, or with another key.
+    /// A capability for another URL, or of another key.
     #[error("the capability is not for this URL")]
     InvalidCapability {
-        /// The thing at the host itself, if its host is listed and the capability is one for a URL alone.
+        /// The URL at the host itself, if the host is listed and the capability is for a single URL.
         place: Option<String>,
     },
-    /// Not one of the kinds that may be moved from there.
+    /// A kind that is not listed for the host.
     #[error("kind {kind} is not listed for {host}")]
     KindNotListed {
-        /// What it is used as.
+        /// The kind.
         kind: Kind,
         /// The host.
         host: String,
     },
 
-    /// A page of the site does not allow its scripts, or its sheets; see [`CspGuard`](crate::csp::guard::CspGuard).
+    /// A page of the site does not allow its scripts, or its style sheets; see [`CspGuard`](crate::csp::guard::CspGuard).
     #[error("a page of the site does not allow scripts or sheets of {host}")]
     CspGuarded {
         /// The host.
@@ -211,22 +211,22 @@ pub enum Refusal {
     },
 
     // ---- the request ----
-    /// Neither GET nor HEAD, nor one that the documents of a named host use.
+    /// Neither GET nor HEAD, nor a method that documents of a host with an alias use.
     #[error("method is {found}, expected GET or HEAD (other methods need a host with documents)")]
     Method {
         /// The method.
         found: String,
     },
-    /// An unknown requester, with a method that could change something.
+    /// An unknown requesting origin, with a method that could change something.
     #[error("{method} request has no Origin of the site or of an alias")]
     UnknownRequester {
         /// The method.
         method: String,
     },
-    /// A body, or the announcement of one.
+    /// The request has a body, or announces one.
     #[error("request for a proxied resource has a body")]
     Body,
-    /// Upgrade, or the beginnings of a WebSocket.
+    /// The request has an Upgrade, or begins a WebSocket.
     #[error("request for a proxied resource has an Upgrade")]
     Upgrade,
     /// The client states that it would open it as a document, a frame, a worker or the like.
@@ -235,33 +235,33 @@ pub enum Refusal {
         /// Sec-Fetch-Dest or Sec-Fetch-Mode.
         found: String,
     },
-    /// The client states that it requests a service worker's script.
+    /// The client states that it requests the script of a service worker.
     #[error("proxied resource is requested as a service worker")]
     ServiceWorker,
-    /// The page of another site requests it.
+    /// A page of another site requests it.
     #[error("the request is from a page of another site")]
     CrossSite,
-    /// The request has been here before (RFC 8586).
+    /// The request has already passed this proxy (RFC 8586).
     #[error("request loop: the request passed this proxy before")]
     Loop,
 
-    // ---- the answer ----
-    /// Of a type that no moved resource has, or that was not requested.
+    // ---- the response ----
+    /// A content type that no proxied resource may have, or that was not requested.
     #[error("response has the type \"{found}\"")]
     Type {
         /// Its type.
         found: String,
     },
-    /// More than one field where one is expected, or a value that cannot be read.
+    /// Several fields where only one is allowed, or an invalid value.
     #[error("invalid {field}")]
     Field {
         /// Its name.
         field: &'static str,
     },
-    /// A sheet that has `no-transform`, or a coding that is not supported.
+    /// A style sheet with `no-transform`, or an unsupported content coding.
     #[error("the style sheet must be rewritten, but its host or page does not allow it")]
     UnrewritableStylesheet,
-    /// It states that it is larger than its host's answers may be (`limits.max_mib`).
+    /// Its declared length exceeds the limit of its host (`limits.max_mib`).
     #[error("response has {found} bytes, expected at most {most}")]
     TooLarge {
         /// The limit, in bytes.
@@ -269,7 +269,7 @@ pub enum Refusal {
         /// The stated length, in bytes.
         found: u64,
     },
-    /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
+    /// The host forbids its use by other sites (Cross-Origin-Resource-Policy).
     #[error("Cross-Origin-Resource-Policy of the host forbids it")]
     ResourcePolicy,
     /// The host did not allow the site to read it (CORS).
@@ -281,7 +281,7 @@ pub enum Refusal {
     /// More redirects than [`MAX_REDIRECTS`](crate::limits::MAX_REDIRECTS).
     #[error("more than {most} redirects")]
     Redirects {
-        /// How many are followed.
+        /// The limit.
         most: u32,
     },
     /// A redirect without a usable target.
@@ -290,7 +290,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The same of `url`, which was requested.
+    /// The same refusal, with the requested `url`.
     pub(crate) fn at(self, url: &Url) -> Self {
         let place = Some(url.to_string());
         match self {
@@ -302,11 +302,10 @@ impl Refusal {
         }
     }
 
-    /// The URL at the host itself, to which a page that loads it may be redirected: its host is listed, and the URL is not among those
-    /// that are moved.
+    /// The URL at the host itself, to which a page that loads it may be redirected: its host is listed, but the URL is not proxied.
     ///
-    /// A script gets no redirect if nothing of the kind was ever moved from there. After a redirect a browser checks its policy by the
-    /// host alone, so an injected script could get past a policy that names paths.
+    /// A script gets no redirect if no script of the host is ever proxied. After a redirect a browser checks its policy only by the
+    /// host, so an injected script could get past a policy with paths.
     pub fn place(&self, is_script: bool) -> Option<&str> {
         match self {
             Self::HasAlias { place, .. } => Some(place),
@@ -375,9 +374,9 @@ impl Refusal {
         }
     }
 
-    /// What the client is answered, without a body and with `Cache-Control: no-store`.
+    /// The status of the response, which has no body and `Cache-Control: no-store`.
     ///
-    /// One status for nearly all, so that a client cannot find out what is listed.
+    /// It is the same for nearly all, so that a client cannot find out what is listed.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,

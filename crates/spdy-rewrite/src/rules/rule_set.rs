@@ -1,4 +1,4 @@
-//! The compiled rules of one site: which URLs are moved, as what, and which requests for moved URLs are anybody's.
+//! The compiled rules of one site: which URLs are proxied, as which kinds, and which requests for proxied URLs are accepted.
 //!
 //! ```text
 //!  a URL of a page          ──► verdict ──► Verdict::Rewrite("/.spdy/1/…") or Skip(why)     urls/build.rs
@@ -7,8 +7,8 @@
 //!                         all call match_host(scheme, host, port, path)
 //! ```
 //!
-//! All go by `match_host`, so no URL is made that would not open, and none opens that would not be made.
-//! One entry governs a URL: an exact name before a wildcard, a longer path before a shorter one.
+//! All of them use `match_host`, so every URL that is built can be opened, and every URL that can be opened would be built. One
+//! entry applies to a URL: an exact name before a wildcard, a longer path before a shorter one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,19 +30,19 @@ use crate::rules::refusal::Refusal;
 use crate::rules::selectors::Selectors;
 use crate::rules::url_form::UrlForm;
 
-/// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
+/// To be increased whenever the same rules rewrite a page differently than before: part of [`Rules::tag`].
 const REWRITER_VERSION: u32 = 2;
 
-/// On what ground a URL may be moved.
+/// The rule by which a URL may be proxied.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RuleMatch<'a> {
-    /// An entry governs it.
+    /// An entry applies to it.
     Listed(&'a HostRule),
     /// Its host is not listed, and discovery is on.
     Discovered,
 }
 
-/// The attribute by which an element stays as it is.
+/// The attribute that excludes an element from rewriting.
 pub(crate) const OPT_OUT: &str = "data-no-spdy";
 
 /// The rules of one site.
@@ -68,19 +68,19 @@ pub struct Rules {
     pub(crate) made: CapabilityCache,
     pub(crate) form: UrlForm,
     tag: String,
-    /// The same where every named host is called by its name.
+    /// The tag if no alias is withheld.
     tag_with_all_aliases: String,
     tag_without_keys: String,
 }
 
 impl Rules {
-    /// Checks and compiles what an operator wrote for the site at `site` (its origin, as `https://www.site.test`).
+    /// Checks and compiles an operator's configuration for the site at `site` (its origin, as `https://www.site.test`).
     ///
-    /// `keys` make and check capabilities; without discovery and shared hosts none are needed.
+    /// `keys` sign and verify capabilities; they are not needed without discovery and shared hosts.
     ///
     /// # Errors
     ///
-    /// [`RulesError`], the first that is found.
+    /// The first [`RulesError`] that is found.
     pub fn compile(site: &Url, config: &Config, keys: Option<Keys>) -> Result<Self, RulesError> {
         let wrong_site = || RulesError::Site {
             found: site.to_string(),
@@ -206,7 +206,7 @@ impl Rules {
         &self.site
     }
 
-    /// The site's origin as the Origin field has it: `https://www.site.test`.
+    /// The site's origin, as in the Origin field: `https://www.site.test`.
     pub fn site_origin(&self) -> &str {
         &self.site_origin
     }
@@ -216,12 +216,12 @@ impl Rules {
         &self.site_host
     }
 
-    /// The prefix of moved URLs, as `/.spdy/`.
+    /// The prefix of proxied URLs, as `/.spdy/`.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The `Referer` that moved hosts get.
+    /// The `Referer` for proxied hosts.
     pub fn referrer(&self) -> Referrer {
         self.referrer
     }
@@ -231,36 +231,36 @@ impl Rules {
         &self.lazy_attributes
     }
 
-    /// Which elements of a page are looked at.
+    /// The selectors of the elements that are rewritten.
     pub(crate) fn selectors(&self) -> &Selectors {
         &self.selectors
     }
 
-    /// A short word that is another for other rules, keys or rewriters: part of cache keys and of ETags.
+    /// A short token that differs for other rules, keys or rewriter versions: part of cache keys and of ETags.
     pub fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// Whether `other` are the same rules, of the same site, though capabilities may be made with another key.
+    /// True if `other` has the same rules for the same site, possibly with another key for capabilities.
     pub fn is_same_but_for_keys(&self, other: &Self) -> bool {
         self.tag_without_keys == other.tag_without_keys && self.form == other.form
     }
 
-    /// True if a target is under the prefix of moved URLs, or is a literal one: then only the accelerator answers it.
+    /// True if a target is under the prefix of proxied URLs, or is a literal one: then only the accelerator answers it.
     pub fn is_proxied_target(&self, target: &str) -> bool {
         target.starts_with(&self.prefix) || self.literal(target).is_some()
     }
 
-    /// True if unlisted hosts are moved.
+    /// True if unlisted hosts are proxied.
     pub(crate) fn discovers(&self) -> bool {
         self.discover
     }
 
-    /// The same with URLs in the literal form. Those in the full form are opened as before.
+    /// The same rules with URLs in the literal form. URLs in the full form can still be opened.
     ///
     /// # Errors
     ///
-    /// [`RulesError::Literal`]: unlisted hosts are moved under capabilities.
+    /// [`RulesError::Literal`]: unlisted hosts need capabilities.
     pub fn with_literal_urls(self) -> Result<Self, RulesError> {
         if self.discovers() {
             return Err(RulesError::Literal);
@@ -274,8 +274,8 @@ impl Rules {
         })
     }
 
-    /// The same, and another tag, where pages call no host by one of `withheld`, which browsers would refuse: a named host that has no
-    /// other name stays where it is. All names open as before.
+    /// The same rules with another tag, for pages that must not use the aliases in `withheld`, which browsers would reject: a host
+    /// without another alias is not rewritten. All aliases can still be opened.
     #[must_use]
     pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
         let names = self.names.without(withheld);
@@ -286,45 +286,45 @@ impl Rules {
         }
     }
 
-    /// Whether the page at `path` is passed on as it is: if any reading of that path is in `pages_left`.
+    /// True if the page at `path` is passed on unchanged: if any interpretation of that path is in `pages_left`.
     pub fn skips_page(&self, path: &str) -> bool {
         let mut folders = self.pages_left.iter();
         folders.any(|folder| may_lead_into(path, folder))
     }
 
-    /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
-    /// before is still served, since browsers have pages that name it.
+    /// True for a dry run ([`dry_run`](Config::dry_run)): pages of the site are evaluated but passed on unchanged. Proxied URLs are
+    /// still served, because browsers may have pages that contain them.
     pub fn is_dry_run(&self) -> bool {
         self.is_dry_run
     }
 
-    /// Whether there is nothing that a page or a sheet of the site could name and these rules would move.
+    /// True if no reference in a page or style sheet of the site would be rewritten.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && !self.discover
     }
 
-    /// The ports of the hosts that are listed.
+    /// The ports of the listed hosts.
     pub fn ports(&self) -> impl Iterator<Item = u16> {
         self.entries.iter().map(|entry| entry.port)
     }
 
-    /// Whether `host` is the site's, or merged with it.
+    /// True if `host` is the site's, or merged with it.
     pub fn is_site_host(&self, host: &str) -> bool {
         host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))
     }
 
-    /// Whether other hosts than that of the site are its own (`own_hosts`).
+    /// True if the site has other own hosts (`own_hosts`).
     pub fn has_site_hosts(&self) -> bool {
         !self.own.is_empty()
     }
 
-    /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
+    /// True if the site is served under the host of `url`, so that all pages of that host are rewritten.
     pub(crate) fn is_served_by_site(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         host == self.site_host || self.site_names.iter().any(|name| name == host)
     }
 
-    /// Host and target of a path and query in the literal form, if that is spoken and the host is listed.
+    /// Host and target of a path and query in the literal form, if that form is enabled and the host is listed.
     pub(crate) fn literal<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
         let rest = target
             .strip_prefix('/')
@@ -340,7 +340,7 @@ impl Rules {
         Some((entry.scheme, entry.port))
     }
 
-    /// On what ground this may be moved, if at all.
+    /// The rule by which a URL may be proxied, if any.
     pub(crate) fn match_host(
         &self,
         scheme: Scheme,
@@ -401,8 +401,8 @@ impl Rules {
         Ok(RuleMatch::Discovered)
     }
 
-    /// As what things of the host of `origin` are moved, and whether only of a part of it, if pages need the host for nothing but that;
-    /// `all_moved` is what was seen of a page.
+    /// The kinds as which resources of the host of `origin` are proxied, and whether only a part of the host is, if pages need the
+    /// host for nothing else; `all_moved` is the result of an earlier rewrite of a page.
     pub(crate) fn whole(&self, origin: &Url, all_moved: Option<bool>) -> Option<(Kinds, bool)> {
         let scheme = Scheme::of_name(origin.scheme())?;
         let host = origin.host_str()?;
@@ -415,7 +415,7 @@ impl Rules {
             .filter(|entry| entry.matches_host(scheme, host, port))
             .peekable();
         if of_host.peek().is_none() {
-            // Discovered, if at all.
+            // Only by discovery, if at all.
             return (all_moved == Some(true)).then_some((Kinds::PASSIVE, false));
         }
         let entry = of_host.find(|entry| entry.removes_preconnect(all_moved))?;
@@ -423,7 +423,7 @@ impl Rules {
     }
 }
 
-/// The site and the tag; not the lists, which may be long.
+/// Prints the site and the tag, but not the lists, which may be long.
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rules")
@@ -437,7 +437,7 @@ fn tag(site: &str, config: &Config, keys: Option<&Keys>) -> String {
     let mut hash = Sha256::new();
     hash.update(REWRITER_VERSION.to_be_bytes());
     hash.update(site);
-    // Stored objects stay valid under other limits.
+    // Stored objects stay valid if limits change.
     let config = config.without_limits();
     hash.update(serde_json::to_vec(&config).expect("a configuration is plain data"));
     hash.update(keys.map(Keys::fingerprint).unwrap_or_default());

@@ -1,28 +1,28 @@
-//! Scripts that look at the URL they were loaded from, and do something else, or nothing, under another one.
+//! Scripts that read the URL they were loaded from, and fail or behave differently under another one.
 //!
-//! The list is from what their makers or users published. A host that is not among them may be left by its entry's `kinds`, and one
-//! script by `data-no-spdy`.
+//! The list is based on what their vendors or users published. Other hosts can be excluded by the `kinds` of their entry, and a
+//! single script by `data-no-spdy`.
 
 use crate::rules::host_name;
 
-/// Hosts with such a script for which a name of their own does no better; what is under them counts too.
+/// Hosts with such a script for which an alias does not help; hosts below them count too.
 const HOSTS: [&str; 6] = [
-    // Cloudflare Turnstile looks for its own element by this host for its parameters; its makers forbid to proxy or keep it.
+    // Cloudflare Turnstile finds its own element by this host to read its parameters; its vendor forbids proxying and caching.
     "challenges.cloudflare.com",
-    // Stripe's loader looks for an element by this host, and loads a second Stripe.js if it finds none.
+    // Stripe's loader looks for an element with this host, and loads a second Stripe.js if it finds none.
     "js.stripe.com",
-    // PayPal's SDK refuses to begin if no element of the page has its URL (paypal-checkout-components#1219).
+    // PayPal's SDK refuses to start if no element of the page has its URL (paypal-checkout-components#1219).
     "paypal.com",
-    // Plausible sends its counts to the host that its element names. It, Umami and Fathom distinguish visitors by their addresses, and by
-    // a name all would have the accelerator's.
+    // Plausible sends its counts to the host in its element's URL. Plausible, Umami and Fathom distinguish visitors by their
+    // addresses, and under an alias all would have the accelerator's.
     "plausible.io",
-    // Umami sends what it counts to the folder that it was loaded from.
+    // Umami sends its counts to the folder that it was loaded from.
     "umami.is",
-    // Fathom sends what it counts to the host that it was loaded from.
+    // Fathom sends its counts to the host that it was loaded from.
     "usefathom.com",
 ];
 
-/// Those for which it does: what they load by it is what they would have loaded.
+/// Hosts for which an alias helps: by it they load the same resources as from the host.
 const PROXIABLE_HOSTS: [&str; 2] = [
     // Segment's analytics.js takes the host of its settings and plugins from the `src` of its element.
     "cdn.segment.com",
@@ -30,7 +30,7 @@ const PROXIABLE_HOSTS: [&str; 2] = [
     "sc-static.net",
 ];
 
-/// Whether scripts of `host`, a name in lower case, are known to read their own URL, and not to work by the one that they would get.
+/// True if scripts of `host`, a name in lower case, are known to read their own URL, and not to work under their proxied URL.
 pub(crate) fn has_self_url_scripts(host: &str, is_named: bool) -> bool {
     let by_path = PROXIABLE_HOSTS.iter().filter(|_| !is_named);
     let mut zones = HOSTS.iter().chain(by_path);

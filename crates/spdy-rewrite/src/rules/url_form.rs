@@ -1,21 +1,21 @@
-//! How moved URLs are written, before the path of what they lead to.
+//! The forms of proxied URLs, before the path of the resource.
 //!
 //! ```text
 //!  full      /.spdy/1/<cap>/<s|p>/<host>[~<port>]/<path>     urls/proxied_url.rs
 //!  literal   /<host>/<path>                                  as in the paper that this follows (Mineki and others)
 //! ```
 //!
-//! The literal form is for laboratories, where one is held against the other. It has neither scheme nor port, so these are those of
-//! the entry that has the host, the first of several; it has no room for capabilities, so nothing is moved that needs one; and what the
-//! site itself has below `/<host>/` is out of reach. What a request may have is judged alike in both.
+//! The literal form is for laboratories, to compare both. It has neither scheme nor port, so those of the host's first entry are
+//! used. It has no place for capabilities, so nothing is proxied that needs one. Resources of the site itself below `/<host>/`
+//! cannot be requested. The same rules apply to both forms.
 
 /// The version of the full form.
 pub(crate) const VERSION: &str = "1";
 
-/// What stands for a capability where the host is listed.
+/// Placeholder for a capability if the host is listed.
 pub(crate) const LISTED: &str = "-";
 
-/// How moved URLs are written.
+/// The form of proxied URLs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum UrlForm {
     #[default]

@@ -2,39 +2,38 @@
 
 use crate::rules::refusal::Refusal;
 
-/// Where a reference was found, and so who could have written it.
+/// Where a reference was found, which determines its possible author.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReferenceSource {
-    /// A page or sheet of the site's own origin.
+    /// A page or style sheet of the site's own origin.
     Site,
-    /// A sheet of a listed host.
+    /// A style sheet of a listed host.
     Listed,
-    /// A document or sheet of a named host, which is not of the site's origin: it may name what has a name, its own host above
-    /// all, and nothing under the site's.
+    /// A document or style sheet of a host with an alias, which is not of the site's origin: it may reference hosts with aliases,
+    /// including its own, and nothing under the site's name.
     Alias,
-    /// A sheet of a host that was discovered. It may name what is listed, and more of its own host (which its
-    /// capability opens anyway); for others no capability is made, or a chain of sheets could open any host.
+    /// A style sheet of a discovered host. It may reference listed hosts, and its own host (which its capability opens anyway). For
+    /// other hosts no capability is created, because a chain of style sheets could otherwise open any host.
     Discovered,
 }
 
-/// What becomes of a reference.
+/// The decision about a reference.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// It is replaced by this, with query and fragment: a path from the site's root, or a URL in full where the host has a
-    /// name of its own.
+    /// It is replaced by this, with query and fragment: a path from the site's root, or a full URL if the host has an alias.
     Rewrite(String),
-    /// It stays.
+    /// It stays unchanged.
     Skip(SkipReason),
 }
 
-/// Why a reference stays as it is.
+/// Why a reference stays unchanged.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// It is the site's own.
+    /// It belongs to the site.
     #[error("the URL belongs to the site")]
     SameSite,
-    /// It is not of HTTP (`data:`, `blob:`, …).
+    /// Its scheme is not HTTP (`data:`, `blob:`, …).
     #[error("scheme {scheme} is not proxied")]
     Scheme {
         /// Its scheme.
@@ -43,17 +42,17 @@ pub enum SkipReason {
     /// It cannot be read as a URL.
     #[error("invalid URL")]
     Unreadable,
-    /// Moved, it would be refused.
+    /// A proxied URL for it would be refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A document, frame or plug-in of a host without a name of its own: under the site's it would have the site's cookies
+    /// A document, frame or plug-in of a host without an alias: under the site's name it would have access to the site's cookies
     /// and storage.
     #[error("documents and frames need a host with mode = \"name\"")]
     Document,
-    /// Its host has a name of its own that no certificate has yet, so that browsers would refuse it there.
+    /// Its host has an alias that no certificate covers yet, so that browsers would reject it there.
     #[error("no certificate has the alias of the host")]
     NoCertificate,
-    /// A named host's document or sheet names it, and it has no name itself.
+    /// It is in a document or style sheet of a host with an alias, and its own host has none.
     #[error("a reference in content of an aliased host needs an alias itself")]
     NoAlias,
     /// The element has `data-no-spdy`.
@@ -62,31 +61,31 @@ pub enum SkipReason {
     /// An attribute's name begins with `=` (`<img a/=b>`), so that the rewritten tag would be parsed differently.
     #[error("the tag is malformed")]
     MalformedTag,
-    /// The load sends cookies, and a moved request has none.
+    /// The load sends cookies, but a proxied request has none.
     #[error("the load sends credentials")]
     Credentials,
-    /// The page's policy forbids it where it is, or would where it would be.
+    /// The page's policy does not allow it on its host, or would not allow its proxied URL.
     #[error("the page's Content-Security-Policy does not allow it")]
     Policy,
-    /// Its bytes are pinned by a hash, and they would be rewritten.
+    /// Its bytes are pinned by a hash, but they would be rewritten.
     #[error("the resource has an integrity hash, but it could be rewritten")]
     Integrity,
     /// The script is known to read its own URL.
     #[error("the script is known to read its own URL")]
     ReadsItsUrl,
-    /// A module of a host that many share: what it imports it names relative to itself, and what opens its own URL opens no other.
+    /// A module of a shared host: its imports are relative to itself, but the capability for its URL opens no other URL.
     #[error("module of a shared host: its imports would fail")]
     SharedModule,
-    /// An SVG fragment that browsers take from their own origin alone.
+    /// An SVG fragment that browsers load only from the same origin.
     #[error("SVG fragment that browsers load from the same origin only")]
     Fragment,
-    /// A character reference or an encoding that is not ours to guess at.
+    /// A character reference or an encoding whose meaning is not certain.
     #[error("ambiguous character encoding")]
     UnknownEncoding,
-    /// What it stands in is longer than is looked at.
+    /// The surrounding text exceeds the limit.
     #[error("the surrounding text has more than {most} bytes")]
     TooLong {
-        /// Bytes that are looked at.
+        /// The limit, bytes.
         most: usize,
     },
     /// A hint to connect to a host that the page may still need.
@@ -95,7 +94,7 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// The name for metrics and reports; that of the refusal where there is one.
+    /// The name for metrics and reports; that of the refusal if there is one.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SameSite => "same-site",

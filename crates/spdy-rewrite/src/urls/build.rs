@@ -1,4 +1,4 @@
-//! Decides whether a URL of a page is rewritten, and builds the proxied URL. `urls/open.rs` reads it again.
+//! Decides if a URL of a page is rewritten, and builds the proxied URL. `urls/open.rs` parses it again.
 //!
 //! ```text
 //!  /.spdy/1/<cap>/<s|p>/<host>[~<port>]/<path>[?<query>]
@@ -10,7 +10,7 @@
 //!    path   as the URL standard writes it; never decoded, never mended
 //! ```
 //!
-//! Laboratories may have another form, with less information (`rules/url_form.rs`).
+//! For laboratories there is another form, with less information (`rules/url_form.rs`).
 
 use url::{Host, Url};
 
@@ -25,11 +25,11 @@ use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 use crate::rules::{RuleMatch, Rules};
 use crate::urls::target_check::{check_length, check_target};
 
-/// What a proxied URL has more than the URL and the prefix, bytes: a capability and what separates it.
+/// The additional length of a proxied URL compared with the URL and the prefix, bytes: a capability and separators.
 const HEAD_BYTES: usize = 32;
 
 impl Rules {
-    /// Whether `url`, used as `kind` and found by `finder`, is moved, and to where.
+    /// Decides if `url`, used as `kind` and found by `finder`, is rewritten, and builds the proxied URL.
     pub fn verdict(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Verdict {
         match self.proxied_path(url, kind, finder) {
             Ok(path) => Verdict::Rewrite(path),
@@ -97,7 +97,7 @@ impl Rules {
         Ok(build_path(self, url, scheme, host, port, standing, kind)?)
     }
 
-    /// The part before the path of resources there under `capability`; `None` if the form cannot express it.
+    /// The part of the URL before the path, for resources of this origin with `capability`; `None` if the form cannot express it.
     pub(crate) fn head(
         &self,
         capability: &str,
@@ -125,7 +125,7 @@ impl Rules {
     }
 }
 
-/// What a capability is made for, and checked against.
+/// The origin of a capability.
 #[derive(Clone, Copy)]
 pub(crate) struct CapabilityTarget<'a> {
     pub(crate) scheme: Scheme,
@@ -135,7 +135,7 @@ pub(crate) struct CapabilityTarget<'a> {
 }
 
 impl<'a> CapabilityTarget<'a> {
-    /// The subject of a capability for `target` alone, or for all of the origin.
+    /// The subject of a capability for only `target`, or for the whole origin.
     pub(crate) fn subject(self, rules: &'a Rules, target: Option<&'a str>) -> Subject<'a> {
         Subject {
             site: rules.site_origin(),
@@ -147,11 +147,11 @@ impl<'a> CapabilityTarget<'a> {
     }
 }
 
-/// The path of `url` under the site's name, fragment and all.
+/// The path of `url` under the site's name, including the fragment.
 ///
 /// # Errors
 ///
-/// Why it would not be opened.
+/// Why it could not be opened.
 fn build_path(
     rules: &Rules,
     url: &Url,
@@ -183,7 +183,7 @@ fn build_path(
     Ok(path)
 }
 
-/// What stands before the path in the full form, bit by bit: pages have thousands.
+/// Appends the part before the path in the full form, piece by piece because pages have thousands of them.
 fn push_head(
     path: &mut String,
     rules: &Rules,
@@ -223,7 +223,7 @@ fn push_head(
     }
 }
 
-/// The same in the literal form, if that can express it.
+/// The same in the literal form, if it can express the origin.
 fn literal_head(
     rules: &Rules,
     opening: CapabilityTarget<'_>,

@@ -1,4 +1,5 @@
-//! URLs under a host's own name: which name a host has, and what a request for that name fetches. The names are in `rules/host_aliases.rs`.
+//! URLs with aliases: the alias of a host, and the resource that a request for an alias fetches. The aliases are in
+//! `rules/host_aliases.rs`.
 
 use url::Url;
 
@@ -11,34 +12,34 @@ use crate::rules::{RuleMatch, Rules};
 use crate::urls::proxied_url::{Grant, ProxiedUrl};
 use crate::urls::target_check::{check_length, check_target};
 
-/// What stands there speaks for the name (RFC 8615): with it the host would prove to authorities of certificates that the operator's
-/// name is its own.
+/// Resources there speak for the name (RFC 8615): the host could use them to prove to certificate authorities that it owns the
+/// operator's name.
 const WELL_KNOWN: &str = "/.well-known/";
 
 impl Rules {
-    /// The host that is served under `name`, if one is; `name` in lower case and without a port.
+    /// The host whose alias is `name`, if there is one; `name` is in lower case and without a port.
     pub fn named(&self, name: &str) -> Option<&HostAlias> {
         self.names.by_name.get(name)
     }
 
-    /// All hosts that have a name, in the order of their names; each has two while there is a former key.
+    /// All aliases in the order of their names; each host has two while there is a previous key.
     pub fn aliases(&self) -> impl Iterator<Item = &HostAlias> {
         self.names.by_name.values()
     }
 
-    /// The zone of those names.
+    /// The zone of the aliases.
     pub fn zone(&self) -> Option<&str> {
         self.names.zone.as_deref()
     }
 
-    /// The host of `url`, if it has a name that pages may use.
+    /// The alias of the host of `url`, if pages may use it.
     pub fn alias_of(&self, url: &Url) -> Option<&HostAlias> {
         let mut names = self.alias_names_of(url).iter();
         let name = names.find(|name| !self.names.withheld.contains(*name))?;
         self.names.by_name.get(name)
     }
 
-    /// Why a document of the host of `url`, which has no name that pages may use, is not moved.
+    /// Why a document of the host of `url`, which has no alias that pages may use, is not rewritten.
     pub(crate) fn no_alias_reason(&self, url: &Url) -> SkipReason {
         match self.alias_names_of(url) {
             [] => SkipReason::Document,
@@ -54,11 +55,11 @@ impl Rules {
         self.names.of_host(scheme, host, port)
     }
 
-    /// What is to be fetched for `target` (path and query as they came) of the name that `named` has.
+    /// The resource to fetch for `target` (path and query, unchanged) of the alias `named`.
     ///
     /// # Errors
     ///
-    /// Why nothing is.
+    /// Why nothing is fetched.
     pub fn open_alias(&self, named: &HostAlias, target: &str) -> Result<ProxiedUrl, Refusal> {
         check_length(target)?;
         check_target(self, target)?;
@@ -68,7 +69,7 @@ impl Rules {
         }
         let text = format!("{}{target}", named.original_origin());
         let url = match Url::parse(&text) {
-            // What does not begin a path would go on with the host.
+            // Without a leading slash the text would extend the host.
             Ok(url) if target.starts_with('/') && url.as_str() == text => url,
             _ => return Err(Refusal::NotSerialised),
         };
@@ -88,11 +89,11 @@ impl Rules {
         })
     }
 
-    /// Where `url` is under its host's name, fragment and all; `None` if its host has none, or not for this path.
+    /// The URL of `url` under its host's alias, including the fragment; `None` if the host has none, or not for this path.
     ///
     /// # Errors
     ///
-    /// Why it would not be opened.
+    /// Why it could not be opened.
     pub fn alias_url(&self, url: &Url) -> Result<Option<String>, Refusal> {
         let Some(named) = self.alias_of(url) else {
             return Ok(None);

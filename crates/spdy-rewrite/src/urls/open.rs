@@ -1,8 +1,7 @@
-//! Opens proxied URLs: reads the target of a request, and checks its grant.
+//! Opens proxied URLs: parses the target of a request, and checks its grant.
 //!
-//! What is opened, what is looked up and what is sent to the origin are the same bytes. So a target is refused
-//! whenever two readers could understand it differently, and at last if the URL standard would write it otherwise:
-//! browsers write URLs so, and so do we.
+//! The same bytes are opened, looked up and sent to the origin. So a target is refused whenever two parsers could interpret it
+//! differently, and also if the URL standard would spell it differently: browsers use that spelling, and so does the rewriter.
 
 use url::Url;
 
@@ -19,9 +18,9 @@ use crate::urls::proxied_url::{Grant, ProxiedUrl};
 use crate::urls::target_check::{check_authority, check_bytes, check_length, check_target};
 
 impl Rules {
-    /// Parses the target of a request (path and query as they came), and returns what to fetch.
+    /// Parses the target of a request (path and query, unchanged), and returns the resource to fetch.
     ///
-    /// What is refused is not mended: see [`Refusal`] for every way to be wrong.
+    /// Invalid targets are refused, never corrected: see [`Refusal`] for every reason.
     ///
     /// # Errors
     ///
@@ -30,7 +29,7 @@ impl Rules {
         open(self, target)
     }
 
-    /// The entry that governs what `moved` was opened as, if it is listed.
+    /// The entry that applies to `moved`, if it is listed.
     pub fn entry(&self, moved: &ProxiedUrl) -> Option<&HostRule> {
         let path = moved.target().split('?').next().unwrap_or_default();
         match self.match_host(moved.scheme(), moved.host(), moved.port(), path) {
@@ -39,13 +38,13 @@ impl Rules {
         }
     }
 
-    /// What the answer to `moved` may cost.
+    /// The limits of the response to `moved`.
     pub fn limits(&self, moved: &ProxiedUrl) -> HostLimits {
         self.entry(moved).map_or(self.limits, HostRule::limits)
     }
 }
 
-/// Reads the target of a request.
+/// Parses the target of a request.
 ///
 /// # Errors
 ///
@@ -100,7 +99,7 @@ fn open(rules: &Rules, raw: &str) -> Result<ProxiedUrl, Refusal> {
     open_target(rules, raw, capability, opening)
 }
 
-/// Reads one in the literal form.
+/// Parses a target in the literal form.
 fn open_literal(rules: &Rules, raw: &str, host: &str, target: &str) -> Result<ProxiedUrl, Refusal> {
     check_length(raw)?;
     check_bytes(raw)?;
@@ -115,7 +114,7 @@ fn open_literal(rules: &Rules, raw: &str, host: &str, target: &str) -> Result<Pr
     open_target(rules, raw, LISTED, opening)
 }
 
-/// What `raw` leads to by `capability`, if it does.
+/// The URL of `raw` by `capability`, if that is valid.
 fn open_target(
     rules: &Rules,
     raw: &str,
@@ -156,10 +155,10 @@ fn open_target(
     })
 }
 
-/// On what ground this opens, and what for.
+/// The grant by which this is opened, and its kinds.
 ///
-/// A capability for a host that was listed since is still good, for what the entry allows and no more: pages with it are stored in
-/// browsers.
+/// A capability for a host that was listed later is still valid, but only for what the entry allows: browsers have stored pages
+/// with it.
 fn check_grant(
     rules: &Rules,
     capability: &str,
@@ -193,7 +192,7 @@ fn check_grant(
             (Grant::Origin, kinds)
         }
         (b'u', RuleMatch::Listed(entry)) => {
-            // What such a script loads relative to its own URL stands under its capability.
+            // Resources that such a script loads relative to its own URL have its capability.
             check(Some(target)).map_err(|reason| reason.at(url))?;
             (Grant::Url, entry.kinds.and(Kinds::NONE.with(Kind::Script)))
         }

@@ -1,4 +1,4 @@
-//! A proxied URL that was opened: what is fetched, as what it may be served, and where its redirects may lead.
+//! An opened proxied URL: the resource to fetch, the kinds as which it may be served, and the allowed targets of its redirects.
 
 use url::Url;
 
@@ -11,20 +11,20 @@ use crate::rules::verdict::ReferenceSource;
 use crate::rules::{RuleMatch, Rules};
 use crate::urls::target_check::{check_length, check_target};
 
-/// On what ground a moved URL was opened.
+/// The grant by which a proxied URL was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Grant {
     /// Its host is listed.
     Listed,
-    /// It bears a capability for its origin.
+    /// It has a capability for its origin.
     Origin,
-    /// It bears a capability for itself.
+    /// It has a capability for its own URL.
     Url,
-    /// Its host has a name of its own, and was requested by that.
+    /// Its host has an alias, and was requested by it.
     Alias,
 }
 
-/// A moved URL that was opened: what is to be fetched, and as what it may be served.
+/// An opened proxied URL: the resource to fetch, and the kinds as which it may be served.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ProxiedUrl {
     pub(crate) grant: Grant,
@@ -32,22 +32,22 @@ pub struct ProxiedUrl {
     pub(crate) kinds: Kinds,
     pub(crate) is_listed: bool,
     pub(crate) url: Url,
-    /// What stands before the path in the moved URL.
+    /// The part before the path in the proxied URL.
     pub(crate) head: String,
 }
 
 impl ProxiedUrl {
-    /// On what ground it was opened.
+    /// The grant by which it was opened.
     pub fn grant(&self) -> Grant {
         self.grant
     }
 
-    /// Whether its host is listed, on whatever ground it was opened.
+    /// True if its host is listed, whatever the grant.
     pub fn is_listed(&self) -> bool {
         self.is_listed
     }
 
-    /// Whether it is under a name of its host's own, and not under the site's.
+    /// True if it is on an alias, not under the site's name.
     pub fn is_alias(&self) -> bool {
         self.grant == Grant::Alias
     }
@@ -62,47 +62,47 @@ impl ProxiedUrl {
         self.url.host_str().expect("a proxied URL has a host")
     }
 
-    /// The port, also where it is the scheme's own.
+    /// The port, also if it is the default port.
     pub fn port(&self) -> u16 {
         self.url.port().unwrap_or(self.scheme.default_port())
     }
 
-    /// The value of the Host field: the name, and the port if it is not the scheme's own.
+    /// The value of the Host field: the name, and the port if it is not the default port.
     pub fn authority(&self) -> &str {
         self.url.authority()
     }
 
-    /// Path and query, the very bytes that came.
+    /// Path and query, byte for byte as received.
     pub fn target(&self) -> &str {
         &self.url[url::Position::BeforePath..]
     }
 
-    /// The URL in its own place.
+    /// The URL at the host itself.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// As what it may be served.
+    /// The kinds as which it may be served.
     pub fn kinds(&self) -> Kinds {
         self.kinds
     }
 
-    /// The same, but as none of `kinds`.
+    /// The same without `kinds`.
     #[must_use]
     pub fn without(self, kinds: Kinds) -> Self {
         let kinds = self.kinds.less(kinds);
         Self { kinds, ..self }
     }
 
-    /// The same, as no more than `other` may be loaded as.
+    /// The same, restricted to the kinds of `other`.
     fn restrict_to(self, other: &Self) -> Self {
         let kinds = self.kinds.and(other.kinds);
         Self { kinds, ..self }
     }
 
-    /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
-    /// `guarded` gives the kinds that are not served from a URL; see [`CspGuard`](crate::csp::guard::CspGuard). `None` if the browser must
-    /// follow such redirects itself; see [`RedirectState::decide`](crate::response::redirect::RedirectState::decide).
+    /// The same after redirects through `hops` to this resource, for `load`: restricted to the kinds of each hop. `guarded` returns
+    /// the kinds that are not served from a URL; see [`CspGuard`](crate::csp::guard::CspGuard). `None` if the browser must follow
+    /// such redirects itself; see [`RedirectState::decide`](crate::response::redirect::RedirectState::decide).
     pub fn after_redirects(
         &self,
         rules: &Rules,
@@ -123,7 +123,7 @@ impl ProxiedUrl {
         Some(self.clone().restrict_to(&last))
     }
 
-    /// The author of the references in it, if it is a sheet.
+    /// The author of the references in it, if it is a style sheet.
     pub fn reference_source(&self) -> ReferenceSource {
         if self.is_alias() {
             ReferenceSource::Alias
@@ -134,12 +134,11 @@ impl ProxiedUrl {
         }
     }
 
-    /// What is fetched when the host sends us on to `next`: more of the same origin, or what is listed; and never as
-    /// more than this was opened as.
+    /// The resource to fetch when the host redirects to `next`: of the same origin, or listed; never with more kinds than this one.
     ///
     /// # Errors
     ///
-    /// Why that is not fetched here.
+    /// Why it is not fetched here.
     pub(crate) fn redirect_target(&self, rules: &Rules, next: &Url) -> Result<Self, Refusal> {
         let mut url = next.clone();
         url.set_fragment(None);
@@ -156,7 +155,7 @@ impl ProxiedUrl {
                 return Err(Refusal::HasAlias { host, place });
             }
             RuleMatch::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
-            // A whole host that many share is no more trusted with scripts when another host names it.
+            // A redirect from another host does not make a shared host more trusted for scripts.
             RuleMatch::Listed(entry) => (true, entry.kinds.without(Kind::Script)),
             RuleMatch::Discovered if is_same_origin => (false, Kinds::PASSIVE),
             RuleMatch::Discovered => {
@@ -182,24 +181,24 @@ impl ProxiedUrl {
         })
     }
 
-    /// Where `target` (path and query) of the same origin is under the same capability.
+    /// The path of `target` (path and query) of the same origin, with the same capability.
     pub(crate) fn sibling_path(&self, target: &str) -> String {
         format!("{}{target}", self.head)
     }
 
-    /// Its path and query under the site's name; in full where its host has one of its own.
+    /// Its path and query under the site's name; the full URL if it is on an alias.
     pub fn path(&self) -> String {
         self.sibling_path(self.target())
     }
 }
 
-/// Whether a redirect of `moved` to `next` is followed here for `load`: what a module imports is named relative to where it came from, and
-/// the browser would not know.
+/// True if a redirect of `moved` to `next` is followed here for `load`: the imports of a module are relative to its final URL,
+/// which the browser would not know.
 pub(crate) fn may_follow(load: Load, moved: &ProxiedUrl, next: &ProxiedUrl) -> bool {
     load.expected != Some(Kind::Script) || has_same_directory(moved, next)
 }
 
-/// Whether relative references mean the same from both.
+/// True if relative references have the same meaning from both.
 fn has_same_directory(one: &ProxiedUrl, other: &ProxiedUrl) -> bool {
     let folder = |moved: &ProxiedUrl| moved.url().join(".").ok();
     folder(one) == folder(other)

@@ -1,4 +1,4 @@
-//! What holds of any URL and of any page.
+//! Properties that hold for any URL and any page.
 
 use std::sync::Arc;
 
@@ -152,7 +152,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// What is made opens as what it was made of, and is what is made of that again.
+    /// A built URL opens as the URL that it was built from, and is built from that again.
     #[test]
     fn rewritten_url_opens_as_itself(text in any_url(), kind in any_kind()) {
         let rules = discovering();
@@ -170,7 +170,7 @@ proptest! {
         }
     }
 
-    /// What opens is what would be made, byte for byte, of what it opens as.
+    /// A URL that opens is byte for byte the URL that would be built from the result.
     #[test]
     fn only_buildable_urls_open(
         head in proptest::sample::select(vec!["-/s", "-/p", "-/x", "ka/s", "-//s"]),

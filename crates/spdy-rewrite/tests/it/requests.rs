@@ -1,4 +1,4 @@
-//! Requests for moved resources as they go upstream: what of a client's goes along, and what does not.
+//! Upstream requests for proxied resources: which headers of the client are passed on, and which are not.
 
 use http::Request;
 use spdy_rewrite::request::anonymize::{self, UpstreamRequest};

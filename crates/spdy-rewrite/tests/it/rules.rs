@@ -1,4 +1,4 @@
-//! What an operator writes, and what comes of it.
+//! Configurations, and the rules compiled from them.
 
 use std::sync::Arc;
 

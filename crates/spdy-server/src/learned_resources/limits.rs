@@ -7,27 +7,28 @@ use std::time::Duration;
 pub struct LearningLimits {
     /// The maximum number of pages. One more drops the page that the fewest networks voted for. Default 256.
     pub pages: usize,
-    /// Resources of one page, at most 64. For one more, a resource goes that fewer than half of the votes name. Default 64.
+    /// Limit of resources of one page, at most 64. Above it, a resource that fewer than half of the votes name is removed. Default
+    /// 64.
     pub resources_per_page: usize,
-    /// Bytes of the resource URLs of one page. One network is the first to name at most half of them. Default 16 KiB.
+    /// Limit of the resource URLs of one page, bytes. A single network may add at most half of that. Default 16 KiB.
     pub bytes_per_page: usize,
-    /// Resources of one page that one network was the first to name. Default 32.
+    /// Limit of resources of one page that a single network added. Default 32.
     pub resources_per_network: usize,
-    /// Networks whose votes for one page count, the latest. Default 64.
+    /// Number of latest networks whose votes for one page count. Default 64.
     pub networks_per_page: usize,
-    /// Networks of which it is known which page they viewed last. Default 4096.
+    /// Limit of networks whose last viewed page is remembered. Default 4096.
     pub networks: usize,
-    /// Bytes of all URLs together; for more, pages go. Default 1 MiB.
+    /// Limit of all URLs together, bytes; above it, pages are removed. Default 1 MiB.
     pub bytes: usize,
-    /// Bytes of a URL that is learned, of a page or a resource. Default 2 KiB.
+    /// Limit of a learned URL, of a page or a resource, bytes. Default 2 KiB.
     pub url_bytes: usize,
-    /// A page or vote older than this does not count. Default 1 h.
+    /// Age above which a page or vote does not count. Default 1 h.
     pub max_age: Duration,
-    /// How long after its page a resource is requested. Default 10 s.
+    /// Maximum time between a page and the requests for its resources. Default 10 s.
     pub window: Duration,
-    /// Free votes that are needed for a decision. Default 3.
+    /// Number of free votes that are needed for a decision. Default 3.
     pub min_networks: u32,
-    /// Of 100 free votes, those that must name a resource. Default 80.
+    /// Percentage of free votes that must name a resource. Default 80.
     pub share_percent: u32,
 }
 

@@ -1,4 +1,4 @@
-//! One page: its resources and its votes, and which resources make room for a new one.
+//! One page: its resources and votes, and which resources are removed for a new one.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,9 +15,9 @@ pub(super) struct Page {
     pub(super) number: u64,
     pub(super) viewed: Instant,
     pub(super) views: u64,
-    /// In the order in which they were first named.
+    /// In the order in which they were added.
     pub(super) resources: Vec<LearnedResource>,
-    /// One of each network, the latest last.
+    /// One vote per network, the latest last.
     pub(super) votes: VecDeque<Vote>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct LearnedResource {
     pub(super) url: String,
     /// Its bit in every vote.
     pub(super) bit: u64,
-    /// The network that named it first.
+    /// The network that added it.
     pub(super) by: Option<IpAddr>,
 }
 
@@ -72,11 +72,11 @@ impl Page {
         support
     }
 
-    /// The resources to drop for a new one of `bytes`, as bits; `None` if there is no room for it.
+    /// The resources to remove for a new one of `bytes`, as bits; `None` if there is no room for it.
     ///
-    /// A resource that at least half of the free votes name stays, unless only one vote does. Of the others goes first what no
-    /// vote names. Then a network that was the first to name more of them than another loses one before that other does: the
-    /// one with the fewest votes, the oldest of equals. So a few networks can neither hold all places nor take those of others.
+    /// A resource that at least half of the free votes name stays, unless only one vote does. Of the others, resources that no vote
+    /// names are removed first. Then the network that added the most of them loses one: the one with the fewest votes, the oldest
+    /// of equals. So a few networks can neither use all places nor take those of others.
     pub(super) fn weakest(
         &self,
         now: Instant,
@@ -90,7 +90,7 @@ impl Page {
         if !is_full(count, all_bytes) {
             return Some(dropped);
         }
-        // A short URL takes a place, too.
+        // A short URL also uses a place.
         let least_weight = limits.bytes_per_page / max_resources.max(1);
         let weight = |resource: &LearnedResource| resource.url.len().max(least_weight);
         let supports = self.resources.iter().map(|resource| {
@@ -122,7 +122,7 @@ impl Page {
         Some(dropped)
     }
 
-    /// Drops these resources.
+    /// Removes these resources.
     pub(super) fn remove(&mut self, bits: u64) {
         self.resources.retain(|resource| resource.bit & bits == 0);
         for vote in &mut self.votes {

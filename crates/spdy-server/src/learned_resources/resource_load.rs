@@ -1,25 +1,25 @@
-//! Decides which requests may be learned from: what a request says about how its resource is loaded.
+//! Decides which requests may be learned from, by how a request states that its resource is loaded.
 
 use http::{HeaderMap, Method};
 use spdy_page::replica::Kind;
 
-/// A subresource that a client requested, and how, as far as the client says that.
+/// A subresource that a client requested, and how it is loaded, if the request states that.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ResourceLoad<'a> {
     /// Its URL.
     pub url: &'a str,
-    /// As what it is loaded.
+    /// The kind of resource.
     pub kind: Option<Kind>,
-    /// So that the page may read it (CORS), or not.
+    /// True if it is loaded by CORS, so that the page may read it.
     pub by_cors: Option<bool>,
 }
 
 impl<'a> ResourceLoad<'a> {
-    /// The load of `url` that a request with this method and these fields is; `None` if nothing may be learned from it.
+    /// The load of `url` by a request with this method and these fields; `None` if nothing may be learned from it.
     ///
-    /// Only a GET counts. A browser with Fetch Metadata must say that the request is of the page's own origin and for
-    /// something that a page shows or runs. A navigation, a frame, `fetch()` and a form are none of this: what they request
-    /// may be an action, or for one client only.
+    /// Only a GET counts. A browser with Fetch Metadata must state that the request is from the page's own origin and for a
+    /// resource that a page shows or runs. Navigations, frames, `fetch()` and forms do not count: their requests may be actions, or
+    /// for one client only.
     #[must_use]
     pub fn of(url: &'a str, method: &Method, headers: &HeaderMap) -> Option<Self> {
         let word = |name| headers.get(name).map(|word| word.to_str().unwrap_or(""));

@@ -1,4 +1,4 @@
-//! All pages: records views and requests, chooses what is pushed or hinted, and drops pages that are too old or too many.
+//! All pages: records views and requests, selects what is pushed or hinted, and removes old or excess pages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -12,16 +12,16 @@ use crate::learned_resources::resource_load::ResourceLoad;
 use crate::learned_resources::votes::{KINDS, Vote};
 use crate::push_plan::PushCandidate;
 
-/// One of this many views is a control view: it gets nothing that was learned.
+/// One of this many views is a control view, which gets no learned resources.
 const CONTROL_VIEWS: u64 = 8;
 
-/// What was learned, over all sessions.
+/// The learned resources, over all sessions.
 #[derive(Debug)]
 pub struct LearnedResources {
     limits: LearningLimits,
     pub(super) pages: BTreeMap<String, Page>,
     pub(super) bytes: usize,
-    /// When networks viewed a page last, and which: its number.
+    /// For each network, when it last viewed a page, and the ID of that page.
     pub(super) latest: BTreeMap<Option<IpAddr>, (Instant, u64)>,
     next_number: u64,
 }
@@ -39,8 +39,8 @@ impl LearnedResources {
         }
     }
 
-    /// Records that a client at `from` received the public page at `url`, and was pushed or hinted `prompted` before it could
-    /// request them.
+    /// Records that a client at `from` received the public page at `url`, with pushes or hints of `prompted` before it could
+    /// request these.
     pub fn record_view<'u>(
         &mut self,
         now: Instant,
@@ -171,7 +171,7 @@ impl LearnedResources {
         self.bytes += viewed_page.bytes();
     }
 
-    /// A client at `from` was pushed `url` with the page at `page`, and received all of it.
+    /// Records that a client at `from` got a push of `url` with the page at `page`, and received all of it.
     pub fn record_push(&mut self, from: Option<IpAddr>, page: &str, url: &str) {
         let Some(page) = self.pages.get_mut(page) else {
             return;
@@ -183,7 +183,8 @@ impl LearnedResources {
         }
     }
 
-    /// What clients need after the page at `url`, in the order in which they requested it first; nothing for a control view.
+    /// The resources that clients need after the page at `url`, in the order in which they were first requested; none for a control
+    /// view.
     #[must_use]
     pub fn resources_of(&self, now: Instant, url: &str) -> Vec<PushCandidate> {
         let page = self.pages.get(url);
@@ -217,7 +218,7 @@ impl LearnedResources {
             .collect()
     }
 
-    /// Begins to learn about the page at `url`; `false` if there is no room.
+    /// Begins learning about the page at `url`; `false` if there is no room.
     fn add_page(&mut self, now: Instant, url: &str) -> bool {
         if !self.make_room(now, url.len(), None) {
             return false;
@@ -238,7 +239,7 @@ impl LearnedResources {
         true
     }
 
-    /// Makes room for `bytes` more, at the cost of other pages than `keep`; `false` if there is none.
+    /// Makes room for `bytes` more by removing other pages than `keep`; `false` if that is impossible.
     fn make_room(&mut self, now: Instant, bytes: usize, keep: Option<&str>) -> bool {
         if bytes > self.limits.bytes {
             return false;
@@ -251,7 +252,7 @@ impl LearnedResources {
         true
     }
 
-    /// Forgets a page that is too old, else the one with the fewest votes and of these the one viewed longest ago, but not `keep`.
+    /// Removes a page that is too old, or the one with the fewest votes, of these the one viewed longest ago; never `keep`.
     fn forget_weakest(&mut self, now: Instant, keep: Option<&str>) -> bool {
         let max_age = self.limits.max_age;
         let strength = |page: &Page| match now.saturating_since(page.viewed) > max_age {

@@ -1,4 +1,4 @@
-//! Tests that look at the private state of [`LearnedResources`].
+//! Tests that access the private state of [`LearnedResources`].
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -134,7 +134,7 @@ fn an_accepted_push_is_no_vote_and_a_refused_one_is_a_no() {
     }
 }
 
-/// A browser requests every hinted resource. Without this rule, a resource that three networks made up would stay for ever.
+/// A browser requests every hinted resource. Without this rule, a resource that three networks invented would stay for ever.
 #[test]
 fn junk_of_few_networks_expires_despite_hints() {
     let mut learned = LearnedResources::new(LearningLimits::default());
@@ -210,7 +210,7 @@ fn only_loads_of_subresources_of_the_own_origin_are_learned() {
     }
 }
 
-/// What is learned of `/a` after one network each loaded it like this: its kind, mode, and whether it is hinted at.
+/// The learned properties of `/a` after one network loaded it in each of these ways: its kind, mode, and whether it is hinted.
 fn loaded_as(loads: &[(Option<Kind>, Option<bool>)]) -> (Option<Kind>, bool, bool) {
     let mut learned = LearnedResources::new(LearningLimits::default());
     for (n, &(kind, by_cors)) in (0..).zip(loads) {
@@ -254,7 +254,7 @@ fn one_network_does_not_decide_how_a_resource_is_loaded() {
             let mut loads = vec![honest; count];
             loads.insert(place, wrong);
             let (kind, by_cors, is_hinted) = loaded_as(&loads);
-            // Of five votes, four are enough to agree; before, nothing is told rather than what is wrong.
+            // Of five votes, four must agree; with fewer, nothing is stated instead of something wrong.
             let agreed = (kind, is_hinted.then_some(by_cors));
             let expected = if count < 4 { (None, None) } else { honest };
             assert_eq!(agreed, expected, "{count} networks, the other at {place}");
@@ -387,7 +387,7 @@ fn junk_of_two_or_three_networks_does_not_lock_a_page() {
                 false => junk.clone(),
             };
             let mut learned = LearnedResources::new(LearningLimits::default());
-            // Before and after each client that loads the page, they name it all again.
+            // Before and after each client that loads the page, they name all of it again.
             for number in 0..40 {
                 let now = at(u64::from(number) * 20);
                 attack(&mut learned, now, attackers, &junk);
@@ -445,7 +445,7 @@ fn one_network_evicts_nothing_that_half_of_the_others_name() {
         attack_once(&mut learned, at(round * 20));
         assert_eq!(resource_urls(&learned), urls, "round {round}");
     }
-    // Nor later, when nearly all clients are sent what is learned, and so do not name it.
+    // Nor later, when nearly all clients are sent what was learned, and so do not name it.
     for number in 10..60 {
         let hinted = urls.iter().map(String::as_str);
         learned.record_view(at(500), client(number), "/", hinted);
@@ -501,7 +501,7 @@ fn a_provider_of_ipv6_has_one_vote_and_6to4_adds_none() {
             learned.record_request(at(0), Some(from), "/", &plain("/planted"));
         }
     }
-    // 198.51.0.0/24, as which the addresses of 6to4 count.
+    // 198.51.0.0/24, the network of these 6to4 addresses.
     let neighbour = Some(IpAddr::from([198, 51, 0, 250]));
     learned.record_view(at(0), neighbour, "/", []);
     learned.record_request(at(0), neighbour, "/", &plain("/planted"));

@@ -33,7 +33,7 @@ pub(super) struct Vote {
 }
 
 impl Vote {
-    /// Names a resource, and states how it was loaded as far as the request does.
+    /// Names a resource, with its kind and mode if the request states them.
     pub(super) fn name(&mut self, bit: u64, loaded: &ResourceLoad<'_>) {
         self.named |= bit;
         if let Some(kind) = loaded.kind {
@@ -52,7 +52,7 @@ impl Vote {
         }
     }
 
-    /// Forgets everything about these resources.
+    /// Clears these resources from the vote.
     pub(super) fn clear(&mut self, resources: u64) {
         let kinds = self.kinds.iter_mut();
         for bits in kinds.chain([&mut self.named, &mut self.prompted, &mut self.by_cors]) {
@@ -61,7 +61,7 @@ impl Vote {
     }
 }
 
-/// How many free votes there are for a resource, and what they state about it.
+/// The free votes for a resource, and what they state about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Support {
     pub(super) free: u64,
@@ -76,7 +76,7 @@ impl Support {
             && agree(self.named, self.free, limits.share_percent)
     }
 
-    /// Whether it may be dropped for another resource: one network alone names it, or fewer than half of the free votes do.
+    /// True if it may be removed for another resource: only one network names it, or fewer than half of the free votes.
     pub(super) fn is_weak(&self) -> bool {
         self.named <= 1 || self.named * 2 < self.free
     }
@@ -88,7 +88,7 @@ impl Support {
         Some(agreed.1)
     }
 
-    /// Whether the votes that name it agree that it is loaded by CORS, or that it is not; `None` if they do not agree.
+    /// True or false if the votes agree that it is loaded by CORS, or that it is not; `None` if they do not agree.
     pub(super) fn by_cors(&self, limits: &LearningLimits) -> Option<bool> {
         let share = limits.share_percent;
         match agree(self.by_cors, self.named, share) {

@@ -1,4 +1,4 @@
-//! What goes along with pages, over sockets in memory.
+//! Pushes and hints for pages, over sockets in memory.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -503,7 +503,7 @@ async fn pushes_and_hints_stop_at_the_budget() {
     }
 }
 
-/// Our own client takes no pushes over HTTP/2, so this is the h2 crate's.
+/// Our own client accepts no pushes over HTTP/2, so this is the h2 crate's.
 #[tokio::test]
 async fn http2_clients_get_pushes_or_hints_by_their_settings() {
     let headers = [("X-Associated-Content", "\"/a.css\", \"/b.png\"")];

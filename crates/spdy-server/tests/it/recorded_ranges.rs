@@ -1,4 +1,4 @@
-//! What was recorded as 206 (media, mostly): ranges of it, and all of it.
+//! Responses recorded as 206 (usually media): ranges, and whole bodies.
 
 use bytes::Bytes;
 use http::{Request, Response};

@@ -1,4 +1,4 @@
-//! What the owner of a session commands: open, answer, send, consume, reset, ping.
+//! Commands of the owner of a session: open, reply, send, consume, reset, ping.
 
 use bytes::Bytes;
 use spdy_clock::Instant;
@@ -15,20 +15,19 @@ use crate::state::stream::{DiscardedInput, Item, QueueState, ReplyState, State, 
 use crate::state::window::{ReceiveWindow, SendWindow};
 
 impl Session {
-    /// Opens a stream: its SYN_STREAM is queued, ids rise in the order of these calls.
+    /// Opens a stream: queues its SYN_STREAM. IDs increase in the order of these calls.
     ///
-    /// A server pushes so: `unidirectional`, and `associated_to` the request it belongs to, which
-    /// must still be answered: its SYN_STREAM then stands before the parent's FIN.
+    /// A server opens a push with `unidirectional`, and with `associated_to` set to the request. The response to that request must
+    /// still be incomplete, so that the push's SYN_STREAM is sent before the request's FIN.
     ///
     /// # Errors
     ///
-    /// When the peer's MAX_CONCURRENT_STREAMS is reached, the session is ending, or the stream
-    /// that a push belongs to is gone.
+    /// If the peer's MAX_CONCURRENT_STREAMS is reached, the session is ending, or the associated stream is gone.
     ///
     /// # Panics
     ///
-    /// Here and with every other block: not now, but when it is written, if it does not fit into a
-    /// frame of the version. [`HeaderBlock::check`] finds that before.
+    /// If a header block does not fit into a frame of the version. This and all other functions that queue a block panic when the
+    /// block is written, not when it is queued; check it first with [`HeaderBlock::check`].
     pub fn open(
         &mut self,
         headers: &HeaderBlock,
@@ -70,7 +69,7 @@ impl Session {
         Ok(id)
     }
 
-    /// A stream with nothing in it.
+    /// Creates a stream without any queued frames.
     pub(crate) fn new_stream(
         &mut self,
         id: StreamId,
@@ -106,12 +105,12 @@ impl Session {
         }
     }
 
-    /// Whether one more stream of ours may be open.
+    /// True if the peer's limit allows us to open one more stream.
     pub(crate) fn has_room(&self) -> bool {
         self.streams.ours_active() < self.max_open_streams() as usize
     }
 
-    /// SYN_REPLY; `false` if there is no stream that waits for one.
+    /// Queues SYN_REPLY. Returns `false` if no stream `id` waits for one.
     pub fn reply(&mut self, id: StreamId, headers: &HeaderBlock, fin: bool) -> bool {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
@@ -130,8 +129,8 @@ impl Session {
         true
     }
 
-    /// From now on the stream's DATA goes among that of `priority`: for an owner that knows better than a peer
-    /// that ranks nothing, until it does ([`restore_priorities`](Self::restore_priorities)).
+    /// Schedules the stream's DATA at `priority` from now on. For an owner that infers priorities for a peer that sets none, until
+    /// the peer sets one ([`restore_priorities`](Self::restore_priorities)).
     pub fn prioritise(&mut self, id: StreamId, priority: Priority) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -147,7 +146,7 @@ impl Session {
         }
     }
 
-    /// From now on every stream's DATA has the priority of its SYN_STREAM again, instead of that of
+    /// Schedules every stream's DATA at the priority of its SYN_STREAM again, and undoes all calls of
     /// [`prioritise`](Self::prioritise).
     pub fn restore_priorities(&mut self) {
         for id in self.streams.ids() {
@@ -159,11 +158,11 @@ impl Session {
         }
     }
 
-    /// HEADERS, after all that was queued before; `false` if the stream can no longer send, or
-    /// still owes its SYN_REPLY.
+    /// Queues HEADERS behind all other output of the stream. Returns `false` if the stream can no longer send, or its SYN_REPLY was
+    /// not queued yet.
     ///
-    /// Some peers hang on HEADERS (moby/spdystream, OkHttp's server, nginx) and some overlook a
-    /// FIN on it (node-spdy, OkHttp): end with DATA.
+    /// Some peers hang on HEADERS (moby/spdystream, OkHttp's server, nginx) and some ignore FIN on it (node-spdy, OkHttp): end
+    /// streams with DATA.
     pub fn headers(&mut self, id: StreamId, headers: &HeaderBlock, fin: bool) -> bool {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
@@ -181,10 +180,10 @@ impl Session {
         true
     }
 
-    /// Bytes that `send_data` would queue now; 0 also for a stream that is gone.
+    /// Bytes that `send_data` would queue now; 0 also for an unknown stream.
     ///
-    /// Once it was 0 because the queue is full, it stays so until half of the queue has left, which
-    /// [`Event::Writable`](crate::event::Event::Writable) reports.
+    /// After it was 0 because the queue was full, it stays 0 until half of the queue has been sent.
+    /// [`Event::Writable`](crate::event::Event::Writable) reports that.
     #[must_use]
     pub fn send_capacity(&self, id: StreamId) -> usize {
         match self.streams.get(id) {
@@ -196,11 +195,10 @@ impl Session {
         }
     }
 
-    /// Queues DATA, without copying it; `false` if the stream can no longer send, or still owes
-    /// its SYN_REPLY.
+    /// Queues DATA without copying it. Returns `false` if the stream can no longer send, or its SYN_REPLY was not queued yet.
     ///
-    /// More than [`send_capacity`](Self::send_capacity) is queued too: memory is then the owner's
-    /// concern. Empty DATA without `fin` is nothing, and nothing is sent for it.
+    /// Bytes above [`send_capacity`](Self::send_capacity) are queued too: limiting memory is then up to the owner. Empty DATA
+    /// without `fin` is ignored.
     pub fn send_data(&mut self, id: StreamId, data: Bytes, fin: bool) -> bool {
         let buffer = self.config.send_buffer_bytes;
         let Some(stream) = self.streams.get_mut(id) else {
@@ -217,7 +215,7 @@ impl Session {
         self.outbound.data_bytes += data.len();
         stream.full |= stream.queued_bytes >= buffer;
         match stream.items.back_mut() {
-            // FIN rides on the last DATA frame if that has not left yet
+            // FIN is set on the last queued DATA frame if that was not sent yet
             Some(Item::Data { fin: last, .. }) if data.is_empty() => *last = fin,
             _ => stream.items.push_back(Item::Data { bytes: data, fin }),
         }
@@ -226,10 +224,10 @@ impl Session {
         true
     }
 
-    /// The owner has consumed `bytes` of a stream's DATA: the credit returns to the peer.
+    /// Reports that the owner has consumed `bytes` of a stream's DATA, so that the credit returns to the peer.
     ///
-    /// For a stream that was reset no call is needed, and a call has no effect: its credit was returned at once. A
-    /// stream that ended by FIN counts until all of it is consumed.
+    /// A stream that was reset needs no call, and a call has no effect: its credit was returned at once. A stream that ended by FIN
+    /// is retained until all of its DATA is consumed.
     pub fn consume(&mut self, id: StreamId, bytes: usize) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -287,8 +285,8 @@ impl Session {
         }
     }
 
-    /// A pushed stream is wanted: its window grows from
-    /// [`settings_window_bytes`](crate::config::Config::settings_window_bytes) to that of any other.
+    /// Accepts a pushed stream: its window grows from [`settings_window_bytes`](crate::config::Config::settings_window_bytes) to
+    /// the size of any other stream's window.
     pub fn widen_window(&mut self, id: StreamId) {
         let window = self.config.wide_window();
         if let Some(stream) = self.streams.get_mut(id)
@@ -300,7 +298,7 @@ impl Session {
         }
     }
 
-    /// RST_STREAM; unread DATA is given back to the session window, queued DATA is dropped.
+    /// Queues RST_STREAM. The credit of unread DATA returns to the session window, and queued DATA is dropped.
     ///
     /// The stream has no further events, not even for this reset. A server's reset of a request also ends the
     /// pushes that belong to it.
@@ -308,12 +306,12 @@ impl Session {
         let Some(stream) = self.take_stream(id) else {
             return;
         };
-        // an owner without room is a session without room
+        // an owner that refuses a stream has reached a limit, as if the session itself had refused it
         let refused = status == RstStatus::REFUSED_STREAM && !self.streams.is_ours(id);
         if refused && let Err(error) = self.budget.refused_stream(self.now) {
             return self.fail(error);
         }
-        // never written, or over: the peer knows of nothing that could be reset
+        // never written, or already closed: the peer has no stream that could be reset
         if stream.written && stream.state != State::Closed {
             self.outbound.resets.push_back((id, status));
         }
@@ -321,12 +319,12 @@ impl Session {
         self.after_change();
     }
 
-    /// FIN behind all that is queued; and once that has left, RST_STREAM with `status` if the peer's half
-    /// is still open. [`reset`](Self::reset) drops what is queued, this does not.
+    /// Queues FIN behind all other output of the stream. After FIN was sent, RST_STREAM with `status` follows if the peer's half is
+    /// still open. Unlike [`reset`](Self::reset), it does not drop queued DATA.
     ///
-    /// It ends a stream for a peer that never sends FIN of its own (exec of Kubernetes: the server ends
-    /// stdout and stderr so). Until the end the stream counts as open, and DATA that comes must still be
-    /// [consumed](Self::consume). A stream that cannot send is reset at once.
+    /// Ends a stream whose peer never sends FIN (Kubernetes exec: the server ends stdout and stderr this way). Until the end the
+    /// stream counts as open, and received DATA must still be [consumed](Self::consume). A stream that cannot send is reset at
+    /// once.
     pub fn finish_and_reset(&mut self, id: StreamId, status: RstStatus) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -346,12 +344,11 @@ impl Session {
         }
     }
 
-    /// RST_STREAM with `status` behind all that is queued on the stream. [`reset`](Self::reset) drops
-    /// what is queued, this does not: a response that fails while it is produced keeps its head.
+    /// Queues RST_STREAM with `status` behind all other output of the stream. Unlike [`reset`](Self::reset), it does not drop
+    /// queued output: a response that fails halfway keeps its head.
     ///
-    /// Until RST_STREAM is written the stream counts as open, and DATA that comes must still be
-    /// [consumed](Self::consume). A stream that cannot send is reset at once, and one whose FIN is
-    /// queued already ends by that.
+    /// Until RST_STREAM is written the stream counts as open, and received DATA must still be [consumed](Self::consume). A stream
+    /// that cannot send is reset at once, and a stream with a queued FIN ends with that FIN instead.
     pub fn reset_behind_output(&mut self, id: StreamId, status: RstStatus) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -366,7 +363,7 @@ impl Session {
         }
     }
 
-    /// Sends a PING. At most one is in flight: a call while one is in flight is answered by the same
+    /// Sends a PING. At most one is in flight: a second call during that time gets the same
     /// [`Event::Pong`](crate::event::Event::Pong).
     pub fn ping(&mut self, now: Instant) {
         self.advance(now);
@@ -375,14 +372,14 @@ impl Session {
         }
     }
 
-    /// Stops taking streams; open ones go on to their end, then the session closes.
+    /// Accepts no new streams, and closes the session when all open streams have ended.
     pub fn shutdown(&mut self, now: Instant) {
         self.advance(now);
         self.begin_drain();
         self.after_change();
     }
 
-    /// Ends at once with GOAWAY(INTERNAL_ERROR).
+    /// Ends the session at once with GOAWAY(INTERNAL_ERROR).
     pub fn abort(&mut self, now: Instant) {
         self.advance(now);
         self.fail(crate::error::SessionError::Aborted);
@@ -419,7 +416,7 @@ mod tests {
         config.small_data_bytes = 1 << 20;
         let mut session = Session::new(config, Instant::ZERO);
         let mut wire = bytes::BytesMut::new();
-        // As many in each queue as there are priorities, and a window that is too small for all.
+        // The same number of streams in each priority queue, and a window that is too small for all of them.
         for number in 0..1000 {
             let id = session
                 .open(&HeaderBlock::new(), StreamOptions::default())

@@ -1,4 +1,4 @@
-//! One endpoint of a session: its fields, and what a driver calls (SPDY/3.1 §2.1).
+//! One endpoint of a session: its fields, and the functions that a driver calls (SPDY/3.1 §2.1).
 //!
 //! ```
 //! use bytes::{Bytes, BytesMut};
@@ -26,7 +26,7 @@
 //! # Ok::<(), spdy_session::error::OpenError>(())
 //! ```
 //!
-//! The other files of this folder have the rest of its methods.
+//! The other methods of [`Session`] are in the other files of this folder.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -58,9 +58,9 @@ use crate::state::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 /// The options of SYN_STREAM besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamOptions {
-    /// How urgent the answer is; of a unidirectional stream, the stream itself.
+    /// Priority of the answer; for a unidirectional stream, of the stream itself.
     pub priority: Priority,
-    /// The stream it belongs to: of a push, the request. 0 for none.
+    /// The associated stream: for a push, the request. 0 for none.
     pub associated_to: StreamId,
     /// The peer sends nothing on it.
     pub unidirectional: bool,
@@ -71,40 +71,40 @@ pub struct StreamOptions {
 /// Counters, for metrics and the lab.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stats {
-    /// Header blocks that we wrote, before compression, bytes.
+    /// Sent header blocks before compression, bytes.
     pub sent_block_plain_bytes: u64,
-    /// Header blocks that we wrote, as they went on the wire, bytes.
+    /// Sent header blocks as compressed on the wire, bytes.
     pub sent_block_wire_bytes: u64,
-    /// Header blocks that came, inflated, bytes.
+    /// Received header blocks after inflation, bytes.
     pub received_block_plain_bytes: u64,
-    /// Header blocks that came, as they were on the wire, bytes.
+    /// Received header blocks as compressed on the wire, bytes.
     pub received_block_wire_bytes: u64,
-    /// Frames that we wrote.
+    /// Sent frames.
     pub frames_sent: FrameCounts,
-    /// Frames that came, whole.
+    /// Received complete frames.
     pub frames_received: FrameCounts,
-    /// Streams that we opened: SYN_STREAM was written.
+    /// Streams that we opened, counted when SYN_STREAM is written.
     pub streams_opened: u64,
-    /// Streams of the peer that were handed to the owner.
+    /// Streams of the peer that were passed to the owner.
     pub streams_accepted: u64,
     /// Streams of the peer that got REFUSED_STREAM.
     pub streams_refused: u64,
-    /// RST_STREAM frames that we wrote.
+    /// Sent RST_STREAM frames.
     pub resets_sent: ResetCounts,
-    /// RST_STREAM frames that came for streams that were open.
+    /// Received RST_STREAM frames for open streams.
     pub resets_received: ResetCounts,
-    /// DATA payload that we wrote, bytes.
+    /// Sent DATA payload, bytes.
     pub sent_data_bytes: u64,
-    /// DATA payload that came, whatever became of it, bytes.
+    /// Received DATA payload, including discarded DATA, bytes.
     pub received_data_bytes: u64,
-    /// The limits that the peer met.
+    /// The limits that the peer reached.
     pub limits: Hits,
 }
 
 impl Stats {
-    /// Adds what another session counted.
+    /// Adds the counts of another session.
     pub fn add(&mut self, other: &Self) {
-        // Taken apart whole, so that no new counter is forgotten here.
+        // Destructures every field, so that the compiler reports a new counter that is not added here.
         let Self {
             sent_block_plain_bytes,
             sent_block_wire_bytes,
@@ -140,21 +140,20 @@ impl Stats {
 
 /// One endpoint of a SPDY session: no socket, no clock, no task.
 ///
-/// A driver loops over three steps. It passes events in (`handle_*`, or a verb such as
-/// [`ping`](Self::ping)). It drains [`poll_transmit`](Self::poll_transmit) and
-/// [`poll_event`](Self::poll_event), in this order or until both are empty, since writing has events
-/// too. It waits, no longer than until [`poll_timeout`](Self::poll_timeout).
+/// A driver repeats three steps. It passes input in (`handle_*`, or a command such as [`ping`](Self::ping)). It drains
+/// [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event), in this order or until both are empty, since
+/// writing can produce events. It waits until [`poll_timeout`](Self::poll_timeout) at the latest.
 ///
-/// `now` may never go back; verbs without it happen at the latest time that was passed in.
+/// `now` must never decrease; commands without it use the latest time that was passed in.
 pub struct Session {
     pub(crate) config: Config,
     pub(crate) now: Instant,
     pub(crate) decoder: Decoder,
     pub(crate) inflater: Inflater,
     pub(crate) deflater: Deflater,
-    /// Bytes of a frame that is not all there, for callers of `handle_input`.
+    /// The incomplete frame at the end of the input, for callers of `handle_input`.
     input: BytesMut,
-    /// The next piece of DATA belongs to a frame that was already counted.
+    /// The next piece of DATA continues a frame that was already counted.
     pub(crate) within_data: bool,
     pub(crate) events: VecDeque<Event>,
     pub(crate) streams: Streams,
@@ -165,31 +164,31 @@ pub struct Session {
     pub(crate) deadlines: Deadlines,
     pub(crate) stats: Stats,
 
-    /// Streams have windows.
+    /// True if streams have windows.
     pub(crate) stream_windows: bool,
-    /// The session has a window.
+    /// True if the session has a window.
     pub(crate) session_window: bool,
-    /// Whether it has is not known.
+    /// Detects if the session has a window, where no version was negotiated.
     pub(crate) version_detection: VersionDetection,
-    /// What we may send in all. Counted even where it does not bind: SPDY/3 may turn out to be 3.1.
+    /// The session's send window. Counted even if it does not limit us: SPDY/3 may turn out to be 3.1.
     pub(crate) send: SendWindow,
-    /// What the peer may send in all; as `send`.
+    /// The session's receive window. Also counted always.
     pub(crate) receive_window: ReceiveWindow,
-    /// What a new stream of either side may be sent, by the peer's SETTINGS.
+    /// Initial send window of a new stream of either side, from the peer's SETTINGS.
     pub(crate) peer_initial_window: i64,
-    /// Bytes handed to the owner and not consumed, over all streams.
+    /// Bytes passed to the owner and not consumed yet, over all streams.
     pub(crate) unread: usize,
-    /// How long the peer could send nothing because of that.
+    /// Time in which the peer could send nothing because of unconsumed bytes.
     pub(crate) backpressure: Backpressure,
     /// The peer's MAX_CONCURRENT_STREAMS, once received.
     pub(crate) peer_max_streams: Option<u32>,
-    /// `open` was refused for want of room.
+    /// True if `open` failed because of the peer's limit.
     pub(crate) is_open_blocked: bool,
-    /// The next id that we give.
+    /// The next ID of a stream that we open.
     pub(crate) next_id: u32,
-    /// The highest id that the peer used.
+    /// The highest ID that the peer used.
     pub(crate) last_peer_id: StreamId,
-    /// The highest id of the peer's that was handed to the owner: what GOAWAY reports.
+    /// The highest ID of the peer that was passed to the owner: the last-good ID of our GOAWAY.
     pub(crate) last_accepted: StreamId,
 }
 
@@ -207,7 +206,7 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// A session whose transport has just come to be, at `now`.
+    /// Creates a session on a transport that was established at `now`.
     #[must_use]
     pub fn new(mut config: Config, now: Instant) -> Self {
         config.clamp();
@@ -247,10 +246,9 @@ impl Session {
         session
     }
 
-    /// Takes bytes that arrived at `now`. How the stream was cut changes nothing.
+    /// Handles bytes that arrived at `now`. How the bytes are split makes no difference.
     ///
-    /// A fault of the peer is no `Err` here: it leaves as GOAWAY and returns as
-    /// [`Event::Closed`], by the same doors as everything else.
+    /// A protocol error of the peer is not an `Err`: the session queues GOAWAY and emits [`Event::Closed`].
     pub fn handle_input(&mut self, now: Instant, bytes: &[u8]) {
         let mut inbound = std::mem::take(&mut self.input);
         inbound.extend_from_slice(bytes);
@@ -258,9 +256,8 @@ impl Session {
         self.input = inbound;
     }
 
-    /// As [`handle_input`](Self::handle_input), out of the driver's own buffer and without copying:
-    /// DATA payloads share it. What is left in `input` is the beginning of a frame; new bytes go
-    /// behind it. Use one of the two doors, not both.
+    /// Like [`handle_input`](Self::handle_input), but reads the driver's own buffer without copying: DATA payloads share it. What
+    /// remains in `input` is an incomplete frame; append new bytes to it. Use one of the two functions, not both.
     pub fn handle_input_buffer(&mut self, now: Instant, input: &mut BytesMut) {
         self.advance(now);
         if !input.is_empty() {
@@ -281,15 +278,15 @@ impl Session {
         if self.closing.has_ended() {
             input.clear();
         }
-        // The end of a skipped frame is progress, and shows in no other way.
+        // The end of a skipped frame is progress that is not visible otherwise.
         progress |= was_skipping && !self.decoder.is_skipping();
         let partial = !input.is_empty() || !self.decoder.is_between_frames();
         self.deadlines.input_is_partial(partial, progress, now);
         self.update_waits();
     }
 
-    /// The peer closed its side of the transport at `now`: it can neither send nor, by the custom of
-    /// every SPDY implementation, be written to.
+    /// Handles the end of input at `now`: the peer closed its side of the transport. Nothing is written after it either, as in
+    /// every other SPDY implementation.
     pub fn handle_eof(&mut self, now: Instant) {
         self.advance(now);
         self.handle_transport_lost();
@@ -302,22 +299,21 @@ impl Session {
         self.next_deadline()
     }
 
-    /// It is `now`; early calls do nothing.
+    /// Handles the timeouts that have expired at `now`. An early call does nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         self.expire();
         self.after_change();
     }
 
-    /// What happened next, in order.
+    /// The next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
     /// Appends the next frame to `out`; `false` when there is none to send now.
     ///
-    /// Call it only as fast as the transport takes bytes: what has not been taken out can still be
-    /// overtaken by what is more urgent.
+    /// Call it only as fast as the transport accepts bytes: more urgent frames can still overtake those that were not polled.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool {
         self.advance(now);
         self.update_backpressure(); // what was consumed since, where there are no windows
@@ -329,7 +325,7 @@ impl Session {
         wrote
     }
 
-    /// The session ended and its last frame was taken by `poll_transmit`.
+    /// True if the session ended and its last frame was taken by `poll_transmit`.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closing.has_ended() && !self.has_pending_output()
@@ -348,19 +344,19 @@ impl Session {
             && !self.is_full()
     }
 
-    /// Open streams that we opened, and that the peer opened.
+    /// Number of open streams that we opened, and that the peer opened.
     #[must_use]
     pub fn active_streams(&self) -> (usize, usize) {
         (self.streams.ours_active(), self.streams.theirs_active())
     }
 
-    /// Whether `open` would fail for good: the session is ending.
+    /// True if `open` would always fail, because the session is ending.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing.takes_no_streams() || self.next_id > StreamId::MAX.value()
     }
 
-    /// How many streams we may have open at once: the peer's word, or what we assume.
+    /// Limit of streams that we may have open: the value in the peer's SETTINGS, or the assumed default.
     #[must_use]
     pub fn max_open_streams(&self) -> u32 {
         self.peer_max_streams
@@ -373,7 +369,7 @@ impl Session {
         self.stats
     }
 
-    /// Counts a limit that the owner keeps on this session's account, beside those of the machine.
+    /// Counts a limit that the owner enforces, in this session's statistics.
     pub fn count(&mut self, limit: Limit) {
         self.stats.limits.count(limit);
     }
@@ -384,25 +380,25 @@ impl Session {
         self.now
     }
 
-    /// The configuration it was made with.
+    /// The configuration of the session.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Time goes on, never back.
+    /// Advances the clock, which never goes back.
     pub(crate) fn advance(&mut self, now: Instant) {
         self.now = self.now.max(now);
     }
 
-    /// After anything happened but input: draws the consequences, and notes what waits.
+    /// To be called after any change except input: applies the consequences and updates the timeouts.
     pub(crate) fn after_change(&mut self) {
         self.end_if_done();
         self.update_waits();
     }
 
-    /// Ends a session that has drained, and reports room. After every frame, not after every read:
-    /// how the bytes are cut must not show.
+    /// Ends a session that has drained, and reports free stream slots. Called after every frame, not after every read: how the
+    /// bytes are split must make no difference.
     pub(crate) fn end_if_done(&mut self) {
         self.end_if_drained();
         if self.is_open_blocked && !self.closing.takes_no_streams() && self.has_room() {
@@ -411,7 +407,7 @@ impl Session {
         }
     }
 
-    /// Shows a frame to the observer.
+    /// Reports a frame to the observer.
     pub(crate) fn observe(
         &self,
         direction: Direction,

@@ -1,4 +1,4 @@
-//! Flow control of what the peer sends: which WINDOW_UPDATE is next, how windows grow, and backpressure (SPDY/3.1 §2.6.8).
+//! Flow control of received DATA: which WINDOW_UPDATE is next, how windows grow, and backpressure (SPDY/3.1 §2.6.8).
 
 use std::time::Duration;
 
@@ -10,31 +10,30 @@ use crate::config::SettingsTiming;
 use crate::session::endpoint::Session;
 use crate::state::window::MAX_WINDOW;
 
-/// A window of the session that is smaller counts as closed, bytes: OkHttp keeps up to 8 KiB back when it meets one
-/// that is nearly so.
+/// A session window smaller than this counts as closed, bytes: OkHttp holds up to 8 KiB back if the window is nearly closed.
 const MIN_OPEN_WINDOW: i64 = 8 * 1024;
 
 impl Session {
-    /// How long the peer could send no DATA at all, until `now`, because what had come was not
+    /// Total time until `now` in which the peer could send no DATA on any stream, because received DATA was not
     /// [consumed](Self::consume).
     #[must_use]
     pub fn backpressure_time(&self, now: Instant) -> Duration {
         self.backpressure.time(now)
     }
 
-    /// Without windows, whether our owner has as much to consume as it may: nothing more is read.
+    /// Without windows: true if the owner has not consumed as much as the limit allows, so that nothing more is read.
     pub(crate) fn is_full(&self) -> bool {
         !self.stream_windows && self.unread >= self.config.unread_limit()
     }
 
-    /// Looks whether the peer can send; to be called when that may have changed.
+    /// Updates the state of backpressure; to be called when the peer's credit may have changed.
     pub(crate) fn update_backpressure(&mut self) {
         let no_credit = self.session_window && self.receive_window.available() < MIN_OPEN_WINDOW;
         let closed = self.is_full() || (self.stream_windows && no_credit);
         self.backpressure.update(closed, self.now);
     }
 
-    /// The next WINDOW_UPDATE: the session's first, because without it all streams stop.
+    /// The next WINDOW_UPDATE: that of the session first, because all streams stop without it.
     pub(crate) fn next_grant(&mut self) -> Option<WindowUpdate> {
         if self.closing.has_ended() {
             return None;

@@ -1,4 +1,4 @@
-//! [`Session`]: one endpoint of a SPDY session, and what it does with commands, frames, time and output.
+//! [`Session`]: one endpoint of a SPDY session, and how it handles commands, frames, time and output.
 //!
 //! | file | subject |
 //! | --- | --- |

@@ -1,8 +1,8 @@
-//! What the peer's frames do to a session: the dispatch, and the frames of the session itself
-//! (SPDY/3.1 §2.6). Frames of streams are in `session/receive_stream.rs`.
+//! Handles received frames: the dispatch, and the frames of the session itself (SPDY/3.1 §2.6). Frames of streams are in
+//! `session/receive_stream.rs`.
 //!
-//! Two consequences only (SPDY/3.1 §2.4): a stream is lost, which is dealt with where it is found
-//! out, or the session is, which is an `Err` that comes up to [`Session::handle_frame`].
+//! A protocol error has one of two consequences (SPDY/3.1 §2.4). A stream error is handled where it is detected. A session error is
+//! an `Err` that is returned to [`Session::handle_frame`].
 
 use bytes::Bytes;
 use spdy_frame::error::BlockError;
@@ -21,11 +21,11 @@ use crate::session::endpoint::Session;
 use crate::state::pings::PingOutcome;
 use crate::state::window::MAX_WINDOW;
 
-/// The headers of a block that inflated, or why they are none.
+/// The headers of an inflated block, or why they are invalid.
 pub(crate) type Block = Result<HeaderBlock, BlockError>;
 
 impl Session {
-    /// A frame came, or a piece of DATA.
+    /// Handles a received frame, or a piece of DATA.
     pub(crate) fn handle_frame(&mut self, frame: Frame) {
         let piece = matches!(frame, Frame::Data(_));
         if !(piece && self.within_data) {
@@ -45,13 +45,13 @@ impl Session {
             });
         }
         if self.decoder.is_between_frames() {
-            // a stream that came and went within one read was no idle time
+            // a stream that opened and ended within one read counts as activity
             self.after_change();
         }
     }
 
     fn dispatch(&mut self, frame: Frame) -> Result<(), SessionError> {
-        // every block goes through the inflater, whatever becomes of its stream (SPDY/3.1 §2.6.10.1)
+        // every block is inflated, even if its stream is rejected (SPDY/3.1 §2.6.10.1)
         let block = match &frame {
             Frame::SynStream(syn) => self.inflate(&frame, &syn.block)?,
             Frame::SynReply(reply) => self.inflate(&frame, &reply.block)?,
@@ -76,7 +76,7 @@ impl Session {
             Frame::GoAway(goaway) => self.on_goaway(goaway),
             Frame::WindowUpdate(update) => self.on_window_update(update),
             Frame::Noop => self.budget.empty_frame(self.now),
-            // an unknown type, or CREDENTIAL, which no peer uses: skipped, but not for ever
+            // an unknown type, or CREDENTIAL, which no peer uses: skipped, but limited in number
             Frame::Skipped { len_bytes: 0, .. } => self.budget.empty_frame(self.now),
             Frame::Skipped { .. } => Ok(()),
         }
@@ -98,8 +98,8 @@ impl Session {
         Ok(inflated.headers)
     }
 
-    /// SETTINGS applies on receipt; there is no acknowledgement (SPDY/3.1 §2.6.4). The decoder has
-    /// already bounded the entries and taken the first of each id.
+    /// SETTINGS applies on receipt; there is no acknowledgement (SPDY/3.1 §2.6.4). The decoder has already limited the number of
+    /// entries and kept the first of each ID.
     fn on_settings(&mut self, settings: &Settings) -> Result<(), SessionError> {
         self.budget.settings_frame(self.now)?;
         if settings.ignored > 0 {
@@ -122,8 +122,8 @@ impl Session {
         Ok(())
     }
 
-    /// Changes the window of every stream that can still send by the difference; never the session window (SPDY/3.1
-    /// §2.6.8). The cost is proportional to the number of streams, and SETTINGS frames have a budget.
+    /// Changes the send window of every stream that can still send by the difference; never the session window (SPDY/3.1 §2.6.8).
+    /// The cost is proportional to the number of streams, and SETTINGS frames have a budget.
     fn on_initial_window(&mut self, value: u32) -> Result<(), SessionError> {
         let window = i64::from(value);
         if window > MAX_WINDOW {
@@ -179,7 +179,7 @@ impl Session {
         if id.is_zero() {
             return self.on_session_window_update(delta);
         }
-        // late updates for streams that are over are common, and mean nothing
+        // late updates for ended streams are common and have no effect
         let Some(stream) = self
             .streams
             .get_mut(id)
@@ -187,7 +187,7 @@ impl Session {
         else {
             return Ok(());
         };
-        // a delta of 0 is against the text; ignoring it would do, but hides a peer that stalls
+        // a delta of 0 violates the spec; ignoring it would be possible, but would hide a peer that stalls
         if delta == 0 || stream.send.adjust(i64::from(delta)).is_err() {
             return self.stream_error(id, RstStatus::FLOW_CONTROL_ERROR);
         }
@@ -195,7 +195,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stream 0 is the session in SPDY/3.1, and nothing in SPDY/3 (Jetty ignores it, and so do we).
+    /// Stream 0 is the session in SPDY/3.1. In SPDY/3 it has no meaning and is ignored, as by Jetty.
     fn on_session_window_update(&mut self, delta: u32) -> Result<(), SessionError> {
         if !self.session_window {
             if !(self.config.detect_session_window && self.config.version == Version::V3) {
@@ -211,11 +211,11 @@ impl Session {
         Ok(())
     }
 
-    /// Ends a stream because of what the peer did on it.
+    /// Ends a stream because of a protocol error on it.
     ///
     /// # Errors
     ///
-    /// When the peer has aborted too many streams.
+    /// If the peer has aborted too many streams.
     pub(crate) fn stream_error(
         &mut self,
         id: StreamId,
@@ -224,7 +224,7 @@ impl Session {
         self.stream_error_with_cause(id, status, ResetCause::ByUs(status))
     }
 
-    /// As [`stream_error`](Self::stream_error), with the cause for the owner.
+    /// Like [`stream_error`](Self::stream_error), with a cause for the owner.
     pub(crate) fn stream_error_with_cause(
         &mut self,
         id: StreamId,
@@ -240,7 +240,7 @@ impl Session {
         self.count_aborted(id, stream.state.sends())
     }
 
-    /// Counts a stream that was reset, if the peer opened it and we were not done answering.
+    /// Counts a stream that was reset, if the peer opened it and our answer was incomplete.
     pub(crate) fn count_aborted(
         &mut self,
         id: StreamId,

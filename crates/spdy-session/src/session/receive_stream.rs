@@ -1,5 +1,5 @@
-//! The effects of the peer's frames on streams: SYN_STREAM, SYN_REPLY, HEADERS, DATA, RST_STREAM (SPDY/3.1 §2.3,
-//! §2.6). Each unexpected frame has one meaning, which is defined here.
+//! Handles received frames of streams: SYN_STREAM, SYN_REPLY, HEADERS, DATA, RST_STREAM (SPDY/3.1 §2.3, §2.6). This file defines
+//! the reaction to each unexpected frame.
 
 use spdy_frame::error::BlockError;
 use spdy_frame::frame::{Data, Headers, RstStream, SynReply, SynStream};
@@ -47,12 +47,12 @@ impl Session {
             self.refuse(id, status);
             return self.budget.refused_stream(self.now);
         }
-        // both halves are closed from the start: no answer is possible (a push may be so)
+        // both halves are closed from the start, so no answer is possible (a push may be like this)
         if self.config.role == Role::Server && syn.unidirectional && syn.fin {
             self.refuse(id, RstStatus::PROTOCOL_ERROR);
             return self.count_aborted(id, true);
         }
-        // after GOAWAY the spec allows ignoring it; an answer is friendlier and as safe (choice)
+        // after GOAWAY the spec allows ignoring it; REFUSED_STREAM is more helpful and equally safe (choice)
         let full = self.streams.theirs_active() >= self.config.peer_streams() as usize;
         if full {
             self.stats.limits.count(Limit::ConcurrentStreams);
@@ -65,7 +65,7 @@ impl Session {
         Ok(())
     }
 
-    /// SYN_STREAM with an id that is not above the last one.
+    /// SYN_STREAM with an ID that is not higher than the last one.
     fn on_used_id(&mut self, id: StreamId) -> Result<(), SessionError> {
         if self.streams.is_open(id) {
             // RST_STREAM carries the ID, so the open stream ends with the new one
@@ -77,7 +77,7 @@ impl Session {
                 .push_back((id, RstStatus::PROTOCOL_ERROR));
             return self.budget.stray_frame(self.now);
         }
-        // SPDY/2 does not define IDs that decrease, SPDY/3 requires the session's end (choice for used IDs)
+        // SPDY/2 does not define decreasing IDs; SPDY/3 requires the end of the session (choice for used IDs)
         Err(SessionError::Order {
             found: id,
             last: self.last_peer_id,
@@ -96,7 +96,7 @@ impl Session {
                 Some(RstStatus::REFUSED_STREAM)
             }
             PushPolicy::AcceptUnassociated if parent.is_zero() => None,
-            // SPDY/3 requires the session's end here; the stream's is enough (choice)
+            // SPDY/3 requires the end of the session here; ending the stream is enough (choice)
             PushPolicy::Accept if parent.is_zero() => Some(match self.config.version {
                 Version::V2 => RstStatus::INVALID_STREAM,
                 Version::V3 | Version::V31 => RstStatus::PROTOCOL_ERROR,
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// Answers a SYN_STREAM by RST_STREAM, without state for it.
+    /// Rejects a SYN_STREAM by RST_STREAM, without storing the stream.
     fn refuse(&mut self, id: StreamId, status: RstStatus) {
         self.stats.streams_refused += u64::from(status == RstStatus::REFUSED_STREAM);
         self.outbound.resets.push_back((id, status));
@@ -117,7 +117,7 @@ impl Session {
 
     fn accept(&mut self, syn: &SynStream, headers: HeaderBlock) {
         let id = syn.stream_id;
-        // node-spdy's and moby's pushes lack the flag: our half is closed all the same
+        // pushes of node-spdy and moby lack the flag; our half is closed anyway
         let push = self.config.role == Role::Client && !syn.associated_to.is_zero();
         let unidirectional = syn.unidirectional || push;
         let header_bytes = headers.plain_len(self.config.version);
@@ -226,8 +226,8 @@ impl Session {
         if payload.is_empty() && !fin {
             self.budget.empty_frame(self.now)?;
         }
-        // Bytes past a window end the stream, or the session, but those before it are handed on:
-        // so it does not show where the transport cut the frame.
+        // Bytes that exceed a window end the stream or the session, but the bytes before them are delivered: the result must not
+        // depend on where the transport split the frame.
         let session_room = self.session_room();
         let over_session = payload.len() > session_room;
         payload.truncate(session_room);
@@ -298,7 +298,7 @@ impl Session {
                     }
                     Err(violation) => {
                         self.receive_window.consume(len);
-                        // SPDY/2 has no code for it, and its spec no consequence (choice)
+                        // SPDY/2 has no status code for it, and its spec defines no consequence (choice)
                         if violation == StreamViolation::AfterFin
                             && self.config.version == Version::V2
                         {
@@ -309,7 +309,7 @@ impl Session {
                 }
             }
             _ => {
-                // it counts against the session whatever its stream, or the session window would leak
+                // DATA counts against the session window whatever its stream, or the window would leak
                 self.receive_window.consume(len);
                 return self.stray_data(id);
             }
@@ -317,7 +317,7 @@ impl Session {
         self.stream_error(id, status)
     }
 
-    /// What the peer may still send to the session, with what is forgiven.
+    /// How much the peer may still send on the session, including the tolerated excess.
     fn session_room(&self) -> usize {
         if !self.session_window {
             return usize::MAX;
@@ -325,8 +325,8 @@ impl Session {
         usize::try_from(self.receive_window.available() + self.tolerated_excess()).unwrap_or(0)
     }
 
-    /// OkHttp and Undertow move their *session's* send window by our INITIAL_WINDOW_SIZE too, so
-    /// they may go over by as much as we raised it.
+    /// OkHttp and Undertow also change their *session's* send window by our INITIAL_WINDOW_SIZE, so they may exceed it by as much
+    /// as we raised that value.
     fn tolerated_excess(&self) -> i64 {
         (self.config.stream_window() - INITIAL_WINDOW).max(0)
     }
@@ -337,9 +337,9 @@ impl Session {
         }
     }
 
-    /// DATA for a stream that is not there.
+    /// Handles DATA for an unknown stream.
     fn stray_data(&mut self, id: StreamId) -> Result<(), SessionError> {
-        // after our GOAWAY the peer may not have read yet that its stream was not looked at
+        // after our GOAWAY the peer may not have read yet that its stream was ignored
         let unseen = !self.streams.is_ours(id) && id > self.last_peer_id;
         if self.closing.is_goaway_sent() && unseen {
             return Ok(());
@@ -347,7 +347,7 @@ impl Session {
         self.stray(id)
     }
 
-    /// DATA with the flag of an early draft that compressed payloads: nothing may be inflated by it.
+    /// Handles DATA with the compression flag of an early draft: the payload must not be inflated.
     pub(crate) fn on_compressed_data(
         &mut self,
         id: StreamId,
@@ -365,7 +365,7 @@ impl Session {
         self.stray_data(id)
     }
 
-    /// RST_STREAM: the stream is closed at once, and never answered by another RST_STREAM.
+    /// Handles RST_STREAM: closes the stream at once, and never answers by another RST_STREAM.
     pub(crate) fn on_rst_stream(&mut self, rst: RstStream) -> Result<(), SessionError> {
         let RstStream {
             stream_id: id,
@@ -386,7 +386,7 @@ impl Session {
         self.count_aborted(id, stream.state.sends())
     }
 
-    /// Applies a frame to stream `id`; `false` if the frame needs no further handling.
+    /// Applies a frame to stream `id`. Returns `false` if the frame needs no further handling.
     fn apply_received(
         &mut self,
         id: StreamId,
@@ -409,7 +409,7 @@ impl Session {
         }
     }
 
-    /// After a frame was handed on: a stream that ended with it is let go.
+    /// To be called after a frame was delivered: closes a stream that ended with it.
     fn after_received(&mut self, id: StreamId) {
         if self
             .streams
@@ -420,8 +420,8 @@ impl Session {
         }
     }
 
-    /// A frame for a stream that is not there: answered once, and not at all if it went lately.
-    /// (The text lets every such frame cause another RST_STREAM.)
+    /// Handles a frame for an unknown stream: the first is answered by RST_STREAM, and frames for a recently closed stream are
+    /// ignored. (The spec allows an RST_STREAM for every such frame.)
     fn stray(&mut self, id: StreamId) -> Result<(), SessionError> {
         if self.streams.is_recently_closed(id) {
             return Ok(());
@@ -433,8 +433,8 @@ impl Session {
         self.budget.stray_frame(self.now)
     }
 
-    /// As [`stray`](Self::stray), for a frame with a header block: inflating it costs us more than it
-    /// cost the peer, so it counts though it meets silence.
+    /// Like [`stray`](Self::stray), for a frame with a header block. Inflating the block costs more than sending it, so it counts
+    /// as a stray frame even if it is ignored.
     fn stray_block(&mut self, id: StreamId) -> Result<(), SessionError> {
         if self.streams.is_recently_closed(id) {
             return self.budget.stray_frame(self.now);

@@ -1,4 +1,4 @@
-//! How a session ends: by draining, by a fault, or with its transport (SPDY/3.1 §2.6.6).
+//! The end of a session: by draining, by an error, or with its transport (SPDY/3.1 §2.6.6).
 //!
 //! ```text
 //!   open --- shutdown, or GOAWAY got ---> draining --- last stream ended --> ended: GOAWAY, flush
@@ -7,9 +7,8 @@
 //!     +------- end of the transport ---------+----> ended: streams lost, nothing to flush
 //! ```
 //!
-//! GOAWAY goes out twice at most: when draining begins, and when a fault ends the session. The
-//! driver handles the lingering on the socket afterwards (it reads and discards for a short time,
-//! so that a TCP reset does not destroy the GOAWAY in the peer's buffer).
+//! GOAWAY is sent at most twice: when draining begins, and when an error ends the session. The driver then lingers on the socket
+//! (it reads and discards for a short time, so that a TCP reset does not destroy the GOAWAY in the peer's buffer).
 
 use spdy_frame::frame::GoAway;
 use spdy_frame::status::{GoAwayStatus, RstStatus};
@@ -23,7 +22,7 @@ use crate::session::endpoint::Session;
 use crate::state::stream::{ReplyState, State, Stream};
 
 impl Session {
-    /// A stream whose halves are both closed now: it no longer counts, and goes when it is read.
+    /// Handles a stream whose halves are both closed now: it is no longer counted, and is removed when its DATA is consumed.
     pub(crate) fn closed(&mut self, id: StreamId) {
         self.streams.stop_counting(id);
         if self
@@ -35,7 +34,7 @@ impl Session {
         }
     }
 
-    /// Lets a stream go that has ended and was read; the session's window no longer has its growth.
+    /// Removes a stream that has ended and was consumed, and takes its growth back from the session window.
     pub(crate) fn retire(&mut self, id: StreamId) {
         let grown = self.streams.retire(id);
         self.receive_window.shrink(grown);
@@ -56,8 +55,8 @@ impl Session {
         Some(stream)
     }
 
-    /// A request ended early: so do the pushes that belong to it (SPDY/3.1 §3.3.1). The client may
-    /// not have counted on it, so each is reset on the wire too.
+    /// Resets the pushes of a request that ended early (SPDY/3.1 §3.3.1). The client may not do that by itself, so each push is
+    /// also reset on the wire.
     pub(crate) fn cancel_pushes_of(&mut self, parent: StreamId) {
         if self.config.role != Role::Server || self.streams.ours_active() == 0 {
             return;
@@ -79,7 +78,7 @@ impl Session {
         }
     }
 
-    /// We want no more streams.
+    /// Starts draining: no new streams are accepted.
     pub(crate) fn begin_drain(&mut self) {
         if self.closing.ended || self.closing.draining.is_some() {
             return;
@@ -90,16 +89,16 @@ impl Session {
         }
     }
 
-    /// GOAWAY came.
+    /// Handles a received GOAWAY.
     ///
     /// # Errors
     ///
-    /// When it was one of too many.
+    /// If the peer sent too many GOAWAY frames.
     pub(crate) fn on_goaway(&mut self, goaway: GoAway) -> Result<(), SessionError> {
         let last_good = match self.closing.received {
             Some(before) => {
                 self.budget.empty_frame(self.now)?;
-                // it must not rise: what was given up by the first GOAWAY may run elsewhere by now
+                // last-good must not increase: streams that the first GOAWAY gave up may already have been retried elsewhere
                 before.min(goaway.last_good)
             }
             None => goaway.last_good,
@@ -112,9 +111,8 @@ impl Session {
         let ours: Vec<_> = self.streams.ours_ids().collect();
         for id in ours {
             let lost = self.streams.get(id).is_some_and(|stream| {
-                // a stream that was never written was not processed either, whatever last-good is:
-                // a drain in two steps starts with 2^31 - 1; and an answered stream was processed,
-                // so that a POST must not go out again (choice: the stream goes on)
+                // a stream that was never written was not processed, whatever last-good is: a drain in two steps starts
+                // with 2^31 - 1; an answered stream was processed, so a POST must not be retried (choice: the stream continues)
                 let above = id > last_good && stream.answer != ReplyState::Received;
                 stream.state != State::Closed && (above || !stream.written)
             });
@@ -128,10 +126,10 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session in order when it drains and no stream remains.
+    /// Ends the session in order if it is draining and no stream is open.
     pub(crate) fn end_if_drained(&mut self) {
-        // a client of the older drafts may still send requests after its GOAWAY: the session ends by its close or by
-        // the idle timeout
+        // a client of the older drafts may still send requests after its GOAWAY: the session then ends when the client closes it or
+        // by the idle timeout
         let may_send_requests =
             self.config.role == Role::Server && self.config.version != Version::V31;
         let drains = self.closing.draining.is_some()
@@ -149,7 +147,7 @@ impl Session {
         self.events.push_back(Event::Closed { error: None });
     }
 
-    /// Ends the session with a fault: every stream is lost, and GOAWAY states the reason.
+    /// Ends the session with an error: every stream is lost, and GOAWAY states the reason.
     pub(crate) fn fail(&mut self, error: SessionError) {
         if self.closing.ended {
             return;
@@ -161,7 +159,7 @@ impl Session {
         self.lose_streams(error);
     }
 
-    /// Ends the session with its transport: no peer is left to notify.
+    /// Ends the session because its transport ended: no peer is left to notify.
     pub(crate) fn handle_transport_lost(&mut self) {
         self.closing.due = None;
         if self.closing.ended {
@@ -203,7 +201,7 @@ impl Session {
         })
     }
 
-    /// Whether an ended session has something left to write.
+    /// True if an ended session still has output to write.
     pub(crate) fn has_pending_output(&self) -> bool {
         self.closing.due.is_some() || !self.outbound.resets.is_empty()
     }

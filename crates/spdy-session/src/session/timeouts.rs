@@ -1,7 +1,7 @@
-//! Every time limit of a session: when the next one is due, and what happens then.
+//! The timeouts of a session: when the next one expires, and how it is handled.
 //!
-//! Each limit is an instant since which something has been waited for, and a duration of the
-//! configuration. Nothing here is exact to the frame: limits are for peers that stall.
+//! Each timeout is an instant at which a wait began, plus a duration of the configuration. Timeouts need not be exact: they are for
+//! peers that stall.
 
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
@@ -13,11 +13,11 @@ use crate::session::endpoint::Session;
 use crate::state::deadlines::track_wait;
 use crate::state::stream::State;
 
-/// What may lie before a program that does not read, while the peer reads on, bytes: a pipe of Linux holds so much.
+/// Bytes that may be unread in front of a stalled program while the peer itself still reads: the capacity of a pipe in Linux.
 const PIPE_BYTES: u64 = 64 * 1024;
 
 impl Session {
-    /// Updates the times since when the session waits.
+    /// Updates the instants at which the session began to wait.
     pub(crate) fn update_waits(&mut self) {
         let now = self.now;
         let waits = self.outbound.data_waits();
@@ -54,7 +54,7 @@ impl Session {
         self.deadlines.is_reading_stopped = stopped;
     }
 
-    /// The next instant at which [`expire`](Self::expire) has something to do.
+    /// The next instant at which [`expire`](Self::expire) has work to do.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         if self.closing.has_ended() {
             return None;
@@ -100,7 +100,7 @@ impl Session {
         .min()
     }
 
-    /// Handles all expired deadlines.
+    /// Handles all expired timeouts.
     pub(crate) fn expire(&mut self) {
         let now = self.now;
         let over = |since: Option<Instant>, limit: Option<std::time::Duration>| {
@@ -164,7 +164,7 @@ impl Session {
         self.keep_alive();
     }
 
-    /// Resets the streams that have stalled for too long, and computes when the next one will have.
+    /// Resets the streams that have stalled for too long, and computes when the next one expires.
     fn reset_stalled_streams(&mut self) -> Result<(), SessionError> {
         self.deadlines.streams = None;
         for id in self.streams.ids() {
@@ -223,14 +223,14 @@ impl Session {
         }
     }
 
-    /// Whether our PING waits, or may lie unread, behind DATA that a peer without windows does not read.
+    /// True if our PING is queued, or may be unread, behind DATA that a peer without windows does not read.
     fn is_behind_data(&self) -> bool {
         let sent = self.stats.sent_data_bytes;
         self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.is_behind_data())
     }
 
-    /// Without windows a PING is answered after it is read, in both directions. Another PING would only wait behind
-    /// it, and many that are read at once count as a flood.
+    /// Waits for the echo of the one PING in flight. Without windows a PING is answered only after the DATA before it was read, in
+    /// both directions. Another PING would wait behind the same DATA, and many PINGs that are then read at once count as a flood.
     fn await_single_echo(&mut self) {
         let (now, last_received) = (self.now, self.deadlines.last_received);
         let is_behind_data = self.is_behind_data();
@@ -238,7 +238,7 @@ impl Session {
             true => self.config.keepalive_unread_timeout,
             false => self.config.keepalive_timeout,
         };
-        // Silence proves nothing while an answer is not read, or may be behind data that the peer does not read.
+        // Silence proves nothing while we do not read the answer, or while the PING may be behind DATA that the peer does not read.
         let excused =
             self.deadlines.is_reading_stopped || (is_behind_data && now < last_received + waited);
         let since = if excused { now } else { last_received };

@@ -21,7 +21,7 @@ impl Session {
         true
     }
 
-    /// Writes the first item of a stream, one that needs no credit.
+    /// Writes the first item of a stream, if it needs no credit.
     pub(crate) fn write_head(&mut self, id: StreamId, out: &mut BytesMut) -> bool {
         let Some(stream) = self.streams.get_mut(id) else {
             return false;
@@ -91,7 +91,7 @@ impl Session {
         true
     }
 
-    /// Writes the next RST_STREAM; `false` if none waits.
+    /// Writes the next RST_STREAM. Returns `false` if none is queued.
     pub(crate) fn write_reset(&mut self, out: &mut BytesMut) -> bool {
         let Some((stream_id, status)) = self.outbound.resets.pop_front() else {
             return false;
@@ -108,7 +108,7 @@ impl Session {
         frame: impl FnOnce(Bytes) -> Frame,
     ) {
         let plain = self.deflater.deflate(headers, &mut self.outbound.scratch);
-        // shared for the time of this call, after which the scratch buffer is whole again
+        // shares the scratch buffer during this call; afterwards the buffer has its full capacity again
         let block = self.outbound.scratch.split().freeze();
         self.stats.sent_block_plain_bytes += plain as u64;
         self.stats.sent_block_wire_bytes += block.len() as u64;
@@ -148,7 +148,7 @@ impl Session {
         }
         stream.queued_bytes -= len;
         stream.send.spend(len);
-        // a single byte now and then is not progress
+        // single bytes now and then are not progress
         let still = stream.queued_bytes > 0;
         stream.starved = stream
             .starved
@@ -180,7 +180,7 @@ impl Session {
         self.outbound.scheduler.sent(priority);
     }
 
-    /// A frame of stream `id` was written: updates its state, and queues what comes next on it.
+    /// To be called after a frame of stream `id` was written: updates its state, and queues its next item.
     fn after_sent(&mut self, id: StreamId, fin: bool) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -201,7 +201,7 @@ impl Session {
     }
 }
 
-/// Length of the DATA frame that the first items make within `limit` bytes, and whether FIN is in it.
+/// Length of the DATA frame that the first items form within `limit` bytes, and whether it has FIN.
 fn measure(stream: &Stream, limit: usize) -> (usize, bool) {
     let mut len = 0;
     for item in &stream.items {

@@ -1,6 +1,6 @@
 //! Decides which frame is written next.
 //!
-//! Nothing is encoded before the driver polls for it. The order (choice, SPDY/3.1 §2.3.3 leaves it open):
+//! A frame is encoded only when the driver polls for it. The order (choice, SPDY/3.1 §2.3.3 leaves it open):
 //!
 //! 1. the greeting: SETTINGS, and in 3.1 the first WINDOW_UPDATE of the session
 //! 2. PING echoes, then our own PING
@@ -26,7 +26,7 @@ use crate::state::stream::QueueState;
 use crate::state::window::INITIAL_WINDOW;
 
 impl Session {
-    /// Queues SETTINGS and the first WINDOW_UPDATE, if now is the time for it.
+    /// Queues the initial SETTINGS and WINDOW_UPDATE, if `settings_timing` allows it now.
     pub(crate) fn queue_initial_settings(&mut self) {
         let now = match self.config.settings_timing {
             SettingsTiming::Immediate => true,
@@ -37,8 +37,8 @@ impl Session {
             return;
         }
         self.outbound.initial_settings_done = true;
-        // ascending ids, no PERSIST: Chromium ends the session over descending ones, and we neither request storage nor store (SPDY/3.1
-        // §2.6.4; stored values are a tracking cookie)
+        // Ascending IDs, no PERSIST: Chromium ends the session because of descending IDs, and we neither request nor offer storage
+        // (SPDY/3.1 §2.6.4; stored values can track users like cookies)
         let mut entries = Vec::with_capacity(2);
         let streams = self.config.peer_streams();
         if streams != u32::MAX {
@@ -46,7 +46,7 @@ impl Session {
         }
         let window = self.config.stream_window();
         if self.config.version == Version::V2 {
-            // no effect by the text, but node-spdy runs flow control in SPDY/2 too, and stops after 64 KiB without it
+            // no effect according to the spec, but node-spdy applies flow control in SPDY/2 too, and stops after 64 KiB without it
             entries.push(Setting::new(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff));
         } else if self.stream_windows && window != INITIAL_WINDOW {
             entries.push(Setting::new(SettingId::INITIAL_WINDOW_SIZE, window as u32));
@@ -59,12 +59,12 @@ impl Session {
         self.outbound.opens_window = self.session_window;
     }
 
-    /// Opens the session's window as far as it goes, ahead of everything but SETTINGS.
+    /// Opens the session's window to its full size, before all other output except SETTINGS.
     pub(crate) fn open_session_window(&mut self) {
         self.outbound.opens_window = true;
     }
 
-    /// Puts a stream into the queue that its first item belongs to, if it is in none.
+    /// Puts a stream into the queue for its first item, if it is in no queue.
     pub(crate) fn schedule(&mut self, id: StreamId) {
         let windows = self.stream_windows;
         let Some(stream) = self.streams.get_mut(id) else {
@@ -78,7 +78,7 @@ impl Session {
                 stream.queue_state = QueueState::Head;
                 self.outbound.heads.push_back(id);
             }
-            // without credit it waits outside of all queues for WINDOW_UPDATE
+            // without credit the stream is in no queue until WINDOW_UPDATE
             Some(false) if windows && stream.send.credit() == 0 => self.mark_starved(id),
             Some(false) => {
                 stream.queue_state = QueueState::Data;
@@ -98,7 +98,7 @@ impl Session {
         }
     }
 
-    /// Credit came for a stream: it may send again.
+    /// To be called when a stream got credit: it may send again.
     pub(crate) fn handle_credit(&mut self, id: StreamId) {
         let small = self.config.small_data_bytes;
         if let Some(stream) = self.streams.get_mut(id)
@@ -113,8 +113,8 @@ impl Session {
         self.schedule(id);
     }
 
-    /// Releases the streams that waited for more credit: the session got credit, or, with `force`, they have waited
-    /// long enough and send what they may.
+    /// Queues the streams again that waited for more credit: because the session got credit, or, with `force`, because
+    /// `small_data_delay` is over and they send what they can.
     pub(crate) fn release_delayed(&mut self, force: bool) {
         self.outbound.delay_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
@@ -126,12 +126,12 @@ impl Session {
         }
     }
 
-    /// Appends the next frame to `out`; `false` when there is none.
+    /// Appends the next frame to `out`. Returns `false` if there is none.
     pub(crate) fn write_next(&mut self, out: &mut BytesMut) -> bool {
         if let Some(settings) = self.outbound.initial_settings.take() {
             return self.put(&Frame::Settings(settings), out);
         }
-        // The delta is computed now, so that it does not show how the frame before it was cut.
+        // The delta is computed now, so that it does not depend on how the frame before it was split.
         if std::mem::take(&mut self.outbound.opens_window)
             && let delta @ 1.. = self.receive_window.grant()
         {
@@ -161,7 +161,7 @@ impl Session {
         self.write_data(out)
     }
 
-    /// Writes a DATA frame of the next stream in turn.
+    /// Writes a DATA frame of the next scheduled stream.
     fn write_data(&mut self, out: &mut BytesMut) -> bool {
         let (windows, session_window) = (self.stream_windows, self.obeys_session_window());
         let (frame_bytes, small) = (self.config.data_frame_bytes, self.config.small_data_bytes);

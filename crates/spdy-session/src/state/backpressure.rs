@@ -1,13 +1,13 @@
-//! Measures how long the peer could send no DATA on any stream, because our owner had not consumed what came before.
+//! Measures how long the peer could send no DATA on any stream because the owner had not consumed earlier DATA.
 //!
-//! A timeout for one stream must not count that time: the stream's own window may be open while the session's is
-//! closed, or, without windows, while nothing is read.
+//! The timeout of a stream must not count that time. The stream's own window may be open while the session's window is closed, or,
+//! without windows, while nothing is read.
 
 use std::time::Duration;
 
 use spdy_clock::Instant;
 
-/// The time of backpressure so far, and the start of the current one.
+/// The total time of backpressure, and the start of the current period.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backpressure {
     since: Option<Instant>,
@@ -15,13 +15,13 @@ pub(crate) struct Backpressure {
 }
 
 impl Backpressure {
-    /// The time until `now`.
+    /// The total time until `now`.
     pub(crate) fn time(self, now: Instant) -> Duration {
         let Self { since, before } = self;
         before + since.map_or(Duration::ZERO, |since| now - since)
     }
 
-    /// Notes whether the peer can send nothing from `now` on.
+    /// Sets whether the peer can send no DATA from `now` on.
     pub(crate) fn update(&mut self, is_closed: bool, now: Instant) {
         match self.since {
             None if is_closed => self.since = Some(now),

@@ -1,20 +1,20 @@
-//! How far the end of a session has come: draining, GOAWAY sent and received, ended (SPDY/3.1 §2.6.6).
+//! Progress of the end of a session: draining, GOAWAY sent and received, ended (SPDY/3.1 §2.6.6).
 
 use spdy_clock::Instant;
 use spdy_frame::status::GoAwayStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 
-/// How far the end has come.
+/// Progress of the end of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    /// Since when we drain by our own will.
+    /// When draining began on our side.
     pub(crate) draining: Option<Instant>,
     /// GOAWAY was written.
     pub(crate) sent: bool,
     /// GOAWAY is to be written.
     pub(crate) due: Option<GoAwayStatus>,
-    /// The lowest last-good that the peer's GOAWAYs gave.
+    /// The lowest last-good ID of the peer's GOAWAYs.
     pub(crate) received: Option<StreamId>,
     pub(crate) ended: bool,
 }
@@ -24,14 +24,14 @@ impl Closing {
         self.ended
     }
 
-    /// Whether we may open no streams: in all versions after either side's GOAWAY. (Drafts 2 and 3
-    /// would let the sender of one go on opening; nothing is gained by it.)
+    /// True if we may open no streams: in all versions after a GOAWAY of either side. (Drafts 2 and 3 allow the sender of a GOAWAY
+    /// to open more; that has no benefit.)
     pub(crate) fn takes_no_streams(&self) -> bool {
         self.ended || self.draining.is_some() || self.received.is_some()
     }
 
-    /// Whether the peer's new streams are refused: after our GOAWAY, and in SPDY/3.1 after its
-    /// own too. In the older drafts the sender of a GOAWAY may go on opening streams.
+    /// True if the peer's new streams are refused: after our GOAWAY, and in SPDY/3.1 also after the peer's. In the older drafts the
+    /// sender of a GOAWAY may still open streams.
     pub(crate) fn refuses_streams(&self, version: Version) -> bool {
         self.draining.is_some() || (self.received.is_some() && version == Version::V31)
     }

@@ -1,29 +1,28 @@
 //! Chooses the stream that sends DATA next (SPDY/3.1 §2.3.3).
 //!
-//! Eight queues, one for each priority. The most urgent queue that holds a stream goes first, and
-//! its streams take turns, a frame each. So that no stream starves, one frame in every `guard`
-//! goes to the less urgent queues instead, which take turns among themselves: with the default of
-//! 16, every waiting level gets at least 1/16 of the frames divided by the number of such levels.
-//! The text allows starvation; the guard is ours (choice).
+//! There is a queue for each of the eight priorities. The most urgent queue that is not empty is served first, and its streams take
+//! turns of one frame. So that no stream starves, one frame in every `guard` is taken from the less urgent queues, which take turns
+//! among themselves: with the default of 16, every waiting level gets at least 1/16 of the frames divided by the number of such
+//! levels. The spec allows starvation; the guard is our addition (choice).
 
 use std::collections::VecDeque;
 
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 
-/// The streams that have DATA and credit.
+/// The streams that have DATA and credit, by priority.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     levels: [VecDeque<StreamId>; Priority::LEVELS],
-    /// Frames that the most urgent level got in a row while another waited.
+    /// Frames that the most urgent level sent in a row while another level waited.
     streak: u32,
     guard: u32,
-    /// The less urgent level that was last given a share.
+    /// The less urgent level that was served last.
     last_share: usize,
 }
 
 impl Scheduler {
-    /// One frame in `guard` goes to less urgent levels; 0 for none.
+    /// Serves one frame in `guard` from less urgent levels; with 0 none.
     pub(crate) fn new(guard: u32) -> Self {
         Self {
             levels: Default::default(),
@@ -33,28 +32,28 @@ impl Scheduler {
         }
     }
 
-    /// Puts `id` at the end of its level. The caller sees to it that it is in no queue.
+    /// Appends `id` to the queue of its level. The caller makes sure that it is in no queue.
     pub(crate) fn push(&mut self, priority: Priority, id: StreamId) {
         self.levels[usize::from(priority.level())].push_back(id);
     }
 
-    /// How many streams wait.
+    /// The number of queued streams.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.levels.iter().map(VecDeque::len).sum()
     }
 
-    /// Whether none waits.
+    /// True if no stream is queued.
     pub(crate) fn is_empty(&self) -> bool {
         self.levels.iter().all(VecDeque::is_empty)
     }
 
-    /// Takes `id` out of its level.
+    /// Removes `id` from the queue of its level.
     pub(crate) fn remove(&mut self, priority: Priority, id: StreamId) {
         self.levels[usize::from(priority.level())].retain(|&other| other != id);
     }
 
-    /// Takes the next stream out of its queue.
+    /// Removes and returns the next stream.
     pub(crate) fn pop(&mut self) -> Option<StreamId> {
         let urgent = self.levels.iter().position(|level| !level.is_empty())?;
         let level = if self.guard > 0 && self.streak + 1 >= self.guard {
@@ -65,7 +64,7 @@ impl Scheduler {
         self.levels[level].pop_front()
     }
 
-    /// A frame of a stream at `priority` was sent: what [`pop`](Self::pop) counts by.
+    /// Counts a frame that was sent at `priority`; [`pop`](Self::pop) uses the count.
     pub(crate) fn sent(&mut self, priority: Priority) {
         let level = usize::from(priority.level());
         if self.levels[..level]
@@ -88,7 +87,7 @@ impl Scheduler {
         self.levels.iter_mut().for_each(VecDeque::clear);
     }
 
-    /// The level below `urgent` whose turn it is to get a share.
+    /// The level below `urgent` that is served next.
     fn share_after(&self, urgent: usize) -> Option<usize> {
         let waits = |&level: &usize| level > urgent && !self.levels[level].is_empty();
         (self.last_share + 1..Priority::LEVELS)
@@ -101,7 +100,7 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    /// The streams that get each of `frames` frames when every stream always has more.
+    /// Number of frames that each stream gets out of `frames` when every stream always has more DATA.
     fn turns(scheduler: &mut Scheduler, streams: &[(u8, u32)], frames: usize) -> Vec<u32> {
         let priority = |id| Priority::new(streams.iter().find(|s| s.1 == id).unwrap().0);
         for &(level, id) in streams {

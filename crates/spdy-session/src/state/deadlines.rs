@@ -1,29 +1,29 @@
-//! When each wait of a session began: input, output, streams, idleness. The limits are in the configuration.
+//! The start of each wait of a session: input, output, streams, idleness. The durations are in the configuration.
 
 use spdy_clock::Instant;
 
-/// Since when each thing has been waited for.
+/// When each wait began.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// Anything came.
+    /// Last time anything was received.
     pub(crate) last_received: Instant,
-    /// Anything came or left.
+    /// Last time anything was received or sent.
     pub(crate) last_activity: Instant,
-    /// A frame was begun that is not complete.
+    /// When an incomplete frame began.
     pub(crate) partial_since: Option<Instant>,
-    /// DATA that its stream has credit for is queued, and none of it was sent.
+    /// Since when DATA with credit of its stream is queued and none of it was sent.
     pub(crate) data_waiting_since: Option<Instant>,
-    /// Bytes sent since then.
+    /// DATA bytes sent since then.
     pub(crate) sent_bytes: usize,
-    /// When a stream may have waited for too long: not after the first that has.
+    /// The earliest time at which a stream may have stalled for too long.
     pub(crate) streams: Option<Instant>,
-    /// No stream is open.
+    /// Since when no stream is open.
     pub(crate) idle_since: Option<Instant>,
-    /// More RST_STREAM frames are queued than we go on reading with.
+    /// Since when more RST_STREAM frames are queued than `control_queue_frames`.
     pub(crate) reset_queue_full_since: Option<Instant>,
-    /// More events are queued than we go on reading with. The owner is at fault, so nothing is due for it.
+    /// True if more events are queued than `event_queue`. This is the owner's fault, so it has no timeout.
     pub(crate) is_event_queue_full: bool,
-    /// Nothing is read until our owner has consumed something: the peer is not late with the rest of its frame.
+    /// True while nothing is read until the owner consumes DATA: the peer is then not late with the rest of a frame.
     pub(crate) is_reading_stopped: bool,
 }
 
@@ -47,22 +47,22 @@ impl Deadlines {
         (self.last_received, self.last_activity) = (now, now);
     }
 
-    /// A frame, or a piece of DATA, left.
+    /// Records a sent frame, or a piece of DATA.
     pub(crate) fn record_sent(&mut self, now: Instant) {
         self.last_activity = now;
     }
 
-    /// Whether the input ends within a frame, and whether it brought any frame, or piece of DATA.
+    /// Records whether the input ends within a frame (`partial`), and whether it completed a frame or a piece of DATA (`progress`).
     pub(crate) fn input_is_partial(&mut self, partial: bool, progress: bool, now: Instant) {
         match partial {
             false => self.partial_since = None,
             true if progress => self.partial_since = Some(now),
-            // a byte now and then is no progress: that is what a slow writer sends
+            // single bytes now and then are not progress: a slowloris client sends them
             true => _ = self.partial_since.get_or_insert(now),
         }
     }
 
-    /// `bytes` of DATA were sent. Fewer than `progress` bytes in all do not count as progress.
+    /// Records `bytes` of sent DATA. Fewer than `progress` bytes in total do not count as progress.
     pub(crate) fn record_data_sent(&mut self, bytes: usize, progress: usize, now: Instant) {
         self.sent_bytes += bytes;
         if self.sent_bytes >= progress {
@@ -70,13 +70,13 @@ impl Deadlines {
         }
     }
 
-    /// A stream may have waited for too long at `due`.
+    /// Schedules a check of the streams at `due`.
     pub(crate) fn look_at_streams(&mut self, due: Instant) {
         self.streams = Some(self.streams.map_or(due, |current| current.min(due)));
     }
 }
 
-/// Starts, keeps or stops a wait.
+/// Starts, continues or stops a wait.
 pub(crate) fn track_wait(since: &mut Option<Instant>, waits: bool, now: Instant) {
     match waits {
         true => _ = since.get_or_insert(now),

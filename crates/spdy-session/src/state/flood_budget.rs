@@ -1,15 +1,15 @@
-//! Budgets: how much nonsense a peer may send before the session ends.
+//! Flood limits: how many useless frames a peer may send before the session ends.
 //!
-//! Each class is counted in windows of fixed length that start with their first frame. An honest
-//! peer stays far below; one past the limit ends the session. What is bounded by the length of a
-//! queue instead of a rate (PING echoes, RST_STREAM) is bounded where the queue is.
+//! Each class is counted in windows of fixed length that start with their first frame. Normal peers stay far below; a peer that
+//! exceeds a limit ends the session. Frames whose limit is a queue length instead of a rate (PING echoes, RST_STREAM) are limited
+//! by their queue.
 
 use spdy_clock::Instant;
 
 use crate::config::FloodLimits;
 use crate::error::{Flood, SessionError};
 
-/// One class of frames, or of work.
+/// The count of one class of frames, or of work.
 #[derive(Clone, Copy, Debug, Default)]
 struct WindowCount {
     started: Instant,
@@ -17,7 +17,7 @@ struct WindowCount {
 }
 
 impl WindowCount {
-    /// Counts `more` at `now`; how many there are in this window.
+    /// Counts `more` at `now`. Returns the count of the current window.
     fn add(&mut self, more: u64, now: Instant, limits: &FloodLimits) -> u64 {
         if self.count == 0 || now - self.started >= limits.window {
             *self = Self {
@@ -30,7 +30,7 @@ impl WindowCount {
     }
 }
 
-/// What the peer has spent.
+/// The counts of all classes.
 #[derive(Debug)]
 pub(crate) struct FloodBudget {
     limits: FloodLimits,
@@ -41,7 +41,7 @@ pub(crate) struct FloodBudget {
     stray: WindowCount,
     bad_blocks: WindowCount,
     inflated: WindowCount,
-    /// The window in which opened and aborted streams are compared.
+    /// Start of the window in which opened and aborted streams are compared.
     aborted_since: Instant,
     opened: u32,
     aborted: u32,
@@ -65,55 +65,55 @@ impl FloodBudget {
         }
     }
 
-    /// A frame that carries nothing.
+    /// Counts a frame that carries nothing.
     pub(crate) fn empty_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.empty.add(1, now, &self.limits);
         check_limit(count, self.limits.empty_frames, Flood::EmptyFrames)
     }
 
-    /// A SETTINGS frame.
+    /// Counts a SETTINGS frame.
     pub(crate) fn settings_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.settings.add(1, now, &self.limits);
         check_limit(count, self.limits.settings_frames, Flood::Settings)
     }
 
-    /// A PING that is not the answer to ours.
+    /// Counts a PING that is not the answer to ours.
     pub(crate) fn ping_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.pings.add(1, now, &self.limits);
         check_limit(count, self.limits.ping_frames, Flood::PingFrames)
     }
 
-    /// A stream refused for want of room.
+    /// Counts a stream refused because a limit was reached.
     pub(crate) fn refused_stream(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.refused.add(1, now, &self.limits);
         check_limit(count, self.limits.refused_streams, Flood::RefusedStreams)
     }
 
-    /// A frame for a stream that is not there, which we answer.
+    /// Counts a frame for an unknown stream, which is answered by RST_STREAM.
     pub(crate) fn stray_frame(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.stray.add(1, now, &self.limits);
         check_limit(count, self.limits.stray_frames, Flood::StrayFrames)
     }
 
-    /// A header block that inflated, but to nothing that is taken.
+    /// Counts a header block that was inflated but rejected.
     pub(crate) fn refused_block(&mut self, now: Instant) -> Result<(), SessionError> {
         let count = self.bad_blocks.add(1, now, &self.limits);
         check_limit(count, self.limits.refused_blocks, Flood::RefusedBlocks)
     }
 
-    /// A header block was inflated to `bytes`, stored or not.
+    /// Counts `bytes` of an inflated header block, stored or not.
     pub(crate) fn inflated(&mut self, bytes: usize, now: Instant) -> Result<(), SessionError> {
         let count = self.inflated.add(bytes as u64, now, &self.limits);
         check_limit(count, self.limits.inflated_bytes, Flood::InflatedBytes)
     }
 
-    /// The peer opened a stream.
+    /// Counts a stream that the peer opened.
     pub(crate) fn opened_stream(&mut self, now: Instant) {
         self.roll_aborted_window(now);
         self.opened = self.opened.saturating_add(1);
     }
 
-    /// A stream of the peer was reset before our answer was complete.
+    /// Counts a stream of the peer that was reset before our answer was complete.
     pub(crate) fn aborted_stream(&mut self, now: Instant) -> Result<(), SessionError> {
         self.roll_aborted_window(now);
         self.aborted = self.aborted.saturating_add(1);

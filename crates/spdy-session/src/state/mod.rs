@@ -1,4 +1,4 @@
-//! The parts of a session's state, each with its own rules. None of them knows the session.
+//! The parts of a session's state, each with its own rules. None of them depends on the session.
 
 pub(crate) mod backpressure;
 pub(crate) mod closing;

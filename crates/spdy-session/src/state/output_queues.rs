@@ -1,4 +1,4 @@
-//! The queues of what waits to be written, one a kind of frame. `session/write_order.rs` decides between them.
+//! The output queues, one for each kind of frame. `session/write_order.rs` chooses between them.
 
 use std::collections::VecDeque;
 
@@ -11,26 +11,26 @@ use spdy_frame::stream_id::StreamId;
 use crate::state::data_scheduler::Scheduler;
 use crate::state::stream::{QueueState, Stream};
 
-/// What waits to be written, by kind.
+/// Queued output, by kind.
 #[derive(Debug)]
 pub(crate) struct OutputQueues {
-    /// The greeting was queued, or never will be.
+    /// The initial SETTINGS was queued, or is never sent.
     pub(crate) initial_settings_done: bool,
     pub(crate) initial_settings: Option<Settings>,
-    /// The session's window is to be opened as far as it goes, whatever was consumed by then.
+    /// The session's window is to be opened to its full size, including everything consumed until then.
     pub(crate) opens_window: bool,
-    /// Streams that are owed a WINDOW_UPDATE.
+    /// Streams for which a WINDOW_UPDATE is due.
     pub(crate) window_updates: VecDeque<StreamId>,
     pub(crate) resets: VecDeque<(StreamId, RstStatus)>,
     /// Streams whose first item needs no credit.
     pub(crate) heads: VecDeque<StreamId>,
     pub(crate) scheduler: Scheduler,
-    /// Streams that wait for more credit than a few bytes, and until when.
+    /// Streams with too little credit, which wait for more until `delay_until`.
     pub(crate) held: Vec<StreamId>,
     pub(crate) delay_until: Option<Instant>,
     /// DATA queued on all streams, bytes.
     pub(crate) data_bytes: usize,
-    /// Where header blocks are compressed.
+    /// Buffer for compressing header blocks.
     pub(crate) scratch: BytesMut,
 }
 
@@ -51,21 +51,21 @@ impl OutputQueues {
         }
     }
 
-    /// How many places in queues are taken.
+    /// Number of streams in all queues.
     #[cfg(test)]
     pub(crate) fn queued_streams(&self) -> usize {
         self.heads.len() + self.scheduler.len() + self.held.len()
     }
 
-    /// Whether DATA waits for the transport, or for the session's window. That of streams without credit of their own
-    /// stands in no queue: each of them has its own time.
+    /// True if DATA waits for the transport, or for the session's window. A stream without credit of its own is in no queue: it has
+    /// its own timeout.
     pub(crate) fn data_waits(&self) -> bool {
         let behind_a_head = !self.heads.is_empty() && self.data_bytes > 0;
         behind_a_head || !self.scheduler.is_empty() || !self.held.is_empty()
     }
 
-    /// Takes a stream out of the queue that it stands in: one whose streams come and go while nothing
-    /// can be written would grow for ever.
+    /// Removes a stream from its queue. Otherwise the queue would grow without limit while streams open and end and nothing can be
+    /// written.
     pub(crate) fn forget(&mut self, stream: &Stream) {
         match stream.queue_state {
             QueueState::Unqueued => {}
@@ -75,7 +75,7 @@ impl OutputQueues {
         }
     }
 
-    /// Queues a WINDOW_UPDATE, if the stream is owed one that is worth it.
+    /// Queues a WINDOW_UPDATE if one is due for the stream.
     pub(crate) fn queue_grant(&mut self, stream: &mut Stream) {
         if stream.receive_window.is_update_due() && !stream.grant_queued {
             stream.grant_queued = true;
@@ -83,7 +83,7 @@ impl OutputQueues {
         }
     }
 
-    /// Drops all but RST_STREAM: the session ends in order.
+    /// Drops all output of streams except RST_STREAM, because the session ends in order.
     pub(crate) fn keep_resets_alone(&mut self) {
         self.initial_settings = None;
         self.opens_window = false;
@@ -95,7 +95,7 @@ impl OutputQueues {
         self.data_bytes = 0;
     }
 
-    /// Drops everything: the session ends with a fault.
+    /// Drops all output of streams, because the session ends with an error.
     pub(crate) fn clear(&mut self) {
         self.keep_resets_alone();
         self.resets.clear();

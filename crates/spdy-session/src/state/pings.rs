@@ -1,7 +1,7 @@
-//! PING: our own, one at a time, and the echoes we owe (SPDY/3.1 §2.6.5).
+//! PING: our own, one at a time, and the queued echoes (SPDY/3.1 §2.6.5).
 //!
-//! Ids have the parity of the side that sends the PING: odd from the client. The peer's are returned unchanged, ahead
-//! of all other output; one of our parity is the answer to ours, or means nothing.
+//! IDs have the parity of the side that sends the PING: odd from the client. The peer's PINGs are returned unchanged, before all
+//! other output. A received PING of our parity is the echo of ours, or is ignored.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use spdy_clock::Instant;
 
 use crate::config::Role;
 
-/// Our ping that is requested or in flight.
+/// Our PING that is requested or in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PingInFlight {
     id: u32,
-    /// When it was requested, or written: the start of the timeout for a dead session.
+    /// When it was requested or written: the start of the keepalive timeout.
     pub(crate) requested_at: Instant,
-    /// When it was written: what the round trip is measured from.
+    /// When it was written: the start of the round trip.
     sent: Option<Instant>,
 }
 
-/// What a PING that came was.
+/// The kind of a received PING.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PingOutcome {
-    /// The peer's: an echo is queued.
+    /// The peer's PING: an echo is queued.
     Echoed,
-    /// The peer's, and as many echoes wait as may.
+    /// The peer's PING, but the queue of echoes is full.
     TooMany,
-    /// The answer to ours.
+    /// The echo of ours, with the round trip time.
     Answered(Duration),
-    /// Of our parity, but nothing that we sent.
+    /// Of our parity, but not in flight.
     Ignored,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Pings {
     parity: u32,
     next_id: u32,
     flight: Option<PingInFlight>,
-    /// DATA left before the last one that was written, since one before it was answered.
+    /// DATA was sent between the last echoed PING and the last written one.
     behind_data: bool,
-    /// DATA left since then.
+    /// DATA was sent after the last written PING.
     data_since: bool,
     echoes: VecDeque<u32>,
     max_echoes: usize,
@@ -64,8 +64,8 @@ impl Pings {
         }
     }
 
-    /// Requests a PING at `now`. A PING in flight serves for both: several in flight only cost the peer (and some
-    /// count them as a flood).
+    /// Requests a PING at `now`. If one is in flight, it is used for both: several in flight have no benefit (and some peers count
+    /// them as a flood).
     pub(crate) fn request(&mut self, now: Instant) {
         if self.flight.is_none() {
             self.flight = Some(PingInFlight {
@@ -73,7 +73,7 @@ impl Pings {
                 requested_at: now,
                 sent: None,
             });
-            // after 2^31 PINGs the IDs start again; 0 is left out, because some peers do not echo it
+            // after 2^31 PINGs the IDs restart; 0 is skipped, because some peers do not echo it
             self.next_id = match self.next_id.wrapping_add(2) {
                 0 => 2,
                 next => next,
@@ -81,8 +81,8 @@ impl Pings {
         }
     }
 
-    /// Requests a PING that is written behind all output so far. It replaces one in flight, whose echo would prove
-    /// nothing about later output, and serves for both.
+    /// Requests a PING that is written behind all output so far. It replaces a PING in flight, whose echo would prove nothing about
+    /// later output, and is used for both.
     pub(crate) fn request_behind_data(&mut self, now: Instant) {
         if self.flight.is_some_and(|flight| flight.sent.is_some()) {
             self.flight = None;
@@ -90,7 +90,7 @@ impl Pings {
         self.request(now);
     }
 
-    /// True if one is requested and not written.
+    /// True if a PING is requested and not written yet.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.flight.is_some_and(|flight| flight.sent.is_none())
     }
@@ -99,31 +99,31 @@ impl Pings {
         self.flight
     }
 
-    /// Gives up waiting for an answer: the peer lives, but does not echo.
+    /// Stops waiting for the echo: the peer is alive, but does not echo.
     pub(crate) fn forget(&mut self) {
         self.flight = None;
     }
 
-    /// Waits for an answer from `now` on: it could not be read before.
+    /// Restarts the timeout of the echo at `now`: it could not be read before.
     pub(crate) fn restart_wait(&mut self, now: Instant) {
         if let Some(flight) = &mut self.flight {
             flight.requested_at = now;
         }
     }
 
-    /// DATA was sent.
+    /// Records sent DATA.
     pub(crate) fn record_data_sent(&mut self) {
         self.data_since = true;
     }
 
-    /// Whether DATA lies before the one under way, or would before one that is written now, of which no echo says that
-    /// the peer has read it.
+    /// True if DATA was sent before the PING in flight (or would be before a PING written now) and no echo has proved that the peer
+    /// has read it.
     pub(crate) fn is_behind_data(&self) -> bool {
         let unsent = self.flight.is_none() || self.is_unwritten();
         self.behind_data || (unsent && self.data_since)
     }
 
-    /// A PING came.
+    /// Handles a received PING.
     pub(crate) fn receive(&mut self, id: u32, now: Instant) -> PingOutcome {
         if id % 2 != self.parity {
             if self.echoes.len() >= self.max_echoes {
@@ -146,7 +146,7 @@ impl Pings {
         }
     }
 
-    /// The next id to write: echoes, then ours.
+    /// The ID of the next PING to write: echoes first, then ours.
     pub(crate) fn next(&mut self, now: Instant) -> Option<u32> {
         if let Some(echo) = self.echoes.pop_front() {
             return Some(echo);

@@ -1,5 +1,4 @@
-//! One stream: its two halves, its answer, its windows, and what waits to be sent on it
-//! (SPDY/3.1 §2.3).
+//! One stream: its two halves, its answer, its windows, and its queued output (SPDY/3.1 §2.3).
 //!
 //! ```text
 //!           +--------- FIN sent ---------> half closed (local) ---- FIN got ----+
@@ -8,8 +7,8 @@
 //!           +------------------------- RST_STREAM, either way ------------------+
 //! ```
 //!
-//! A unidirectional stream starts half closed. Beside the halves stands the *answer*: the one
-//! SYN_REPLY that goes from recipient to opener, before all else that the recipient sends.
+//! A unidirectional stream starts half closed. The state of the *answer* is separate from the halves: the one SYN_REPLY that the
+//! recipient sends before all its other frames.
 
 use std::collections::VecDeque;
 
@@ -27,9 +26,9 @@ use crate::state::window::{ReceiveWindow, SendWindow};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum State {
     Open,
-    /// We have sent FIN, or never may send.
+    /// We have sent FIN, or may never send.
     HalfClosedLocal,
-    /// The peer has sent FIN, or never may send.
+    /// The peer has sent FIN, or may never send.
     HalfClosedRemote,
     Closed,
 }
@@ -41,24 +40,24 @@ pub(crate) enum Step {
     Received { fin: bool },
 }
 
-/// Whether SYN_REPLY was seen, and which side sends it.
+/// State of SYN_REPLY, and which side sends it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReplyState {
-    /// The peer's, and it has not come.
+    /// The peer's; not received yet.
     Awaited,
-    /// The peer's, and it has come.
+    /// The peer's; received.
     Received,
-    /// Ours, and the owner has not given it.
+    /// Ours; the owner has not queued it yet.
     NotSent,
-    /// Ours, and it is queued or sent.
+    /// Ours; queued or sent.
     Sent,
-    /// There is none: we opened the stream, one way.
+    /// No SYN_REPLY: we opened a unidirectional stream.
     NotExpected,
-    /// There is none: the peer opened the stream, one way.
+    /// No SYN_REPLY: the peer opened a unidirectional stream.
     NotAllowed,
 }
 
-/// A frame on a stream that came from the peer.
+/// A received frame of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Arrival {
     Reply,
@@ -66,21 +65,21 @@ pub(crate) enum Arrival {
     Data,
 }
 
-/// What the peer did wrong on a stream that is there.
+/// A protocol error of the peer on an existing stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum StreamViolation {
-    /// DATA or HEADERS where SYN_REPLY must come first.
+    /// DATA or HEADERS before SYN_REPLY.
     BeforeReply,
     /// A second SYN_REPLY.
     SecondReply,
-    /// SYN_REPLY by the side that opened the stream.
+    /// SYN_REPLY from the side that opened the stream.
     ReplyByOpener,
-    /// Anything after FIN.
+    /// Any frame after FIN.
     AfterFin,
 }
 
 impl StreamViolation {
-    /// The status of our RST_STREAM. SPDY/2 has no codes of its own for the last two.
+    /// The status of our RST_STREAM. SPDY/2 has no separate codes for the last two.
     pub(crate) fn status(self, version: Version) -> RstStatus {
         match (self, version) {
             (Self::BeforeReply | Self::ReplyByOpener, _)
@@ -92,11 +91,11 @@ impl StreamViolation {
 }
 
 impl State {
-    /// The state after `step`: one line for each step that a stream can take.
+    /// The state after `step`: one line for each possible transition.
     ///
     /// # Errors
     ///
-    /// What the peer did wrong. What *we* do wrong is a bug, and panics.
+    /// If the peer violated the protocol. A violation by us is a bug, and panics.
     pub(crate) fn after(self, step: Step) -> Result<Self, StreamViolation> {
         use State::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
         use Step::{Received, Sent};
@@ -115,18 +114,18 @@ impl State {
         })
     }
 
-    /// Whether the peer may still send.
+    /// True if the peer may still send.
     pub(crate) fn receives(self) -> bool {
         matches!(self, Self::Open | Self::HalfClosedLocal)
     }
 
-    /// Whether we may still send.
+    /// True if we may still send.
     pub(crate) fn sends(self) -> bool {
         matches!(self, Self::Open | Self::HalfClosedRemote)
     }
 }
 
-/// What waits to be sent on a stream, in order.
+/// A queued item of a stream. Items are sent in order.
 #[derive(Debug)]
 pub(crate) enum Item {
     SynStream {
@@ -151,7 +150,7 @@ pub(crate) enum Item {
     },
 }
 
-/// In which queue of `outbound` a stream stands: in one at most.
+/// The queue of `OutputQueues` that holds a stream: at most one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum QueueState {
     Unqueued,
@@ -163,12 +162,12 @@ pub(crate) enum QueueState {
     Delayed,
 }
 
-/// Input of a stream without a reader.
+/// Received DATA of a stream without a reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiscardedInput {
-    /// DATA, bytes.
+    /// Number of bytes.
     pub(crate) bytes: u64,
-    /// Since when we have had no more output on it; before our FIN, since when it is discarded.
+    /// When we finished our output on the stream; before our FIN, when discarding began.
     pub(crate) since: Instant,
 }
 
@@ -177,40 +176,40 @@ pub(crate) struct DiscardedInput {
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) associated_to: StreamId,
-    /// What its DATA goes by.
+    /// The current priority of its DATA.
     pub(crate) priority: Priority,
     /// The priority in its SYN_STREAM.
     pub(crate) syn_priority: Priority,
     pub(crate) unidirectional: bool,
     pub(crate) state: State,
     pub(crate) answer: ReplyState,
-    /// Our SYN_STREAM is on the wire; always so for the peer's streams.
+    /// True if our SYN_STREAM is on the wire; always true for streams of the peer.
     pub(crate) written: bool,
-    /// HEADERS frames that came.
+    /// Number of received HEADERS frames.
     pub(crate) headers_seen: u32,
-    /// Plain bytes of the header blocks that came.
+    /// Inflated bytes of the received header blocks.
     pub(crate) header_bytes: usize,
 
     pub(crate) send: SendWindow,
     pub(crate) items: VecDeque<Item>,
     /// Bytes of DATA in `items`.
     pub(crate) queued_bytes: usize,
-    /// The last item was queued: one with FIN, or RST_STREAM.
+    /// The last item was queued: an item with FIN, or RST_STREAM.
     pub(crate) end_queued: bool,
     /// RST_STREAM to send behind our FIN, if the peer's half is still open then.
     pub(crate) reset_after_fin: Option<RstStatus>,
-    /// `send_capacity` is 0 until the queue has gone down.
+    /// `send_capacity` is 0 until half of the queue has been sent.
     pub(crate) full: bool,
     pub(crate) queue_state: QueueState,
-    /// It has waited for credit long enough: small DATA may go.
+    /// The stream has waited long enough for credit: small DATA may be sent.
     pub(crate) force_small_data: bool,
-    /// Since when its DATA has waited for credit of its own, and how much has left since.
+    /// Since when its DATA waits for credit of the stream, and the bytes sent since then.
     pub(crate) starved: Option<(Instant, usize)>,
 
     pub(crate) receive_window: ReceiveWindow,
-    /// Bytes handed to the owner and not consumed.
+    /// Bytes passed to the owner and not consumed yet.
     pub(crate) unread: usize,
-    /// It counts among the open streams of its side: until it is let go, which is after the frame that ended it.
+    /// True while it counts as an open stream of its side, which ends after the frame that closed it was handled.
     pub(crate) counted: bool,
     /// A WINDOW_UPDATE is queued.
     pub(crate) grant_queued: bool,
@@ -219,15 +218,15 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// True if credit for the peer's half is worth a WINDOW_UPDATE.
+    /// True if a WINDOW_UPDATE may be sent to the peer on this stream.
     ///
-    /// Not after its FIN (SPDY/3.1 §2.6.8: it would be ignored), unless it has used its window up to the last byte:
-    /// Jetty then holds back the WINDOW_UPDATE of that stream too, and would get only 64 KiB of our response.
+    /// False after the peer's FIN (SPDY/3.1 §2.6.8: it would be ignored), unless the peer has used up its window exactly. Jetty
+    /// then also suppresses its own WINDOW_UPDATE for that stream, and would get only 64 KiB of our response.
     pub(crate) fn needs_grants(&self) -> bool {
         self.state.receives() || (self.state.sends() && self.receive_window.available() <= 0)
     }
 
-    /// Takes the step of a frame that came, if it may come now.
+    /// Applies a received frame, if the current state allows it.
     pub(crate) fn apply_received(
         &mut self,
         arrival: Arrival,
@@ -260,7 +259,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Applies a frame that was written.
+    /// Applies a sent frame.
     pub(crate) fn apply_sent(&mut self, fin: bool) {
         self.state = match self.state.after(Step::Sent { fin }) {
             Ok(state) => state,
@@ -268,12 +267,12 @@ impl Stream {
         };
     }
 
-    /// Whether the owner may queue more for it (SYN_REPLY is checked elsewhere).
+    /// True if the owner may queue more output (SYN_REPLY is checked elsewhere).
     pub(crate) fn accepts_output(&self) -> bool {
         self.state.sends() && !self.end_queued && self.answer != ReplyState::NotSent
     }
 
-    /// Whether its first item is one that needs no credit; `None` without items.
+    /// True if the first item needs no credit; `None` without items.
     pub(crate) fn first_is_head(&self) -> Option<bool> {
         self.items.front().map(|item| match item {
             Item::SynStream { .. }

@@ -1,8 +1,8 @@
-//! All streams of a session: found by id, counted by side, remembered for a while when gone.
+//! All streams of a session: found by ID, counted by side, and remembered for some time after they are removed.
 //!
-//! Ids of one side only rise, so each side is a list that is sorted by itself: new streams go to
-//! its end and a lookup is a binary search over 8-byte entries. The streams themselves stand in
-//! slots that are used again. Nothing here hashes, so every walk has one order.
+//! IDs of one side only increase, so each side is a sorted list: new streams are appended, and a lookup is a binary search over
+//! 8-byte entries. The streams themselves are in slots that are reused. There is no hash map, so every iteration has a defined
+//! order.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ use spdy_frame::stream_id::StreamId;
 
 use crate::state::stream::{Item, State, Stream};
 
-/// How many gone streams are remembered, so that late frames for them meet silence (choice).
+/// Number of removed streams that are remembered, so that late frames for them are ignored (choice).
 const MAX_REMEMBERED_IDS: usize = 64;
 
-/// Spare queues: as many as streams are usually allowed at once.
+/// Limit of spare queues: as many as streams that are usually allowed at once.
 const MAX_SPARE_QUEUES: usize = 128;
 
-/// The longest spare queue, items: what an answer in memory needs, and some.
+/// Capacity of a spare queue, items: slightly more than an answer in memory needs.
 const SPARE_ITEMS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Entry {
 struct Side {
     /// Ascending by id.
     entries: Vec<Entry>,
-    /// Those whose two halves are not both closed.
+    /// Streams whose halves are not both closed.
     active: usize,
 }
 
@@ -41,8 +41,8 @@ impl Side {
         match self.entries.last() {
             Some(last) if last.id == id => Some(self.entries.len() - 1),
             Some(last) if last.id > id => {
-                // Ids rise by two at least, so none stands farther back than this; where the streams
-                // came and went in order, it is the very place.
+                // IDs increase by at least two, so no entry is at a higher index than this. If all streams were opened and removed
+                // in order, this is the exact index.
                 let first = self.entries[0].id;
                 let at_most = id.checked_sub(first)? as usize / 2;
                 let before = &self.entries[..self.entries.len().min(at_most + 1)];
@@ -59,14 +59,14 @@ impl Side {
 /// The streams of a session.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    /// Parity of ours: 1 for a client.
+    /// Parity of the IDs that we open: 1 for a client.
     ours_parity: u32,
     slots: Vec<Option<Stream>>,
     free: Vec<u32>,
     ours: Side,
     theirs: Side,
     closed_ids: VecDeque<u32>,
-    /// Empty queues of streams that are gone, for the next.
+    /// Empty queues of removed streams, for reuse.
     spare: Vec<VecDeque<Item>>,
 }
 
@@ -83,7 +83,7 @@ impl Streams {
         }
     }
 
-    /// Whether we open streams with such an id.
+    /// True if `id` has the parity of streams that we open.
     pub(crate) fn is_ours(&self, id: StreamId) -> bool {
         id.value() % 2 == self.ours_parity
     }
@@ -109,23 +109,23 @@ impl Streams {
         side.find(id).map(|at| side.entries[at].slot as usize)
     }
 
-    /// The stream `id`, closed ones with unread DATA included.
+    /// The stream `id`, also if it is closed with unread DATA.
     pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
         self.slot(id).and_then(|slot| self.slots[slot].as_ref())
     }
 
-    /// As [`get`](Self::get), mutable. A caller that changes its state to `Closed` calls [`stop_counting`](Self::stop_counting).
+    /// Like [`get`](Self::get), mutable. A caller that changes its state to `Closed` calls [`stop_counting`](Self::stop_counting).
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
         self.slot(id).and_then(|slot| self.slots[slot].as_mut())
     }
 
-    /// Whether `id` is there and not closed.
+    /// True if stream `id` exists and is not closed.
     pub(crate) fn is_open(&self, id: StreamId) -> bool {
         self.get(id)
             .is_some_and(|stream| stream.state != State::Closed)
     }
 
-    /// Takes in a new stream, with the highest id of its side.
+    /// Inserts a new stream, whose ID must be the highest of its side.
     pub(crate) fn insert(&mut self, stream: Stream) {
         let id = stream.id;
         let slot = match self.free.pop() {
@@ -151,7 +151,7 @@ impl Streams {
         side.active += 1;
     }
 
-    /// Stops counting a stream whose halves are both closed; it stays until its DATA is read.
+    /// Stops counting a stream whose halves are both closed; it stays until its DATA is consumed.
     pub(crate) fn stop_counting(&mut self, id: StreamId) {
         if let Some(stream) = self.get_mut(id) {
             stream.counted = false;
@@ -160,7 +160,7 @@ impl Streams {
         self.remember(id);
     }
 
-    /// Takes a stream out for good.
+    /// Removes a stream.
     pub(crate) fn remove(&mut self, id: StreamId) -> Option<Stream> {
         let side = self.side_mut(id);
         let at = side.find(id)?;
@@ -173,8 +173,7 @@ impl Streams {
         stream
     }
 
-    /// Takes a stream that has ended out for good; the next one gets its queue. Returns what its receive window had grown
-    /// by, bytes.
+    /// Removes a stream that has ended, and keeps its queue for the next one. Returns the growth of its receive window, bytes.
     pub(crate) fn retire(&mut self, id: StreamId) -> i64 {
         let Some(stream) = self.remove(id) else {
             return 0;
@@ -187,7 +186,7 @@ impl Streams {
         stream.receive_window.grown()
     }
 
-    /// The bytes that the receive windows of all streams have grown by.
+    /// The growth of the receive windows of all streams, bytes.
     pub(crate) fn window_growth(&self) -> i64 {
         let streams = self.slots.iter().flatten();
         streams.map(|stream| stream.receive_window.grown()).sum()
@@ -198,7 +197,7 @@ impl Streams {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Late frames for `id` will meet silence.
+    /// Remembers `id`, so that late frames for it are ignored.
     pub(crate) fn remember(&mut self, id: StreamId) {
         if self.closed_ids.len() == MAX_REMEMBERED_IDS {
             self.closed_ids.pop_front();
@@ -206,27 +205,27 @@ impl Streams {
         self.closed_ids.push_back(id.value());
     }
 
-    /// Whether `id` went away lately.
+    /// True if stream `id` was removed recently.
     pub(crate) fn is_recently_closed(&self, id: StreamId) -> bool {
         self.closed_ids.contains(&id.value())
     }
 
-    /// Open streams that we opened.
+    /// Number of open streams that we opened.
     pub(crate) fn ours_active(&self) -> usize {
         self.ours.active
     }
 
-    /// Open streams that the peer opened.
+    /// Number of open streams that the peer opened.
     pub(crate) fn theirs_active(&self) -> usize {
         self.theirs.active
     }
 
-    /// Open streams.
+    /// Number of open streams.
     pub(crate) fn active(&self) -> usize {
         self.ours.active + self.theirs.active
     }
 
-    /// Our streams, in the order of their ids.
+    /// IDs of our streams, ascending.
     pub(crate) fn ours_ids(&self) -> impl DoubleEndedIterator<Item = StreamId> + '_ {
         self.ours
             .entries
@@ -234,7 +233,7 @@ impl Streams {
             .map(|entry| StreamId::new(entry.id))
     }
 
-    /// Every id, ours first.
+    /// IDs of all streams, ours first.
     pub(crate) fn ids(&self) -> Vec<StreamId> {
         let sides = [&self.ours, &self.theirs];
         sides

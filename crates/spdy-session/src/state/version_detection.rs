@@ -1,6 +1,6 @@
-//! SPDY/3 or 3.1? On the wire they have the same number, and no version was negotiated (SPDY/3.1 §2.2.1).
+//! Detects SPDY/3 or 3.1. Both have the same number on the wire, and no version was negotiated (SPDY/3.1 §2.2.1).
 //!
-//! They differ in the session's window alone, so the rules of 3.1 apply until the peer has shown which one it speaks:
+//! The only difference is the session's window, so the rules of 3.1 apply until the peer's behaviour shows its version:
 //!
 //! ```text
 //!               what we do while we do not know               what shows it
@@ -12,15 +12,16 @@
 //!                                                             3:   the echo without one, or ten seconds
 //! ```
 //!
-//! The echo is that of a PING sent after the 65,536 bytes: an earlier one proves nothing about them. The seconds count from when the
-//! transport took it.
+//! Only the echo of a PING sent after the 65,536 bytes counts: an earlier PING proves nothing about them. The ten seconds start
+//! when the transport accepts the PING.
 //!
-//! Who reads and echoes has read all that came before; a receiver of 3.1 that has, and has used it, grants at half of its
-//! window. One that reads and does not use it for longer is taken for 3, and may be overrun, until it grants. The guess
-//! the other way round would stop each client of SPDY/3 for ever. One round trip is what a client of 3 pays, once.
+//! An echo shows that the peer has read all earlier output. A receiver of 3.1 that has also consumed it sends WINDOW_UPDATE at half
+//! of its window. A receiver of 3.1 that consumes it later than that is taken for 3, and may get more than its window allows until
+//! it sends WINDOW_UPDATE. The opposite guess would block every client of SPDY/3 for ever. The cost for a client of 3 is one round
+//! trip, once.
 //!
-//! A strict peer of 3 may end the session over credit for stream 0 (Netty 3.6 does); it gets none before it has sent 32
-//! KiB. Jetty and node-spdy pass it over. For others the version is configured.
+//! A strict peer of 3 may end the session because of a WINDOW_UPDATE for stream 0 (Netty 3.6 does); it gets none before it has sent
+//! 32 KiB. Jetty and node-spdy ignore it. For other peers, configure the version.
 
 use std::time::Duration;
 
@@ -29,27 +30,27 @@ use spdy_frame::version::Version;
 
 use crate::config::Config;
 
-/// How long the echo of our PING is waited for, which 64 KiB need at 52 kbit/s. No peer is known that speaks 3 and never
-/// echoes; Undertow does not, but it speaks 3.1 and grants.
+/// Timeout for the echo of our PING. It allows sending 64 KiB at 52 kbit/s. No known peer speaks 3 and never echoes; Undertow never
+/// echoes, but it speaks 3.1 and sends WINDOW_UPDATE.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What was detected of the peer's version.
+/// The state of the detection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VersionDetection {
     pub(crate) state: DetectionState,
-    /// The session got credit.
+    /// True if we have sent a WINDOW_UPDATE for the session.
     pub(crate) granted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DetectionState {
-    /// All.
+    /// The version is known, or was negotiated.
     Decided,
-    /// That it is 3 or 3.1.
+    /// 3 or 3.1.
     Unknown,
-    /// The same; we have sent what 3.1 allows, and a PING behind it.
+    /// 3 or 3.1: we have sent as much as 3.1 allows, and queued a PING.
     ProbeQueued,
-    /// The same, and the transport took the PING, at this time.
+    /// 3 or 3.1: the transport accepted the PING at this time.
     ProbeSent(Instant),
 }
 
@@ -70,12 +71,12 @@ impl VersionDetection {
         self.state != DetectionState::Decided
     }
 
-    /// The session got credit.
+    /// Records that we sent a WINDOW_UPDATE for the session.
     pub(crate) fn record_credit(&mut self) {
         self.granted = true;
     }
 
-    /// When the wait for an answer ends.
+    /// When the timeout for the echo expires.
     pub(crate) fn until(self) -> Option<Instant> {
         match self.state {
             DetectionState::ProbeSent(at) => Some(at + PROBE_TIMEOUT),

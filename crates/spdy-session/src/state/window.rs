@@ -1,7 +1,7 @@
-//! Flow-control windows: what we may send, and what we let the peer send (SPDY/3.1 §2.6.8).
+//! Flow-control windows: how much we may send, and how much the peer may send (SPDY/3.1 §2.6.8).
 //!
-//! Only DATA payload counts. Windows are signed, in 64 bits: SETTINGS can push a send window below
-//! zero, and no sum of what a peer sends can wrap.
+//! Only DATA payload counts. Windows are signed, in 64 bits: SETTINGS can make a send window negative, and the sums of a peer's
+//! frames cannot overflow.
 //!
 //! ```text
 //! receive:   |<--------------------- target --------------------->|
@@ -9,8 +9,8 @@
 //!            | not yet given back   | the owner       | to peer   |
 //! ```
 //!
-//! A stream's target grows with its reader: a window that holds less than the reader takes in a round trip limits the peer to one
-//! window per round trip, and how long that is, is not known here.
+//! A stream's target grows if its reader is fast. If a window holds less than the reader consumes in a round trip, it limits the
+//! peer to one window per round trip. The round trip time is not known here.
 
 use std::time::Duration;
 
@@ -21,17 +21,18 @@ use spdy_clock::Instant;
 /// 64 KiB, not the 65,535 of HTTP/2 (SPDY/3.1 §2.6.8, *Initial Flow Control Window Size*).
 pub(crate) const INITIAL_WINDOW: i64 = 64 * 1024;
 
-/// The greatest window: 2^31 - 1. Draft 3 allows one more; no peer is harmed by the smaller.
+/// The largest window: 2^31 - 1. Draft 3 allows one more; the smaller limit harms no peer.
 pub(crate) const MAX_WINDOW: i64 = 0x7fff_ffff;
 
-/// A stream's window doubles when its owner has consumed as much as it holds within this time: longer than nearly any round trip.
+/// A stream's window doubles when its owner has consumed a whole window within this time, which is longer than nearly any round
+/// trip.
 const GROWTH_PERIOD: Duration = Duration::from_secs(1);
 
-/// A window rose past [`MAX_WINDOW`].
+/// A window increased above [`MAX_WINDOW`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Overflow;
 
-/// What we may still send. Negative after the peer lowered INITIAL_WINDOW_SIZE.
+/// A send window: bytes that we may still send. Negative after the peer lowered INITIAL_WINDOW_SIZE.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SendWindow(i64);
 
@@ -40,7 +41,7 @@ impl SendWindow {
         Self(initial)
     }
 
-    /// Bytes left, as counted: may be negative.
+    /// Remaining bytes; may be negative.
     pub(crate) fn level(self) -> i64 {
         self.0
     }
@@ -50,12 +51,12 @@ impl SendWindow {
         usize::try_from(self.0).unwrap_or(0)
     }
 
-    /// `bytes` of DATA were sent.
+    /// Subtracts `bytes` of sent DATA.
     pub(crate) fn spend(&mut self, bytes: usize) {
         self.0 -= bytes as i64;
     }
 
-    /// The peer changed the window by `delta`: WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
+    /// Changes the window by `delta`: the peer sent WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
     pub(crate) fn adjust(&mut self, delta: i64) -> Result<(), Overflow> {
         let adjusted = self.0 + delta;
         if adjusted > MAX_WINDOW {
@@ -66,26 +67,26 @@ impl SendWindow {
     }
 }
 
-/// What the peer may still send, and what we owe it.
+/// A receive window: bytes that the peer may still send, and bytes to return to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveWindow {
-    /// The size at which it is held open.
+    /// The size of the window when everything was consumed and returned.
     target: i64,
-    /// What the peer has left, by our count.
+    /// Bytes that the peer may still send, by our count.
     available: i64,
-    /// Consumed here and not yet given back. Negative after the target was lowered.
+    /// Consumed bytes that were not returned to the peer yet. Negative after the target was lowered.
     pending: i64,
-    /// How much of the target is growth.
+    /// The part of the target that is growth.
     grown: i64,
-    /// Since when `consumed` counts: the first DATA, or when the last whole window had been consumed.
+    /// When counting of `consumed` began: at the first DATA, or when the last whole window was consumed.
     since: Option<Instant>,
-    /// Given back since then.
+    /// Bytes returned to the peer since then.
     consumed: i64,
 }
 
 impl ReceiveWindow {
-    /// A stream's: the peer starts with `target`, sent in SETTINGS, or with 65,536 if it has not read them and that is more: with no
-    /// acknowledgement, overshoot up to the old limit is tolerated (choice).
+    /// The window of a stream. The peer starts with `target`, which is sent in SETTINGS, or with 65,536 if that is more: the peer
+    /// may not have read SETTINGS yet. There is no acknowledgement, so DATA up to the old limit is tolerated (choice).
     pub(crate) fn of_stream(target: i64) -> Self {
         Self {
             target,
@@ -97,7 +98,7 @@ impl ReceiveWindow {
         }
     }
 
-    /// The session's: the peer starts with 65,536, and the rest up to `target` is owed at once.
+    /// The window of the session. The peer starts with 65,536, and the rest up to `target` is due at once.
     pub(crate) fn of_session(target: i64) -> Self {
         let target = target.clamp(INITIAL_WINDOW, MAX_WINDOW);
         Self {
@@ -115,18 +116,18 @@ impl ReceiveWindow {
         self.available
     }
 
-    /// `bytes` came.
+    /// Subtracts `bytes` of received DATA.
     pub(crate) fn receive(&mut self, bytes: usize) {
         self.available -= bytes as i64;
     }
 
-    /// The pace of the owner is measured from `now` on, unless it is being measured.
+    /// Starts measuring the owner's pace at `now`, unless that has begun already.
     pub(crate) fn measure_from(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// Bytes that are about to be given back count for the pace of the owner; whether a whole window of it has been consumed
-    /// within [`GROWTH_PERIOD`].
+    /// Counts the bytes that are about to be returned. Returns true if the owner has consumed a whole window within
+    /// [`GROWTH_PERIOD`].
     pub(crate) fn keeps_up(&mut self, now: Instant) -> bool {
         self.consumed += self.pending.max(0);
         if self.consumed < self.target {
@@ -137,54 +138,54 @@ impl ReceiveWindow {
         since.is_some_and(|since| now - since <= GROWTH_PERIOD)
     }
 
-    /// How much of it is growth, bytes.
+    /// The growth of the window, bytes.
     pub(crate) fn grown(&self) -> i64 {
         self.grown
     }
 
-    /// By how much it may double, if it may hold `most`.
+    /// The number of bytes by which the window may grow if `most` is its limit: at most its current size.
     pub(crate) fn room_to_grow(&self, most: i64) -> i64 {
         self.target.min(most - self.target).max(0)
     }
 
-    /// Holds the window open at `bytes` more; they are owed.
+    /// Grows the window by `bytes`, which are due at once.
     pub(crate) fn grow(&mut self, bytes: i64) {
         self.target += bytes;
         self.pending += bytes;
         self.grown += bytes;
     }
 
-    /// Takes back growth of `bytes`: this many consumed bytes are not given back.
+    /// Takes back growth of `bytes`: as many consumed bytes are not returned to the peer.
     pub(crate) fn shrink(&mut self, bytes: i64) {
         self.grow(-bytes);
     }
 
-    /// `bytes` were used up, or thrown away.
+    /// Adds `bytes` that were consumed or discarded.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.pending += bytes as i64;
     }
 
-    /// Holds the window open at `target`, if that is more; the difference is owed.
+    /// Raises the target to `target`, if that is more; the difference is due at once.
     pub(crate) fn widen(&mut self, target: i64) {
         self.pending += (target - self.target).max(0);
         self.target = self.target.max(target);
     }
 
-    /// Whether enough was consumed for a WINDOW_UPDATE to be worth its 16 bytes: half of the
-    /// window. Not later: OkHttp keeps up to 8 KiB back when it meets a closed window, so a
-    /// receiver that waits for the last byte waits for ever.
+    /// True if enough was consumed for a WINDOW_UPDATE to be worth its 16 bytes: half of the window. A later WINDOW_UPDATE could
+    /// deadlock: OkHttp holds up to 8 KiB back when the window is nearly closed, so a receiver that waits for the last byte waits
+    /// for ever.
     pub(crate) fn is_update_due(&self) -> bool {
         self.pending > 0 && self.pending * 2 >= self.target
     }
 
-    /// As [`owes`](Self::owes), of a session: half of what its streams leave of the window. With most of it
-    /// unread on some streams, half of the whole would never be consumed on the others.
+    /// Like [`is_update_due`](Self::is_update_due), for the session: half of the part that is not unread on its streams is enough.
+    /// If most of the window is unread on some streams, the other streams could never consume half of the whole.
     pub(crate) fn is_session_update_due(&self) -> bool {
         let is_large = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
         self.is_update_due() || is_large
     }
 
-    /// Gives back what was consumed; the delta of the WINDOW_UPDATE, 0 for none.
+    /// Returns the consumed bytes to the peer: the delta of the WINDOW_UPDATE, 0 for none.
     pub(crate) fn grant(&mut self) -> u32 {
         let delta = self.pending.clamp(0, MAX_WINDOW);
         self.pending -= delta;

@@ -31,7 +31,7 @@ fn deliver(from: &mut Session, to: &mut Session) {
     to.handle_input(NOW, &wire);
 }
 
-/// What `session` received of the stream: DATA in all, FIN, and how it was reset.
+/// What `session` received on the stream: total DATA, FIN, and the reset.
 fn read_events(session: &mut Session) -> (usize, bool, Option<RstStatus>) {
     let mut received = (0, false, None);
     while let Some(event) = session.poll_event() {

@@ -39,8 +39,8 @@ fn exactly_the_initial_window_is_sent_without_credit() {
     }
 }
 
-/// Jetty's client went while an answer waited for its window, and the queued bytes were taken off a sum
-/// that was 0 already.
+/// Regression: Jetty's client disconnected while a response waited for credit, and the queued bytes were subtracted from a sum that
+/// was already 0.
 #[test]
 fn a_transport_that_ends_with_blocked_data_resets_the_stream() {
     for version in [Version::V3, Version::V31] {

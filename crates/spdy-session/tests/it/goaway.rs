@@ -1,4 +1,4 @@
-//! How sessions end: draining, GOAWAY both ways, faults, the end of the transport (SPDY/3.1 §2.6.6).
+//! How sessions end: draining, GOAWAY in both directions, errors, the end of the transport (SPDY/3.1 §2.6.6).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One past each limit: the families of abuse that a session must end (SPDY/3.1 §5).
+//! Exceeds each limit by one: abuse for which a session must end (SPDY/3.1 §5).
 
 use bytes::BytesMut;
 use spdy_frame::frame::{Frame, Headers, Setting, SettingId, Settings, SynStream};
@@ -10,7 +10,7 @@ use spdy_session::limit::Limit;
 
 use crate::support::{Script, bytes, id, ms, some_headers};
 
-/// The server's last word, and why.
+/// The server's GOAWAY, and the reason.
 fn ended_by(server: &mut Script) -> Option<String> {
     let last = server.events().pop()?;
     last.strip_prefix("Closed: ").map(String::from)
@@ -162,7 +162,7 @@ fn a_thousand_stray_frames_pass_and_one_more_ends_the_session() {
     );
 }
 
-/// A server whose floods have no limit of their own, so that the queue's is met.
+/// A server without flood limits, so that the limit of the queue is reached.
 fn with_queue(frames: usize) -> Script {
     let mut config = Config::new(Role::Server, Version::V31);
     config.control_queue_frames = frames;
@@ -346,7 +346,7 @@ fn header_blocks_for_a_stream_that_just_closed_are_counted() {
     );
 }
 
-/// What a limit that was met is called, and how often it was.
+/// The names of the limits that were reached, and how often.
 fn hits(script: &Script) -> String {
     script.session.stats().limits.to_string()
 }

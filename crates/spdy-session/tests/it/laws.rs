@@ -1,4 +1,4 @@
-//! Laws of the machine, for any input and any schedule.
+//! Properties of the session machine that hold for any input and any schedule.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use spdy_session::session::{Session, StreamOptions};
 
 use crate::support::{self, id, ms, some_headers};
 
-/// A frame in outline; its block is compressed when the script is written.
+/// A frame of a script; its header block is compressed when the script is written.
 #[derive(Clone, Debug)]
 enum Line {
     Syn {
@@ -71,7 +71,7 @@ fn any_line() -> impl Strategy<Value = Line> {
     ]
 }
 
-/// The bytes of a script, as a peer of `version` writes them.
+/// The bytes of a script, as a peer of `version` sends them.
 fn write(version: Version, lines: &[Line]) -> BytesMut {
     let mut deflater = Deflater::new(version, Compression::Zlib(6));
     let mut wire = BytesMut::new();
@@ -145,7 +145,7 @@ fn write(version: Version, lines: &[Line]) -> BytesMut {
     wire
 }
 
-/// A machine in the middle of its life: a client has requests out, a server can push.
+/// A session with open streams: a client has sent requests, a server can push.
 fn machine(role: Role, version: Version) -> Session {
     let mut config = Config::new(role, version);
     config.push = PushPolicy::Accept;
@@ -208,7 +208,7 @@ fn any_version() -> impl Strategy<Value = Version> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// How the transport cuts the bytes changes neither events nor output.
+    /// How the transport splits the bytes changes neither events nor output.
     #[test]
     fn any_split_of_the_input_gives_the_same_events(
         role in any_role(),
@@ -235,7 +235,7 @@ proptest! {
         prop_assert_eq!(cut.stats(), uncut.stats());
     }
 
-    /// The driver's own buffer gives what copied bytes give.
+    /// Input from the driver's own buffer has the same effect as copied input.
     #[test]
     fn a_shared_buffer_gives_the_same_events(
         lines in prop::collection::vec(any_line(), 0..40),
@@ -322,7 +322,7 @@ proptest! {
     }
 }
 
-/// What a schedule does next.
+/// One action of a schedule.
 #[derive(Clone, Debug)]
 enum Act {
     /// The client requests so many bytes, at a priority.

@@ -12,20 +12,20 @@ use spdy_session::session::StreamOptions;
 
 use crate::support::{Script, bytes, id, ms, some_headers};
 
-/// What a peer meets.
+/// The consequence of exceeding a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum LimitEffect {
-    /// GOAWAY, and the end.
+    /// GOAWAY with an error; the session ends.
     SessionLost,
-    /// The end in order.
+    /// The session ends in order.
     SessionOver,
-    /// RST_STREAM on a stream that was open.
+    /// RST_STREAM for an open stream.
     StreamLost,
-    /// RST_STREAM for a stream that never was.
+    /// RST_STREAM for a stream that was never opened.
     StreamRefused,
-    /// Nothing is read for now.
+    /// Reading stops.
     ReadingStops,
-    /// What is too much is not looked at.
+    /// The excess is ignored.
     Ignored,
 }
 
@@ -290,7 +290,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
     })
 }
 
-/// Whether `effect` happened.
+/// True if `effect` happened.
 fn happened(effect: LimitEffect, script: &mut Script) -> bool {
     let reads = script.session.accepts_input();
     let events = script.events();
@@ -347,8 +347,8 @@ fn a_session_error_names_its_limit() {
     assert!(named > 15, "{named} sessions ended");
 }
 
-/// An owner that was slow by a few events stopped the clock of the frame behind them, and whether it was depended on how
-/// the bytes were cut.
+/// Regression: if the owner was a few events late, the timeout of the next incomplete frame did not run, depending on how the bytes
+/// were split.
 #[test]
 fn frame_timeout_applies_with_queued_events() {
     let mut script = server(|config| config.event_queue = 10);
@@ -380,7 +380,7 @@ fn a_kilobyte_of_credit_is_progress_and_a_byte_is_not() {
     }
 }
 
-/// Where no DATA is small, credit that leaves the window below zero was taken for progress.
+/// Regression: with `small_data_bytes` 0, credit that left the window below zero counted as progress.
 #[test]
 fn credit_that_opens_no_window_is_no_progress() {
     for small in [0, 1, 1024] {
@@ -401,7 +401,7 @@ fn credit_that_opens_no_window_is_no_progress() {
     }
 }
 
-/// One stream that waits for credit is reset alone; before, the whole session ended with it.
+/// A stream without credit is reset alone. Regression: the whole session ended with it.
 #[test]
 fn a_closed_stream_window_resets_only_its_stream() {
     let mut script = Script::server();
@@ -417,8 +417,8 @@ fn a_closed_stream_window_resets_only_its_stream() {
     assert!(!script.session.is_closed());
 }
 
-/// Where a stream may send less than counts as progress, the session's time went on with the second from when the first
-/// had begun to wait.
+/// Regression: if streams may send fewer bytes than count as progress, the session's timeout continued for the second stream from
+/// the time when the first began to wait.
 #[test]
 fn stalled_streams_are_reset_and_the_session_continues() {
     let mut script = Script::server();
@@ -440,7 +440,7 @@ fn stalled_streams_are_reset_and_the_session_continues() {
     assert!(!script.session.is_closed());
 }
 
-/// While the answer goes on the upload stands still, instead of taking the answer down with it.
+/// The upload stalls while the response continues, instead of ending the response.
 #[test]
 fn an_unread_upload_waits_for_the_response() {
     let mut script = server(|config| config.discarded_bytes = 100_000);
@@ -480,7 +480,7 @@ fn streams_refused_by_the_owner_are_counted() {
     assert!(script.session.is_closed());
 }
 
-/// HEADERS that are refused cost their stream, so that each needs a new one: they count with the others.
+/// Rejected HEADERS end their stream, so each attempt needs a new stream: they count like other rejected blocks.
 #[test]
 fn refused_blocks_of_every_frame_type_count() {
     let mut script = Script::server();
@@ -503,13 +503,13 @@ fn refused_blocks_of_every_frame_type_count() {
     assert_eq!(limits.of(Limit::RefusedBlocks), 1, "{limits}");
 }
 
-/// A server that gave an upload no window blocked it, and the reader of its answer, for ever.
+/// Regression: a server that gave an upload no credit blocked the upload, and the reader of its response, for ever.
 #[test]
 fn a_stalled_upload_is_reset_with_its_cause() {
     for (window, expected) in [
-        // the stream's own
+        // the stream's own window
         (0, ["Reset 1 by us: stalled for 60s", "Reply 3 fin"]),
-        // the session's: no stream can send DATA
+        // the session's window: no stream can send DATA
         (1 << 20, ["Reset 1: session lost", "Reset 3: session lost"]),
     ] {
         let mut script = Script::client();

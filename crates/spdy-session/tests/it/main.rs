@@ -1,4 +1,4 @@
-//! The session machine, alone against frames written by hand, and two machines in virtual time.
+//! Tests of the session machine: against hand-written frames, and two machines against each other in virtual time.
 
 mod finish_and_reset;
 mod flow_control;

@@ -1,4 +1,4 @@
-//! What an observer and the counters see.
+//! Frames and counters as an observer gets them.
 
 use std::sync::{Arc, Mutex};
 

@@ -169,7 +169,7 @@ fn any_input_counts_as_a_sign_of_life() {
     assert_eq!(client.events(), [""; 0]);
 }
 
-/// Its PING stayed in flight, and input postponed its end by the timeout alone instead of the interval.
+/// Regression: the PING stayed in flight, and input postponed the end of the session by the timeout alone instead of the interval.
 #[test]
 fn each_frame_restarts_the_keepalive_without_windows() {
     for version in [Version::V2, Version::V31] {
@@ -210,7 +210,7 @@ fn a_long_silent_peer_is_pinged_at_once() {
     assert_eq!(client.output(), ["PING 1"]);
     client.pass(ms(1));
     client.window_update(9, 1);
-    client.pass(ms(2_999)); // the pass itself wants every deadline to move on
+    client.pass(ms(2_999)); // `pass` checks that every handled timeout moves to a later time
     assert_eq!(client.output(), ["PING 3"]);
 }
 
@@ -224,7 +224,7 @@ fn keepalive_ends_a_session_whose_ping_is_blocked() {
     );
 }
 
-/// Without windows, an owner that consumes nothing stops the reading, answers to PINGs included.
+/// Without windows, reading stops when the owner consumes nothing, so that echoes of PINGs are not read either.
 #[test]
 fn keepalive_pauses_while_reading_is_stopped() {
     let mut config = Config::new(Role::Server, Version::V31);
@@ -398,8 +398,8 @@ fn slow_data_is_not_an_unfinished_frame() {
     assert_eq!(server.events().len(), 11);
 }
 
-/// Found by the fuzz target `server_session`: the cuts of the transport decided whether the wait restarted with
-/// the frame behind a skipped one.
+/// Found by the fuzz target `server_session`: whether the wait restarted with the frame behind a skipped one depended on how the
+/// transport split the bytes.
 #[test]
 fn the_end_of_a_skipped_frame_is_progress_with_any_split() {
     let deadline = |pieces: &[&[u8]]| {
@@ -449,8 +449,8 @@ fn an_idle_server_sends_goaway_after_three_minutes() {
     assert_eq!(server.events(), ["Opened 1 fin", "Closed"]);
 }
 
-/// Found by the fuzz target `server_session`: a stream that was opened and reset within one read left the session
-/// as idle as before, and one cut between the two did not.
+/// Found by the fuzz target `server_session`: a stream that was opened and reset within one read did not restart the idle timeout,
+/// but did if the transport split the bytes between the two frames.
 #[test]
 fn a_stream_within_one_read_restarts_the_idle_timeout() {
     let mut server = Script::server();

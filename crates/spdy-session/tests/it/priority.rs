@@ -1,4 +1,4 @@
-//! Which stream's DATA goes first (SPDY/3.1 §2.3.3).
+//! Order of DATA by stream priority (SPDY/3.1 §2.3.3).
 
 use spdy_frame::frame::{Frame, SynStream};
 use spdy_frame::priority::Priority;

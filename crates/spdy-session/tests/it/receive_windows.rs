@@ -1,4 +1,4 @@
-//! Flow control of what is received: the windows that a peer must respect, and when it gets credit again (SPDY/3.1 §2.6.8).
+//! Flow control of received DATA: the windows that a peer must respect, and when it gets credit (SPDY/3.1 §2.6.8).
 
 use ::bytes::BytesMut;
 use spdy_frame::frame::{Data, Frame};
@@ -199,14 +199,14 @@ fn without_windows_unconsumed_data_stops_reading() {
     }
 }
 
-/// Found by the fuzz target `server_session`: the grant was computed when the first piece of DATA was there, so that it showed where the
-/// transport had cut the frame.
+/// Found by the fuzz target `server_session`: the WINDOW_UPDATE was computed when the first piece of DATA had arrived, so that it
+/// depended on where the transport split the frame.
 #[test]
 fn a_delayed_greeting_grants_credit_for_all_received_data() {
     let mut config = Config::new(Role::Server, Version::V31);
     config.settings_timing = SettingsTiming::AfterPeer;
     let mut server = Script::new(config);
-    // a stray stream's DATA, whose credit goes back at once, in two pieces
+    // DATA of an unknown stream in two pieces, whose credit is returned at once
     let stray = Data {
         stream_id: id(7),
         payload: bytes(2400),

@@ -33,7 +33,7 @@ fn syn_streams(frames: &[Fields]) -> Vec<u32> {
     frames.iter().filter_map(id).collect()
 }
 
-/// Feeds `bytes` in pieces, consumes what comes, and returns the events.
+/// Feeds `bytes` in pieces, consumes all received DATA, and returns the events.
 fn play(session: &mut Session, bytes: &[u8]) -> Vec<Event> {
     let (now, mut out, mut events) = (Instant::ZERO, BytesMut::new(), Vec::new());
     for piece in bytes.chunks(777) {
@@ -94,7 +94,7 @@ fn our_client_understands_every_recorded_server() {
     for connection in live::all() {
         let mut client = Session::new(config(Role::Client, &connection), Instant::ZERO);
         let requested_streams = syn_streams(&connection.client.frames);
-        // the client of the recording may have left ids out: those streams are opened, and gone
+        // the recorded client may have skipped IDs: those streams are opened and removed
         for stream in (1..=requested_streams.iter().copied().max().unwrap_or(0)).step_by(2) {
             let id = client
                 .open(&some_headers(), StreamOptions::default())

@@ -1,4 +1,4 @@
-//! The greeting, and what SETTINGS changes (SPDY/3.1 §2.6.4).
+//! The initial SETTINGS, and the effects of received SETTINGS (SPDY/3.1 §2.6.4).
 
 use spdy_frame::frame::{Frame, Setting, SettingId, Settings};
 use spdy_frame::version::Version;

@@ -513,8 +513,8 @@ fn a_malformed_reply_resets_only_its_stream() {
     assert_eq!(client.events(), ["Reply 3 fin"]);
 }
 
-/// Found by the fuzz target `client_session`: a FIN on a malformed block closed the stream, and its place was
-/// never given back, so that the session drained for ever.
+/// Found by the fuzz target `client_session`: FIN on a malformed block closed the stream without releasing its slot, so that the
+/// session drained for ever.
 #[test]
 fn a_stream_with_a_malformed_block_no_longer_counts() {
     let mut client = Script::client();

@@ -1,4 +1,4 @@
-//! What is sent and granted while it is unknown whether the peer speaks SPDY/3 or 3.1, and how it is detected.
+//! What is sent and granted while it is unknown if the peer speaks SPDY/3 or 3.1, and how the version is detected.
 
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
@@ -70,7 +70,7 @@ fn no_echo_and_no_credit_means_3_after_ten_seconds() {
     assert_eq!(sum(&server.output()), 100_000 - WINDOW);
 }
 
-/// 65,536 bytes that stood in a buffer for longer than the wait made 3 of any client that was slow.
+/// Regression: if 65,536 bytes were buffered for longer than the timeout, any slow client was taken for SPDY/3.
 #[test]
 fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
     let mut server = undecided();
@@ -84,7 +84,7 @@ fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
     assert_eq!(sum(&server.output()), 100_000 - WINDOW);
 }
 
-/// Its echo was written before the peer had read anything of the answers, and was taken for one behind them.
+/// Regression: an echo that was written before the peer had read any response was taken for an echo behind the responses.
 #[test]
 fn an_echo_of_a_ping_sent_before_the_responses_decides_nothing() {
     for by_keepalive in [false, true] {
@@ -154,8 +154,8 @@ fn credit_is_renewed_after_half_of_the_opened_window() {
     );
 }
 
-/// OkHttp and Undertow move the session's window by our INITIAL_WINDOW_SIZE, too. They were taken for SPDY/3 before we had
-/// written anything, and their uploads stopped.
+/// OkHttp and Undertow also change the session's window by our INITIAL_WINDOW_SIZE. Regression: they were taken for SPDY/3 before
+/// we had written anything, and their uploads stalled.
 #[test]
 fn session_window_moves_of_okhttp_do_not_mean_3() {
     for (extra_bytes, credit) in [(0, true), (1, false)] {

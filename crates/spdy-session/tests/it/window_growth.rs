@@ -6,7 +6,7 @@ use spdy_session::config::Role;
 
 use crate::support::{Script, WINDOW, id, ms};
 
-/// The WINDOW_UPDATE frames for `stream` in what was written, bytes.
+/// Sum of the WINDOW_UPDATE deltas for `stream` in `lines`, bytes.
 fn credit(lines: &[String], stream: u32) -> usize {
     let prefix = format!("WINDOW_UPDATE {stream} ");
     let deltas = lines.iter().filter_map(|line| line.strip_prefix(&prefix));
@@ -130,6 +130,6 @@ fn the_session_window_grows_with_its_open_streams() {
     let grown_window = SESSION + SESSION - WINDOW;
     assert_eq!(widest(&mut server, 1, 50), Some(grown_window));
     server.session.reset(id(1), RstStatus::CANCEL);
-    // Its first window comes, and is read, at once.
+    // The first window arrives, and is consumed, at once.
     assert_eq!(widest(&mut server, 3, 1_100), Some(SESSION + WINDOW));
 }

@@ -10,9 +10,9 @@ use url::Url;
 pub enum Delivery {
     /// It is requested under a name of the site, with or without an accelerator.
     Own,
-    /// It comes through the accelerator, under the site's name.
+    /// It is served by the accelerator, under the site's name.
     Proxied,
-    /// It comes through the accelerator, under a name that its host has there.
+    /// It is served by the accelerator, under an alias of its host.
     Aliased,
     /// The client requests it from its own host.
     Direct(DirectReason),

@@ -90,7 +90,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     cache_a.tier.flushed().await;
     assert_eq!(cache_b.find_for("/many", &language("x-0")).await, None);
 
-    // All of it goes, and a URL is in one place.
+    // Everything is deleted, and all keys of a URL are on one node.
     let mut keys = Vec::new();
     for node in 0..NODES {
         let listed = cluster.query(node, "KEYS *");

@@ -16,8 +16,8 @@ use crate::session::shared::{SessionOptions, Shared};
 
 /// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`].
 ///
-/// Nothing moves until the [`Connection`] is run: [`spawn`](Connection::spawn) it, or await
-/// [`run`](Connection::run) beside the requests.
+/// Nothing is sent or received until the [`Connection`] runs: [`spawn`](Connection::spawn) it, or await [`run`](Connection::run)
+/// concurrently with the requests.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -40,7 +40,7 @@ where
     Builder::default().handshake(io, SharedRuntime::tokio())
 }
 
-/// How a client session is set up. `Default` is SPDY/3.1.
+/// Options of a client session. `Default` is SPDY/3.1.
 #[derive(Clone)]
 pub struct Builder {
     config: Config,
@@ -63,10 +63,10 @@ impl Builder {
         }
     }
 
-    /// Accepts pushes to answer requests with: a GET of a pushed URL claims its push instead of sending a request, and the response's
+    /// Accepts pushes as responses: a GET of a pushed URL claims its push instead of sending a request, and the response's
     /// extensions hold a [`PushInfo`](crate::client::PushInfo). Unclaimed pushes are cancelled, or [taken](Session::take_pushes).
     ///
-    /// `max_concurrent_streams` and `settings_window_bytes` become those of `limits`; what is set after it holds.
+    /// Sets `max_concurrent_streams` and `settings_window_bytes` from `limits`; later calls override them.
     #[must_use]
     pub fn claim_pushes(mut self, limits: PushLimits) -> Self {
         self.config.max_concurrent_streams = limits.streams;
@@ -75,10 +75,10 @@ impl Builder {
         self
     }
 
-    /// A session over `io`. Unless [pushes are claimed](Self::claim_pushes), SETTINGS forbids the peer to push, and its pushes are
-    /// refused.
+    /// Creates a session over `io`. Unless [pushes are claimed](Self::claim_pushes), SETTINGS forbids pushes, and pushes of the
+    /// peer are refused.
     ///
-    /// Nothing moves until the connection is run, beside the requests; requests may be made at once.
+    /// Nothing is sent or received until the connection runs. Requests may be made before that.
     pub fn handshake<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
@@ -92,8 +92,8 @@ impl Builder {
         (Session::first(&shared), Connection::new(io, shared))
     }
 
-    /// As `handshake`, with the peer's pushes offered: those of the same origin as the request they belong to. They wait, up to
-    /// `max_concurrent_streams`, until they are taken.
+    /// Like `handshake`, and returns the peer's pushes, if they have the same origin as the associated request. Up to
+    /// `max_concurrent_streams` pushes wait until they are taken.
     pub fn handshake_with_pushes<T>(
         self,
         io: T,
@@ -110,9 +110,9 @@ impl Builder {
         )
     }
 
-    /// As `handshake`, with every stream that the peer opens offered unchanged, associated or not: for raw protocols whose servers open
-    /// streams too ([`server::Handle::open`] does). They are not parsed as HTTP, so pushes are not distinguished. They wait, up to
-    /// `max_concurrent_streams`, until they are taken.
+    /// Like `handshake`, and returns every stream that the peer opens unchanged, associated or not: for raw protocols whose servers
+    /// open streams too ([`server::Handle::open`] does). Streams are not parsed as HTTP, so pushes are not distinguished. Up to
+    /// `max_concurrent_streams` streams wait until they are taken.
     ///
     /// [`server::Handle::open`]: crate::server::Handle::open
     pub fn handshake_with_streams<T>(
@@ -129,7 +129,7 @@ impl Builder {
         (session, offers, Connection::new(io, shared))
     }
 
-    /// The state that the session, the connection and the receivers of the peer's streams share.
+    /// Creates the state that is shared by the session, the connection and the receivers of the peer's streams.
     fn share(
         mut self,
         runtime: SharedRuntime,

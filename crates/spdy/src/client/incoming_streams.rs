@@ -14,10 +14,10 @@ use crate::session::incoming;
 use crate::session::incoming::Incoming;
 use crate::stream::Stream;
 
-/// The streams that the server opens, in the order in which they came. Dropped, it refuses what comes later.
+/// The streams that the server opens, in order of arrival. Dropping it refuses all later streams.
 ///
-/// It holds the session as a [`Session`] does: a program that only accepts streams needs no other handle. One
-/// that drops all of them and still accepts calls [`Session::shutdown`] before, to end the session.
+/// It keeps the session open like a [`Session`] handle: a program that only accepts streams needs no other handle. A program that
+/// drops all of them and still accepts streams calls [`Session::shutdown`] first, to end the session.
 #[derive(Debug)]
 pub struct IncomingStreams {
     session: Session,
@@ -33,7 +33,7 @@ impl IncomingStreams {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`next`](Self::next), for hand-written futures.
+    /// Like [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<IncomingStream>> {
         incoming::poll_next(&self.session.shared, cx).map(|next| next.map(IncomingStream))
     }
@@ -45,12 +45,12 @@ impl Drop for IncomingStreams {
     }
 }
 
-/// A stream that the server opened and that is not taken yet. Dropping it refuses the stream.
+/// A stream that the server opened and that was not accepted yet. Dropping it refuses the stream.
 #[derive(Debug)]
 pub struct IncomingStream(Incoming);
 
 impl IncomingStream {
-    /// Its headers, as they came.
+    /// Its headers, unchanged.
     #[must_use]
     pub fn headers(&self) -> &HeaderBlock {
         self.0.headers()
@@ -62,36 +62,35 @@ impl IncomingStream {
         self.0.priority()
     }
 
-    /// Its number.
+    /// Its ID.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.0.id()
     }
 
-    /// The stream of ours that it belongs to; 0 for none.
+    /// The associated stream, opened by this side; 0 for none.
     #[must_use]
     pub fn associated_to(&self) -> StreamId {
         self.0.associated_to()
     }
 
-    /// True if this side cannot send on it: the server set the flag, or it belongs to a stream of ours (the
-    /// pushes of node-spdy and moby/spdystream lack the flag).
+    /// True if this side cannot send on it: the server set the flag, or it is associated with a stream of this side (the pushes of
+    /// node-spdy and moby/spdystream lack the flag).
     #[must_use]
     pub fn is_unidirectional(&self) -> bool {
         self.0.is_unidirectional()
     }
 
-    /// Answers with SYN_REPLY and takes the stream. On a unidirectional stream nothing is sent.
+    /// Accepts the stream with SYN_REPLY. On a unidirectional stream nothing is sent.
     ///
     /// # Errors
     ///
-    /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
-    /// is reset.
+    /// Why the stream ended early; [`Error::Headers`] if the headers cannot be encoded. The stream is reset then.
     pub fn accept(self, headers: &HeaderBlock) -> Result<Stream, Error> {
         self.0.accept_raw(headers)
     }
 
-    /// RST_STREAM.
+    /// Refuses the stream with RST_STREAM.
     pub fn reject(self, status: RstStatus) {
         self.0.reject(status);
     }

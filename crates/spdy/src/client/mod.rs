@@ -1,4 +1,4 @@
-//! The client side of a session: requests out, responses and pushes in.
+//! The client side of a session: sends requests, receives responses and pushes.
 
 mod builder;
 mod incoming_streams;

@@ -1,4 +1,4 @@
-//! What the peer pushes.
+//! Received pushes.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::session::push_parent::PushParent;
 use crate::session::shared::Shared;
 use crate::session::stream_ref::StreamRef;
 
-/// The pushes of a session, in the order in which they came. Dropped, it refuses what comes later.
+/// The pushes of a session, in order of arrival. Dropping it refuses all later pushes.
 #[derive(Debug)]
 pub struct Pushes {
     shared: Arc<Shared>,
@@ -68,19 +68,19 @@ impl Drop for Pushes {
     }
 }
 
-/// One pushed response. If it is dropped before it is used, it is cancelled.
+/// One pushed response. Dropping it before it is used cancels the push.
 #[derive(Debug)]
 pub struct Push {
-    /// There until the response was taken.
+    /// `Some` until the response is taken.
     stream: Option<StreamRef>,
     id: StreamId,
     associated_to: StreamId,
     priority: Priority,
     request: request::Parts,
     response: Option<response::Parts>,
-    /// The block that brought the response's head: SYN_STREAM's until another did.
+    /// The block with the response's head: that of SYN_STREAM, or of a later HEADERS.
     block: HeaderBlock,
-    /// Our request that it came beside.
+    /// Our request that the push is associated with.
     parent: Option<Arc<PushParent>>,
 }
 
@@ -99,14 +99,14 @@ impl Push {
         })
     }
 
-    /// The push `key`, taken out of those that waited.
+    /// Removes the push `key` from the queue.
     pub(crate) fn of_key(shared: &Arc<Shared>, key: usize) -> Option<Self> {
         let stream = StreamRef::from_counted(shared.clone(), key);
         let (id, opening) = stream.look(|entry| (entry.id, entry.opening.take()));
         Self::new(stream, id, *opening?)
     }
 
-    /// The GET it answers: an absolute URI of the same origin as the request it belongs to.
+    /// The GET that it answers: an absolute URI with the same origin as the associated request.
     #[must_use]
     pub fn request(&self) -> &request::Parts {
         &self.request
@@ -118,7 +118,7 @@ impl Push {
         self.id
     }
 
-    /// The stream of the request it belongs to.
+    /// The stream of the associated request.
     #[must_use]
     pub fn associated_to(&self) -> StreamId {
         self.associated_to
@@ -141,12 +141,12 @@ impl Push {
     ///
     /// # Errors
     ///
-    /// Why the push ended before, or [`Error::Response`] if what came is no response.
+    /// Why the push ended early, or [`Error::Response`] if it is not a valid response.
     pub async fn response(mut self) -> Result<Response<Body>, Error> {
         poll_fn(|cx| self.poll_response(cx)).await
     }
 
-    /// As [`response`](Self::response); must not be polled again once it was ready.
+    /// Like [`response`](Self::response); must not be polled again after it was ready.
     pub(crate) fn poll_response(
         &mut self,
         cx: &mut Context<'_>,
@@ -185,7 +185,7 @@ impl Push {
     }
 }
 
-/// The HEADERS that bring a pushed response's status.
+/// Waits for HEADERS with the pushed response's status.
 fn poll_head(
     stream: &StreamRef,
     cx: &mut Context<'_>,

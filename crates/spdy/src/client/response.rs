@@ -1,4 +1,4 @@
-//! A response on its way.
+//! A pending response.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::send_body::SendBody;
 use crate::session::entry::Inbound;
 use crate::session::stream_ref::StreamRef;
 
-/// Gives the response once its head has come. Dropped before, it cancels the request.
+/// Resolves to the response when its head has arrived. Dropping it before that cancels the request.
 ///
 /// The response's extensions hold its [`StreamId`](crate::StreamId).
 #[derive(Debug)]
@@ -35,11 +35,11 @@ enum State {
     Done,
 }
 
-/// A push that answers the request.
+/// A push claimed by the request.
 #[derive(Debug)]
 struct ClaimedPush {
     push: Push,
-    /// Should the push come to nothing, the request is sent after all.
+    /// Sends the request if the push fails.
     session: Session,
     request: request::Parts,
     priority: Priority,
@@ -50,7 +50,7 @@ struct PendingResponse {
     stream: StreamRef,
     body: Option<SendBody>,
     method: Method,
-    /// A 1xx came as SYN_REPLY: HEADERS bring the real head.
+    /// SYN_REPLY had a 1xx status: the final head follows in HEADERS.
     interim: bool,
 }
 
@@ -59,7 +59,7 @@ impl ResponseFuture {
         Self(State::Failed(error))
     }
 
-    /// Of a request that claimed `push`.
+    /// The future of a request that claimed `push`.
     pub(super) fn claimed(
         push: Push,
         session: Session,
@@ -89,7 +89,7 @@ impl Future for ResponseFuture {
 
     /// # Panics
     ///
-    /// When polled after it was ready.
+    /// If it is polled after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Claimed(claimed) = &mut self.0 {
             match ready!(claimed.push.poll_response(cx)) {
@@ -143,7 +143,7 @@ impl Drop for ResponseFuture {
 }
 
 impl ClaimedPush {
-    /// The request as if there had been no push.
+    /// Sends the request as if there had been no push.
     fn send_after_all(self) -> ResponseFuture {
         let request = Request::from_parts(self.request, Body::empty());
         self.session.send(request, self.priority)
@@ -151,8 +151,8 @@ impl ClaimedPush {
 }
 
 impl PendingResponse {
-    /// Sends the body and waits for the head, whichever can proceed. HEADERS after the head are not waited
-    /// for, and not joined to it if they are there (see [`spdy_http::trailers`]).
+    /// Sends the body and waits for the head at the same time. Does not wait for HEADERS after the head, and does not merge them
+    /// into the head (see [`spdy_http::trailers`]).
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -160,7 +160,7 @@ impl PendingResponse {
         if let Some(body) = &mut self.body {
             match Pin::new(body).poll(cx) {
                 Poll::Ready(Err(error @ Error::Body(_))) => return Poll::Ready(Err(error)),
-                // Another failure is the stream's, and the response may have come before it.
+                // Any other failure is the stream's, and the response may have arrived before it.
                 Poll::Ready(_) => self.body = None,
                 Poll::Pending => {}
             }
@@ -173,7 +173,7 @@ impl PendingResponse {
                 ready!(self.stream.poll_reply(cx))?
             };
             let head = response::decode(version, &block)?;
-            // As many as `headers_per_stream` lets through.
+            // At most `headers_per_stream` interim responses.
             if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS {
                 self.interim = true;
                 continue;
@@ -182,7 +182,7 @@ impl PendingResponse {
         }
     }
 
-    /// The HEADERS that carry the real status after an interim one.
+    /// Waits for HEADERS with the final status after an interim one.
     fn poll_headers(&self, cx: &mut Context<'_>) -> Poll<Result<HeaderBlock, Error>> {
         let missing = || Error::Response(BadResponse::Missing { name: ":status" });
         Poll::Ready(match ready!(self.stream.poll_inbound(cx)) {
@@ -192,7 +192,7 @@ impl PendingResponse {
         })
     }
 
-    /// The response, its body joined to the stream.
+    /// Builds the response, with a body that reads the stream.
     fn into_response(
         self,
         mut head: response::Head,
@@ -205,7 +205,7 @@ impl PendingResponse {
             ..
         } = self;
         if let Some(body) = body {
-            // The answer came before the question was finished: the rest goes on by itself.
+            // The response came before the request body was complete: the rest is sent by a task.
             let runtime = stream.shared.runtime.clone();
             runtime.spawn(Box::pin(async move {
                 if let Err(error) = body.await {
@@ -220,7 +220,7 @@ impl PendingResponse {
             state.answered(key, head.status);
             let entry = &mut state.entries[key];
             if no_body {
-                // Content-length is metadata there.
+                // Content-length is only metadata for HEAD.
                 entry.no_body = true;
                 if entry.received_bytes > 0 {
                     state.refuse_data(key, &mut woken);

@@ -33,9 +33,10 @@ use crate::session::stream_ref::StreamRef;
 use crate::stream::{OpenOptions, Stream, open_raw};
 use crate::trace;
 
-/// A session's handle: cheap to clone, and good for any task.
+/// Handle of a session. It is cheap to clone and can be used in any task.
 ///
-/// When the last clone is gone, [`IncomingStreams`](crate::client::IncomingStreams) among them, and the last stream has ended, the session ends in order.
+/// The session ends in order when the last clone and the last [`IncomingStreams`](crate::client::IncomingStreams) are dropped and
+/// the last stream has ended.
 #[derive(Debug)]
 pub struct Session {
     pub(super) shared: Arc<Shared>,
@@ -57,7 +58,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// A handle of the session; the session counts its handles.
+    /// Creates a handle; the session counts its handles.
     pub(super) fn first(shared: &Arc<Shared>) -> Self {
         shared.look(|state| state.owners += 1);
         Self {
@@ -65,12 +66,11 @@ impl Session {
         }
     }
 
-    /// Sends `request`, whose URI is absolute (`host:port` for CONNECT), and gives its response.
+    /// Sends `request`, whose URI must be absolute (`host:port` for CONNECT), and returns the response.
     ///
-    /// The request is written at once, or, while as many streams are open as the peer allows, waits:
-    /// the most urgent first, then in the order of these calls. Its body is sent while the future is
-    /// polled, and on its own after the response's head came. Dropping the future before cancels the
-    /// exchange; dropping the response's body unread does so as well.
+    /// The request is written at once, or queued while the peer's limit of streams is reached: the most urgent first, then in the
+    /// order of these calls. The body is sent while the future is polled, and by a task after the response's head arrived. Dropping
+    /// the future before that cancels the exchange, and so does dropping the response's unread body.
     pub fn request<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -98,7 +98,7 @@ impl Session {
         Push::of_key(&self.shared, key)
     }
 
-    /// The pushes that no request has claimed, in the order in which they came. They can no longer be claimed.
+    /// Takes all pushes that no request has claimed, in order of arrival. They can no longer be claimed.
     #[must_use = "dropping a push cancels it"]
     pub fn take_pushes(&self) -> Vec<Push> {
         let keys = self.shared.command(State::take_unclaimed);
@@ -106,7 +106,7 @@ impl Session {
         keys.into_iter().filter_map(push).collect()
     }
 
-    /// What became of the pushes so far.
+    /// Counts of the pushes so far.
     #[must_use]
     pub fn push_stats(&self) -> PushStats {
         let stats = |state: &mut State| state.claims.as_ref().map(|claims| claims.stats);
@@ -128,7 +128,7 @@ impl Session {
             head.headers
                 .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
-        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such requests end with DATA.
+        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST, so such requests end with DATA.
         let fin =
             body.is_end_stream() && !expects_body(&head.method) && head.method != Method::CONNECT;
         let version = self.shared.version;
@@ -146,7 +146,7 @@ impl Session {
             unidirectional: false,
             fin,
         };
-        // One owner for the response; one for the body, if there is one.
+        // One handle for the response; one for the body, if there is one.
         let mut entry = Entry::new(StreamId::ZERO, if fin { 1 } else { 2 });
         entry.no_body = head.method == Method::HEAD;
         let now = || self.shared.runtime.now();
@@ -174,28 +174,27 @@ impl Session {
         ResponseFuture::new(stream, body, head.method)
     }
 
-    /// Opens a raw stream, without HTTP; waits as [`request`](Self::request) does.
+    /// Opens a raw stream, without HTTP; queued like a [`request`](Self::request).
     ///
     /// # Errors
     ///
-    /// [`Error::Closing`] if the session accepts no new streams; [`Error::Headers`] if the headers cannot be
-    /// written.
+    /// [`Error::Closing`] if the session accepts no new streams; [`Error::Headers`] if the headers cannot be encoded.
     pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
         let stream = open_raw(&self.shared, headers, options, true)?;
         let id = poll_fn(|cx| stream.poll_opened(cx)).await?;
         Ok(Stream::new(stream, id))
     }
 
-    /// Sends a PING and gives its round trip.
+    /// Sends a PING and returns its round trip time.
     ///
     /// # Errors
     ///
-    /// [`Error::Closing`] if the session ends before the answer. Some peers never answer: bound the wait.
+    /// [`Error::Closing`] if the session ends before the echo. Some peers never answer: use a timeout.
     pub async fn ping(&self) -> Result<Duration, Error> {
         self.shared.ping().await
     }
 
-    /// Takes no new requests; those that are open or wait go on, then the session ends.
+    /// Accepts no new requests. Open and queued ones continue; then the session ends.
     pub fn shutdown(&self) {
         self.shared
             .command(|state| state.draining |= !state.closing);
@@ -206,7 +205,7 @@ impl Session {
         self.shared.abort();
     }
 
-    /// No new request will be taken: GOAWAY came, the session was shut down, or it ended.
+    /// True if the session accepts no new requests: GOAWAY was received, the session was shut down, or it ended.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.shared
@@ -218,32 +217,32 @@ impl Session {
         self.shared.ended().await;
     }
 
-    /// Why the session was lost, if it was.
+    /// Why the session was lost; `None` if it was not.
     #[must_use]
     pub fn error(&self) -> Option<Error> {
         self.shared.error()
     }
 
-    /// Streams that are open, or wait to be.
+    /// Number of open and queued streams.
     #[must_use]
     pub fn active_streams(&self) -> usize {
         self.shared.look(|state| state.active_streams())
     }
 
-    /// Counters so far.
+    /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.look(|state| state.machine.stats())
     }
 
-    /// The version spoken.
+    /// The version of SPDY.
     #[must_use]
     pub fn version(&self) -> Version {
         self.shared.version
     }
 }
 
-/// Methods whose requests have a body, which may be empty.
+/// True for methods whose requests have a body, even if it is empty.
 fn expects_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT)
 }

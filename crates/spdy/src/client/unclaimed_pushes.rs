@@ -1,14 +1,15 @@
-//! Pushes that wait for a request to claim them (SPDY/3.1 §3.3).
+//! Pushes that no request has claimed yet (SPDY/3.1 §3.3).
 //!
 //! ```text
-//! SYN_STREAM --judged--> waiting --a request for the very URL--> its response
+//! SYN_STREAM --checked-> unclaimed --a request for the same URL-> its response
 //!     |                     |----- take_pushes ----------------> the caller
 //!     | refused             `----- too old, too many bytes, the session drains: CANCEL
 //! ```
 //!
-//! A push was made for the request of its page. So another request claims it only if the server would have answered it the same: a GET of
-//! that URL, without body, range or condition, and with the page's own values in every header that selects an answer
-//! ([`SELECTING_HEADERS`](crate::client::SELECTING_HEADERS), and the names in `Vary`). Until then pushed DATA stays unread, and so without fresh credit.
+//! A push was made for the page's own request. So another request claims it only if the server would send it the same response: a
+//! GET of that URL, without body, range or condition, and with the page's values in every header that selects a response
+//! ([`SELECTING_HEADERS`](crate::client::SELECTING_HEADERS), and the names in `Vary`). Until then pushed DATA is not read, so the
+//! peer gets no further credit.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::session::entry::{Entry, Inbound, Opening};
 use crate::session::push_parent::PushParent;
 use crate::session::state::State;
 
-/// Request headers that make an answer differ from that to a plain GET.
+/// Request headers that make the response differ from that to a plain GET.
 const CONDITIONS: [HeaderName; 6] = [
     header::RANGE,
     header::IF_RANGE,
@@ -35,7 +36,7 @@ const CONDITIONS: [HeaderName; 6] = [
     header::IF_UNMODIFIED_SINCE,
 ];
 
-/// A URL by which pushes and requests meet: lower-case host, a default port left out.
+/// The key by which pushes and requests match: the URL with a lower-case host and without a default port.
 pub(crate) fn url_key(uri: &Uri) -> String {
     let scheme = uri.scheme_str().unwrap_or_default();
     let host = uri.host().unwrap_or_default().to_ascii_lowercase();
@@ -51,7 +52,7 @@ pub(crate) fn url_key(uri: &Uri) -> String {
     }
 }
 
-/// Whether a request could be answered by a push at all.
+/// True if a push could answer this request.
 pub(crate) fn may_claim<B>(request: &Request<B>) -> bool {
     request.method() == Method::GET
         && !CONDITIONS
@@ -66,7 +67,7 @@ impl State {
             return true;
         };
         let url = url_key(uri);
-        // The requested response is on its way: a second copy of it is useless.
+        // The requested response is already pending: a second copy is useless.
         let is_requested = |entry: &Entry| {
             let request = entry.push_parent.as_ref();
             !entry.is_done() && request.is_some_and(|request| url_key(&request.uri) == url)
@@ -83,7 +84,7 @@ impl State {
         has_room
     }
 
-    /// Puts the push `key` among those that wait.
+    /// Adds the push `key` to the unclaimed pushes.
     pub(crate) fn wait_for_claim(&mut self, key: usize) {
         let now = self.machine.now();
         let promise = |opening: &Opening| Some(url_key(&opening.promise.as_ref()?.request.uri));
@@ -97,7 +98,7 @@ impl State {
         }
     }
 
-    /// DATA came for the push `key`, if it is one that waits.
+    /// Counts DATA of the push `key`, if it is unclaimed.
     pub(crate) fn count_unclaimed(&mut self, key: usize, bytes: usize) {
         let half_a_session = self.machine.config().session_window_size() as usize / 2;
         let Some(claims) = self.claims.as_mut().filter(|claims| claims.holds(key)) else {
@@ -129,14 +130,14 @@ impl State {
         }
         self.drop_unread(key);
         self.detach(key);
-        // No task has waited for it, so no waker is dropped with it.
+        // No task waits for it, so no waker is dropped with it.
         drop(self.entries.remove(key));
         if let Some(claims) = &mut self.claims {
             claims.stats.cancelled += 1;
         }
     }
 
-    /// Cancels what has waited for too long.
+    /// Cancels pushes that were not claimed in time.
     pub(crate) fn cancel_expired(&mut self, now: Instant) {
         while let Some((until, key)) = self.first_unclaimed()
             && until <= now
@@ -146,7 +147,7 @@ impl State {
         }
     }
 
-    /// Cancels all waiting pushes: no request can claim them any more.
+    /// Cancels all unclaimed pushes, because no request can claim them any more.
     pub(crate) fn cancel_all_unclaimed(&mut self) {
         while let Some((_, key)) = self.first_unclaimed() {
             self.cancel_unclaimed(key);
@@ -157,7 +158,7 @@ impl State {
         self.claims.as_ref()?.order.front().copied()
     }
 
-    /// The push that answers a GET of `uri` with `headers`, if there is one: its key, for one owner.
+    /// The push that answers a GET of `uri` with `headers`, if there is one. Returns its key, for one handle.
     pub(crate) fn claim(
         &mut self,
         version: Version,
@@ -169,7 +170,7 @@ impl State {
         let opening = entry.opening.as_ref()?;
         let page = opening.parent.as_ref()?;
         let promise = opening.promise.as_ref()?;
-        // In two blocks it follows; once there it is looked at without being taken.
+        // In the two-block form the head follows in HEADERS; if it has arrived, it is checked without being removed.
         let second = match entry.inbound.front() {
             Some(Inbound::Headers(block)) if promise.response.is_none() => {
                 Some(decode_response(version, block).ok()?)
@@ -195,7 +196,7 @@ impl State {
         Some(key)
     }
 
-    /// Takes everything that waits, in the order in which it came: keys, for one owner each.
+    /// Takes all unclaimed pushes, in order of arrival. Returns their keys, for one handle each.
     pub(crate) fn take_unclaimed(&mut self) -> Vec<usize> {
         let mut keys = Vec::new();
         while let Some((_, key)) = self.first_unclaimed() {
@@ -207,13 +208,13 @@ impl State {
         keys
     }
 
-    /// When the driver has something to do though nothing happened.
+    /// When the driver has work even if no event arrives.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let expiry = self.first_unclaimed().map(|(until, _)| until);
         self.machine.poll_timeout().into_iter().chain(expiry).min()
     }
 
-    /// A push that was refused counts.
+    /// Counts a refused push.
     pub(crate) fn refused_push(&mut self) {
         if let Some(claims) = &mut self.claims {
             claims.stats.refused += 1;

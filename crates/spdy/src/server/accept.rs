@@ -1,4 +1,4 @@
-//! Takes the streams of a server session one by one, and controls the session from outside.
+//! Accepts the streams of a server session one by one, and controls the session by a handle.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,8 +15,7 @@ use crate::session::shared::Shared;
 use crate::session::state::State;
 use crate::stream::{OpenOptions, Stream, open_raw};
 
-/// The streams that the peer opens, at most `max_concurrent_streams` of them waiting. Dropping it shuts
-/// the session down.
+/// The streams that the peer opens, with at most `max_concurrent_streams` queued. Dropping it shuts the session down.
 #[derive(Debug)]
 pub struct Accept {
     pub(super) shared: Arc<Shared>,
@@ -28,17 +27,17 @@ impl Accept {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`next`](Self::next), for hand-written futures.
+    /// Like [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
         poll_next(&self.shared, cx)
     }
 
-    /// The next stream, if one waits.
+    /// The next stream, if one is queued.
     pub(crate) fn try_next(&mut self) -> Option<Incoming> {
         try_next(&self.shared)
     }
 
-    /// Counters, shutdown and the like, from anywhere.
+    /// A handle for counters, shutdown and the like, usable in any task.
     #[must_use]
     pub fn handle(&self) -> Handle {
         Handle {
@@ -58,7 +57,7 @@ impl Drop for Accept {
 }
 
 impl State {
-    /// GOAWAY now: a server's clients need it to go elsewhere.
+    /// Sends GOAWAY now: clients of a server need it to switch to another session.
     fn shutdown(&mut self, now: spdy_clock::Instant) {
         if self.ended.is_none() && !self.closing {
             self.machine.shutdown(now);
@@ -67,18 +66,18 @@ impl State {
     }
 }
 
-/// A server session seen from outside.
+/// A handle of a server session.
 #[derive(Clone, Debug)]
 pub struct Handle {
     shared: Arc<Shared>,
 }
 
 impl Handle {
-    /// Opens a raw stream towards the client, without HTTP, as any side may (SPDY/3.1 §2.3). It belongs to
-    /// no other stream; what belongs to a request is pushed ([`Responder::push`](crate::server::Responder::push)).
+    /// Opens a raw stream to the client, without HTTP, as either side may (SPDY/3.1 §2.3). It has no associated stream; for a
+    /// request's associated streams use [`Responder::push`](crate::server::Responder::push).
     ///
-    /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none to give. [`Stream::reply`],
-    /// or the stream's end, shows whether the client takes this one; a client of this crate does after
+    /// Unlike a client's stream it is not queued: a browser, and any client that accepts no pushes, has a limit of 0.
+    /// [`Stream::reply`], or the end of the stream, shows if the client accepts this one. A client of this crate does after
     /// [`handshake_with_streams`](crate::client::Builder::handshake_with_streams).
     ///
     /// ```
@@ -111,15 +110,15 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyStreams`] if the client takes no more, or none; [`Error::Closing`] if the session
-    /// takes no new streams; [`Error::Headers`] if the headers cannot be written.
+    /// [`Error::TooManyStreams`] if the client's limit is reached or 0; [`Error::Closing`] if the session accepts no new streams;
+    /// [`Error::Headers`] if the headers cannot be encoded.
     pub fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
         let stream = open_raw(&self.shared, headers, options, false)?;
         let id = stream.id();
         Ok(Stream::new(stream, id))
     }
 
-    /// GOAWAY: no new streams are taken; open ones go on to their end, then the session closes.
+    /// Sends GOAWAY: no new streams are accepted. Open ones continue; then the session closes.
     pub fn shutdown(&self) {
         let now = self.shared.runtime.now();
         self.shared.command(|state| state.shutdown(now));
@@ -130,11 +129,11 @@ impl Handle {
         self.shared.abort();
     }
 
-    /// Sends a PING and gives its round trip.
+    /// Sends a PING and returns its round trip time.
     ///
     /// # Errors
     ///
-    /// [`Error::Closing`] if the session ends before the answer. Some peers never answer: bound the wait.
+    /// [`Error::Closing`] if the session ends before the echo. Some peers never answer: use a timeout.
     pub async fn ping(&self) -> Result<Duration, Error> {
         self.shared.ping().await
     }
@@ -144,25 +143,25 @@ impl Handle {
         self.shared.ended().await;
     }
 
-    /// Why the session was lost, if it was.
+    /// Why the session was lost; `None` if it was not.
     #[must_use]
     pub fn error(&self) -> Option<Error> {
         self.shared.error()
     }
 
-    /// Streams that are open.
+    /// Number of open streams.
     #[must_use]
     pub fn active_streams(&self) -> usize {
         self.shared.look(|state| state.active_streams())
     }
 
-    /// Counters so far.
+    /// The counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.look(|state| state.machine.stats())
     }
 
-    /// The version spoken.
+    /// The version of SPDY.
     #[must_use]
     pub fn version(&self) -> Version {
         self.shared.version

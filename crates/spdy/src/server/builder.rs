@@ -15,8 +15,8 @@ use crate::session::builder_options::session_options;
 use crate::session::driver::Connection;
 use crate::session::shared::{SessionOptions, Shared};
 
-/// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`]. To answer requests
-/// and nothing else, [`serve`](crate::server::serve) is shorter; this is for streams taken one by one.
+/// Creates a SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`]. To answer only requests,
+/// [`serve`](crate::server::serve) is shorter; this is for accepting streams one by one.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,7 +43,7 @@ where
     Builder::default().handshake(io, SharedRuntime::tokio())
 }
 
-/// How a server session is set up. `Default` is SPDY/3.1.
+/// Options of a server session. `Default` is SPDY/3.1.
 #[derive(Clone)]
 pub struct Builder {
     config: Config,
@@ -71,7 +71,7 @@ impl Builder {
         }
     }
 
-    /// How pushes are written: no form is for every client. Default: [one block](PushForm::OneBlock).
+    /// How pushes are encoded: no form suits every client. Default: [one block](PushForm::OneBlock).
     #[must_use]
     pub fn push_form(mut self, form: PushForm) -> Self {
         self.push_form = form;
@@ -90,7 +90,7 @@ impl Builder {
         self
     }
 
-    /// A session over `io`. Nothing moves until the connection is run.
+    /// Creates a session over `io`. Nothing is sent or received until the connection runs.
     pub fn handshake<T>(self, io: T, runtime: SharedRuntime) -> (Accept, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! A stream that a client opened, read as an HTTP request.
+//! Reads a stream that a client opened as an HTTP request.
 
 use http::{Method, Request, Response};
 use spdy_frame::status::RstStatus;
@@ -18,8 +18,8 @@ use crate::trace;
 impl Incoming {
     /// Reads the stream as an HTTP request.
     ///
-    /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold
-    /// a [`Pusher`], which knows the stream's number and priority as well.
+    /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold a [`Pusher`], which also has
+    /// the stream's ID and priority.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl Incoming {
             if LengthCheck::of(&head.headers).count(0, true).is_err() {
                 stream
                     .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
-                // The reader of the body gets the length error: the client did not mean this empty body.
+                // The reader of the body gets the length error: the client did not intend this empty body.
                 Body::received(ReceiveBody::new(stream.clone(), self.opening.headers))
             } else {
                 Body::empty()
@@ -88,7 +88,7 @@ impl Incoming {
         Ok((Request::from_parts(head, body), responder))
     }
 
-    /// Why this stream cannot carry a request, whatever its headers are (SPDY/3.1 §3.2.1, §3.3.1).
+    /// Why this stream cannot carry a request, whatever its headers (SPDY/3.1 §3.2.1, §3.3.1); `None` if it can.
     fn rejection_reason(&self) -> Option<&'static str> {
         let opening = &self.opening;
         if opening.unidirectional {
@@ -96,7 +96,7 @@ impl Incoming {
         } else if !opening.associated_to.is_zero() {
             Some("it is associated with another stream, which only a push is")
         } else if opening.headers.is_empty() {
-            // More than a missing method: the frame lost its block, or is of a raw protocol.
+            // Not just a missing method: the frame lost its block, or belongs to a raw protocol.
             Some("its header block is empty")
         } else {
             None

@@ -1,4 +1,4 @@
-//! The server side of a session: requests in, responses and pushes out.
+//! The server side of a session: receives requests, sends responses and pushes.
 
 mod accept;
 mod builder;

@@ -1,4 +1,4 @@
-//! Pushes: answers sent before their request (SPDY/3.1 §3.3).
+//! Pushes: responses sent before they are requested (SPDY/3.1 §3.3).
 
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ use crate::session::shared::Shared;
 use crate::session::state::State;
 use crate::session::stream_ref::StreamRef;
 
-/// The stream that a request came on, found in the request's extensions: its number, its priority, and
-/// pushes beside the answer.
+/// The stream of a request, found in the request's extensions: its ID and priority. It can push along with the response.
 #[derive(Clone, Debug)]
 pub struct Pusher {
     shared: Arc<Shared>,
@@ -37,28 +36,28 @@ impl Pusher {
         }
     }
 
-    /// The number of the request's stream.
+    /// The ID of the request's stream.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// How urgent the client finds the answer.
+    /// The priority that the client gave the request.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// As [`Responder::push`].
+    /// Like [`Responder::push`].
     ///
     /// # Errors
     ///
-    /// As there; [`Error::PushRefused`] as well when the request was answered to its end.
+    /// As there; also [`Error::PushRefused`] after the request was answered completely.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
         open_push(&self.shared, self.id, request, priority)
     }
 
-    /// Pushes `response` as the answer to `request`: in any [form](PushForm) it is announced when this returns.
+    /// Pushes `response` as the answer to `request`. In any [form](PushForm) the push is announced when this returns.
     ///
     /// # Errors
     ///
@@ -77,7 +76,7 @@ impl Pusher {
     }
 }
 
-/// Opens the stream of a push, or, with one block, only reserves it.
+/// Opens the stream of a push. In the one-block form it is only reserved.
 pub(super) fn open_push(
     shared: &Arc<Shared>,
     parent: StreamId,
@@ -105,8 +104,8 @@ pub(super) fn open_push(
         PushForm::OneBlock => {
             let key = shared.look(|state| {
                 state.check_origin(parent, request.uri())?;
-                // A client that accepts no pushes is already known here. For other clients the limit is checked with
-                // the response.
+                // A client with a limit of 0 accepts no pushes, so the push is rejected here. For other clients the limit is
+                // checked with the response.
                 if let limit @ 0 = state.machine.max_open_streams() {
                     return Err(Error::TooManyStreams { limit });
                 }
@@ -141,7 +140,7 @@ impl State {
         }
     }
 
-    /// Writes the SYN_STREAM of the push `key`, which gets its number.
+    /// Writes the SYN_STREAM of the push `key`, which gives it its ID.
     pub(super) fn write_push_syn(
         &mut self,
         key: usize,

@@ -1,4 +1,4 @@
-//! Answers a request, and pushes the answers to later ones.
+//! Answers a request, and pushes further responses.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use crate::server::push::open_push;
 use crate::session::block_check;
 use crate::session::stream_ref::StreamRef;
 
-/// The rest of an answer on its way; done when its last byte was handed to the session.
+/// Sends the rest of a response; resolves when the last byte was passed to the session.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the stream"]
 pub struct ResponseBodyFuture(Option<SendBody>);
@@ -40,16 +40,16 @@ impl Future for ResponseBodyFuture {
     }
 }
 
-/// Answers one request, or one push. Dropped unused it resets the stream with INTERNAL_ERROR.
+/// Answers one request, or one push. Dropping it unused resets the stream with INTERNAL_ERROR.
 #[derive(Debug)]
 pub struct Responder {
-    /// There until the answer began.
+    /// `Some` until the response begins.
     stream: Option<StreamRef>,
     id: StreamId,
     kind: Kind,
-    /// What a push answers; of a request the stream knows it.
+    /// The URL of a push. That of a request is stored with the stream.
     pushed: Option<Uri>,
-    /// Within which a request is answered.
+    /// The span in which the request is handled.
     pub(super) span: Span,
 }
 
@@ -57,7 +57,7 @@ pub struct Responder {
 pub(super) enum Kind {
     /// Answered by SYN_REPLY.
     Reply { head: bool, tunnel: bool },
-    /// Answered by HEADERS: SYN_STREAM was ours.
+    /// Answered by HEADERS, because this side sent SYN_STREAM.
     Push,
     /// A push in one block, not announced yet: answered by SYN_STREAM.
     Deferred {
@@ -80,7 +80,7 @@ impl Responder {
         }
     }
 
-    /// Answers a push of ours.
+    /// Creates the responder of a push.
     pub(super) fn of_push(stream: StreamRef, id: StreamId, kind: Kind, uri: Uri) -> Self {
         Self {
             stream: Some(stream),
@@ -98,27 +98,25 @@ impl Responder {
         stream
     }
 
-    /// The stream; 0 for a push in one block, which has none until it is answered.
+    /// The ID of the stream; 0 for a push in one block, which has none before its response.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// Sends `response`; done when its last byte was handed to the session.
+    /// Sends `response`; resolves when its last byte was passed to the session.
     ///
-    /// Hop-by-hop headers are left out and a content-length is added if the body's length is known. No body is
-    /// sent to HEAD, or with 204 and 304. A request whose DATA differs in length from its content-length is
-    /// answered with 400 instead.
+    /// Hop-by-hop headers are removed, and a content-length is added if the body's length is known. No body is sent for HEAD, or
+    /// with 204 and 304. If the length of a request's DATA differs from its content-length, 400 is sent instead.
     ///
-    /// While all requests of the client have the highest priority, answers are ordered by content-type: pages,
-    /// style sheets, scripts, and pictures last; except tunnels, event streams and answers without a type. From
-    /// the first request with another priority on, the client's priorities apply, for answers in progress too.
+    /// While all requests of the client have the highest priority, responses are ordered by content-type: pages, style sheets,
+    /// scripts, then images. Tunnels, event streams and responses without a type are not reordered. From the first request with
+    /// another priority on, the client's priorities apply, also to responses in progress.
     ///
     /// # Errors
     ///
-    /// Why the stream ended before: reset by the peer, session lost; [`Error::Body`] if the body
-    /// failed, or [`Error::Headers`] if the headers are too long, when the stream was reset with
-    /// INTERNAL_ERROR.
+    /// Why the stream ended early: reset by the peer, session lost. [`Error::Body`] if the body failed, or [`Error::Headers`] if
+    /// the headers are too long; the stream is then reset with INTERNAL_ERROR.
     pub async fn respond<B>(mut self, response: Response<B>) -> Result<(), Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -130,12 +128,12 @@ impl Responder {
         }
     }
 
-    /// As [`respond`](Self::respond), at once: the head, and of the body what is at hand and finds room. The
-    /// rest is sent by the future, which, dropped, cancels the stream.
+    /// Like [`respond`](Self::respond), but immediately sends the head and the available part of the body, as far as there is room.
+    /// The returned future sends the rest; dropping it cancels the stream.
     ///
     /// # Errors
     ///
-    /// As [`respond`](Self::respond), for what is seen at once.
+    /// Those of [`respond`](Self::respond) that are detected immediately.
     pub fn start<B>(mut self, response: Response<B>) -> Result<ResponseBodyFuture, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -144,7 +142,7 @@ impl Responder {
         self.begin(response).map(ResponseBodyFuture)
     }
 
-    /// Sends the head, and of the body what is at hand and finds room; gives the rest.
+    /// Sends the head and the available part of the body, as far as there is room. Returns the rest.
     pub(super) fn begin<B>(&mut self, response: Response<B>) -> Result<Option<SendBody>, Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -182,7 +180,7 @@ impl Responder {
             return Err(error);
         }
         let mut first = body.take_full();
-        // Under one lock, so that a small answer is one trip, and one wake of the driver.
+        // Under one lock, so that a small response needs the lock and a wake of the driver only once.
         let all_sent = stream.command(|state, key| {
             let entry = &mut state.entries[key];
             if let Some(failure) = &entry.failure {
@@ -242,14 +240,14 @@ impl Responder {
         Ok((!all_sent).then(|| SendBody::new(stream, first, body, RstStatus::INTERNAL_ERROR)))
     }
 
-    /// Pushes the response to `request`, a GET whose URI has the origin of this request. Call it before
-    /// [`respond`](Self::respond): a push must be announced before the client can request it. With [one
-    /// block](PushForm::OneBlock) it is announced with its response, so that must be sent before as well.
+    /// Pushes the response to `request`, a GET whose URI has the origin of this request. Call it before [`respond`](Self::respond):
+    /// a push must be announced before the client can request the resource itself. With [one block](PushForm::OneBlock) the
+    /// announcement is part of the pushed response, so send that before `respond` as well.
     ///
     /// # Errors
     ///
-    /// [`Error::PushRefused`] if the request may not be pushed; [`Error::TooManyStreams`] if the client accepts no
-    /// more pushes, or none; [`Error::Closing`] if the session ends.
+    /// [`Error::PushRefused`] if the request may not be pushed; [`Error::TooManyStreams`] if the client's limit is reached or 0;
+    /// [`Error::Closing`] if the session ends.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
         if !matches!(self.kind, Kind::Reply { .. }) {
             return Err(Error::PushRefused {
@@ -259,20 +257,20 @@ impl Responder {
         open_push(&self.stream().shared, self.id, request, priority)
     }
 
-    /// RST_STREAM instead of an answer.
+    /// Sends RST_STREAM instead of a response.
     pub fn reset(mut self, status: RstStatus) {
         if let Some(stream) = self.stream.take() {
             stream.reset(status);
         }
     }
 
-    /// Ready when the peer reset the stream, or the session was lost: no one needs the answer. The peer does not
-    /// know a push in one block before its answer, and so cannot reset it.
+    /// Ready when the peer has reset the stream, or the session was lost: the response is no longer needed. A push in one block is
+    /// unknown to the peer before its response, so the peer cannot reset it.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         self.stream().poll_failure(cx)
     }
 
-    /// As [`poll_reset`](Self::poll_reset), to await.
+    /// Like [`poll_reset`](Self::poll_reset), as a future.
     pub async fn wait_for_reset(&mut self) -> Error {
         poll_fn(|cx| self.poll_reset(cx)).await
     }

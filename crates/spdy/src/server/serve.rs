@@ -1,4 +1,4 @@
-//! A whole server in one future.
+//! Runs a whole server session in one future.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -35,7 +35,7 @@ use crate::server::responder::Responder;
 ///
 /// # Errors
 ///
-/// How the session ended, unless in order.
+/// Why the session ended, unless it ended in order.
 #[cfg(feature = "tokio-runtime")]
 pub async fn serve<T, S, F, B>(io: T, service: S) -> Result<(), Error>
 where
@@ -49,11 +49,11 @@ where
     builder.serve(io, SharedRuntime::tokio(), service).await
 }
 
-/// As [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
+/// Like [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
 ///
 /// # Errors
 ///
-/// As [`serve`].
+/// Like [`serve`].
 #[cfg(feature = "tokio-runtime")]
 pub async fn serve_until<T, S, F, B>(
     io: T,
@@ -75,14 +75,13 @@ where
 impl Builder {
     /// Serves `io` until its session ends: `service` is called for every request.
     ///
-    /// An answer that is ready at once is written with the others of its batch; one that has to wait goes
-    /// on as a task of the `runtime`. When the peer gives a request up its future is dropped. A request
-    /// that is none was answered with 400, and the service does not see it. A service that panics resets
-    /// its own stream with INTERNAL_ERROR, no other.
+    /// A response that is ready at once is written in the same batch as others. A pending one is finished by a task of the
+    /// `runtime`. When the peer resets a request, its future is dropped. An invalid request is answered with 400, without calling
+    /// the service. A service that panics resets only its own stream, with INTERNAL_ERROR.
     ///
     /// # Errors
     ///
-    /// How the session ended, unless in order.
+    /// Why the session ended, unless it ended in order.
     pub async fn serve<T, S, F, B>(
         self,
         io: T,
@@ -100,12 +99,11 @@ impl Builder {
         self.serve_until(io, runtime, service, stop).await
     }
 
-    /// As [`serve`](Self::serve); when `stop` completes the session is shut down (GOAWAY) and ends with its
-    /// last stream.
+    /// Like [`serve`](Self::serve); when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
     ///
     /// # Errors
     ///
-    /// As [`serve`](Self::serve).
+    /// Like [`serve`](Self::serve).
     pub async fn serve_until<T, S, F, B>(
         self,
         io: T,
@@ -209,7 +207,7 @@ fn log_panic() {
     tracing::error!("the service panicked");
 }
 
-/// One request on its way to its answer.
+/// Handles one request until its response was sent.
 async fn exchange<F, B, E>(mut responder: Responder, answering: F)
 where
     F: Future<Output = Result<Response<B>, E>>,
@@ -220,13 +218,13 @@ where
     let mut answering = pin!(answering);
     let answer = poll_fn(|cx| match answering.as_mut().poll(cx) {
         Poll::Ready(answer) => Poll::Ready(Some(answer)),
-        // The client no longer waits: the service need not go on.
+        // The client no longer waits: the service can stop.
         Poll::Pending => responder.poll_reset(cx).map(|_| None),
     });
     let response = match answer.await {
         Some(Ok(response)) => response,
         Some(Err(error)) => {
-            // Dropped unused, the responder resets the stream.
+            // Dropping the responder unused resets the stream.
             return tracing::warn!(error = %error.into(), "the service failed");
         }
         None => return,

@@ -1,18 +1,18 @@
-//! Whether a header block can be written at all.
+//! Checks that a header block can be encoded.
 //!
-//! The encoder accepts any block, and panics over lengths that exceed its integers: 16 bits in SPDY/2. So
-//! every block that a caller made passes here before it reaches the session.
+//! The encoder accepts any block, and panics if a length exceeds its integers: 16 bits in SPDY/2. So every block from a caller is
+//! checked here before it is passed to the session.
 
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::version::Version;
 
 use crate::error::Error;
 
-/// Plain bytes of one block that we write: what a peer with our own limits reads at most without giving
-/// the session up, and compressed surely less than a frame can hold.
+/// Limit of the plain bytes of a block that we send. A peer with our own limits accepts at most this much before it ends the
+/// session, and the compressed block certainly fits into a frame.
 const MAX_PLAIN: usize = 1024 * 1024;
 
-/// A block that is no longer fits into every version, whatever it is made of.
+/// A block up to this size fits into every version, whatever its pairs.
 const FITS_ALWAYS: usize = u16::MAX as usize;
 
 const LIMITS: BlockLimits = BlockLimits {
@@ -24,17 +24,17 @@ const LIMITS: BlockLimits = BlockLimits {
     lowercase_names: false,
 };
 
-/// Checks a block that a caller put together: names, values and lengths.
+/// Checks the names, values and lengths of a block that a caller built.
 ///
 /// # Errors
 ///
-/// [`Error::Headers`] for what no peer would take: a name that is no lower-case token, a line end or an
-/// empty component in a value, a name twice, too many bytes.
+/// [`Error::Headers`] for a block that no peer accepts: a name that is not a lower-case token, a line end or an empty component in
+/// a value, a duplicate name, too many bytes.
 pub(crate) fn check(version: Version, headers: &HeaderBlock) -> Result<(), Error> {
     headers.check(version, &LIMITS).map_err(Error::Headers)
 }
 
-/// Checks a block that was made from `http`'s types, whose names and values are right: lengths alone.
+/// Checks only the lengths of a block that was converted from `http`'s types, whose names and values are valid.
 ///
 /// # Errors
 ///

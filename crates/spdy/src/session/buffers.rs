@@ -1,19 +1,18 @@
-//! Buffers that sessions lend each other.
+//! Read and write buffers that sessions share.
 //!
-//! A session needs room to read and to write while its driver runs, and mostly has taken in the one and got
-//! rid of the other before it rests. So the room belongs to the thread that runs it: no batch allocates, and
-//! of ten thousand sessions those that wait hold none.
+//! A session needs buffers for reading and writing while its driver runs. Before the driver sleeps, both are usually empty. So the
+//! buffers belong to the thread that runs the driver: no batch allocates, and of ten thousand sessions the sleeping ones hold no
+//! buffer.
 
 use std::cell::RefCell;
 use std::thread::LocalKey;
 
 use bytes::BytesMut;
 
-/// Spare buffers of a thread, of each kind: sessions that stop in the middle of a frame or of a write hold
-/// on to theirs, and return them later.
+/// Spare buffers of each kind per thread. A session that stops within a frame or a write keeps its buffer, and returns it later.
 const MAX_SPARE_BUFFERS: usize = 4;
 
-/// Largest spare buffer, bytes; a frame may be longer.
+/// Maximum size of a spare buffer, bytes; a frame may be longer.
 const MAX_SPARE_BYTES: usize = 128 * 1024;
 
 type SpareBuffers = RefCell<Vec<BytesMut>>;
@@ -21,20 +20,20 @@ type SpareBuffers = RefCell<Vec<BytesMut>>;
 /// Buffers of one kind.
 pub(crate) struct Buffers(&'static LocalKey<SpareBuffers>);
 
-/// What came and was not taken in. Streams may share it, so a buffer that comes back may still be theirs.
+/// Received bytes that were not consumed. Streams may share the buffer, so a returned buffer may still be in use by them.
 pub(crate) const READ: Buffers = {
     thread_local!(static READ: SpareBuffers = const { RefCell::new(Vec::new()) });
     Buffers(&READ)
 };
 
-/// What is to be written.
+/// Bytes to write.
 pub(crate) const WRITE: Buffers = {
     thread_local!(static WRITE: SpareBuffers = const { RefCell::new(Vec::new()) });
     Buffers(&WRITE)
 };
 
 impl Buffers {
-    /// Gives `buffer` a spare buffer's memory, if it has none.
+    /// Gives `buffer` the memory of a spare buffer, if it has none.
     pub(crate) fn acquire(&self, buffer: &mut BytesMut) {
         if buffer.capacity() == 0
             && let Ok(Some(spare)) = self.0.try_with(|spare| spare.borrow_mut().pop())
@@ -52,7 +51,7 @@ impl Buffers {
         if buffer.capacity() > MAX_SPARE_BYTES {
             return;
         }
-        // A thread that ends has no use for it.
+        // A thread that ends needs no spare buffers.
         let _ = self.0.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < MAX_SPARE_BUFFERS {

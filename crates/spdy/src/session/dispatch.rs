@@ -77,7 +77,7 @@ impl State {
                     if let Some(meter) = &self.meter {
                         meter.record_round_trip(rtt);
                     }
-                    // One round trip answers all pings that wait.
+                    // One round trip answers all pending pings.
                     for ping in self.pings.drain(..) {
                         let _ = ping.send(rtt); // the task that sent the ping may be gone
                     }
@@ -109,14 +109,14 @@ impl State {
     ) {
         if !self.peer_uses_priorities && opening.priority != Priority::HIGHEST {
             self.peer_uses_priorities = true;
-            self.machine.restore_priorities(); // those that earlier streams were opened with
+            self.machine.restore_priorities(); // the priorities of the SYN_STREAM frames of earlier streams
         }
         if !self.accepts_streams {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
-        // Streams that have ended do not count as concurrent, but use memory until they are taken. Cancelled
-        // ones count as work until their handlers have stopped.
+        // Ended streams do not count as concurrent, but use memory until they are accepted. Cancelled ones count as work until
+        // their handlers have stopped.
         let config = self.machine.config();
         // A client with this policy accepts streams that are not pushes.
         let accepts_any = config.push == PushPolicy::AcceptUnassociated;
@@ -228,8 +228,8 @@ impl State {
         woken: &mut Vec<Waker>,
     ) {
         let Some(key) = self.by_id.get(&id).copied() else {
-            // No reader is left. A server that has responded still reads the request to its end, up to a limit,
-            // because peers expect it. A client cancels the response, which could be long.
+            // The stream has no reader. A server that has responded still reads the request to its end, up to a limit, because
+            // peers expect it. A client cancels the response, which could be long.
             self.machine.discard(id, data.len());
             if role == Role::Client {
                 self.machine.finish_and_reset(id, RstStatus::CANCEL);
@@ -268,8 +268,8 @@ impl State {
         self.finish_on_fin(key, fin, woken);
     }
 
-    /// Refuses a request if its length was found to differ from its content-length. Before the response has begun, its body is
-    /// discarded and its reader gets the error, so that a 400 can be sent. After that the stream is reset, and the result is `true`.
+    /// Refuses a request if its length differs from its content-length. Before the response has begun, its body is discarded and
+    /// its reader gets the error, so that a 400 can be sent. After that the stream is reset, and the result is `true`.
     fn refuse_if_mismatched(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
         let entry = &mut self.entries[key];
         let Some(mismatch) = entry.mismatch else {
@@ -290,19 +290,19 @@ impl State {
         false
     }
 
-    /// Checks the DATA of a request with `check` from now on, and what has already arrived.
+    /// Checks the received and all future DATA of a request with `check`.
     pub(crate) fn expect_length(&mut self, key: usize, mut check: LengthCheck) {
         let entry = &mut self.entries[key];
         entry.on_mismatch = OnMismatch::Refuse;
         let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
         entry.mismatch = check.count(received, entry.fin_received).err();
         entry.length = check;
-        // No waker can be lost: the caller has not handed out the request yet, so no task waits for its stream.
+        // No waker can be lost: the caller has not returned the request yet, so no task waits for its stream.
         self.refuse_if_mismatched(key, &mut Vec::new());
     }
 
-    /// Ends the peer's half of the stream if `fin`. If both halves have ended, the stream is removed from `by_id`, because the machine no
-    /// longer knows it.
+    /// Ends the peer's half of the stream if `fin`. If both halves have ended, the stream is removed from `by_id`, because the
+    /// machine has removed it too.
     fn finish_on_fin(&mut self, key: usize, fin: bool, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         if fin {
@@ -310,13 +310,13 @@ impl State {
             woken.extend(entry.reader.take());
         }
         if entry.is_done() {
-            woken.extend(entry.writer.take()); // it may wait for a reset
+            woken.extend(entry.writer.take()); // the writer may wait for a reset
             self.detach(key);
         }
     }
 
-    /// Fails a stream whose response must have no body, but got DATA. It makes no difference whether the stream has ended, or whether the
-    /// DATA came with the head. The reader gets the error in place of the DATA: after earlier HEADERS, and before later input.
+    /// Fails a stream whose response must have no body, but got DATA. It makes no difference if the stream has ended, or if the
+    /// DATA arrived with the head. The reader gets the error in place of the DATA: after earlier HEADERS, and before later input.
     pub(crate) fn refuse_data(&mut self, key: usize, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         let inbound = std::mem::take(&mut entry.inbound);
@@ -328,7 +328,7 @@ impl State {
         entry.fin_received = false;
     }
 
-    /// Resets a stream because of an error of the peer.
+    /// Resets a stream because of a protocol error of the peer.
     fn fail(&mut self, key: usize, status: RstStatus, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         woken.extend(entry.reader.take());
@@ -370,7 +370,7 @@ impl State {
         }
     }
 
-    /// Opens our queued streams, the most urgent first, as far as the peer allows.
+    /// Opens our queued streams, the most urgent first, up to the peer's limit.
     fn open_waiting(&mut self, woken: &mut Vec<Waker>) {
         while let Some(first) = self.waiting.first_entry() {
             let queued = first.get();
@@ -392,7 +392,7 @@ impl State {
         }
     }
 
-    /// Fails our queued streams. Nothing of them was written, so they may be retried on another session.
+    /// Fails our queued streams. No frame of them was written, so they may be retried on another session.
     fn fail_waiting(&mut self, woken: &mut Vec<Waker>) {
         let refusal = self.refusal();
         for (_, queued) in std::mem::take(&mut self.waiting) {

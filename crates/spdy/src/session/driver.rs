@@ -1,18 +1,17 @@
-//! The driver: turns a session's machine and a connection into futures.
+//! The driver: connects a session machine to a transport, as a future.
 //!
 //! ```text
 //!           +--> read all there is --> machine --> events to streams --+
 //!           |                                                          |
-//!  woken ---+--> the hour, if a deadline passed -----------------------+--> sleep
+//!  woken ---+--> time, if a timeout expired ---------------------------+--> sleep
 //!           |                                                          |
 //!           +--> machine --> one batch of frames --> one write --------+
 //! ```
 //!
-//! Nothing is decided here. Reading goes on while a write waits, so that two full peers cannot lock each
-//! other. A batch is all output of the machine, up to [`WRITE_AHEAD`] bytes, so that a control frame
-//! reaches the socket in one piece (OkHttp fails on a header block cut near its end) and urgent output is
-//! not stuck behind much that is not. Order is fixed: the same events give the same bytes at the same
-//! instant.
+//! The driver makes no decisions of its own. It continues to read while a write is pending, so that two peers with full buffers
+//! cannot deadlock. A batch is all output of the machine, up to [`WRITE_AHEAD`] bytes, so that a control frame reaches the socket
+//! in one piece (OkHttp fails on a header block split near its end) and urgent output does not wait behind much other output. The
+//! order is deterministic: the same events give the same bytes at the same instant.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -32,66 +31,66 @@ use crate::session::buffers;
 use crate::session::entry::register;
 use crate::session::shared::Shared;
 
-/// Bytes of frames gathered before they are written.
+/// Bytes of frames collected before a write.
 const WRITE_AHEAD: usize = 64 * 1024;
-/// Bytes read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 32 * 1024;
-/// Reads in a row before what was read is answered, and passes in a row before other tasks get a turn.
+/// Maximum number of reads before the driver handles input and writes, and of passes before it yields to other tasks.
 const MAX_PASSES: usize = 16;
-/// How long the last frames of an ended session may take to be written.
+/// Timeout for writing the last frames of an ended session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to read on, unheard, after our side was closed: a connection closed with bytes unread is
-/// reset, and the reset can destroy our last frames in the peer's buffer.
+/// How long to read and discard input after our side was closed: closing a connection with unread bytes resets it, and the reset
+/// can destroy our last frames in the peer's buffer.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The half of a session that does the I/O: nothing moves unless it is [run](Self::run).
+/// The I/O part of a session: nothing is sent or received unless it [runs](Self::run).
 ///
-/// [`spawn`](Self::spawn) it, or await [`run`](Self::run) beside the requests. If it is dropped before the
-/// session has ended, all that uses the session fails with [`Error::ConnectionDropped`]; if it is not run
-/// while something waits for the session, with [`Error::ConnectionNotRun`] after 10 s.
+/// [`spawn`](Self::spawn) it, or await [`run`](Self::run) concurrently with the requests. If it is dropped before the session has
+/// ended, every use of the session fails with [`Error::ConnectionDropped`]. If it is not run while a task waits for the session,
+/// that fails with [`Error::ConnectionNotRun`] after 10 s.
 #[must_use = "the session does nothing unless its connection is spawned or run"]
 pub struct Connection<T> {
     io: T,
     shared: Arc<Shared>,
-    /// Bytes that came; between reads, the beginning of a frame.
+    /// Received bytes; between reads, an incomplete frame.
     input: BytesMut,
-    /// Bytes of frames on their way out.
+    /// Bytes of frames to write.
     out: BytesMut,
-    /// Bytes were written since the last flush.
+    /// True if bytes were written since the last flush.
     unflushed: bool,
-    /// Since when the connection takes nothing, though there is something for it.
+    /// When the transport stopped accepting bytes, if there are bytes to write.
     blocked_since: Option<Instant>,
-    /// For how long it may.
+    /// Timeout for that.
     write_timeout: Option<Duration>,
-    /// The peer has not closed its side.
+    /// True until the peer has closed its side.
     readable: bool,
     timer: Option<(Instant, BoxFuture<()>)>,
     phase: Phase,
-    /// It was run.
+    /// True once it was run.
     is_started: bool,
     woken: Vec<Waker>,
 }
 
-/// How reading came to stop.
+/// Why reading stopped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ReadStop {
-    /// There may be more, after a turn for the others.
+    /// There may be more to read after other tasks had a turn.
     Yield,
-    /// The connection has nothing, and wakes us when it has.
+    /// The transport has no data, and wakes us when it has.
     WouldBlock,
-    /// The machine wants no input now: data on the connection does not wake us.
+    /// The machine accepts no input now: data on the transport does not wake us.
     Paused,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
-    /// The session lives.
+    /// The session is open.
     Running,
-    /// It ended; its last frames are being written.
+    /// The session ended; its last frames are being written.
     Closing { until: Instant },
-    /// Our side is closed; the peer's last bytes are read and dropped.
+    /// Our side is closed; the peer's remaining bytes are read and discarded.
     Lingering { until: Instant },
-    /// All over.
+    /// The transport is closed.
     Done,
 }
 
@@ -123,14 +122,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
     }
 
-    /// Drives the session until it has ended and its last byte is written.
+    /// Runs the session until it has ended and its last byte is written.
     ///
-    /// Dropping the future before loses the session: every stream fails.
+    /// Dropping the future before that loses the session: every stream fails.
     ///
     /// # Errors
     ///
-    /// [`Error::SessionLost`] for a fault of the peer or an end without notice, [`Error::Io`] for one
-    /// of the transport, [`Error::ConnectionNotRun`] if the session ended since this was called too late.
+    /// [`Error::SessionLost`] for a protocol error of the peer or an end without GOAWAY, [`Error::Io`] for an error of the
+    /// transport, [`Error::ConnectionNotRun`] if the session has ended because this was called too late.
     pub fn run(mut self) -> impl Future<Output = Result<(), Error>> {
         self.begin(); // now, since the future may be polled after that of a request
         async move { poll_fn(|cx| self.poll_run(cx, |_| {})).await }
@@ -146,8 +145,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
     }
 
-    /// Runs while there is something to do. `between` runs after received events were dispatched and before anything
-    /// is written: what it sends is in the same batch.
+    /// Runs while there is work. `between` is called after received events were dispatched and before anything is written: its
+    /// output is in the same batch.
     pub(crate) fn poll_run(
         &mut self,
         cx: &mut Context<'_>,
@@ -185,7 +184,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 // The output that paused the input may have been written since.
                 ReadStop::Paused => self.shared.look(|state| state.machine.accepts_input()),
             };
-            // A session that has ended accepts no input; the rest of its connection is still read.
+            // A session that has ended accepts no input; the rest of its transport is still read.
             if !reads_on && !timer_fired && self.phase == phase {
                 return Poll::Pending;
             }
@@ -194,7 +193,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         Poll::Pending
     }
 
-    /// How the session ended.
+    /// The result of the session.
     fn ended(&self) -> Result<(), Error> {
         let ended = self.shared.look(|state| state.ended.clone());
         ended.unwrap_or(Ok(()))
@@ -247,7 +246,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     state.machine.handle_transmitted(now);
                 }
                 if state.draining && state.waiting.is_empty() {
-                    // Only now: what waits must still be opened.
+                    // Only now: queued streams must be opened first.
                     state.draining = false;
                     state.cancel_all_unclaimed();
                     state.closing = true;
@@ -255,7 +254,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 }
                 loop {
                     while out.len() < WRITE_AHEAD && state.machine.poll_transmit(now, out) {}
-                    // The output may have freed a stream slot: it is used at once.
+                    // The output may have freed a stream slot, which is used at once.
                     if !state.dispatch(shared.role, shared.version, woken)
                         || out.len() >= WRITE_AHEAD
                     {
@@ -318,7 +317,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             && !self.unflushed
         {
             match Pin::new(&mut self.io).poll_shutdown(cx) {
-                // It can no longer be known whether the peer receives the end.
+                // It can no longer be known if the peer receives the end.
                 Poll::Ready(_) if self.readable => {
                     self.phase = Phase::Lingering {
                         until: self.shared.runtime.now() + LINGER_TIMEOUT,
@@ -335,15 +334,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
     }
 
-    /// When the connection has accepted nothing for too long. The machine cannot detect it: it counts a
-    /// frame in our buffer as sent. Without this, an answer that fits the buffer would wait for ever.
+    /// When the transport has accepted nothing for too long. The machine cannot detect it, because it counts a frame in our buffer
+    /// as sent. Without this timeout, a response that fits into the buffer would wait for ever.
     fn write_deadline(&self) -> Option<Instant> {
         self.blocked_since
             .zip(self.write_timeout)
             .map(|(since, limit)| since + limit)
     }
 
-    /// Sleeps until `deadline`; `true` if it has passed and was handled.
+    /// Sleeps until `deadline`; `true` if it has expired and was handled.
     fn wait(&mut self, cx: &mut Context<'_>, deadline: Option<Instant>) -> bool {
         if let Phase::Lingering { .. } = self.phase
             && !self.readable
@@ -355,7 +354,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             return false;
         };
         loop {
-            // A timer that is early is reused: deadlines that move with every frame cost nothing that way.
+            // An early timer is reused, so that timeouts that move with every frame cost nothing.
             if self.timer.as_ref().is_none_or(|(at, _)| *at > deadline) {
                 self.timer = Some((deadline, self.shared.runtime.sleep_until(deadline)));
             }
@@ -391,7 +390,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         true
     }
 
-    /// The transport failed.
+    /// Handles an error of the transport.
     fn handle_io_error(&mut self, error: io::Error) {
         self.readable = false;
         self.phase = Phase::Done;
@@ -415,14 +414,14 @@ impl<T> Connection<T> {
         let awake = shared.look(|state| {
             happened(state, now);
             state.dispatch(shared.role, shared.version, woken);
-            // What is commanded from now on is written before this turn is over.
+            // Output of later commands is written in this same turn, so they need not wake the driver.
             state.driver.take()
         });
         drop(awake);
         self.wake();
     }
 
-    /// Wakes the tasks whose streams changed, now that the lock is free.
+    /// Wakes the tasks whose streams changed, after the lock is released.
     fn wake(&mut self) {
         for waker in self.woken.drain(..) {
             waker.wake();
@@ -431,7 +430,7 @@ impl<T> Connection<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
-    /// Runs it as a task of the session's runtime; the session's handle reports how it ended.
+    /// Runs it as a task of the session's runtime; the session's handle reports the result.
     pub fn spawn(self) {
         let runtime = self.shared.runtime.clone();
         let run = self.run();

@@ -1,4 +1,4 @@
-//! One stream, as its owners and the driver share it.
+//! One stream, as shared by its handles and the driver.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,74 +14,74 @@ use crate::error::Error;
 use crate::session::push_parent::PushParent;
 use crate::trace::StreamSpan;
 
-/// What came for a stream, in the order of the wire.
+/// A received item of a stream, in the order of the wire.
 #[derive(Debug)]
 pub(crate) enum Inbound {
-    /// DATA; its credit is still with us.
+    /// DATA whose credit was not returned to the peer yet.
     Data(Bytes),
-    /// HEADERS. No window bounds them: the machine takes so many on a stream, `headers_per_stream`.
+    /// HEADERS. Not limited by windows: the machine accepts `headers_per_stream` of them.
     Headers(HeaderBlock),
 }
 
-/// SYN_STREAM of the peer, until someone takes it.
+/// SYN_STREAM of the peer, until the stream is accepted.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) headers: HeaderBlock,
     pub(crate) associated_to: StreamId,
     pub(crate) priority: Priority,
     pub(crate) unidirectional: bool,
-    /// A client's: what is pushed.
+    /// In a client: the URL that is pushed.
     pub(crate) promise: Option<spdy_http::push::Promise>,
-    /// A client's: the request that it is pushed beside.
+    /// In a client: the associated request.
     pub(crate) parent: Option<Arc<PushParent>>,
 }
 
 /// What to do if the length of DATA differs from content-length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum OnMismatch {
-    /// Deliver, and report it (a client).
+    /// Deliver the body, and report the mismatch (a client).
     Flag,
-    /// The request is bad: 400, or PROTOCOL_ERROR if the answer has begun (a server).
+    /// Reject the request: 400, or PROTOCOL_ERROR if the response has begun (a server).
     Refuse,
 }
 
-/// DATA shorter than this, bytes, is copied: it would keep a whole read buffer alive otherwise, so that a
-/// window of single bytes could hold gigabytes.
+/// DATA shorter than this, bytes, is copied. Otherwise it would keep a whole read buffer in memory, so that a window of single
+/// bytes could hold gigabytes.
 const COPY_BELOW_BYTES: usize = 4096;
 
-/// Copied DATA is joined to pieces of up to so many bytes.
+/// Maximum size of a piece of joined copies, bytes.
 const JOIN_UP_TO_BYTES: usize = 16 * 1024;
 
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// 0 while it waits to be opened.
+    /// 0 while it is queued to be opened.
     pub(crate) id: StreamId,
-    /// Owners; the entry goes with the last.
+    /// Number of handles; the entry is removed with the last.
     pub(crate) handles: usize,
-    /// The peer's SYN_STREAM, not yet taken.
+    /// The peer's SYN_STREAM, if not accepted yet.
     pub(crate) opening: Option<Box<Opening>>,
-    /// The peer's SYN_REPLY, not yet taken.
+    /// The peer's SYN_REPLY, if not taken yet.
     pub(crate) reply: Option<HeaderBlock>,
-    /// We have sent SYN_REPLY, or the head of a push.
+    /// True if we have sent SYN_REPLY, or the head of a push.
     pub(crate) answered: bool,
     pub(crate) inbound: VecDeque<Inbound>,
-    /// DATA in `inbound`, bytes.
+    /// Bytes of DATA in `inbound`.
     pub(crate) unread_bytes: usize,
     pub(crate) fin_received: bool,
     pub(crate) fin_sent: bool,
-    /// No reader: the credit for DATA is returned as it comes.
+    /// There is no reader: the credit for DATA is returned on arrival.
     pub(crate) discard: bool,
-    /// The response has no body: DATA is the peer's fault.
+    /// The response has no body: DATA is a protocol error of the peer.
     pub(crate) no_body: bool,
-    /// Why it ended early. What came before may still be read.
+    /// Why it ended early. Earlier input may still be read.
     pub(crate) failure: Option<Error>,
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) length: LengthCheck,
     pub(crate) on_mismatch: OnMismatch,
     pub(crate) mismatch: Option<LengthMismatch>,
-    /// Present if a subscriber of `tracing` follows the stream.
+    /// Present if a subscriber of `tracing` records the stream.
     pub(crate) span: Option<Box<StreamSpan>>,
     /// The URL and headers of our request, if pushes on it must be checked.
     pub(crate) push_parent: Option<Arc<PushParent>>,
@@ -92,7 +92,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// A stream with `handles` owners.
+    /// A stream with `handles` handles.
     pub(crate) fn new(id: StreamId, handles: usize) -> Self {
         Self {
             id,
@@ -120,7 +120,7 @@ impl Entry {
         }
     }
 
-    /// Keeps DATA for the reader.
+    /// Stores DATA for the reader.
     pub(crate) fn push_data(&mut self, data: Bytes) {
         self.unread_bytes += data.len();
         if data.len() >= COPY_BELOW_BYTES {
@@ -129,7 +129,7 @@ impl Entry {
         if let Some(Inbound::Data(last)) = self.inbound.back_mut()
             && last.len() + data.len() <= JOIN_UP_TO_BYTES
         {
-            // What was copied is ours alone, and grows in place; what shares a buffer is copied once.
+            // A copied piece has no other reference and grows in place; a piece that shares a buffer is copied once.
             let mut joined = match std::mem::take(last).try_into_mut() {
                 Ok(alone) => alone,
                 Err(shared) => BytesMut::from(&shared[..]),
@@ -142,18 +142,18 @@ impl Entry {
         }
     }
 
-    /// Both halves have ended in order.
+    /// True if both halves have ended in order.
     pub(crate) fn is_done(&self) -> bool {
         self.fin_received && self.fin_sent
     }
 
-    /// Nothing more comes, and all that came was taken.
+    /// True if no more input can arrive, and all input was taken.
     pub(crate) fn is_drained(&self) -> bool {
         self.fin_received && self.inbound.is_empty()
     }
 }
 
-/// Stores `waker`, without cloning it again for a task that polls again.
+/// Stores `waker`, without cloning it again for the task that is already registered.
 ///
 /// The waker that it replaces is moved to `old`, to be dropped after the lock is released: if it is the last
 /// reference to a task, dropping it drops the task, and with it a stream handle, which takes the lock.
@@ -180,7 +180,7 @@ mod tests {
         entry.inbound.drain(..).map(data).collect()
     }
 
-    /// A read buffer of 32 KiB once stayed in memory for each byte that arrived alone.
+    /// Regression: a read buffer of 32 KiB stayed in memory for each byte that arrived alone.
     #[test]
     fn small_data_is_copied_and_joined() {
         let buffers: Vec<Bytes> = (0..40_000_u32)

@@ -1,5 +1,5 @@
-//! A stream that the peer opened, before anyone answered it: a server's
-//! [`Accept`](crate::server::Accept) gives it, or a client's [`IncomingStreams`](crate::client::IncomingStreams).
+//! A stream that the peer opened and that was not answered yet, from a server's [`Accept`](crate::server::Accept) or a client's
+//! [`IncomingStreams`](crate::client::IncomingStreams).
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,16 +18,16 @@ use crate::session::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::trace;
 
-/// A stream of the peer, removed from the queue for its owner.
+/// A stream of the peer, removed from the queue.
 struct OpenedStream {
     key: usize,
     id: StreamId,
     opening: Box<Opening>,
-    /// FIN has arrived, and no DATA.
+    /// FIN has arrived, without DATA.
     ended: bool,
 }
 
-/// Removes the first queued stream, for one owner.
+/// Removes the first queued stream, with one handle.
 fn take(state: &mut State) -> Option<OpenedStream> {
     while let Some(key) = state.incoming.pop_front() {
         let entry = &mut state.entries[key];
@@ -72,22 +72,22 @@ pub(crate) fn refuse_all(state: &mut State) {
     while let Some(opened) = take(state) {
         let (id, status) = (opened.id, RstStatus::REFUSED_STREAM);
         state.reset(opened.key, status, Error::ResetByUs { id, status });
-        // No task has waited for it, so no waker is dropped with it.
+        // No task waits for it, so no waker is dropped with it.
         drop(state.release(opened.key));
     }
 }
 
-/// A stream that the peer opened and that is not answered yet. Dropping it refuses the stream.
+/// A stream that the peer opened and that was not answered yet. Dropping it refuses the stream.
 #[derive(Debug)]
 pub struct Incoming {
     pub(crate) stream: UnansweredStream,
     id: StreamId,
     pub(crate) opening: Box<Opening>,
-    /// FIN has arrived, and no DATA.
+    /// FIN has arrived, without DATA.
     pub(crate) ended: bool,
 }
 
-/// Refuses the stream, unless it was taken out.
+/// Refuses the stream when dropped, unless it was accepted.
 #[derive(Debug)]
 pub(crate) struct UnansweredStream(Option<StreamRef>);
 
@@ -124,7 +124,7 @@ impl Incoming {
         }
     }
 
-    /// Its headers, as they came.
+    /// Its headers, unchanged.
     #[must_use]
     pub fn headers(&self) -> &HeaderBlock {
         &self.opening.headers
@@ -136,31 +136,29 @@ impl Incoming {
         self.opening.priority
     }
 
-    /// Its number.
+    /// Its ID.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// The stream it belongs to; 0 for none.
+    /// The associated stream; 0 for none.
     #[must_use]
     pub fn associated_to(&self) -> StreamId {
         self.opening.associated_to
     }
 
-    /// Whether the peer wants no answer.
+    /// True if the stream is unidirectional, so that the peer accepts no answer.
     #[must_use]
     pub fn is_unidirectional(&self) -> bool {
         self.opening.unidirectional
     }
 
-    /// Answers with SYN_REPLY and takes the stream as it is. On a unidirectional stream nothing is
-    /// sent.
+    /// Accepts the stream with SYN_REPLY, without HTTP. On a unidirectional stream nothing is sent.
     ///
     /// # Errors
     ///
-    /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
-    /// is reset.
+    /// Why the stream ended early; [`Error::Headers`] if the headers cannot be encoded. The stream is reset then.
     pub fn accept_raw(self, headers: &HeaderBlock) -> Result<Stream, Error> {
         let unidirectional = self.is_unidirectional();
         let (stream, id) = (self.stream.take(), self.id);
@@ -184,7 +182,7 @@ impl Incoming {
         Ok(Stream::new(stream, id))
     }
 
-    /// RST_STREAM.
+    /// Refuses the stream with RST_STREAM.
     pub fn reject(self, status: RstStatus) {
         self.stream.take().reset(status);
     }

@@ -1,4 +1,5 @@
-//! The pushes that wait for a request to claim them: their limits, counters and order. `client/unclaimed_pushes.rs` decides which request claims one.
+//! The unclaimed pushes of a session: their limits, counters and order. `client/unclaimed_pushes.rs` decides which request claims
+//! one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -6,18 +7,19 @@ use std::time::Duration;
 use spdy_clock::Instant;
 use spdy_frame::stream_id::StreamId;
 
-/// How much may wait to be claimed; for [`Builder::claim_pushes`](crate::client::Builder::claim_pushes).
+/// Limits of unclaimed pushes; for [`Builder::claim_pushes`](crate::client::Builder::claim_pushes).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PushLimits {
-    /// Pushes that wait, or whose DATA still comes (announced by SETTINGS_MAX_CONCURRENT_STREAMS); one more is refused. Default 100.
+    /// Pushes that are unclaimed, or whose DATA is incomplete (announced by SETTINGS_MAX_CONCURRENT_STREAMS); one more is refused.
+    /// Default 100.
     pub streams: u32,
-    /// Bytes of DATA of all that wait; the push that brings one more is cancelled. Default 4 MiB. More than
-    /// half of the session's window is never used.
+    /// Bytes of DATA of all unclaimed pushes; the push that exceeds it is cancelled. Default 4 MiB. At most half of the session's
+    /// window is used.
     pub bytes: usize,
-    /// Receive window of one push while it waits, 65,536 bytes at least, which is the default (SPDY/3 and
-    /// later).
+    /// Receive window of one unclaimed push, at least 65,536 bytes, which is the default (SPDY/3 and later).
     pub window_bytes: u32,
-    /// A push that is not claimed for so long is cancelled. Default 60 s: a page requests what it needs soon. (Chromium waited 300 s.)
+    /// A push that is not claimed for this long is cancelled. Default 60 s: a page soon requests what it needs. (Chromium waited
+    /// 300 s.)
     pub claim_timeout: Duration,
 }
 
@@ -32,37 +34,37 @@ impl Default for PushLimits {
     }
 }
 
-/// What became of the pushes of a session.
+/// Counts of the pushes of a session.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PushStats {
-    /// Taken in, to wait.
+    /// Accepted, to be claimed.
     pub accepted: u64,
     /// Claimed by a request.
     pub claimed: u64,
-    /// Refused at once: another origin, requested already, pushed already, or one too many.
+    /// Refused at once: another origin, already requested, already pushed, or over the limit.
     pub refused: u64,
     /// Cancelled: not claimed in time, or too many bytes.
     pub cancelled: u64,
 }
 
-/// A response that was pushed: in its extensions.
+/// Information about a pushed response, in its extensions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PushInfo {
     /// The stream of the push.
     pub id: StreamId,
-    /// The stream of the request that it came beside.
+    /// The stream of the associated request.
     pub associated_to: StreamId,
 }
 
-/// The pushes that wait.
+/// The unclaimed pushes.
 #[derive(Debug)]
 pub(crate) struct UnclaimedPushes {
     pub(crate) limits: PushLimits,
-    /// Keys of their entries.
+    /// Keys of their entries, by URL.
     pub(crate) by_url: BTreeMap<String, usize>,
-    /// The same in the order in which they came, with when each is too old.
+    /// The keys in order of arrival, with the time at which each expires.
     pub(crate) order: VecDeque<(Instant, usize)>,
-    /// DATA of all of them, bytes.
+    /// Bytes of DATA of all of them.
     pub(crate) bytes: usize,
     pub(crate) stats: PushStats,
 }
@@ -78,7 +80,7 @@ impl UnclaimedPushes {
         }
     }
 
-    /// True if the push of the entry `key` waits.
+    /// True if the push of the entry `key` is unclaimed.
     pub(crate) fn holds(&self, key: usize) -> bool {
         self.order.iter().any(|(_, waiting)| *waiting == key)
     }

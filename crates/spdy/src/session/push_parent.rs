@@ -1,9 +1,9 @@
-//! A request that pushes belong to: whether what was pushed beside it answers another request of ours.
+//! A request with associated pushes: decides if such a push answers another request.
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::{StatusCode, Uri};
 
-/// Request headers that an answer may depend on without listing them in `Vary`: credentials, and preferences of form.
+/// Request headers that may select a response without being in `Vary`: credentials, and content negotiation.
 pub const SELECTING_HEADERS: [HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
@@ -11,7 +11,7 @@ pub const SELECTING_HEADERS: [HeaderName; 4] = [
     header::ACCEPT_LANGUAGE,
 ];
 
-/// A request of ours, as far as pushes beside it must be judged.
+/// The parts of a request that are needed to check its pushes.
 #[derive(Debug)]
 pub(crate) struct PushParent {
     pub(crate) uri: Uri,
@@ -19,8 +19,7 @@ pub(crate) struct PushParent {
 }
 
 impl PushParent {
-    /// Whether what was pushed beside this request answers another of ours, with `headers`, as far as its
-    /// head is known.
+    /// True if a push associated with this request answers another request with `headers`, as far as the push's head is known.
     pub(crate) fn is_same_response(
         &self,
         headers: &HeaderMap,
@@ -31,7 +30,7 @@ impl PushParent {
     }
 }
 
-/// Whether `request` has the values of the page's request in what selects the pushed answer.
+/// True if `request` has the same values as the page's request in all headers that select the pushed response.
 fn selects_same_response(
     page: &HeaderMap,
     request: &HeaderMap,
@@ -44,7 +43,7 @@ fn selects_same_response(
         && named.all(|value| {
             value.to_str().is_ok_and(|value| {
                 value.split(',').map(str::trim).all(|name| {
-                    // `*` would be a name as good as any, and means that no request is like another.
+                    // `*` would be a valid name, and means that no request matches another.
                     name.is_empty()
                         || name != "*"
                             && HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| same(&name))

@@ -1,7 +1,7 @@
-//! Notices a [`Connection`](crate::client::Connection) that is never run, so that what waits for it fails instead of
-//! waiting for ever.
+//! Detects a [`Connection`](crate::client::Connection) that is never run, so that tasks that wait for it fail instead of waiting
+//! for ever.
 //!
-//! The watch starts when something first waits, and costs nothing once the connection runs.
+//! The watch starts when a task first waits, and costs nothing once the connection runs.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl RunWatch {
         changed.is_ok()
     }
 
-    /// The connection is run from now on; `false` if that is too late.
+    /// To be called when the connection is run; `false` if that is too late.
     pub(crate) fn run(&self) -> bool {
         self.change(IDLE, RUN) || self.change(WATCHED, RUN) || self.0.load(Ordering::Acquire) == RUN
     }
@@ -36,7 +36,7 @@ impl RunWatch {
         self.0.load(Ordering::Relaxed) == IDLE && self.change(IDLE, WATCHED)
     }
 
-    /// The time is over; `false` if the connection runs.
+    /// To be called when the time is over; `false` if the connection runs.
     pub(crate) fn expire(&self) -> bool {
         self.change(WATCHED, EXPIRED)
     }

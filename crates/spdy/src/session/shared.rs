@@ -1,17 +1,16 @@
-//! What a session's driver and its handles share: the machine, and what each stream's owner waits for.
+//! The state that a session's driver and handles share: the machine, and the tasks that wait for its streams.
 //!
 //! ```text
 //!  Session, Stream, Body, Responder ...      Connection (session/driver.rs)
-//!        |  commands                               |  bytes, the hour
+//!        |  commands                               |  bytes, time
 //!        v                                         v
 //!  +----------------------- Shared: one mutex -----------------------+
 //!  |  the session machine  --- events --->  entries, one a stream    |
 //!  +-----------------------------------------------------------------+
 //! ```
 //!
-//! Commands act on the machine at once, under the lock, and wake the driver if it sleeps; no channel
-//! stands between. The driver alone takes events (`session/dispatch.rs`). The lock is never held across an
-//! await, and wakers are called after it was let go.
+//! Commands act on the machine at once, under the lock, and wake the driver if it sleeps; there is no channel. Only the driver
+//! takes events (`session/dispatch.rs`). The lock is never held across an await, and wakers are called after it is released.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::pin::Pin;
@@ -36,34 +35,34 @@ use crate::session::run_watch::{RUN_WITHIN, RunWatch};
 use crate::session::state::State;
 use crate::trace;
 
-/// One session, as all of its handles see it.
+/// One session, shared by all of its handles.
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub(crate) runtime: SharedRuntime,
     pub(crate) version: Version,
     pub(crate) role: Role,
-    /// Whether bodies' trailers are sent.
+    /// True if trailers of bodies are sent.
     pub(crate) send_trailers: bool,
-    /// How a server's pushes are written.
+    /// How a server's pushes are encoded.
     pub(crate) push_form: PushForm,
     pub(crate) span: Span,
-    /// Whether requests claim pushes.
+    /// True if requests claim pushes.
     pub(crate) claims_pushes: bool,
     pub(crate) run_watch: RunWatch,
 }
 
-/// What the builders choose beside the machine's configuration.
+/// Options of the builders that are not in the machine's configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionOptions {
-    /// Whether bodies' trailers are sent.
+    /// True if trailers of bodies are sent.
     pub(crate) send_trailers: bool,
-    /// How a server's pushes are written.
+    /// How a server's pushes are encoded.
     pub(crate) push_form: PushForm,
-    /// Streams that the peer opens are accepted.
+    /// True if streams that the peer opens are accepted.
     pub(crate) accepts_streams: bool,
-    /// Where it is counted.
+    /// The metrics in which the session is counted.
     pub(crate) metrics: Option<Metrics>,
-    /// A client's pushes wait for requests that claim them.
+    /// Limits of a client's unclaimed pushes, if requests claim pushes.
     pub(crate) claims: Option<PushLimits>,
 }
 
@@ -89,7 +88,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// A session that has not begun.
+    /// Creates a session that has not begun.
     pub(crate) fn new(
         config: Config,
         runtime: SharedRuntime,
@@ -137,7 +136,7 @@ impl Shared {
         shared
     }
 
-    /// A PING and its round trip.
+    /// Sends a PING and returns its round trip time.
     pub(crate) async fn ping(self: &Arc<Self>) -> Result<Duration, Error> {
         self.watch_run();
         let (answer, answered) = oneshot::channel();
@@ -145,7 +144,7 @@ impl Shared {
         self.command(|state| {
             if state.ended.is_none() {
                 state.machine.ping(now);
-                // Some peers never answer: requests that stopped waiting are dropped.
+                // Some peers never answer: pings that are no longer awaited are removed.
                 state.pings.retain(|ping| !ping.is_closed());
                 state.pings.push(answer);
             }
@@ -155,7 +154,7 @@ impl Shared {
             .map_err(|_| self.look(|state| state.refusal()))
     }
 
-    /// GOAWAY(INTERNAL_ERROR), and the end.
+    /// Sends GOAWAY(INTERNAL_ERROR) and ends the session.
     pub(crate) fn abort(&self) {
         let now = self.runtime.now();
         self.command(|state| state.machine.abort(now));
@@ -166,7 +165,7 @@ impl Shared {
         self.look(|state| state.ended.clone().and_then(Result::err))
     }
 
-    /// Something waits for the connection. If that is not run in time, the session ends.
+    /// To be called when a task waits for the connection. If the connection is not run in time, the session ends.
     pub(crate) fn watch_run(self: &Arc<Self>) {
         if !self.run_watch.start() {
             return;
@@ -217,7 +216,7 @@ impl Shared {
         result
     }
 
-    /// Ready when the session has ended.
+    /// Resolves when the session has ended.
     pub(crate) fn ended(self: &Arc<Self>) -> SessionEnd<'_> {
         SessionEnd {
             shared: self,
@@ -231,10 +230,10 @@ impl Shared {
     }
 }
 
-/// Waits for the end of a session; dropped, it leaves nothing behind.
+/// Waits for the end of a session; dropping it removes its waker.
 pub(crate) struct SessionEnd<'a> {
     shared: &'a Arc<Shared>,
-    /// Its place among the wakers.
+    /// Its key in `ended_wakers`.
     key: Option<usize>,
 }
 
@@ -278,7 +277,7 @@ mod tests {
     use super::*;
     use crate::runtime::{BoxFuture, Runtime};
 
-    /// A clock that stands.
+    /// A clock that does not advance.
     struct FrozenClock;
 
     impl Runtime for FrozenClock {
@@ -302,7 +301,7 @@ mod tests {
         )
     }
 
-    /// Every wait for the end left a waker, and with it its task, until the session was over.
+    /// Regression: every wait for the end left a waker, and with it its task, until the session was over.
     #[test]
     fn a_dropped_waiter_leaves_no_waker() {
         let shared = session();

@@ -1,4 +1,4 @@
-//! The state of a session under its lock: the session machine, the entries of its streams, and who waits for what.
+//! The state of a session under its lock: the session machine, the entries of its streams, and the waiting tasks.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -21,8 +21,8 @@ use crate::metrics::{Exchanges, Meter};
 use crate::session::entry::Entry;
 use crate::session::push_limits::UnclaimedPushes;
 
-/// Hashes stream ids: they rise by two, so a multiplication spreads them well enough. A peer that
-/// picks ids to collide gains nothing: it may have `max_concurrent_streams` of them.
+/// Hashes stream IDs: they increase by two, so a multiplication distributes them well enough. A peer that chooses IDs that collide
+/// gains nothing: it may have at most `max_concurrent_streams` of them.
 #[derive(Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -52,42 +52,42 @@ pub(crate) struct QueuedOpen {
 /// Everything under the lock.
 pub(crate) struct State {
     pub(crate) machine: Machine,
-    /// Streams that have an owner, or are not taken yet. The key stays as long as the entry.
+    /// Streams that have a handle, or were not accepted yet. The key is stable while the entry exists.
     pub(crate) entries: Slab<Entry>,
-    /// Keys of the streams that the machine still knows.
+    /// Keys of the streams that exist in the machine.
     pub(crate) by_id: HashMap<StreamId, usize, BuildHasherDefault<IdHasher>>,
-    /// Streams to open once the peer allows it, by priority and then in order.
+    /// Streams to open once the peer allows it, by priority and then by order of the calls.
     pub(crate) waiting: BTreeMap<(Priority, u64), QueuedOpen>,
     pub(crate) next_ticket: u64,
-    /// Streams of the peer that are not taken yet: at most `max_concurrent_streams`.
+    /// Streams of the peer that were not accepted yet: at most `max_concurrent_streams`.
     pub(crate) incoming: VecDeque<usize>,
     pub(crate) incoming_waker: Option<Waker>,
     pub(crate) accepts_streams: bool,
-    /// The peer opened a stream that was less urgent than others may be: it ranks them.
+    /// True if the peer opened a stream with a lower priority than the highest: it uses priorities.
     pub(crate) peer_uses_priorities: bool,
-    /// Pushes that wait for requests.
+    /// Unclaimed pushes.
     pub(crate) claims: Option<UnclaimedPushes>,
     /// The driver's waker while it sleeps.
     pub(crate) driver: Option<Waker>,
-    /// Clones of a client's session handle, that of its [`IncomingStreams`](crate::client::IncomingStreams) among them.
+    /// Number of a client's session handles, including that of its [`IncomingStreams`](crate::client::IncomingStreams).
     pub(crate) owners: usize,
-    /// To be shut down when the last stream has ended.
+    /// True if the session shuts down when the last stream has ended.
     pub(crate) draining: bool,
-    /// No new streams of ours: GOAWAY was sent or received.
+    /// True if we may open no new streams: GOAWAY was sent or received.
     pub(crate) closing: bool,
-    /// How the session ended.
+    /// The result of the session, once it has ended.
     pub(crate) ended: Option<Result<(), Error>>,
-    /// Wakers of the tasks that wait for the end. A task that stops waiting removes its own.
+    /// Wakers of the tasks that wait for the end. A task that stops waiting removes its waker.
     pub(crate) ended_wakers: Slab<Waker>,
     pub(crate) io_error: Option<Error>,
     pub(crate) pings: Vec<oneshot::Sender<Duration>>,
-    /// Requests and responses so far.
+    /// Counts of requests and responses so far.
     pub(crate) exchanges: Exchanges,
     pub(crate) meter: Option<Meter>,
 }
 
 impl State {
-    /// Opens a stream for `entry` and returns its key, or queues it where `may_wait`.
+    /// Opens a stream for `entry` and returns its key, or queues it if `may_wait`.
     pub(crate) fn open(
         &mut self,
         mut entry: Entry,
@@ -100,7 +100,7 @@ impl State {
         }
         entry.fin_sent = open.fin;
         entry.fin_received = open.unidirectional;
-        // Someone more urgent, or earlier, already waits: the free slot is not ours.
+        // A more urgent or earlier stream is queued: the free slot is not ours.
         let overtaken = self
             .waiting
             .first_key_value()
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Opens the stream of an entry that is there already; it does not wait.
+    /// Opens the stream of an existing entry; it is not queued.
     pub(crate) fn open_entry(
         &mut self,
         key: usize,
@@ -153,7 +153,7 @@ impl State {
         Ok(())
     }
 
-    /// Why no new stream is taken.
+    /// Why no new stream is accepted.
     pub(crate) fn refusal(&self) -> Error {
         match &self.ended {
             Some(Err(error)) if error.concerns_every_stream() => error.clone(),
@@ -174,7 +174,7 @@ impl State {
         }
     }
 
-    /// Forgets the stream in the machine's table, keeping the entry for its owner.
+    /// Removes the stream from `by_id`, but keeps the entry for its handles.
     pub(crate) fn detach(&mut self, key: usize) {
         let id = self.entries[key].id;
         if !id.is_zero() {
@@ -182,10 +182,10 @@ impl State {
         }
     }
 
-    /// Ends the stream from this side: RST_STREAM, and `failure` for its remaining readers and writers.
+    /// Ends the stream from this side with RST_STREAM. Its remaining readers and writers get `failure`.
     pub(crate) fn reset(&mut self, key: usize, status: RstStatus, failure: Error) {
         let entry = &mut self.entries[key];
-        // What is dropped unread with its FIN behind it must not pass for an empty whole.
+        // If unread input and its FIN are dropped, the body must not look complete.
         entry.fin_received &= entry.inbound.is_empty();
         self.drop_unread(key);
         let entry = &mut self.entries[key];
@@ -214,10 +214,10 @@ impl State {
         entry.failure.get_or_insert(Error::ResetByUs { id, status });
     }
 
-    /// As [`reset`](Self::reset), behind what was sent on the stream, which is not dropped.
+    /// Like [`reset`](Self::reset), but RST_STREAM is sent behind the stream's output, which is not dropped.
     pub(crate) fn reset_behind_output(&mut self, key: usize, status: RstStatus) {
         let entry = &mut self.entries[key];
-        // A body that is dropped unread, with its FIN received, must not look like a complete empty body.
+        // If unread input and its FIN are dropped, the body must not look complete.
         entry.fin_received &= entry.inbound.is_empty();
         self.drop_unread(key);
         let entry = &mut self.entries[key];
@@ -241,8 +241,8 @@ impl State {
         }
     }
 
-    /// One owner less; with the last the entry goes. A stream whose own half is open is cancelled;
-    /// one that we have answered to the end goes on unseen, its DATA discarded.
+    /// Drops a handle; the entry is removed with the last. A stream whose own half is open is cancelled; a stream that we have
+    /// answered completely continues without an entry, and its DATA is discarded.
     #[must_use = "it holds wakers, which are dropped without the lock"]
     pub(crate) fn release(&mut self, key: usize) -> Option<Entry> {
         let entry = &mut self.entries[key];
@@ -274,7 +274,7 @@ impl State {
         Some(self.entries.remove(key))
     }
 
-    /// A response with `status`, on the stream `key`.
+    /// Records a response with `status` on the stream `key`.
     pub(crate) fn answered(&mut self, key: usize, status: StatusCode) {
         self.exchanges.answered(status);
         if let Some(meter) = &self.meter {
@@ -285,8 +285,8 @@ impl State {
         }
     }
 
-    /// True if more than `limit` streams of the peer have ended in the machine, and still have an owner. Our own
-    /// streams do not count: a client that leaves responses unread stores only what it requested.
+    /// True if more than `limit` streams of the peer have ended in the machine and still have a handle. Our own streams do not
+    /// count: a client that leaves responses unread stores only what it requested.
     pub(crate) fn exceeds_ended_work(&self, role: Role, limit: usize) -> bool {
         let open_count = self.by_id.len() + self.waiting.len();
         if self.entries.len() <= open_count + limit {
@@ -304,7 +304,7 @@ impl State {
         entries.filter(|(_, entry)| ended(entry)).count() > limit
     }
 
-    /// Streams that are open, or wait to be.
+    /// Number of open and queued streams.
     pub(crate) fn active_streams(&self) -> usize {
         self.by_id.len() + self.waiting.len()
     }

@@ -1,4 +1,4 @@
-//! A share in one stream: what bodies, responders and raw streams are made of.
+//! A counted reference to one stream: used by bodies, responders and raw streams.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -14,7 +14,7 @@ use crate::session::shared::Shared;
 use crate::session::state::State;
 use crate::trace::{self, StreamEnd};
 
-/// One owner of a stream.
+/// One handle of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamRef {
     pub(crate) shared: Arc<Shared>,
@@ -53,12 +53,12 @@ impl Drop for StreamRef {
 }
 
 impl StreamRef {
-    /// Takes one of the `handles` that the entry `key` already counts.
+    /// Creates one of the `handles` that the entry `key` already counts.
     pub(crate) fn from_counted(shared: Arc<Shared>, key: usize) -> Self {
         Self { shared, key }
     }
 
-    /// Acts on the state and the stream's key.
+    /// Runs `act` on the state and the stream's key.
     pub(crate) fn command<R>(&self, act: impl FnOnce(&mut State, usize) -> R) -> R {
         self.shared.command(|state| act(state, self.key))
     }
@@ -73,13 +73,13 @@ impl StreamRef {
         self.shared.look(|state| look(&mut state.entries[self.key]))
     }
 
-    /// The stream's number; 0 while it waits to be opened.
+    /// The stream's ID; 0 while it is queued.
     pub(crate) fn id(&self) -> StreamId {
         self.look(|entry| entry.id)
     }
 
-    /// RST_STREAM, unless both halves have ended. Wakes other tasks that wait on the stream: when an
-    /// upload fails, another task reads the answer.
+    /// Sends RST_STREAM, unless both halves have ended. Wakes other tasks that wait on the stream: when an upload fails, another
+    /// task may be reading the response.
     pub(crate) fn reset(&self, status: RstStatus) {
         let waiting = self.command(|state, key| {
             let entry = &state.entries[key];
@@ -94,7 +94,7 @@ impl StreamRef {
         waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
-    /// CANCEL, if there was more to come.
+    /// Sends RST_STREAM(CANCEL), unless all input was received.
     pub(crate) fn cancel_unless_received(&self) {
         if !self.look(|entry| entry.fin_received || entry.failure.is_some()) {
             self.reset(RstStatus::CANCEL);
@@ -112,8 +112,8 @@ impl StreamRef {
         });
     }
 
-    /// Ready when the stream has a number, even if it has failed since: the kubelet answers, sends
-    /// and resets within one read, and its output must still be delivered.
+    /// Ready when the stream has an ID, even if it has failed since: the kubelet answers, sends and resets within one read, and its
+    /// output must still be delivered.
     pub(crate) fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<Result<StreamId, Error>> {
         self.shared.watch_run();
         let mut old = None;
@@ -146,7 +146,7 @@ impl StreamRef {
         })
     }
 
-    /// The next thing that came; `None` after FIN. DATA is still to be [consumed](Self::consume).
+    /// The next received item; `None` after FIN. DATA must still be [consumed](Self::consume).
     pub(crate) fn poll_inbound(
         &self,
         cx: &mut Context<'_>,
@@ -159,8 +159,7 @@ impl StreamRef {
         })
     }
 
-    /// What came next, the credit of DATA given back at once, and whether it was the last; `None`
-    /// after FIN.
+    /// The next received item, and whether it is the last; `None` after FIN. The credit of DATA is returned at once.
     pub(crate) fn poll_body(
         &self,
         cx: &mut Context<'_>,
@@ -185,13 +184,12 @@ impl StreamRef {
         })
     }
 
-    /// `bytes` of DATA were used.
+    /// Returns credit for `bytes` of consumed DATA.
     pub(crate) fn consume(&self, bytes: usize) {
         self.command(|state, key| state.consume(key, bytes));
     }
 
-    /// Hands over as much of `data` as there is room for; ready when all of it was taken, the last of
-    /// it with FIN if `fin`.
+    /// Queues as much of `data` as there is room for. Ready when all of it was queued, the last part with FIN if `fin`.
     pub(crate) fn poll_send(
         &self,
         cx: &mut Context<'_>,
@@ -206,13 +204,13 @@ impl StreamRef {
             if poll.is_pending() {
                 register(&mut state.entries[self.key].writer, cx.waker(), &mut old);
             }
-            // Where there was no room the driver is not disturbed.
+            // If nothing was queued, the driver is not woken.
             let work = data.len() < before || poll.is_ready();
             (poll, work)
         })
     }
 
-    /// Hands over HEADERS; ready when the stream is open and they were taken.
+    /// Queues HEADERS; ready when the stream is open and they were queued.
     pub(crate) fn poll_send_headers(
         &self,
         cx: &mut Context<'_>,
@@ -237,7 +235,7 @@ impl StreamRef {
         })
     }
 
-    /// How much could be sent now, bytes.
+    /// Number of bytes that can be queued now.
     pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
         self.shared.watch_run();
         let mut old = None;
@@ -263,7 +261,7 @@ impl StreamRef {
         })
     }
 
-    /// RST_STREAM behind what was sent, unless both halves have ended.
+    /// Sends RST_STREAM behind the stream's output, unless both halves have ended.
     pub(crate) fn reset_behind_output(&self, status: RstStatus) {
         self.command(|state, key| {
             if !state.entries[key].is_done() {
@@ -272,7 +270,7 @@ impl StreamRef {
         });
     }
 
-    /// Ready when the stream ended before its time.
+    /// Ready when the stream ended early.
     pub(crate) fn poll_failure(&self, cx: &mut Context<'_>) -> Poll<Error> {
         self.shared.watch_run();
         let mut old = None;
@@ -285,7 +283,7 @@ impl StreamRef {
         })
     }
 
-    /// Ready when the stream has ended; why, if that was before its time.
+    /// Ready when the stream has ended; the reason, if it ended early.
     pub(crate) fn poll_end(&self, cx: &mut Context<'_>) -> Poll<Option<Error>> {
         if self.look(|entry| entry.is_done() && entry.failure.is_none()) {
             return Poll::Ready(None);
@@ -355,7 +353,7 @@ impl State {
         Poll::Ready(Ok(()))
     }
 
-    /// Our half ended.
+    /// To be called when our half has ended.
     pub(crate) fn sent_fin(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         entry.fin_sent = true;
@@ -364,10 +362,10 @@ impl State {
         }
     }
 
-    /// Gives credit for `bytes` back to the peer.
+    /// Returns credit for `bytes` to the peer.
     pub(crate) fn consume(&mut self, key: usize, bytes: usize) {
         let entry = &mut self.entries[key];
-        // A reset has given back all of it already.
+        // A reset has already returned all of it.
         let bytes = bytes.min(entry.unread_bytes);
         if bytes > 0 {
             entry.unread_bytes -= bytes;

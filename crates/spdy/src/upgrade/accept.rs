@@ -1,4 +1,4 @@
-//! The server's side of the upgrade: reads or takes the request, chooses the sub-protocol, responds.
+//! The server's side of the upgrade: reads or gets the request, chooses the sub-protocol, responds.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderValue};
@@ -13,23 +13,23 @@ use crate::upgrade::{
     Limits, PROTOCOL, Refusal, Rewind, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded,
 };
 
-/// Names of a client's offers that a refusal repeats, bytes.
+/// Limit of the client's offers that are quoted in a refusal, bytes.
 const MAX_QUOTED_OFFERS: usize = 200;
 
-/// A request for an upgrade that can be granted.
+/// A request for an upgrade that can be accepted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct AcceptedUpgrade {
     protocol: Option<String>,
 }
 
 impl AcceptedUpgrade {
-    /// The sub-protocol chosen; `None` if the server requires none.
+    /// The chosen sub-protocol; `None` if the server requires none.
     #[must_use]
     pub fn protocol(&self) -> Option<&str> {
         self.protocol.as_deref()
     }
 
-    /// The 101. Send nothing behind it until the client's first frame came.
+    /// The 101 response. Send nothing after it until the client's first frame has arrived.
     ///
     /// # Panics
     ///
@@ -51,17 +51,16 @@ impl AcceptedUpgrade {
     }
 }
 
-/// Judges a request that an HTTP server has read: hyper's, or any. On `Ok`, answer with
-/// [`AcceptedUpgrade::response`] and then run a session over the connection, whatever bytes the HTTP server had
-/// read ahead included ([`Rewind`]); else answer with [`Refusal::response`].
+/// Checks a request that an HTTP server has read, hyper's or any other. On `Ok`, answer with [`AcceptedUpgrade::response`] and then
+/// run a session over the connection, including bytes that the HTTP server has read ahead ([`Rewind`]). Otherwise answer with
+/// [`Refusal::response`].
 ///
-/// The first of the client's offers that is in `protocols` is taken. With `protocols` empty no
-/// sub-protocol is spoken of.
+/// Chooses the first of the client's offers that is in `protocols`. If `protocols` is empty, no sub-protocol is negotiated.
 ///
 /// # Errors
 ///
-/// 400 for a request that asks for no upgrade to SPDY/3.1, has a body (whose bytes would be frames), or
-/// offers no sub-protocol; 403 for one that offers only others.
+/// 400 for a request that requests no upgrade to SPDY/3.1, has a body (whose bytes would be read as frames), or offers no
+/// sub-protocol; 403 if all of its offers are unknown.
 pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<AcceptedUpgrade, Refusal> {
     let bad = |message: &str| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     let headers = request.headers();
@@ -115,7 +114,7 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
     })
 }
 
-/// A request that was read from a bare connection, and waits for its answer.
+/// A request that was read from a connection, and that must be answered.
 #[derive(Debug)]
 pub struct UpgradeRequest<T> {
     io: Rewind<T>,
@@ -124,12 +123,11 @@ pub struct UpgradeRequest<T> {
     runtime: SharedRuntime,
 }
 
-/// Reads a request from `io`. Bytes that were read before stand in a [`Rewind`].
+/// Reads a request from `io`. Bytes that were read before are passed in a [`Rewind`].
 ///
 /// # Errors
 ///
-/// What was wrong with the peer's HTTP, its pace, or the transport. A head that is too long or no
-/// HTTP/1.1 was answered (431, 400).
+/// An error of the peer's HTTP or of the transport, or a timeout. A head that is too long or not HTTP/1.1 was answered (431, 400).
 pub async fn read_request<T>(
     io: T,
     limits: Limits,
@@ -176,11 +174,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> UpgradeRequest<T> {
         &self.request
     }
 
-    /// Chooses of `protocols` as [`negotiate`] does, and answers: with the 101, or with the refusal.
+    /// Chooses one of `protocols` like [`negotiate`], and answers with 101 or with a refusal.
     ///
     /// # Errors
     ///
-    /// `UpgradeError::UpgradeRequest` if it was refused; or the transport's.
+    /// `UpgradeError::UpgradeRequest` if it was refused; or an error of the transport.
     pub async fn accept(mut self, protocols: &[&str]) -> Result<Upgraded<T>, UpgradeError> {
         let accepted = match negotiate(&self.request, protocols) {
             Ok(accepted) => accepted,
@@ -203,11 +201,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> UpgradeRequest<T> {
         })
     }
 
-    /// Answers with `refusal` and closes.
+    /// Answers with `refusal` and closes the connection.
     ///
     /// # Errors
     ///
-    /// The transport's, or [`UpgradeError::TimedOut`].
+    /// An error of the transport, or [`UpgradeError::TimedOut`].
     pub async fn refuse(mut self, refusal: &Refusal) -> Result<(), UpgradeError> {
         let write = write_refusal(&mut self.io, refusal);
         within(&self.runtime, self.limits.timeout, write).await
@@ -229,7 +227,7 @@ async fn write_refusal<T: AsyncWrite + Unpin>(
     Ok(io.shutdown().await?)
 }
 
-/// The head of an answer.
+/// Encodes the head of a response.
 fn encode(status: StatusCode, headers: &HeaderMap) -> Vec<u8> {
     let reason = status.canonical_reason().unwrap_or_default();
     let mut out = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
@@ -237,7 +235,7 @@ fn encode(status: StatusCode, headers: &HeaderMap) -> Vec<u8> {
     out
 }
 
-/// A request's head.
+/// Decodes the head of a request.
 fn decode(head: &Bytes, limits: &Limits) -> Result<Request<()>, UpgradeError> {
     let mut lines = lines(limits);
     let mut parsed = httparse::Request::new(&mut lines);

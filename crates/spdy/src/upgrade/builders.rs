@@ -1,4 +1,4 @@
-//! Builders of sessions as peers behind HTTP/1.1 Upgrade need them: without flow control and without a greeting.
+//! Builders of sessions for peers behind HTTP/1.1 Upgrade: without flow control and without initial SETTINGS.
 
 use std::time::Duration;
 
@@ -7,20 +7,21 @@ use spdy_session::config::{Config, SettingsTiming};
 
 use crate::{client, server};
 
-/// Streams that may be open at once, either way. Peers announce no limit and heed none, and a forwarded
-/// port needs two for each connection; beyond, the client gets REFUSED_STREAM.
+/// Limit of open streams in each direction. These peers announce no limit and obey none, and a forwarded port needs two streams for
+/// each connection; above it, the client gets REFUSED_STREAM.
 pub const MAX_STREAMS: u32 = 1000;
-/// Streams that a client may reset in ten seconds before the session ends. Over the default of
-/// [`FloodLimits`](spdy_session::config::FloodLimits): `kubectl port-forward` resets the data stream of
-/// each connection that it closes.
+/// Streams that a client may reset in ten seconds before the session ends. It is higher than the default of
+/// [`FloodLimits`](spdy_session::config::FloodLimits) because `kubectl port-forward` resets the data stream of each connection that
+/// it closes.
 pub const MAX_RESETS: u32 = 10_000;
-/// How long a server keeps a session without streams, and either side a session without traffic in either direction, whatever is open:
-/// the kubelet's four hours. A peer that sends anything, even a PING, may leave its input unread without limit: a terminal held by Ctrl-S
-/// is no attack, a forwarded port with an idle program no fault, and a command that writes all day need not read its stdin.
+/// Idle timeout of a server session without streams, and of any session without traffic in both directions, even with open streams:
+/// the kubelet's four hours. A peer that sends anything, even a PING, may leave its input unread without limit: a terminal stopped
+/// by Ctrl-S, a forwarded port with an idle program, and a command that writes all day without reading its stdin are all
+/// legitimate.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
-/// A client session as these peers need it: no windows, no greeting. It ends when nothing has crossed for
-/// [`IDLE_TIMEOUT`]; with [`keepalive`](client::Builder::keepalive) sooner, and then
+/// A client session for these peers: no windows, no initial SETTINGS. It ends when nothing was sent or received for
+/// [`IDLE_TIMEOUT`]. With [`keepalive`](client::Builder::keepalive) it ends sooner, and then
 /// [`silence_timeout`](Config::silence_timeout) may be `None`.
 #[must_use]
 pub fn client_builder() -> client::Builder {
@@ -29,8 +30,8 @@ pub fn client_builder() -> client::Builder {
     builder
 }
 
-/// A server session as these peers need it: no windows, no greeting, and GOAWAY only when the last stream
-/// has ended, since they stop reading at it.
+/// A server session for these peers: no windows, no initial SETTINGS, and GOAWAY only when the last stream has ended, since they
+/// stop reading when they receive it.
 #[must_use]
 pub fn server_builder() -> server::Builder {
     let mut builder = server::Builder::new(Version::V31);

@@ -1,4 +1,4 @@
-//! A stream of an upgraded session, with the endings that its peers know.
+//! A stream of an upgraded session that ends as its peers expect.
 
 use std::io;
 use std::pin::Pin;
@@ -14,19 +14,19 @@ use crate::error::Error;
 use crate::forward_io;
 use crate::stream::Stream;
 
-/// A raw stream that ends as Kubernetes ends its own.
+/// A raw stream that ends like a stream of Kubernetes.
 ///
-/// - Read: RST_STREAM(CANCEL) is the end, as FIN is. The kubelet ends stdout and stderr so.
-/// - Dropped, or ended by [`end`](Self::end): FIN behind all that was written, and then, if the peer has
-///   not sent FIN, RST_STREAM(CANCEL). Nothing that was written is lost.
+/// - Reading: RST_STREAM(CANCEL) is the end, like FIN. The kubelet ends stdout and stderr this way.
+/// - Dropped, or ended by [`end`](Self::end): FIN is sent behind all written bytes, and then, if the peer
+///   has not sent FIN, RST_STREAM(CANCEL). No written bytes are lost.
 #[derive(Debug)]
 pub struct Channel {
-    /// `None` only while it is dropped.
+    /// `None` only while it is being dropped.
     stream: Option<Stream>,
 }
 
 impl Channel {
-    /// The stream with these endings.
+    /// Wraps the stream.
     #[must_use]
     pub fn new(stream: Stream) -> Self {
         let stream = Some(stream);
@@ -40,22 +40,22 @@ impl Channel {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.stream.as_ref().map_or(StreamId::ZERO, Stream::id)
     }
 
-    /// As [`Stream::reply`]: the answer to a stream opened here.
+    /// Like [`Stream::reply`]: the answer to a stream opened by this side.
     ///
     /// # Errors
     ///
-    /// Why the stream ended before.
+    /// Why the stream ended early.
     pub async fn reply(&mut self) -> Result<HeaderBlock, Error> {
         self.stream().reply().await
     }
 
-    /// The next DATA as it came, never empty; `None` at the end.
+    /// The next DATA, never empty; `None` at the end.
     pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
         match self.stream().receive().await {
             Some(Err(error)) if is_end(&error) => None,
@@ -63,30 +63,30 @@ impl Channel {
         }
     }
 
-    /// As [`Stream::send`].
+    /// Like [`Stream::send`].
     ///
     /// # Errors
     ///
-    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    /// [`Error::SendClosed`] after FIN, otherwise why the stream ended.
     pub async fn send(&mut self, data: Bytes) -> Result<(), Error> {
         self.stream().send(data).await
     }
 
-    /// As [`Stream::finish`]: FIN.
+    /// Like [`Stream::finish`]: sends FIN.
     ///
     /// # Errors
     ///
-    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    /// [`Error::SendClosed`] after FIN, otherwise why the stream ended.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.stream().finish()
     }
 
-    /// Ends both halves, behind what was written.
+    /// Ends both halves, behind the written bytes.
     pub fn end(self) {
         drop(self);
     }
 
-    /// RST_STREAM at once; what was written and has not left is lost.
+    /// Sends RST_STREAM at once; written bytes that were not sent yet are lost.
     pub fn reset(mut self, status: RstStatus) {
         if let Some(stream) = self.stream.take() {
             stream.reset(status);
@@ -94,7 +94,7 @@ impl Channel {
     }
 }
 
-/// Whether the peer ended the stream in its way.
+/// True if the error is the peer's regular end of a stream.
 fn is_end(error: &Error) -> bool {
     matches!(error, Error::ResetByPeer { status, .. } if *status == RstStatus::CANCEL)
 }

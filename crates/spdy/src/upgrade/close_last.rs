@@ -1,4 +1,4 @@
-//! A server's connection that lets the client close first.
+//! A server's connection that waits for the client to close first.
 
 use std::io;
 use std::pin::Pin;
@@ -8,13 +8,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::forward_io;
 
-/// Keeps its side open until the peer has closed its own, for as long as a session waits for its end to be
-/// written (10 s).
+/// Keeps its side open until the peer has closed its own, for at most the time in which a session must write its end (10 s).
 ///
-/// Between a runtime and its client stands the API server, whose proxy closes both connections as soon as
-/// one side is closed. If the client has sent anything by then that the proxy has not read (the end of its
-/// stdin will do), TCP resets that connection, and megabytes that the client had yet to read are gone
-/// without an error. A client closes by itself once it has read GOAWAY and everything before.
+/// Between a runtime and its client is the API server, whose proxy closes both connections as soon as one side is closed. If the
+/// proxy has unread bytes from the client at that time (the end of its stdin is enough), TCP resets that connection, and megabytes
+/// that the client has not read yet are lost without an error. A client closes by itself after it has read GOAWAY and everything
+/// before it.
 #[derive(Debug)]
 pub struct CloseLast<T> {
     io: T,
@@ -23,7 +22,7 @@ pub struct CloseLast<T> {
 }
 
 impl<T> CloseLast<T> {
-    /// Over `io`.
+    /// Wraps `io`.
     #[must_use]
     pub fn new(io: T) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The client's side: sends the request, and reads the answer without consuming a byte of the first frame.
+//! The client's side: sends the request, and reads the response without consuming any byte of the first frame.
 
 use std::pin::pin;
 
@@ -14,16 +14,16 @@ use crate::upgrade::head::{
 };
 use crate::upgrade::{Limits, PROTOCOL, Rewind, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded};
 
-/// Requests an upgrade over `io`, offering `protocols`, the best first, and waits for the switch.
+/// Requests an upgrade over `io`, offers `protocols` in order of preference, and waits for the switch.
 ///
-/// `request` gives method, target (origin form, or absolute: its authority is then the `host` if it has
-/// none) and headers, credentials among them; it has no body. Nothing but the request is sent before the
-/// 101, and a redirect is not followed.
+/// `request` has the method, the target (origin form or absolute; the authority of an absolute target is the `host` header if there
+/// is none) and the headers, including credentials. It has no body. Nothing except the request is sent before the 101, and a
+/// redirect is not followed.
 ///
 /// # Errors
 ///
-/// [`UpgradeError::Refused`] with status, headers and body for any other answer, whose body may be cut short by
-/// the limits, time among them; the rest where the transport or the peer's HTTP fails.
+/// [`UpgradeError::Refused`] with status, headers and body for any other response; the body may be truncated by the limits,
+/// including the timeout. Other variants if the transport or the peer's HTTP fails.
 pub async fn connect<T>(
     mut io: T,
     request: &Request<()>,
@@ -47,13 +47,13 @@ where
             if status == StatusCode::SWITCHING_PROTOCOLS || !status.is_informational() {
                 return Ok((status, headers));
             }
-            room -= head.len(); // 100 or 103: the answer is still to come
+            room -= head.len(); // 100 or 103: the final response follows
         }
     })
     .await?;
     if status != StatusCode::SWITCHING_PROTOCOLS {
         let body = match status {
-            // these have none, and so no length (RFC 9112 §6.3)
+            // these have no body, and so no length (RFC 9112 §6.3)
             StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Bytes::new(),
             _ => refusal(&mut io, buffer, &headers, limits.refusal_bytes, late).await,
         };
@@ -126,13 +126,13 @@ fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeE
     Ok(out)
 }
 
-/// Status and headers of an answer.
+/// Decodes status and headers of a response.
 fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), UpgradeError> {
     let mut lines = lines(limits);
     let mut parsed = httparse::Response::new(&mut lines);
     match parsed.parse(head).map_err(UpgradeError::Head)? {
         httparse::Status::Complete(_) => {}
-        // an empty line ahead of the head: to httparse that is no end
+        // an empty line before the head, which httparse does not take for an end
         httparse::Status::Partial => return Err(UpgradeError::Head(httparse::Error::Status)),
     }
     let status = StatusCode::from_u16(parsed.code.unwrap_or_default())
@@ -158,8 +158,8 @@ fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>,
     }
 }
 
-/// Reads the body of a refusal, at most `limit` bytes, until `late` is ready. A body that is cut short is fine: it is
-/// for people.
+/// Reads the body of a refusal, at most `limit` bytes, until `late` is ready. A truncated body is sufficient: it is only shown to
+/// people.
 async fn refusal<T: AsyncRead + Unpin>(
     io: &mut T,
     mut buffer: BytesMut,
@@ -177,7 +177,7 @@ async fn refusal<T: AsyncRead + Unpin>(
     };
     loop {
         let body = match chunked {
-            // not past the limit: how much one read returned must not matter
+            // not past the limit: the size of one read must make no difference
             true => unchunk(&buffer[..buffer.len().min(limit)]),
             false => (buffer.clone().freeze(), buffer.len() >= max_len),
         };
@@ -195,7 +195,7 @@ async fn refusal<T: AsyncRead + Unpin>(
     }
 }
 
-/// What the chunks in `coded` hold, and whether the last was among them (RFC 9112 §7.1).
+/// Decodes the chunks in `coded`; returns the body, and whether the last chunk was found (RFC 9112 §7.1).
 fn unchunk(mut coded: &[u8]) -> (Bytes, bool) {
     let mut body = BytesMut::new();
     while let Ok(httparse::Status::Complete((at, size))) = httparse::parse_chunk_size(coded) {

@@ -1,4 +1,4 @@
-//! Why a connection did not become a session.
+//! Errors of the upgrade of a connection to a session.
 
 use std::io;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use crate::upgrade::refusal::Refusal;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpgradeError {
-    /// The server answered, and not with 101. Redirects are refusals too: following one would hand the
-    /// request's credentials to the host that it names.
+    /// The server answered with another status than 101. This includes redirects: following one would send the request's
+    /// credentials to the host that it names.
     #[error("the server refused the upgrade with {status}: {}", text(body))]
     Refused {
-        /// The server's word.
+        /// The status of the response.
         status: StatusCode,
-        /// The headers of its answer.
+        /// The headers of the response.
         headers: Box<HeaderMap>,
-        /// Its body, as far as [`Limits::refusal_bytes`](crate::upgrade::Limits::refusal_bytes) goes.
+        /// Its body, truncated to [`Limits::refusal_bytes`](crate::upgrade::Limits::refusal_bytes).
         body: Bytes,
     },
     /// The server switched to another protocol.
     #[error("the server switched, but not to SPDY/3.1: {reason}")]
     UnexpectedSwitch {
-        /// What is wrong with its 101.
+        /// The error in its 101.
         reason: &'static str,
     },
-    /// The client's request is none that can be accepted; it was answered so.
+    /// The client's request cannot be accepted; the refusal was sent.
     #[error("the request was refused with {}: {}", .0.status(), .0.message())]
     Offer(Refusal),
-    /// The request cannot be written as HTTP/1.1; nothing was sent.
+    /// The request cannot be encoded as HTTP/1.1; nothing was sent.
     #[error("the request cannot be sent: {reason}")]
     Request {
-        /// The rule that it breaks.
+        /// The rule that it violates.
         reason: &'static str,
     },
     /// The peer's head is not HTTP/1.1.
     #[error("the peer's head is not valid HTTP/1.1: {0}")]
     Head(httparse::Error),
-    /// The peer's head is longer than we take.
+    /// The peer's head is longer than the limit.
     #[error("the peer's head exceeds {limit} bytes")]
     HeadTooLong {
         /// [`Limits::head_bytes`](crate::upgrade::Limits::head_bytes).

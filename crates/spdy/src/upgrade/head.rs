@@ -1,4 +1,4 @@
-//! Heads of HTTP/1.1 messages: read to the blank line and not a byte further, and written (RFC 9112 §2.1).
+//! Heads of HTTP/1.1 messages: read up to the blank line and not a byte more, and written (RFC 9112 §2.1).
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use crate::runtime::SharedRuntime;
 use crate::upgrade::{Limits, UpgradeError};
 
-/// Bytes read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 4096;
 
-/// Runs `work`, no longer than `after`.
+/// Runs `work` with the timeout `after`.
 pub(super) async fn within<R>(
     runtime: &SharedRuntime,
     after: Duration,
@@ -54,8 +54,8 @@ pub(super) async fn read_head<T: AsyncRead + Unpin>(
     }
 }
 
-/// Where the head ends, if `bytes` holds its blank line; the first `searched` bytes hold none. A line
-/// may end without CR (RFC 9112 §2.2).
+/// The end of the head, if `bytes` contains its blank line; the first `searched` bytes do not. A line may end without CR (RFC 9112
+/// §2.2).
 fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
     let from = searched.saturating_sub(2);
     (from..bytes.len()).find_map(|at| match &bytes[at..] {
@@ -65,12 +65,12 @@ fn end_of_head(bytes: &[u8], searched: usize) -> Option<usize> {
     })
 }
 
-/// Room for the header lines of a head.
+/// Allocates header lines for a head, up to the limit.
 pub(super) fn lines(limits: &Limits) -> Vec<httparse::Header<'static>> {
     vec![httparse::EMPTY_HEADER; limits.header_lines]
 }
 
-/// The header lines that httparse found.
+/// Converts the header lines that httparse found.
 pub(super) fn header_map(parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, UpgradeError> {
     let mut headers = HeaderMap::with_capacity(parsed.len());
     for line in parsed {
@@ -94,7 +94,7 @@ pub(super) fn write_headers(headers: &HeaderMap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The members of a header that is a list, over all its lines (RFC 9110 §5.6.1).
+/// The members of a list header, over all its lines (RFC 9110 §5.6.1).
 pub(super) fn members<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -108,14 +108,14 @@ pub(super) fn members<'a>(
         .filter(|member| !member.is_empty())
 }
 
-/// Whether the header `name`, a list over all its lines, has the member `token`, in whatever case (RFC 9110 §5.6.1).
+/// True if the list header `name` has the member `token` in any of its lines, compared without case (RFC 9110 §5.6.1).
 #[must_use]
 pub fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// The first member of the header `name`, a list over all its lines, that is one of `tokens`, in any case: in an
-/// `Upgrade` header the client's preferred protocol (RFC 9110 §7.8 lists it first).
+/// The first member of the list header `name`, over all its lines, that is one of `tokens`, compared without case. For an `Upgrade`
+/// header that is the client's preferred protocol (RFC 9110 §7.8 lists it first).
 #[must_use]
 pub fn first_token<'a>(
     headers: &HeaderMap,

@@ -10,20 +10,19 @@
 //! > SYN_STREAM ...
 //! ```
 //!
-//! From the byte behind each blank line on, the connection carries SPDY frames of version 3, and the HTTP
-//! client is the SPDY client. What those peers (moby/spdystream at both ends) speak is called SPDY/3.1, and
-//! is not quite that:
+//! After each blank line, the connection carries SPDY frames of version 3, and the HTTP client is the SPDY client. Those peers
+//! (moby/spdystream at both ends) call their protocol SPDY/3.1, but it differs:
 //!
-//! - there is no flow control: they send no WINDOW_UPDATE and heed none. Sessions made here run without
-//!   windows; a slow reader stops the whole session, by not reading the socket;
-//! - their client discards input in the same read as the 101, so a server sends nothing, not even SETTINGS, before the first frame came
-//!   ([`SettingsTiming::Never`](spdy_session::config::SettingsTiming::Never));
+//! - there is no flow control: they send no WINDOW_UPDATE and ignore it. Sessions created here have no
+//!   windows; a slow reader stops the whole session, because the socket is not read;
+//! - their client discards input in the same read as the 101, so a server sends nothing, not even SETTINGS, before the first frame
+//!   has arrived ([`SettingsTiming::Never`](spdy_session::config::SettingsTiming::Never));
 //! - their server ends a stream by RST_STREAM(CANCEL) and not by FIN: [`Channel`] reads that as the end,
-//!   and ends its own streams so that both kinds of reader understand;
-//! - proxies between the two lose what is under way when a server closes first: [`CloseLast`].
+//!   and ends its own streams in a way that both kinds of readers understand;
+//! - proxies between the two lose buffered bytes when a server closes first: [`CloseLast`].
 //!
-//! Two sides, each in two steps: agree ([`connect`]; [`read_request`] or, where an HTTP server has read the
-//! request already, [`negotiate`]), then hand the connection to [`client_builder`] or [`server_builder`].
+//! Each side takes two steps: negotiate ([`connect`]; [`read_request`] or, if an HTTP server has already read the request,
+//! [`negotiate`]), then pass the connection to [`client_builder`] or [`server_builder`].
 //!
 //! ```
 //! use http::Request;

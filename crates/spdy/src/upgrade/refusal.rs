@@ -1,11 +1,11 @@
-//! Why a request to upgrade is not granted, and the response that states it.
+//! The reason why an upgrade is refused, and the response that states it.
 
 use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
 
 use crate::upgrade::switch::ACCEPTED_STREAM_PROTOCOL_VERSIONS;
 
-/// Why a request is not granted, as an answer.
+/// The reason of a refusal, as a response.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal {
     pub(super) status: StatusCode,
@@ -14,7 +14,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal of the caller's own: an unknown path, a token that was used.
+    /// A refusal by the caller: an unknown path, or a token that was already used.
     #[must_use]
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
@@ -24,19 +24,19 @@ impl Refusal {
         }
     }
 
-    /// 400: no upgrade to SPDY/3.1; 403: no common sub-protocol; or the caller's.
+    /// 400: no upgrade to SPDY/3.1; 403: no common sub-protocol; or the status chosen by the caller.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The message to the client.
+    /// The message for the client.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The answer: plain text, and for 403 what would have been accepted, one line each.
+    /// The response: plain text, and for 403 the accepted sub-protocols, one header line each.
     #[must_use]
     pub fn response(&self) -> Response<String> {
         let mut response = Response::new(format!("{}\n", self.message));
@@ -44,7 +44,7 @@ impl Refusal {
         let headers = response.headers_mut();
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, text);
-        // our message repeats the client's header: no browser may take it for a page
+        // our message repeats the client's header, so no browser may interpret it as a page
         let nosniff = HeaderValue::from_static("nosniff");
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
         if self.status == StatusCode::METHOD_NOT_ALLOWED {

@@ -1,4 +1,4 @@
-//! A connection whose first bytes were read already, together with the end of a head.
+//! A connection whose first bytes were already read, together with a head.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::forward_io;
 
-/// Gives bytes that were read already before those of the connection.
+/// Reads bytes that were already read, before those of the connection.
 #[derive(Debug)]
 pub struct Rewind<T> {
     seen: Bytes,
@@ -17,13 +17,13 @@ pub struct Rewind<T> {
 }
 
 impl<T> Rewind<T> {
-    /// `seen` first, then what `io` gives.
+    /// Reads `seen` first, then `io`.
     #[must_use]
     pub fn new(seen: Bytes, io: T) -> Self {
         Self { seen, io }
     }
 
-    /// What was not read again yet, and the connection.
+    /// The bytes that were not read again yet, and the connection.
     #[must_use]
     pub fn into_parts(self) -> (Bytes, T) {
         (self.seen, self.io)
@@ -43,7 +43,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Rewind<T> {
         into.put_slice(&self.seen[..len]);
         self.seen.advance(len);
         if self.seen.is_empty() {
-            self.seen = Bytes::new(); // the buffer of the head goes
+            self.seen = Bytes::new(); // frees the buffer of the head
         }
         Poll::Ready(Ok(()))
     }

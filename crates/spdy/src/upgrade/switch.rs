@@ -1,4 +1,4 @@
-//! The switch of a connection: its header names, what is read before it, and the connection after it.
+//! The switch of a connection: its header names, the limits of the head before it, and the connection after it.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use crate::upgrade::rewind::Rewind;
 
 /// Value of the `Upgrade` header.
 pub const PROTOCOL: &str = "SPDY/3.1";
-/// What is spoken over the streams: offered by a client, one line each; chosen by the server.
+/// The sub-protocol of the streams: offered by a client, one line each; chosen by the server.
 pub const STREAM_PROTOCOL_VERSION: HeaderName =
     HeaderName::from_static("x-stream-protocol-version");
-/// What a server that answered 403 would have taken, one line each.
+/// The sub-protocols that a server accepts, sent with 403, one line each.
 pub const ACCEPTED_STREAM_PROTOCOL_VERSIONS: HeaderName =
     HeaderName::from_static("x-accepted-stream-protocol-versions");
 
-/// What is taken from the peer before the switch.
+/// Limits of the peer's messages before the switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Bytes of a head, blank line included. Default 16 KiB.
     pub head_bytes: usize,
     /// Header lines of a head. Default 100.
     pub header_lines: usize,
-    /// Bytes of a refusal's body that a client keeps; the rest is not read. Default 64 KiB.
+    /// Bytes of a refusal's body that a client stores; the rest is not read. Default 64 KiB.
     pub refusal_bytes: usize,
-    /// From the first byte to the switch, or to the end of the refusal, which is reported as far as it came by then. Default 30 s.
+    /// Timeout from the first byte to the switch, or to the end of a refusal, whose body is then truncated. Default 30 s.
     pub timeout: Duration,
 }
 
@@ -48,7 +48,7 @@ pub struct Upgraded<T> {
 }
 
 impl<T> Upgraded<T> {
-    /// The sub-protocol agreed upon; `None` if the server named none.
+    /// The negotiated sub-protocol; `None` if the server chose none.
     #[must_use]
     pub fn protocol(&self) -> Option<&str> {
         self.protocol.as_deref()
@@ -60,7 +60,7 @@ impl<T> Upgraded<T> {
         &self.headers
     }
 
-    /// The connection, for a handshake. What came behind the head is read from it first.
+    /// The connection, for a handshake. Bytes that were received after the head are read from it first.
     #[must_use]
     pub fn into_io(self) -> Rewind<T> {
         self.io

@@ -1,4 +1,4 @@
-//! What lengths on the wire reveal about private header values, in both directions.
+//! What the lengths of compressed headers reveal about private values, in both directions.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use crate::support;
 
 const SECRET: &str = "4f1c2ab98e77d03356aa";
 const OTHER_SECRET: &str = "ZqWxYvKuJtHsGrFpEoDn";
-/// What the attacker makes both sides send.
+/// The requests that the attacker makes both sides send.
 const GUESS: &str = SECRET;
 
 /// The lengths of the compressed blocks that one end wrote, bytes.

@@ -1,4 +1,4 @@
-//! What many sessions did, taken together.
+//! Metrics summed over many sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Which answer goes first, with and without priorities of the client.
+//! The order of responses, with and without priorities of the client.
 
 use std::sync::{Arc, Mutex};
 
@@ -59,7 +59,7 @@ async fn turns(requests: [(Request<Body>, Priority); 2]) -> Vec<u32> {
     let runtime = runtime();
     let builder = server::Builder::new(Version::V31).observer(turns.clone());
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime.clone());
-    // Both stand in the first bytes that the server reads.
+    // Both requests are in the first bytes that the server reads.
     let exchanges = requests.map(|(request, priority)| session.request(request, priority));
     connection.spawn();
     let respond = |request| std::future::ready(respond(&request, 48 * 1024));

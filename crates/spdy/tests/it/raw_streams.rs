@@ -313,7 +313,7 @@ async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
     assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
 }
 
-/// A client that takes what its server opens, and that server.
+/// A client that accepts streams opened by its server, and that server.
 fn offered(
     client: client::Builder,
     version: Version,
@@ -444,7 +444,7 @@ async fn open_client_streams_do_not_count_against_server_streams() {
         assert!(far.receive().await.is_none());
         streams.push(near);
     }
-    // The last of them stood open until its FIN came.
+    // Regression: the last of them stayed open until its FIN arrived.
     session.ping().await.expect("all frames have arrived");
     assert_eq!(session.active_streams(), 0);
     let handle = accept.handle();

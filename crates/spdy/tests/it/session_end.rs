@@ -123,7 +123,7 @@ async fn a_body_cut_off_is_an_error_and_not_an_end() {
             Response::new(Body::full(pattern(500_000)))
         }),
     );
-    // Between them stands a wire that is cut after 100,000 bytes.
+    // Between them is a wire that is cut after 100,000 bytes.
     let cutter = tokio::spawn(async move {
         let (mut from_server, mut to_server) = tokio::io::split(near);
         let (mut from_client, to_client) = tokio::io::split(far_proxy);

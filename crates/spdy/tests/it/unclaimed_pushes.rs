@@ -14,7 +14,7 @@ use spdy::{
 
 use crate::support::virtual_world::{VirtualTime, World, wire};
 
-/// What is pushed: path, headers, bytes.
+/// A push: path, headers, bytes.
 type Push = (&'static str, &'static [(&'static str, &'static str)], usize);
 
 /// Openings and resets in both directions, as the client sees them.
@@ -441,7 +441,7 @@ fn a_claimed_push_that_fails_is_requested() {
     assert_eq!(*results.lock().unwrap(), [PAGE, (200, 5, false)]);
 }
 
-/// A claim is made when only the URL is known; a head that contradicts it counts even if it comes later.
+/// A push is claimed when only its URL is known; a later head that contradicts the claim still counts.
 #[test]
 fn a_head_that_comes_after_the_claim_must_match_the_request_too() {
     for (status, vary, uses_push) in [

@@ -17,11 +17,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::support::virtual_world::{VirtualTime, World};
 
-/// When the connection takes its first byte, and how much it took at each instant.
+/// When the connection accepts its first byte, and how many bytes it accepted at each instant.
 const TAKES_FROM: Duration = Duration::from_secs(30);
 type WriteLog = Arc<Mutex<Vec<(Duration, usize)>>>;
 
-/// A connection that brings two requests, takes nothing for half a minute and then everything.
+/// A connection that delivers two requests, accepts nothing for half a minute and then everything.
 struct TakesLate {
     input: BytesMut,
     runtime: SharedRuntime,

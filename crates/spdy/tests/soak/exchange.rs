@@ -27,7 +27,7 @@ pub(crate) async fn read(
             return Ok((at, false));
         }
         if random.one_in(40) {
-            pause(runtime, random.below(30)).await; // a reader that stands still
+            pause(runtime, random.below(30)).await; // a reader that pauses
         }
         match body.frame().await {
             None => return Ok((at, true)),

@@ -50,7 +50,7 @@ impl Dial for Wire {
     }
 }
 
-/// What all sessions of a run share.
+/// The state that all sessions of a run share.
 pub(crate) struct Run<D> {
     pub(crate) dial: D,
     pub(crate) runtime: SharedRuntime,
@@ -133,7 +133,7 @@ impl<D: Dial> Run<D> {
         session.closed().await;
     }
 
-    /// Whether no session and no stream is open, on either side.
+    /// True if no session and no stream is open, on either side.
     pub(crate) fn is_over(&self) -> bool {
         let snapshot = self.metrics.snapshot();
         [snapshot.client, snapshot.server].iter().all(|side| {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of the requests.
+/// Counts of the results of requests.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) started: AtomicU64,
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
     pub(crate) sessions: AtomicU64,
     /// Bytes that were looked at and right.
     pub(crate) correct_bytes: AtomicU64,
-    /// What nothing explains.
+    /// Results without an explanation.
     pub(crate) faults: Mutex<Vec<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! Heads out of text, and a moment to stand at.
+//! Parses heads from text, and defines a fixed time.
 
 pub(crate) mod memory_store;
 

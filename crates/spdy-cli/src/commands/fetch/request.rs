@@ -1,4 +1,4 @@
-//! The request of `spdy fetch` for one URL, and where its response body goes.
+//! The request of `spdy fetch` for one URL, and the destination of its response body.
 
 use std::path::PathBuf;
 

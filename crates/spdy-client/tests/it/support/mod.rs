@@ -21,7 +21,7 @@ use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 
-/// What takes a connection at an address.
+/// The server that accepts connections at an address.
 type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
 
 #[derive(Clone, Default)]

@@ -25,7 +25,7 @@ pub(crate) fn secure() -> Origin {
     origin("https://a.test/")
 }
 
-/// The actions that the pool asks for, as text: `+N` connect, `R>N` assign, `-N` close.
+/// The actions of the pool as text: `+N` connect, `R>N` assign, `-N` close.
 pub(crate) fn actions(pool: &mut Pool) -> Vec<String> {
     std::iter::from_fn(|| pool.poll_action())
         .map(|action| match action {

@@ -24,7 +24,7 @@ pub(crate) fn alias(from: &str, to: &str) -> NameConfig {
     }
 }
 
-/// `site.test` as an accelerator would have it, and what is odd besides.
+/// `site.test` as configured by an accelerator, and unusual records.
 pub(crate) fn site() -> ZoneConfig {
     let https = Some(HttpsConfig {
         alpn: vec!["h3".to_owned(), "h2".to_owned()],

@@ -1,16 +1,17 @@
-//! DATA frames that are handed on as they come.
+//! Splits DATA frames, so that their bytes are delivered on arrival.
 //!
-//! h2 hands a frame on when all of it is there. So the text of a page that fits one frame of 16 KiB would be read when its last packet comes,
-//! where a browser reads each packet. Between the transport and h2, what has come of a DATA frame is made a frame of its own:
+//! h2 delivers a frame only when it is complete. So the text of a page in one frame of 16 KiB would be read when its last packet
+//! arrives, while a browser reads each packet. Between the transport and h2, the received part of a DATA frame is converted to a
+//! frame of its own:
 //!
 //! ```text
-//!   came   |DATA, 8000, END_STREAM| 1400 bytes | ..later.. | 6600 bytes |
+//!   wire   |DATA, 8000, END_STREAM| 1400 bytes | ..later.. | 6600 bytes |
 //!   h2     |DATA, 1400| 1400 bytes |             |DATA, 6600, END_STREAM| 6600 bytes |
 //! ```
 //!
-//! A frame that is at hand passes whole; so does one of less than two kilobytes, one with padding, and one that is longer than a server may send. What is left
-//! of a frame that has had its parts, or of one that is longer than what is read at once when all that room was full, comes as one more. Windows are none the wiser,
-//! for only payload counts (RFC 9113 §6.9.1).
+//! Unchanged are: frames that are completely available, frames of less than two kilobytes, padded frames, and frames that are
+//! longer than a server may send. The rest of a frame is delivered as one more part, after its maximum number of parts, or if the
+//! read buffer was filled completely. Flow-control windows are not affected, because only payload counts (RFC 9113 §6.9.1).
 
 use std::future::Future as _;
 use std::io;
@@ -26,27 +27,27 @@ const HEAD_BYTES: usize = 9;
 const DATA: u8 = 0;
 const END_STREAM: u8 = 0x1;
 const PADDED: u8 = 0x8;
-/// A frame becomes at most as many parts as it has of these: what h2 holds of each, and its budget for small frames, are bounded by
-/// bytes.
+/// A frame is split into at most one part per this many bytes: h2's memory per frame, and its budget for small frames, are limited
+/// by bytes.
 const MIN_MEAN_PART: usize = 1024;
-/// What is read before h2 has any of it, bytes: two frames of the default size, or of TLS's records.
+/// Maximum number of bytes that are read before h2 gets any, bytes: two frames of the default size, or two TLS records.
 const READ_BYTES: usize = 32 * 1024;
 
-/// A transport that is read by h2.
+/// A transport for h2.
 #[derive(Debug)]
 pub(crate) struct DataFrameSplitter<T> {
     io: T,
     split: SplitState,
-    /// What was read.
+    /// Bytes that were read.
     read: BytesMut,
-    /// As much of it may go to h2. The others, if any, are a head in part.
+    /// Number of bytes that may be passed to h2. The rest, if any, is an incomplete frame head.
     ready_bytes: usize,
-    /// How reading ended, if it did.
+    /// The end of input, or the error.
     end: Option<io::Result<()>>,
 }
 
 impl<T> DataFrameSplitter<T> {
-    /// Frames of more than `max_frame_bytes` are h2's to refuse.
+    /// h2 itself rejects frames of more than `max_frame_bytes`.
     pub(crate) fn new(io: T, max_frame_bytes: u32) -> Self {
         Self {
             io,
@@ -61,14 +62,14 @@ impl<T> DataFrameSplitter<T> {
     }
 }
 
-/// Where in the frames we are.
+/// Position within the frames.
 #[derive(Clone, Copy, Debug)]
 enum SplitPosition {
-    /// Before a head.
+    /// Before a frame head.
     Head,
-    /// In a payload that passes as it is, so many bytes before its end.
+    /// In a payload that is passed unchanged, with this many bytes remaining.
     Payload(usize),
-    /// In a DATA frame, whose next part has no head yet.
+    /// In a DATA frame, before its next part, which has no head yet.
     Data(SplitFrameHead, RemainingParts),
 }
 
@@ -91,7 +92,7 @@ impl SplitFrameHead {
         }
     }
 
-    /// This head, but of a frame of `len` bytes that is the last of its own or not.
+    /// Writes this head for a frame of `len` bytes, which is the last part or not.
     fn write(self, into: &mut [u8], len: usize, is_last: bool) {
         let len = u32::try_from(len).expect("the length fits 24 bits");
         into[..3].copy_from_slice(&len.to_be_bytes()[1..]);
@@ -105,11 +106,11 @@ impl SplitFrameHead {
     }
 }
 
-/// What is still to come of a DATA frame.
+/// The rest of a DATA frame.
 #[derive(Clone, Copy, Debug)]
 struct RemainingParts {
     left_bytes: usize,
-    /// In so many parts, at most.
+    /// Maximum number of further parts.
     most: usize,
 }
 
@@ -120,7 +121,7 @@ struct SplitState {
 }
 
 impl SplitState {
-    /// Room for the head of what is read next.
+    /// Space for the head of the next part.
     fn before(&self) -> &'static [u8] {
         match self.at {
             SplitPosition::Head | SplitPosition::Payload(_) => &[],
@@ -186,7 +187,7 @@ impl SplitState {
 }
 
 impl<T: AsyncRead + Unpin> DataFrameSplitter<T> {
-    /// Reads what there is, until something of it stands, or there is an end.
+    /// Reads until bytes are available for h2, or the input ends.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.read.extend_from_slice(self.split.before());
         let before = self.read.len();
@@ -205,10 +206,10 @@ impl<T: AsyncRead + Unpin> DataFrameSplitter<T> {
             false => 0,
         };
         if self.ready_bytes == 0 && matches!(self.split.at, SplitPosition::Data(..)) {
-            self.read.clear(); // what has not come goes without its head
+            self.read.clear(); // an incomplete part is dropped with its head
         }
         if self.read.is_empty() {
-            self.read = BytesMut::new(); // an idle connection holds no room
+            self.read = BytesMut::new(); // an idle connection uses no memory
         }
         match self.ready_bytes == 0 && self.end.is_none() {
             true => Poll::Pending,
@@ -232,7 +233,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for DataFrameSplitter<T> {
                 return Poll::Ready(this.end.replace(Ok(())).unwrap_or(Ok(())));
             }
             if this.ready_bytes == 0 {
-                this.ready_bytes = this.read.len(); // a head that ends early is h2's to refuse
+                this.ready_bytes = this.read.len(); // h2 rejects an incomplete head
             }
         }
         let len = this.ready_bytes.min(buf.remaining());
@@ -303,7 +304,7 @@ mod tests {
         frames
     }
 
-    /// Gives one piece a read, if there is room for it, and between any two of them nothing.
+    /// Returns one piece per read, if it fits, and is pending once between two pieces.
     struct Pieces(VecDeque<Vec<u8>>, bool);
 
     impl AsyncRead for Pieces {
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// All that is read with so much room at a time, in turn.
+    /// Reads everything, with the buffer sizes `rooms` in turn.
     async fn read_all(pieces: Vec<Vec<u8>>, rooms: &[usize]) -> Vec<u8> {
         let mut parted = DataFrameSplitter::new(Pieces(pieces.into(), false), MAX_FRAME);
         let (mut all, mut rooms) = (Vec::new(), rooms.iter().cycle());
@@ -342,7 +343,7 @@ mod tests {
         }
     }
 
-    /// DATA that belongs together, as one frame; whether any became more parts than it may.
+    /// Joins the DATA of split frames; fails if one was split into more parts than allowed.
     fn together(parts: Vec<Frame>, whole: &[Frame]) -> Vec<Frame> {
         let mut parts = parts.into_iter();
         let one = |frame: &Frame| {
@@ -437,7 +438,7 @@ mod tests {
         assert_eq!(came[0].payload.len(), 8_000 - (1_400 - HEAD_BYTES));
     }
 
-    /// What h2 has room for would part them otherwise, and leave slivers.
+    /// Otherwise the buffer size of h2 would determine the parts, and leave tiny ones.
     #[tokio::test]
     async fn frames_that_are_at_hand_are_not_parted() {
         let bytes = data(16_384, 0).repeat(20);

@@ -1,4 +1,4 @@
-//! The windows of HTTP/2's streams, and what went out on them, read off the wire (RFC 9113 §6.9): h2 reports neither.
+//! Tracks the send windows of HTTP/2 streams, and the bytes sent on them, by parsing the wire (RFC 9113 §6.9): h2 reports neither.
 
 use spdy::runtime::SharedRuntime;
 use spdy_session::observe::Direction;
@@ -6,12 +6,12 @@ use spdy_session::observe::Direction;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::{ByteObserver, FrameHead, FrameScanner};
 
-/// Types of frames (RFC 9113 §6).
+/// Frame types (RFC 9113 §6).
 const DATA: u8 = 0;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const WINDOW_UPDATE: u8 = 8;
-/// A SETTINGS frame's flag.
+/// Flag of a SETTINGS frame.
 const ACK: u8 = 1;
 /// SETTINGS_INITIAL_WINDOW_SIZE.
 const INITIAL_WINDOW_SIZE: u16 = 4;
@@ -25,7 +25,7 @@ pub(crate) struct WindowTracker {
 }
 
 impl WindowTracker {
-    /// At a client.
+    /// A tracker for a client's connection.
     pub(crate) fn for_client(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
         Self {
             sent: FrameScanner::for_client(),
@@ -35,7 +35,7 @@ impl WindowTracker {
         }
     }
 
-    /// At a server.
+    /// A tracker for a server's connection.
     pub(crate) fn for_server(turns: WriteScheduler, runtime: SharedRuntime) -> Self {
         Self {
             sent: FrameScanner::default(),
@@ -180,14 +180,14 @@ mod tests {
         assert_eq!(out(), Some(0), "all bytes are unsent");
         let mut data = vec![0, 0xff, 0xff, 0, 0, 0, 0, 0, 1];
         data.resize(9 + 0xffff, b'x');
-        // A frame counts as far as it is out.
+        // The part of a frame that was sent counts.
         watch.observe(Direction::Sent, &data[..9 + 0xfffe]);
         assert_eq!(out(), Some(0xfffe));
         watch.observe(Direction::Sent, &data[9 + 0xfffe..]);
         assert_eq!(awaited(), BlockReason::Window);
         window_update(&mut watch, 1, 1);
         assert_eq!(out(), Some(0xffff));
-        // Of another stream, or none of ours.
+        // A frame of another stream, which has no response here.
         watch.observe(Direction::Sent, &[0, 0, 2, 0, 0, 0, 0, 0, 3, 1, 1]);
         assert_eq!(out(), Some(0x1_0001));
     }

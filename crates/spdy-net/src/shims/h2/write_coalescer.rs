@@ -1,15 +1,15 @@
-//! What one poll of a connection writes, gathered so that it leaves at once.
+//! Coalesces the output of one poll of a connection into one write.
 //!
-//! h2 flushes after each DATA frame. Sixteen small answers that are ready together would be sixteen system calls, and
-//! as many TLS records; a client's preface would be a packet of its own. Here flushes wait until the task that polls
-//! the connection has finished its poll:
+//! h2 flushes after each DATA frame. Sixteen small responses that are ready together would be sixteen system calls, and as many TLS
+//! records; a client's preface would be a separate packet. Here flushes are delayed until the task that polls the connection has
+//! finished its poll:
 //!
 //! ```text
 //!   h2 --frame, flush, frame, flush ...--> held --the poll is over (Gate), or too much is held--> TLS, socket
 //! ```
 //!
-//! Nothing waits longer than its poll takes. What the transport did not take is not added to: what is held can no longer be overtaken by
-//! what is more urgent. And it is not flushed then: a flush that has nothing to do would pass for a peer that took something.
+//! The delay is at most one poll. If the transport did not accept everything, nothing is added to the buffer, because more urgent
+//! output cannot overtake it there. Nothing is flushed then either: a flush without work would look like progress of the peer.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use bytes::{Buf, BytesMut};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The most that is held, bytes: a TLS record.
+/// Maximum size of the buffer, bytes: a TLS record.
 const MAX_COALESCED: usize = 16 * 1024;
 
-/// A transport whose flushes wait for its [`FlushGate`], once that holds them.
+/// A transport whose flushes are delayed by its [`FlushGate`].
 #[derive(Debug)]
 pub(crate) struct WriteCoalescer<T>(Arc<Mutex<State<T>>>);
 
@@ -35,11 +35,11 @@ pub(crate) struct FlushGate<T>(Arc<Mutex<State<T>>>);
 struct State<T> {
     io: T,
     held: BytesMut,
-    /// Flushes wait.
+    /// True if flushes are delayed.
     holds_flushes: bool,
-    /// The transport did not take all that it was given.
+    /// True if the transport did not accept everything.
     is_blocked: bool,
-    /// The error that the gate met, for the writer.
+    /// An error of the gate, to be returned to the writer.
     failed: Option<io::Error>,
 }
 
@@ -61,12 +61,12 @@ fn lock<T>(state: &Mutex<State<T>>) -> MutexGuard<'_, State<T>> {
 }
 
 impl<T: AsyncWrite + Unpin> FlushGate<T> {
-    /// From now on flushes wait for [`poll_end`](Self::poll_end).
+    /// Delays flushes until [`poll_end`](Self::poll_end) from now on.
     pub(crate) fn hold_flushes(&self) {
         lock(&self.0).holds_flushes = true;
     }
 
-    /// Sends what one poll of the connection wrote. If that fails, the connection is polled again and gets the error.
+    /// Writes the output of one poll of the connection. If that fails, the connection is polled again and gets the error.
     pub(crate) fn poll_flush_batch(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
         if state.is_blocked && state.held.is_empty() {
@@ -84,7 +84,7 @@ impl<T: AsyncWrite + Unpin> FlushGate<T> {
 }
 
 impl<T: AsyncWrite + Unpin> State<T> {
-    /// Ready when nothing is held, here or below.
+    /// Ready when this buffer and the transport below are empty.
     fn poll_out(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.held.is_empty() {
             let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.held))?;
@@ -94,7 +94,7 @@ impl<T: AsyncWrite + Unpin> State<T> {
             self.held.advance(written);
             self.is_blocked = !self.held.is_empty();
         }
-        self.held = BytesMut::new(); // an idle connection holds no room
+        self.held = BytesMut::new(); // an idle connection uses no memory
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
@@ -186,7 +186,7 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// Takes so many bytes at most of each write, `room` in all, and notes the writes.
+    /// Accepts at most `limit` bytes of each write, `room` in total, and records the writes.
     #[derive(Debug, Default)]
     struct Wire {
         writes: Vec<Vec<u8>>,
@@ -214,7 +214,7 @@ mod tests {
             cx: &mut Context<'_>,
             bufs: &[IoSlice<'_>],
         ) -> Poll<io::Result<usize>> {
-            // Not more than is written: with one byte at a time, joining all of it takes a minute.
+            // No more bytes than needed: joining all of them for each byte would take a minute.
             let bytes = bufs.iter().flat_map(|buf| buf.iter().copied());
             let joined: Vec<u8> = bytes.take(self.most).collect();
             self.poll_write(cx, &joined)

@@ -1,18 +1,18 @@
-//! Chooses the body that writes next on an HTTP/2 connection: priority among bodies, and what each of them waits for.
+//! Chooses the body that writes next on an HTTP/2 connection, by priority, and tracks why others wait.
 //!
-//! h2 writes what it is given, stream by stream in turn. So that urgent bytes are not queued behind
-//! others, a response hands its next chunk to h2 only when no more urgent one could use the room:
+//! h2 writes streams in turn. So that urgent bytes are not queued behind others, a response passes its next chunk to h2 only when
+//! no more urgent response could send instead:
 //!
 //! ```text
 //! response --chunk ready--> ready --the most urgent that could send--> h2 --> socket
 //!     ^                       |
-//!     `---- body not ready: rests; stream window closed: does not hold up the others ----'
+//!     `---- body not ready: idle; stream window closed: does not block the others ----'
 //! ```
 //!
-//! Urgency is RFC 9218's `u`, 0 to 7, the same scale as SPDY's. Of equals the older goes first, as
-//! RFC 9218 §10 has it for responses that are of no use in part; incremental ones share.
-//! h2 does not report the size of a stream's window, so that is tracked here too (RFC 9113 §6.9), as `shims/h2/window_tracker.rs` reads it
-//! from the wire. It distinguishes a stream whose window the peer keeps closed from one that only waits for its turn.
+//! Urgency is RFC 9218's `u`, 0 to 7, with the same levels as SPDY. Among equal ones the older is first, as RFC 9218 §10 recommends
+//! for responses that are not incremental; incremental ones share. h2 does not report the size of a stream's window, so
+//! `shims/h2/window_tracker.rs` tracks it from the wire (RFC 9113 §6.9). It distinguishes a stream whose window the peer keeps
+//! closed from one that only waits for its turn.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use spdy_net_core::timing::block_reason::{BlockReason, SendProgress};
 
 /// Window of a stream before SETTINGS change it (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;
-/// Credits stored for streams that have no response yet, or whose response was sent: clients grant window for what they
-/// have read to the end. Past this limit the oldest are dropped.
+/// Limit of credits stored for streams without a response: not begun yet, or already sent, because clients also send credit for
+/// what they have read completely. Above it the oldest are dropped.
 const MAX_EARLY_CREDITS: usize = 1024;
 
-/// The bodies that one side of a connection sends. Clones are the same.
+/// The bodies that one side of a connection sends. Clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteScheduler(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     initial_window: i64,
-    /// WINDOW_UPDATEs for streams without a response yet.
+    /// WINDOW_UPDATE credit for streams without a response yet.
     early: BTreeMap<u32, i64>,
     open: BTreeMap<u32, StreamState>,
     progress: SendProgress,
@@ -45,11 +45,11 @@ struct State {
 #[derive(Debug)]
 struct StreamState {
     precedence: HttpPriority,
-    /// Sum of WINDOW_UPDATEs less bytes handed to h2; with `initial_window` this is the window.
+    /// Sum of WINDOW_UPDATEs minus bytes passed to h2; plus `initial_window` this is the window.
     credit: i64,
-    /// Bytes handed to h2 that are not on the wire.
+    /// Bytes passed to h2 that are not on the wire yet.
     held: i64,
-    /// It has a chunk to hand over.
+    /// True if it has a chunk to send.
     has_chunk: bool,
     waker: Option<Waker>,
 }
@@ -69,7 +69,7 @@ impl WriteScheduler {
         self.0.lock()
     }
 
-    /// A response on stream `id` is about to be written.
+    /// Adds a response on stream `id`, before it is written.
     pub(crate) fn open(&self, id: u32, precedence: HttpPriority) -> ScheduledStream {
         let mut state = self.lock();
         let credit = state.early.remove(&id).unwrap_or(0);
@@ -89,15 +89,15 @@ impl WriteScheduler {
         }
     }
 
-    /// The peer set the window that streams begin with, bytes.
+    /// Sets the initial window of streams, from the peer's SETTINGS, bytes.
     pub(crate) fn set_initial_window(&self, initial_window: u32) {
         let mut state = self.lock();
         state.initial_window = initial_window.into();
-        // A response whose window this closed blocks no other any more.
+        // A response whose window was closed by this no longer blocks others.
         state.wake_all();
     }
 
-    /// The peer opened the window of stream `id` by so many bytes.
+    /// Adds `bytes` of credit from the peer for stream `id`.
     pub(crate) fn add_credit(&self, id: u32, bytes: u32) {
         let mut state = self.lock();
         let initial = state.initial_window;
@@ -113,7 +113,7 @@ impl WriteScheduler {
         }
     }
 
-    /// So many bytes of the body on stream `id` are on the wire.
+    /// Records that `bytes` of the body on stream `id` are on the wire.
     pub(crate) fn record_sent(&self, id: u32, bytes: usize, now: Instant) {
         let mut state = self.lock();
         state.progress.bytes += bytes as u64;
@@ -126,19 +126,19 @@ impl WriteScheduler {
         }
     }
 
-    /// Stream `id` ended: drops the credit that was stored for it.
+    /// Removes the credit stored for stream `id`, which has ended.
     pub(crate) fn remove(&self, id: u32) {
         self.lock().early.remove(&id);
     }
 }
 
 impl StreamState {
-    /// Whether the peer has had all that its window for the stream allows.
+    /// True if the stream's window is used up.
     fn is_closed(&self, initial_window: i64) -> bool {
         initial_window + self.credit + self.held <= 0
     }
 
-    /// What it waits for is something else, if it `is`.
+    /// Wakes the task if the reason for its wait has changed (`is`).
     fn wake_if(&mut self, is: bool) {
         if let Some(waker) = self.waker.take_if(|_| is) {
             waker.wake();
@@ -162,7 +162,7 @@ impl State {
         })
     }
 
-    /// Lets those that wait look again, the oldest first.
+    /// Wakes all waiting tasks to check again, the oldest first.
     fn wake_all(&mut self) {
         for open in self.open.values_mut() {
             if let Some(waker) = open.waker.take() {
@@ -172,7 +172,7 @@ impl State {
     }
 }
 
-/// One response's place in the order. Dropped, it blocks no other response.
+/// One response's position in the order. Dropping it unblocks other responses.
 #[derive(Debug)]
 pub(crate) struct ScheduledStream {
     scheduler: WriteScheduler,
@@ -180,7 +180,7 @@ pub(crate) struct ScheduledStream {
 }
 
 impl ScheduledStream {
-    /// There is a chunk to send; ready when no more urgent response could send instead.
+    /// Reports that a chunk is available; ready when no more urgent response could send instead.
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.scheduler.lock();
         let may_send = state.may_send(self.id);
@@ -199,7 +199,7 @@ impl ScheduledStream {
         }
     }
 
-    /// There is a chunk to send, and no room for it: what is waited for. Wakes when it is something else.
+    /// Why an available chunk cannot be sent. Wakes the task when the reason changes.
     pub(crate) fn block_reason(&self, cx: &mut Context<'_>) -> BlockReason {
         let mut state = self.scheduler.lock();
         let (initial, outflow) = (state.initial_window, state.progress);
@@ -213,7 +213,7 @@ impl ScheduledStream {
         }
     }
 
-    /// There is nothing to send for now.
+    /// Reports that no chunk is available.
     pub(crate) fn rest(&self) {
         let mut state = self.scheduler.lock();
         if let Some(mine) = state.open.get_mut(&self.id)
@@ -224,7 +224,7 @@ impl ScheduledStream {
         }
     }
 
-    /// `bytes` were handed to h2.
+    /// Records that `bytes` were passed to h2.
     pub(crate) fn sent(&self, bytes: usize) {
         let mut state = self.scheduler.lock();
         let initial = state.initial_window;
@@ -251,13 +251,13 @@ impl Drop for ScheduledStream {
 pub(crate) mod tests {
     use super::*;
 
-    /// Whether it may send.
+    /// True if it may send.
     pub(crate) fn ready(turn: &ScheduledStream) -> bool {
         turn.poll_ready(&mut Context::from_waker(Waker::noop()))
             .is_ready()
     }
 
-    /// Of a response that is of no use in part.
+    /// The priority of a response that is not incremental.
     pub(crate) fn of(urgency: u8) -> HttpPriority {
         HttpPriority {
             urgency,

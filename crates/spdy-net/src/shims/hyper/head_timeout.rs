@@ -1,8 +1,8 @@
-//! How long an HTTP/1.1 connection may wait for a request, and how long the head of one may take: the slow loris.
+//! Timeouts of an HTTP/1.1 connection: for waiting for a request, and for reading its head (slowloris).
 //!
-//! hyper has one timeout from the moment it waits for a request to the blank line. That must be as long as a connection
-//! may be idle, and hyper creates and drops a timer for each request. Here there are two timeouts, and one timer that
-//! is set again when it fires:
+//! hyper has one timeout from the start of waiting for a request to the blank line. It would have to be as long as a connection may
+//! be idle, and hyper creates and drops a timer for each request. Here there are two timeouts, and one timer that is reset only
+//! when it expires:
 //!
 //! ```text
 //!   waiting --first byte--> head --request handed over--> exchange --its body and its response over--> waiting
@@ -11,7 +11,7 @@
 //!    `-- idle_timeout --> they end, as if the client had gone
 //! ```
 //!
-//! An answer may be complete before its request is: what comes then is no head.
+//! A response may be complete before its request is: bytes that arrive then are not a head.
 
 use std::io;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ use spdy_net_core::network::BoxIo;
 use spdy_net_core::options::ServerOptions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A head and a body no longer than that are joined, bytes: the system takes one piece for less than two.
+/// A head and a body of at most this length are joined, bytes: the system writes one piece faster than two.
 const JOINED_BYTES: usize = 2048;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,22 +45,22 @@ enum ReadStage {
     Head {
         since: Instant,
     },
-    /// The `nth` of the connection; `open` of its request's body and its response are not over.
+    /// The `nth` exchange of the connection; `open` counts the incomplete parts of it: the request's body and the response.
     Exchange {
         nth: u64,
         open: u8,
     },
 }
 
-/// What a connection and its exchanges share.
+/// The state that a connection and its exchanges share.
 #[derive(Clone)]
 pub(crate) struct HeadTimer(Arc<Shared>);
 
 struct Shared {
     stage: Mutex<ReadStage>,
-    /// So many have begun.
+    /// Number of exchanges so far.
     exchanges: AtomicU64,
-    /// The task that waits for bytes. Request bodies end in other tasks, which then start a timeout for it.
+    /// The task that waits for bytes. A request body ends in another task, which then starts a timeout for it.
     reader: AtomicWaker,
     runtime: SharedRuntime,
 }
@@ -74,7 +74,7 @@ impl HeadTimer {
         self.0.runtime.now()
     }
 
-    /// A request is all there, its body aside.
+    /// To be called when a request's head is complete.
     pub(crate) fn request(&self) -> TimedExchange {
         let nth = self.0.exchanges.fetch_add(1, Ordering::Relaxed);
         *self.stage() = ReadStage::Exchange { nth, open: 1 };
@@ -85,7 +85,7 @@ impl HeadTimer {
     }
 }
 
-/// What of an exchange may last.
+/// The parts of an exchange that can be incomplete.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ExchangeHalf {
     Request,
@@ -100,7 +100,7 @@ pub(crate) struct TimedExchange {
 }
 
 impl TimedExchange {
-    /// The body of its request, which is not all there.
+    /// Wraps the body of the request, which is not complete yet.
     pub(crate) fn request_body(&self, body: Incoming) -> Body {
         if let ReadStage::Exchange { nth, open } = &mut *self.clock.stage()
             && *nth == self.nth
@@ -110,7 +110,7 @@ impl TimedExchange {
         self.watched(body, ExchangeHalf::Request)
     }
 
-    /// Its response is at hand. hyper reads the next head when the last byte of it was given, and of the request's body.
+    /// Wraps the response. hyper reads the next head when the last byte of it and of the request's body were passed on.
     pub(crate) fn response(&self, body: Body) -> Body {
         if body.try_clone().is_some() {
             self.is_over(ExchangeHalf::Response);
@@ -131,11 +131,11 @@ impl TimedExchange {
         })
     }
 
-    /// After both the next request is waited for.
+    /// Marks a part as complete. After both parts the connection waits for the next request.
     fn is_over(&self, part: ExchangeHalf) {
         let since = self.clock.now();
         let mut stage = self.clock.stage();
-        // A body that is here to its end may lie unread until after the next request.
+        // A completely received body may stay unread until after the next request.
         if let ReadStage::Exchange { nth, open } = &mut *stage
             && *nth == self.nth
         {
@@ -143,7 +143,7 @@ impl TimedExchange {
             if *open == 0 {
                 *stage = ReadStage::Waiting { since };
                 drop(stage);
-                // The task of the connection sees the end of a response by itself.
+                // The task of the connection detects the end of a response by itself.
                 if part == ExchangeHalf::Request {
                     self.clock.0.reader.wake();
                 }
@@ -152,7 +152,7 @@ impl TimedExchange {
     }
 }
 
-/// A connection whose reads end when no request comes for too long, and fail when a head takes too long.
+/// A connection whose reads end when no request arrives in time, and fail when a head takes too long.
 pub(crate) struct HeadTimeoutIo {
     io: BoxIo,
     clock: HeadTimer,
@@ -162,7 +162,7 @@ pub(crate) struct HeadTimeoutIo {
     timer: Option<Timer>,
 }
 
-/// Rings at an instant, and stays there while later ones are waited for.
+/// A timer that is not reset while later deadlines are waited for.
 struct Timer {
     at: Instant,
     sleep: BoxFuture<()>,
@@ -295,7 +295,7 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for TrackedBody<B
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if self.body.is_end_stream() {
-            // hyper reports the end of a body behind its response only when the next head has come.
+            // hyper reports the end of a body after its response only when the next head has arrived.
             self.is_over();
             return Poll::Ready(None);
         }

@@ -74,7 +74,7 @@ pub(crate) fn respond_range_of_shared(
     Some(respond::with_outcome(response, Outcome::COALESCED))
 }
 
-/// Whether to request the whole resource instead of the part that the client wants.
+/// Decides if the whole resource is requested instead of the range that the client requested.
 fn is_fill(fetch: &FetchState) -> bool {
     let is_range_requested = fetch.request.head.headers.contains_key(header::RANGE);
     is_range_requested && fetch.leader.is_some() && fetch.stale_entry.is_none()

@@ -1,4 +1,4 @@
-//! The tier on a disk: what outlives what, and what is never found.
+//! The tier on disk: which objects survive what, and which are never found.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -159,7 +159,7 @@ async fn corrupt_store_files_are_removed_at_start() {
         fill().await;
         let path = files(folder.path()).remove(0);
         fs::write(&path, bytes).unwrap();
-        // What a kill leaves of a write.
+        // An incomplete write, as after a kill.
         fs::write(path.with_extension("new"), &valid[..5000]).unwrap();
         let disk = DiskStore::open(folder.path(), ROOM).unwrap();
         assert_eq!(lookup(&disk, "/a", "en").await, None, "{case}");
@@ -270,7 +270,7 @@ fn key_of(site: &str, target: &str) -> Key {
     Key::new(&parts).unwrap()
 }
 
-/// Whether each of `numbers` is there of `site`.
+/// True for each of `numbers` if the object is stored for `site`.
 async fn stored_at(disk: &DiskStore, site: &str, numbers: std::ops::Range<u8>) -> Vec<bool> {
     let mut all = Vec::new();
     for number in numbers {
@@ -297,7 +297,7 @@ async fn site_disk_quota_evicts_only_that_site() {
     let of_greedy = [false, false, true, true, true];
     assert_eq!(stored_at(&disk, "greedy.test", 0..5).await, of_greedy);
     assert_eq!(stored_at(&disk, "other.test", 0..5).await, [true; 5]);
-    // What alone is larger is not written, and drives nothing out.
+    // An object that alone exceeds the limit is not written, and evicts nothing.
     let large = key_of("greedy.test", "/large");
     disk.store(&large, stored("en", 0), body(160_000, 0));
     disk.flush_removals().await;

@@ -1,4 +1,4 @@
-//! What replaces, invalidates and purges a stored response.
+//! Replacing, invalidating and purging a stored response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What is stored and for how long: memory, disk, the shared tier, and one fetch for many requests.
+//! Storage of responses: memory, disk, the shared tier, and coalesced fetches.
 
 mod body_sharing;
 mod cache_groups;

@@ -54,7 +54,7 @@ async fn missing_resource_is_requested_once_until_purged() {
     let other = Origin::start(pages(&[]));
     let port = other.address.port();
     let proxy = moving(port);
-    // The result of another method says nothing about this one.
+    // The result of another method does not apply to this one.
     let target = format!("/.spdy/1/-/p/cdn.test~{port}/a.png");
     send_request(&proxy, Method::HEAD, &target, &IMAGE, "").await;
     let first = get_proxied(&proxy, port, "/a.png", &IMAGE).await;

@@ -154,7 +154,7 @@ async fn expect_request(between: &mut Between, range: Option<&str>) -> (DuplexSt
     (origin, request_head)
 }
 
-/// Regression: a player that wanted two bytes got all of them as 200, and each client's request went to the origin.
+/// Regression: a player that requested two bytes got all of them as 200, and each client's request was sent to the origin.
 #[tokio::test]
 async fn without_memory_range_is_cut_from_one_full_fetch() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nin_flight_mib = 1\n");

@@ -1,4 +1,4 @@
-//! What is stored, for which clients, and for how long: the accelerator before an origin.
+//! Which responses are stored, for which clients, and for how long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

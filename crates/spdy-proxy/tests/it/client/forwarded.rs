@@ -26,7 +26,7 @@ async fn redirect_heads(listen: &str) -> String {
     [request_head, response_head].concat().to_ascii_lowercase()
 }
 
-/// A site that wants https redirected for ever.
+/// Regression: a site that requires https redirected for ever.
 #[tokio::test]
 async fn trusted_proxy_sets_client_and_scheme() {
     let heads = redirect_heads("trusted = ['192.0.2.0/24']").await;

@@ -1,4 +1,4 @@
-//! What clients and origins may cost: one past each limit, the answer and the counter for it, and that other requests are served.
+//! Limits of clients and origins: one above each limit, its response and counter, and that other requests are served.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ async fn patiently<F: Future<Output = CollectedResponse>>(
     .await
 }
 
-/// Posts what comes out of `pieces`, to be answered when that has ended.
+/// Posts the body from `pieces`; it is answered after the end of the body.
 fn post(proxy: &Arc<Proxy>, pieces: mpsc::Receiver<Bytes>) -> tokio::task::JoinHandle<StatusCode> {
     let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
         let piece = pieces.recv().await?;
@@ -91,7 +91,7 @@ async fn uploads_use_a_limited_number_of_connections() {
         "it did nothing wrong"
     );
 
-    // What is short, and what has no body, goes on.
+    // Short bodies, and requests without a body, are accepted.
     let short = patiently(|| send_request(&proxy, Method::POST, "/short", &[], "short")).await;
     assert_eq!((short.status, short.text()), (StatusCode::OK, "hello"));
     let without = patiently(|| get(&proxy, "/a", &[])).await;
@@ -159,7 +159,7 @@ async fn body_past_fetch_timeout_is_streamed_unstored() {
                 let proxy = proxy.clone();
                 tokio::spawn(async move { get(&proxy, "/a", &[]).await })
             };
-            // The rest comes when its time is over, or at once.
+            // The rest arrives after the timeout, or at once.
             let met = || limits(&proxy).first().map_or(0, |(_, count)| *count);
             until("the limit is met", || met() == round || patience > 0).await;
             gate.add_permits(1);

@@ -31,7 +31,7 @@ const MEMORY_MIB: usize = 8;
 const IN_FLIGHT_MIB: usize = 4;
 /// What one answer may hold beside: 64 KiB of its own, 64 KiB in the pipe from its origin, and a piece in each task that passes it on.
 const OF_EACH: usize = 256 * 1024;
-/// Between two pieces that a slow reader takes.
+/// Delay between two pieces of a slow reader.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The bytes of one thing, of which none is like the next.
@@ -110,7 +110,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
     Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
-/// What is held is within its limits, by the accelerator's own counts.
+/// The buffered bytes are within their limits, by the accelerator's own counters.
 fn assert_within_limits(proxy: &Proxy) {
     let (_, stored, _) = proxy.cache.usage();
     assert!(

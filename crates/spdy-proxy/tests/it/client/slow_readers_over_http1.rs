@@ -70,7 +70,7 @@ fn accelerator() -> Arc<Proxy> {
     Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
-/// A reader that takes `pieces` pieces and then stops: the bytes that it took, and the rest.
+/// A reader that reads `pieces` pieces and then stops: the bytes read, and the rest.
 async fn read_some(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, Body) {
     let request = Request::get(format!("/{number}")).header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");

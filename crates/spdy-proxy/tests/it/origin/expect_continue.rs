@@ -1,4 +1,4 @@
-//! `Expect: 100-continue`: a client gets 100 (Continue) when the origin wants the body, and not before. In virtual time.
+//! `Expect: 100-continue`: a client gets 100 (Continue) when the origin sends it, and not before. In virtual time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Requests, pushes and hints before a client asks.
+//! Requests, pushes and hints before a client requests a resource.
 
 mod learning;
 mod planted_requests;

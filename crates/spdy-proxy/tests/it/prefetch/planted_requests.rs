@@ -26,7 +26,7 @@ async fn planted_action_is_neither_hinted_nor_pushed() {
         "/vote.png?for=mallory",
         "/stored.html",
         "/private.png",
-        // A browser takes the dots out, and requests something else.
+        // A browser removes the dot segments, and requests another path.
         "/other.png/../logout",
         "/other.png/%2e%2e/logout",
     ];

@@ -60,7 +60,7 @@ async fn origin(
     response.body(body).expect("a response")
 }
 
-/// A client that takes pushes where they can be taken.
+/// A client that accepts pushes if the protocol supports them.
 fn taking() -> ClientOptions {
     ClientOptions {
         spdy: SpdyClientOptions {
@@ -108,7 +108,7 @@ async fn text(body: Body) -> Bytes {
         .expect("the body is complete")
 }
 
-/// What comes for `target`.
+/// The response for `target`.
 async fn get(between: &Between, client: &Connection, target: &str) -> (response::Parts, Bytes) {
     let response = async {
         let response = client.send(request_for(target), Priority::new(1)).await;
@@ -155,7 +155,7 @@ async fn open(more: &str, script: &'static str) -> Between {
 
 const GOOD: &str = "max-age=86400";
 
-/// What was pushed, in order: URL, and the stream of its page.
+/// The pushes, in order: URL, and the stream of the page.
 fn pushed_urls(pushes: &[Push]) -> Vec<(String, StreamId)> {
     let one = |push: &Push| (push.request().uri.to_string(), push.associated_to());
     pushes.iter().map(one).collect()

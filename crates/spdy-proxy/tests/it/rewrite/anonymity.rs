@@ -1,4 +1,4 @@
-//! What other hosts see of a client that requests a resource moved from them: nothing by which they could recognize it.
+//! The requests that other hosts get for proxied resources: nothing in them identifies the client.
 
 use std::sync::Arc;
 

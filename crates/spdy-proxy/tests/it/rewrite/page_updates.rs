@@ -1,4 +1,4 @@
-//! Stored pages whose policy, URL or resources change: what is fetched again, purged or removed.
+//! Stored pages whose policy, URL or resources change: which are fetched again, purged or removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What the answers of other hosts may cost, stored or not: one past each limit, and what the client gets instead.
+//! Limits of the responses of other hosts, stored or not: one above each limit, and the response for the client.
 
 use std::sync::Arc;
 

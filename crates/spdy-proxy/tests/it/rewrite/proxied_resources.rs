@@ -284,7 +284,7 @@ async fn unreachable_third_party_redirects_to_host() {
          [[site.rewrite.hosts]]\nhost = 'private.test'\nscheme = 'http'\nkinds = ['image']\n",
         own.address
     ));
-    // After two failures no request goes to the host for a while. That makes no difference.
+    // After two failures no request is sent to the host for some time. That makes no difference.
     for number in 0..4 {
         let target = format!("/.spdy/1/-/p/down.test~1/{number}.png?q");
         let response = get(&proxy, &target, &load("image")).await;

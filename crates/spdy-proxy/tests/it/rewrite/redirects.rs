@@ -234,7 +234,7 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
             assert_eq!(status(target, &[]).await, StatusCode::OK, "{target}");
         }
     }
-    // What a module imports it names relative to where it came from.
+    // The imports of a module are relative to its final URL.
     let redirected = get(&proxy, &proxied_path(&other, "/far"), &script).await;
     assert_eq!(redirected.status, StatusCode::TEMPORARY_REDIRECT);
     let location = format!("http://cdn.test:{port}/far");

@@ -26,7 +26,7 @@ fn before(own: &Origin) -> Arc<Proxy> {
     ))
 }
 
-/// What a browser at `origin` sees of `target`.
+/// The response for `target` in a browser at `origin`.
 async fn get_at(proxy: &Arc<Proxy>, origin: &str, target: &str) -> CollectedResponse {
     let (scheme, authority) = origin.split_once("://").expect("an origin");
     let arrival = RequestInfo {

@@ -50,7 +50,7 @@ pub(crate) fn other() -> Origin {
     ]))
 }
 
-/// What a page of the site names.
+/// The references of a page of the site.
 pub(crate) fn html(other: &Origin) -> String {
     let port = other.address.port();
     format!(

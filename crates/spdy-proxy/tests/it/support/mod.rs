@@ -196,7 +196,7 @@ fn accelerator_with(text: &str, compile: Compile) -> Arc<Proxy> {
     )
 }
 
-/// `proxy` goes on as `text` configures it.
+/// Reconfigures `proxy` with `text`.
 pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
     let (_, sites, upstream) = compile_parts(text, Sites::compile, &runtime());
     proxy.replace(sites, upstream);

@@ -51,7 +51,7 @@ pub(crate) fn counts(between: &Between, family: CounterFamily) -> Vec<(&'static 
     between.proxy.telemetry.counters.read(family)
 }
 
-/// What comes next, but for what tungstenite answers to a ping by itself.
+/// The next message, except pings, which tungstenite answers itself.
 pub(crate) async fn next(socket: &mut Socket) -> Message {
     loop {
         let message = socket.next().await.expect("the body continues");

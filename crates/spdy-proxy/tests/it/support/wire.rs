@@ -148,7 +148,7 @@ impl Between {
         self.origin.recv().await.expect("a request arrives")
     }
 
-    /// What `waited` gives while time goes on, and how long it took.
+    /// The output of `waited` while time advances, and how long it took.
     pub(crate) async fn wait<T>(&self, waited: impl Future<Output = T>) -> (T, Duration) {
         let begun = self.clock.wall_now();
         let mut waited = pin!(waited);
@@ -162,7 +162,7 @@ impl Between {
         panic!("nothing came of it in {PATIENCE:?}");
     }
 
-    /// What comes within ten minutes; all there is if it ends before.
+    /// The bytes that arrive within ten minutes, or all if the stream ends before.
     pub(crate) async fn read_available(&self, io: &mut DuplexStream) -> String {
         let mut received = Vec::new();
         {
@@ -173,7 +173,7 @@ impl Between {
     }
 }
 
-/// What stands in `io` up to a blank line.
+/// Reads `io` up to a blank line.
 pub(crate) async fn head(io: &mut DuplexStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! Hosts with a name of their own: which names, what is moved to them, what is opened under them.
+//! Hosts with an alias: their names, what is rewritten to them, and what is opened under them.
 
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;

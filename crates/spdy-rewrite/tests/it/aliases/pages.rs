@@ -100,7 +100,7 @@ fn page_uses_alias_in_all_references() {
             "<style>@import '{widgets}/a.css'; a { background: url({pictures}/pub/b.png) }</style>",
         ),
         ("<link rel=preconnect href=https://widgets.test>", "<!---->"),
-        // What stays.
+        // References that stay unchanged.
         (
             "<a href=https://widgets.test/>x</a>",
             "<a href=https://widgets.test/>x</a>",
@@ -196,7 +196,7 @@ fn policy_allows_alias_like_its_host() {
 #[test]
 fn alias_document_references_aliases_but_no_proxied_urls() {
     for (page, expected) in [
-        // What is relative, and from the root, means the name as it stands.
+        // Relative references and paths from the root mean the alias without rewriting.
         (
             "<img src=a.png><script src=/a.js></script>",
             "<img src=a.png><script src=/a.js></script>",

@@ -1,4 +1,4 @@
-//! A page, row by row: what is moved in it, what is left, and what is reported.
+//! A page, row by row: which references are rewritten, left unchanged, and reported.
 
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue, LINK};

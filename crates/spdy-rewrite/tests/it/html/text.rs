@@ -1,4 +1,4 @@
-//! The text of a page: which pages are read at all, in which encoding, and that every byte that is not moved comes back.
+//! The text of a page: which pages are parsed at all, in which encoding, and that every byte that is not rewritten is unchanged.
 
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};

@@ -49,7 +49,7 @@ pub fn bytes(len: usize) -> Bytes {
     Bytes::from(vec![b'x'; len])
 }
 
-/// One machine, and a peer that is played by the test.
+/// One session machine, with a peer that the test plays.
 pub struct Script {
     pub session: Session,
     pub now: Instant,
@@ -230,7 +230,7 @@ impl Script {
         }));
     }
 
-    /// Time passes; deadlines on the way are met one by one.
+    /// Advances the time; timeouts are handled one by one.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         while let Some(due) = self.session.poll_timeout().filter(|&due| due <= end) {

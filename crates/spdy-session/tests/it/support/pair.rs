@@ -65,7 +65,7 @@ impl Pair {
         self.run_until(self.now + time);
     }
 
-    /// Moves what is due, then time to the next arrival or timeout; `false` past `end`.
+    /// Transfers all due bytes, then advances the time to the next arrival or timeout; `false` past `end`.
     fn step(&mut self, end: Instant) -> bool {
         exchange(self.now, self.one_way, &mut self.client, &mut self.server);
         exchange(self.now, self.one_way, &mut self.server, &mut self.client);

@@ -138,7 +138,7 @@ impl Look<'_> {
         std::str::from_utf8(status.get(..3)?).ok()
     }
 
-    /// Whether a stream was answered with 200, to its end.
+    /// True if a stream was answered with 200, and completed.
     fn is_served(&self, stream: StreamId) -> bool {
         let has_fin = self.any(|frame| match frame {
             Frame::SynReply(reply) => reply.stream_id == stream && reply.fin,
@@ -166,7 +166,7 @@ impl Look<'_> {
             .any(|received| matches!(received.frame, Frame::GoAway(_)))
     }
 
-    /// Whether it ended out of order. (GOAWAY of SPDY/2 gives no reason.)
+    /// True if the session ended with an error. (GOAWAY of SPDY/2 has no reason.)
     fn failed(&self) -> bool {
         let is_failure = |frame: &Frame| match frame {
             Frame::GoAway(goaway) => goaway
@@ -207,7 +207,7 @@ impl Look<'_> {
         })
     }
 
-    /// Whether the session ended with this status.
+    /// True if the session ended with this status.
     fn closed_with(&self, name: &str) -> bool {
         let expected = match name {
             "PROTOCOL_ERROR" => GoAwayStatus::PROTOCOL_ERROR,

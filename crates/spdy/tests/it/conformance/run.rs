@@ -22,13 +22,13 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(900),
 ];
 
-/// What the wire brought.
+/// The bytes received on the wire.
 #[derive(Default)]
 struct Log {
     bytes: BytesMut,
     closed: bool,
     response: Option<Result<Bytes, RequestFailure>>,
-    /// What the client's application holds on to: its session, and a body that it does not read.
+    /// Objects that the client's application holds: its session, and a body that it does not read.
     open_handles: Vec<Box<dyn Any + Send>>,
 }
 
@@ -86,7 +86,7 @@ fn serve(io: End, version: Version, runtime: &SharedRuntime) {
     }));
 }
 
-/// A client that has requested `/`, and takes pushes.
+/// A client that has requested `/`, and accepts pushes.
 fn start_client(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
     // These cases leave the body unread, and presume the initial window of a session.
     let overflows = case.id.starts_with("c_recv_overflow");

@@ -35,10 +35,10 @@ impl fmt::Debug for ReceivedFrame {
     }
 }
 
-/// What the receiver did.
+/// The reaction of the receiver.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// What it sent.
+    /// The frames that it sent.
     pub(crate) frames: Vec<ReceivedFrame>,
     /// It closed the connection.
     pub(crate) closed: bool,

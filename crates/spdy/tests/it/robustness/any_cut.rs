@@ -20,7 +20,7 @@ use spdy_frame::frame::{Data, Headers, RstStream, SynReply, SynStream};
 use spdy_http::header_names::Names;
 use tokio::io::{AsyncRead, ReadBuf, join, sink};
 
-/// A clock that stands: nothing here may depend on it.
+/// A clock that does not advance: nothing here may depend on it.
 struct FrozenClock;
 
 impl Runtime for FrozenClock {
@@ -66,7 +66,7 @@ impl AsyncRead for Wire {
     }
 }
 
-/// What came behind the first block.
+/// The bytes received after the first block.
 #[derive(Clone, Debug)]
 enum Piece {
     Headers(Vec<usize>),
@@ -168,7 +168,7 @@ impl FrameWriter {
         frame.encode(self.version, &mut self.wire);
     }
 
-    /// What follows the first block, on stream 1.
+    /// The frames after the first block, on stream 1.
     fn rest(mut self, pieces: &[Piece], end: End) -> Vec<u8> {
         let stream_id = StreamId::new(1);
         for (at, piece) in pieces.iter().enumerate() {
@@ -215,7 +215,7 @@ fn take_turns(
     mut driver: impl FnMut(),
     mut reader: impl FnMut() -> bool,
 ) {
-    driver(); // the request leaves before its answer comes
+    driver(); // the request is sent before its response arrives
     let mut rest = bytes;
     for turn in turns {
         match turn {
@@ -239,7 +239,7 @@ fn take_turns(
     }
 }
 
-/// What a client makes of `wire` in answer to its request.
+/// The result of a client for the response bytes `wire`.
 fn response_of(
     version: Version,
     method: &Method,
@@ -281,7 +281,7 @@ fn response_of(
     message_log
 }
 
-/// What a server makes of `wire`.
+/// The result of a server for the request bytes `wire`.
 fn request_of(version: Version, bytes: &[u8], turns: &[Turn]) -> MessageLog {
     let wire = Wire::default();
     let runtime = SharedRuntime::new(FrozenClock);

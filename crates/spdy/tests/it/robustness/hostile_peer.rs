@@ -106,7 +106,7 @@ fn a_peer_that_reads_nothing_hits_the_write_timeout() {
     assert_eq!(result, Some((Duration::from_secs(60), true)));
 }
 
-/// What became of `work`, and how long after the start of the world.
+/// The result of `work`, and the time since the start of the world.
 type Outcome = Arc<Mutex<Option<(Duration, String)>>>;
 
 fn outcome<T>(
@@ -148,7 +148,7 @@ fn an_unread_upload_fails_after_a_minute_alone() {
         &runtime,
         session.request(upload(1 << 20), Priority::HIGHEST),
     );
-    // Windows hold all of it: what is not answered is not our limit's.
+    // Everything fits into the windows, so unanswered requests are not due to our limit.
     let small_outcome = outcome(&runtime, session.request(upload(60_000), Priority::HIGHEST));
     let (clock, stats) = (runtime.clone(), Arc::<Mutex<_>>::default());
     let stats_slot = stats.clone();

@@ -10,7 +10,7 @@ use spdy::{Body, Priority, Version};
 
 use crate::support::{bytes_of, connect_to_service, get, pattern, post};
 
-/// A step of a linear congruential generator: chance enough for what is dropped when.
+/// A step of a linear congruential generator: random enough to choose what is dropped when.
 fn next(seed: &mut u64) -> u64 {
     *seed = seed
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -72,8 +72,8 @@ impl Wake for Holder {
     }
 }
 
-/// The body's drop wants the session's lock. Wakers that were replaced used to be dropped under it, and
-/// a small executor whose tasks live in their wakers stood still.
+/// The body's drop takes the session's lock. Regression: wakers that were replaced were dropped under the lock, so a small executor
+/// whose tasks are owned by their wakers deadlocked.
 #[tokio::test]
 async fn dropping_a_waker_may_drop_a_stream() {
     let (session, _server_task) =

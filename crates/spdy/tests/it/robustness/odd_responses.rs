@@ -1,4 +1,4 @@
-//! What peers send in the place of a plain response, made by hand on raw streams.
+//! Unusual responses of peers, built by hand on raw streams.
 
 use bytes::Bytes;
 use http_body_util::BodyExt;

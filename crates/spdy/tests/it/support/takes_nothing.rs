@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection that brings bytes and takes none.
+/// A connection that delivers bytes and accepts none.
 pub(crate) struct TakesNothing(pub(crate) Bytes);
 
 impl AsyncRead for TakesNothing {

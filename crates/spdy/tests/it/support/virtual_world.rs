@@ -110,7 +110,7 @@ impl Runtime for VirtualTime {
     }
 }
 
-/// One direction of a wire: what is under way, with the hour of its arrival.
+/// One direction of a wire: the bytes in flight, with the time of their arrival.
 #[derive(Default)]
 struct Direction {
     under_way: VecDeque<(Instant, Vec<u8>)>,

@@ -230,7 +230,7 @@ fn a_slow_upgrade_head_times_out() {
     let store = |slot: &Arc<std::sync::Mutex<Option<UpgradeError>>>, error| {
         *slot.lock().expect("one thread") = Some(error);
     };
-    // The server waits for a blank line that never comes, the client for an answer.
+    // The server waits for a blank line that never arrives, the client for a response.
     let (slot, task_runtime) = (Arc::clone(&far_error), runtime.clone());
     runtime.spawn(Box::pin(async move {
         let result = upgrade::read_request(

@@ -108,9 +108,9 @@ struct WatchState {
     printer: Printer,
     /// The version of the store at the last `State`.
     last: Option<StoreVersion>,
-    /// Cells that were there, and when.
+    /// Number of cells at recent times.
     seen: VecDeque<(Instant, usize)>,
-    /// The last report, and what it was of.
+    /// The last report, with its store version.
     report: Option<(StoreVersion, String)>,
 }
 
