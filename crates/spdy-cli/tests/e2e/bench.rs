@@ -133,7 +133,7 @@ fn wrong_responses_are_counted_and_exit_1() {
             (&10.into(), &false.into()),
             "{json}"
         );
-        let json = run(&["--expect-status", "404", &file, &nothing]);
+        let json = run(&["--expect-status", "404", &file, &missing]);
         assert_eq!(json["wrong_status"], 10, "{json}");
         let json = run(&["--expect-bytes", "127", &file]);
         assert_eq!(

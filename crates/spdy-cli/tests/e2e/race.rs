@@ -96,6 +96,29 @@ fn a_race_is_deterministic() {
 }
 
 #[test]
+fn a_race_without_chance_reports_that_its_runs_are_equal() {
+    let note = |network: &str, runs: &str| {
+        let race = [
+            "race", "flags", "-p", "spdy,h3", "-n", network, "--runs", runs, "--json",
+        ];
+        let output = run_expecting(0, &mut spdy(&race));
+        let times: std::collections::BTreeSet<String> = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))
+            .map(|load| format!("{} {}", load["protocol"], load["load_ms"]))
+            .collect();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        (
+            times.len(),
+            stderr.contains("all 2 runs of a load are equal"),
+        )
+    };
+    assert_eq!(note("lte", "2"), (2, true), "one time for each protocol");
+    assert_eq!(note("lte", "1"), (2, false));
+    assert_eq!(note("lte,loss=3%", "2"), (4, false));
+}
+
+#[test]
 fn with_loss_another_seed_changes_the_race() {
     let race = |seed| {
         let network = "down=2mbit,up=384kbit,rtt=100ms,loss=0.02";

@@ -123,6 +123,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.note(format_args!("report: {}", path.display()));
     }
     print_failures(&loads, printer);
+    note_equal_runs(&race, printer);
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {
         0 => Ok(Outcome::Done),
@@ -247,6 +248,17 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
         (network.name.clone(), what)
     }));
     notes
+}
+
+/// Prints a note if repeated runs cannot differ: copies of one load must not be taken for agreement.
+fn note_equal_runs(race: &Race, printer: &Printer) {
+    let mut networks = race.networks.iter();
+    if race.runs > 1 && !networks.any(|network| network.profile.path.is_random()) {
+        let runs = race.runs;
+        printer.note(format_args!(
+            "{WARN}note{WARN:#}: without loss and jitter all {runs} runs of a load are equal; one run is enough"
+        ));
+    }
 }
 
 /// Prints a line for each incomplete load.
