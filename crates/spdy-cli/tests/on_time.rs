@@ -8,6 +8,8 @@
 
 #[path = "on_time/experiment.rs"]
 mod experiment;
+#[path = "on_time/pause.rs"]
+mod pause;
 #[path = "on_time/tally.rs"]
 mod tally;
 #[path = "e2e/support/unprivileged.rs"]
@@ -126,14 +128,17 @@ fn virtual_time_is_close_to_kernel_time() {
 #[test]
 fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
     let Some(_turn) = turn() else { return };
+    let folder = tempfile::tempdir().expect("create a folder");
+    let pause = pause::write_page(folder.path());
     let loads = LOADS.map(|load| PROTOCOLS.map(|protocol| (load, protocol)));
-    let name = |((page, network), protocol): (PageOverLink, &str)| {
+    let mut loads = loads.as_flattened().to_vec();
+    loads.push(((&pause, "down=2mbit,up=1mbit,rtt=400ms"), "https"));
+    let name = |((page, network), protocol): (PageOverLink<'_>, &str)| {
         format!("{page} by {protocol} over {network}")
     };
-    let loads = loads.as_flattened();
     let mut tally = Tally::new(loads.iter().map(|load| name(*load)));
     while tally.has_open_quantities() {
-        for &(page_over_link, protocol) in loads {
+        for &(page_over_link, protocol) in &loads {
             let name = name((page_over_link, protocol));
             if tally.is_open(&name) {
                 tally.record(&name, load(page_over_link, protocol));
@@ -170,18 +175,18 @@ fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
 }
 
 /// A page and a network.
-type PageOverLink = (&'static str, &'static str);
+type PageOverLink<'a> = (&'a str, &'a str);
 
 /// Links slow enough for programs without optimisation: a run may wait for a core for 1 % of its time. The small page has the
 /// slower link, so that its loads take 3 s and those of `portal` 7 s.
-const LOADS: [PageOverLink; 2] = [
+const LOADS: [PageOverLink<'_>; 2] = [
     ("portal", "down=500kbit,up=250kbit,rtt=200ms"),
     ("lulic-bing", "down=400kbit,up=200kbit,rtt=400ms"),
 ];
 const PROTOCOLS: [&str; 4] = ["http", "spdy", "h2", "h3"];
 
 /// A load of a page: the ratio of virtual to real time may differ from 1 by 3 %.
-fn load((page, network): PageOverLink, protocol: &str) -> Attempt {
+fn load((page, network): PageOverLink<'_>, protocol: &str) -> Attempt {
     let mut arguments = vec!["--pages", page, "--runs", "1", "--network", network];
     arguments.extend(["--protocols", protocol]);
     let report = run_calibration(&arguments);
