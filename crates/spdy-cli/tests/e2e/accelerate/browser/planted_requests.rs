@@ -160,7 +160,10 @@ impl Setup {
         }
         for protocol in ["spdy/3.1", "h2"] {
             let text = self.fetch(page, protocol);
-            assert!(text.contains("taught"), "expected the page: {text}");
+            assert!(
+                text.contains("planted</title>"),
+                "expected the page: {text}"
+            );
             assert!(!has(&text), "{protocol}: {text}");
         }
         let requests = self.origins.requests().split_off(requests_before);
