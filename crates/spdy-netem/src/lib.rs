@@ -12,14 +12,14 @@
 //!   +---+----+            +----^---+
 //!       | Segment              |          segment    real payload, counted headers
 //!   +---v----------------------+---+
-//!   | Path: queue > rate > loss >  |      path       the pipes of a packet
-//!   |       delay (+ jitter)       |      pipe       queue and rate of one link
+//!   | Path: queue > link > loss >  |      path       the pipes of a packet
+//!   |       delay (+ jitter)       |      pipe       queue and link: queue/, wire (rate, trace)
 //!   +------------------------------+
 //! ```
 //!
 //! A driver owns both ends and the path, and an ordered list of timers. It offers each segment that [`Tcp::poll_transmit`] returns to
-//! [`Path::offer`], passes it to the other end at the instant of the outcome, and calls an end at its [`Tcp::poll_timeout`]. Names of
-//! whole networks are in [`profile`].
+//! [`Path::offer`], passes it to the other end at the instant of the outcome, and calls an end at its [`Tcp::poll_timeout`]. With a managed
+//! queue it also calls [`Path::poll_departure`]. Names of whole networks are in [`profile`].
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod loss;
@@ -31,6 +31,8 @@ pub mod rate;
 pub mod rng;
 pub mod segment;
 pub mod tcp;
+pub mod trace;
+pub mod wire;
 
 pub use path::{Direction, Path, PathConfig, PathOutcome};
 pub use profile::Profile;

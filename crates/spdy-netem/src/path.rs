@@ -14,16 +14,20 @@
 //!
 //! A packet that must pass a pipe again competes with packets that arrived in between, so its outcome is not known at once:
 //! [`Path::offer`] returns [`PathOutcome::NextPass`], and the caller passes the [`Transit`] back at its time.
+//!
+//! The outcome of a packet in a managed queue (CoDel, FQ-CoDel) is not known at once either: [`Path::offer`] returns
+//! [`PathOutcome::Waits`]. The caller calls [`Path::poll_departure`] after each offer and at [`Path::poll_timeout`].
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spdy_clock::Instant;
 
 use crate::loss::{Loss, LossModel};
-use crate::pipe::Pipe;
-use crate::queue::QueueLimit;
-use crate::rate::Bitrate;
+use crate::pipe::{Pipe, PipeDeparture, PipeOutcome};
+use crate::queue::{FlowKey, QueueConfig, Ticket, WaitingPacket};
 use crate::rng::{Purpose, RandomStream};
+use crate::wire::{LinkRate, Wire};
 
 /// A direction, as seen from the client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -54,23 +58,36 @@ pub enum PathOutcome {
     /// It is in transit to a pipe that it must pass again: call [`Path::offer_again`] at [`Transit::at`], in order with all other
     /// calls. A path of two pipes never returns it.
     NextPass(Transit),
-    /// The queue was full.
-    QueueFull,
+    /// It waits in a queue: [`Path::poll_departure`] returns its outcome later, with this ticket. Only a managed queue returns it.
+    Waits(Ticket),
+    /// The queue dropped it: it was full, or the packet was too late for CoDel.
+    QueueDrop,
     /// It was lost at random.
     Lost,
 }
 
-/// A packet between two passes.
+/// The outcome of a packet that waited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use]
+pub struct Departure {
+    /// The ticket of [`PathOutcome::Waits`].
+    pub ticket: Ticket,
+    /// Its outcome; never [`PathOutcome::Waits`].
+    pub outcome: PathOutcome,
+}
+
+/// A packet before a pipe.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Transit {
     at: Instant,
     way: Direction,
+    flow: FlowKey,
     len_bytes: usize,
     remaining_passes: u32,
 }
 
 impl Transit {
-    /// When it reaches the pipe again.
+    /// When it reaches the pipe.
     #[must_use]
     pub const fn at(&self) -> Instant {
         self.at
@@ -110,10 +127,10 @@ impl Topology {
 /// Settings of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PathConfig {
-    /// Rate from the client, bits per second, at least 1.
-    pub up_bps: u64,
-    /// Rate to the client, bits per second, at least 1; equal to `up_bps` if the pipe is shared.
-    pub down_bps: u64,
+    /// Capacity from the client.
+    pub up: LinkRate,
+    /// Capacity to the client; equal to `up` if the pipe is shared.
+    pub down: LinkRate,
     /// Round-trip propagation delay, without serialisation and queues. Each direction has half of it, uplink the odd nanosecond; each
     /// pass of a shared pipe has an equal part.
     pub rtt: Duration,
@@ -125,34 +142,34 @@ pub struct PathConfig {
     pub loss_up: LossModel,
     /// Loss of packets to the client, after the bottleneck.
     pub loss_down: LossModel,
-    /// Size of each pipe's queue.
-    pub queue: QueueLimit,
+    /// Each pipe's queue.
+    pub queue: QueueConfig,
     /// Topology of the pipes.
     pub topology: Topology,
     /// Timer that serves the pipes, as in a kernel: packets leave them at its ticks, counted from the origin of the clock. Zero: as
-    /// soon as they are sent.
+    /// soon as they are sent, as a managed queue and a trace require.
     pub tick: Duration,
 }
 
 impl PathConfig {
-    /// Two pipes of these rates and this round trip: no loss, no jitter, the default queue.
+    /// Two pipes of these rates in bits per second, at least 1, and this round trip: no loss, no jitter, the default queue.
     #[must_use]
     pub const fn new(up_bps: u64, down_bps: u64, rtt: Duration) -> Self {
         Self {
-            up_bps,
-            down_bps,
+            up: LinkRate::Bps(up_bps),
+            down: LinkRate::Bps(down_bps),
             rtt,
             jitter: Duration::ZERO,
             reorder: false,
             loss_up: LossModel::None,
             loss_down: LossModel::None,
-            queue: QueueLimit::DEFAULT,
+            queue: QueueConfig::DEFAULT,
             topology: Topology::TwoPipes,
             tick: Duration::ZERO,
         }
     }
 
-    /// True with loss or jitter. Without them all runs are equal.
+    /// True with loss or jitter. Without them all runs are equal: no queue and no trace depends on a seed.
     #[must_use]
     pub fn is_random(&self) -> bool {
         let lossless = [self.loss_up, self.loss_down] == [LossModel::None; 2];
@@ -180,6 +197,9 @@ pub struct Path {
     jitter_ns: u64,
     reorder: bool,
     passes: u32,
+    /// Packets in managed queues.
+    waiting: BTreeMap<Ticket, Transit>,
+    next_ticket: u64,
 }
 
 impl Path {
@@ -187,23 +207,25 @@ impl Path {
     ///
     /// # Panics
     ///
-    /// If a rate is zero, `passes` is zero, or a shared pipe has two rates.
+    /// If a rate is zero, `passes` is zero, a shared pipe has two rates, or a managed queue or a trace has a timer.
     #[must_use]
     pub fn new(config: &PathConfig, seed: u64) -> Self {
-        let rate = |bps| {
-            Bitrate::from_bps(bps)
-                .unwrap_or_else(|| panic!("rate is 0, expected at least 1 bps: {config:?}"))
+        let pipe = |rate| {
+            let wire = Wire::new(rate)
+                .unwrap_or_else(|| panic!("rate is 0, expected at least 1 bps: {config:?}"));
+            let is_timed = matches!(wire, Wire::Constant(_)) || config.tick.is_zero();
+            assert!(is_timed, "a trace has no timer: {config:?}");
+            Pipe::new(wire, config.queue, config.tick)
         };
-        let pipe = |bps| Pipe::new(rate(bps), config.queue, config.tick);
         let pipes = match config.topology {
-            Topology::TwoPipes => vec![pipe(config.up_bps), pipe(config.down_bps)],
+            Topology::TwoPipes => vec![pipe(&config.up), pipe(&config.down)],
             Topology::Shared { passes } => {
                 assert!(passes > 0, "passes is 0, expected at least 1: {config:?}");
                 assert_eq!(
-                    config.up_bps, config.down_bps,
+                    config.up, config.down,
                     "both rates of a shared pipe must be equal"
                 );
-                vec![pipe(config.down_bps)]
+                vec![pipe(&config.down)]
             }
         };
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -227,14 +249,26 @@ impl Path {
             jitter_ns: nanos(config.jitter),
             reorder: config.reorder,
             passes: config.topology.passes(),
+            waiting: BTreeMap::new(),
+            next_ticket: 0,
         }
     }
 
-    /// Offers a packet of `len_bytes` (IP header included) at `now`. Calls come in order of `now`.
-    pub fn offer(&mut self, now: Instant, way: Direction, len_bytes: usize) -> PathOutcome {
+    /// Offers a packet of `flow` and `len_bytes` (IP header included) at `now`. Calls come in order of `now`.
+    pub fn offer(
+        &mut self,
+        now: Instant,
+        way: Direction,
+        flow: FlowKey,
+        len_bytes: usize,
+    ) -> PathOutcome {
+        for pipe in &mut self.pipes {
+            pipe.begin(now);
+        }
         self.pass(Transit {
             at: now,
             way,
+            flow,
             len_bytes,
             remaining_passes: self.passes,
         })
@@ -243,6 +277,28 @@ impl Path {
     /// Offers a packet to the pipe that it must pass once more, at its [`Transit::at`].
     pub fn offer_again(&mut self, transit: Transit) -> PathOutcome {
         self.pass(transit)
+    }
+
+    /// When [`poll_departure`](Self::poll_departure) returns the next packet, if no other is offered before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.pipes.iter().filter_map(Pipe::poll_timeout).min()
+    }
+
+    /// The next waiting packet that leaves its queue by `now`, or is dropped. Calls come in order of `now`, with those of
+    /// [`offer`](Self::offer).
+    pub fn poll_departure(&mut self, now: Instant) -> Option<Departure> {
+        let departure = self
+            .pipes
+            .iter_mut()
+            .find_map(|it| it.poll_departure(now))?;
+        let PipeDeparture {
+            ticket, departs, ..
+        } = departure;
+        let transit = self.waiting.remove(&ticket);
+        let transit = transit.expect("a pipe returns each packet that waits in it once");
+        let outcome = departs.map_or(PathOutcome::QueueDrop, |at| self.leave_pipe(transit, at));
+        Some(Departure { ticket, outcome })
     }
 
     /// True if a packet offered at `now` would wait behind another in its first pipe.
@@ -259,16 +315,32 @@ impl Path {
     }
 
     fn pass(&mut self, transit: Transit) -> PathOutcome {
-        let Transit {
-            at: now,
-            way,
-            len_bytes,
-            remaining_passes,
-        } = transit;
-        let pipe = self.pipe_of(way);
-        let Some(departed_at) = self.pipes[pipe].offer(now, len_bytes) else {
-            return PathOutcome::QueueFull;
+        let ticket = Ticket(self.next_ticket);
+        let packet = WaitingPacket {
+            ticket,
+            flow: transit.flow,
+            len_bytes: transit.len_bytes,
+            since: transit.at,
         };
+        let pipe = self.pipe_of(transit.way);
+        match self.pipes[pipe].offer(packet) {
+            PipeOutcome::Departs(at) => self.leave_pipe(transit, at),
+            PipeOutcome::Dropped => PathOutcome::QueueDrop,
+            PipeOutcome::Waits => {
+                self.next_ticket += 1;
+                self.waiting.insert(ticket, transit);
+                PathOutcome::Waits(ticket)
+            }
+        }
+    }
+
+    /// The outcome of a packet that leaves a pipe at `departed_at`.
+    fn leave_pipe(&mut self, transit: Transit, departed_at: Instant) -> PathOutcome {
+        let Transit {
+            way,
+            remaining_passes,
+            ..
+        } = transit;
         let direction = match way {
             Direction::Up => &mut self.up,
             Direction::Down => &mut self.down,
@@ -317,12 +389,15 @@ mod tests {
         let mut path = Path::new(&PathConfig::new(500_000, 2_000_000, 100 * MS), 0);
         let at = |ms| PathOutcome::Arrives(Instant::from_millis(ms));
         assert_eq!(
-            path.offer(Instant::ZERO, Direction::Down, 1_500),
+            path.offer(Instant::ZERO, Direction::Down, FlowKey::default(), 1_500),
             at(6 + 50)
         );
-        assert_eq!(path.offer(Instant::ZERO, Direction::Up, 1_500), at(24 + 50));
         assert_eq!(
-            path.offer(Instant::ZERO, Direction::Down, 1_500),
+            path.offer(Instant::ZERO, Direction::Up, FlowKey::default(), 1_500),
+            at(24 + 50)
+        );
+        assert_eq!(
+            path.offer(Instant::ZERO, Direction::Down, FlowKey::default(), 1_500),
             at(12 + 50)
         );
     }
@@ -335,12 +410,19 @@ mod tests {
             ..PathConfig::new(1_000_000, 1_000_000, 40 * MS)
         };
         let mut path = Path::new(&config, 0);
-        let PathOutcome::NextPass(first) = path.offer(Instant::ZERO, Direction::Up, 125) else {
+        let PathOutcome::NextPass(first) =
+            path.offer(Instant::ZERO, Direction::Up, FlowKey::default(), 125)
+        else {
             panic!("one pass");
         };
         assert_eq!(first.at(), Instant::from_millis(1 + 10));
         // A packet of the other direction is in the pipe when the first returns to it.
-        let other = path.offer(Instant::from_millis(11), Direction::Down, 125);
+        let other = path.offer(
+            Instant::from_millis(11),
+            Direction::Down,
+            FlowKey::default(),
+            125,
+        );
         assert!(matches!(other, PathOutcome::NextPass(_)));
         assert_eq!(
             path.offer_again(first),
@@ -355,12 +437,17 @@ mod tests {
         let arrivals = |config: &PathConfig| -> Vec<Instant> {
             let mut path = Path::new(config, 3);
             (0..100)
-                .map(
-                    |us| match path.offer(Instant::from_micros(us), Direction::Up, 100) {
+                .map(|us| {
+                    match path.offer(
+                        Instant::from_micros(us),
+                        Direction::Up,
+                        FlowKey::default(),
+                        100,
+                    ) {
                         PathOutcome::Arrives(at) => at,
                         other => panic!("{other:?}"),
-                    },
-                )
+                    }
+                })
                 .collect()
         };
         let ordered = arrivals(&config);
@@ -387,8 +474,8 @@ mod tests {
             (0..200)
                 .map(|us| {
                     let now = Instant::from_micros(us);
-                    let _ = path.offer(now, Direction::Up, 40);
-                    path.offer(now, Direction::Down, 40)
+                    let _ = path.offer(now, Direction::Up, FlowKey::default(), 40);
+                    path.offer(now, Direction::Down, FlowKey::default(), 40)
                 })
                 .collect::<Vec<_>>()
         };

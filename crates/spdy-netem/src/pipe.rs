@@ -1,9 +1,15 @@
-//! One pipe: a queue, followed by a rate limit. It is the first part of a bottleneck.
+//! One pipe: a queue, followed by a link. It is the first part of a bottleneck.
 //!
 //! ```text
-//! offer -> | room in the queue? | -> | serialiser | -> departure
+//! offer -> | room in the queue? | -> | link | -> departure          drop-tail
 //!             no: dropped
+//!
+//! offer -> | packets wait | -> the link is free: | CoDel | -> | link | -> departure
+//!                                                  too late: dropped
 //! ```
+//!
+//! [`Pipe::offer`] returns the departure of a packet in a drop-tail queue at once. A packet in a managed queue waits, and
+//! [`Pipe::poll_departure`] returns its fate later.
 //!
 //! Loss, delay and jitter follow it and belong to a direction, not to a pipe: a shared pipe serves two directions. The path combines
 //! them.
@@ -17,39 +23,105 @@
 //! leaves                               x               at the next tick
 //! ```
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use crate::queue::{DropTail, QueueLimit};
-use crate::rate::{Bitrate, Serialiser};
+use crate::queue::{DropTail, ManagedQueue, QueueConfig, Ticket, WaitingPacket};
+use crate::wire::Wire;
 
-/// A queue and a serialiser behind it.
+/// A queue and a link behind it.
 #[derive(Clone, Debug)]
 pub struct Pipe {
-    queue: DropTail,
-    wire: Serialiser,
+    queue: PipeQueue,
+    wire: Wire,
     /// Period of the timer, nanoseconds; 0 without a timer.
     tick_ns: u64,
 }
 
+#[derive(Clone, Debug)]
+enum PipeQueue {
+    DropTail(DropTail),
+    Managed {
+        queue: ManagedQueue,
+        /// Decided packets that were not polled yet.
+        decided: VecDeque<PipeDeparture>,
+    },
+}
+
+/// The outcome of a packet that was offered to a pipe.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PipeOutcome {
+    /// It departs at this time.
+    Departs(Instant),
+    /// It waits, and [`Pipe::poll_departure`] returns it.
+    Waits,
+    /// The queue was full.
+    Dropped,
+}
+
+/// A packet that waited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PipeDeparture {
+    /// Its number.
+    pub ticket: Ticket,
+    /// When this was decided.
+    pub decided_at: Instant,
+    /// When it departs; `None` if the queue dropped it.
+    pub departs: Option<Instant>,
+}
+
 impl Pipe {
     /// Creates an idle pipe with a timer of this `tick`, or without one if that is zero.
+    ///
+    /// # Panics
+    ///
+    /// If a managed queue has a timer.
     #[must_use]
-    pub fn new(rate: Bitrate, queue: QueueLimit, tick: Duration) -> Self {
+    pub fn new(wire: Wire, queue: QueueConfig, tick: Duration) -> Self {
+        let managed = |queue| {
+            assert!(tick.is_zero(), "a managed queue has no timer");
+            let decided = VecDeque::new();
+            PipeQueue::Managed { queue, decided }
+        };
+        let queue = match queue {
+            QueueConfig::DropTail(limit) => PipeQueue::DropTail(DropTail::new(limit)),
+            QueueConfig::CoDel => managed(ManagedQueue::codel()),
+            QueueConfig::FqCoDel => managed(ManagedQueue::fq_codel()),
+        };
         Self {
-            queue: DropTail::new(queue),
-            wire: Serialiser::new(rate),
+            queue,
+            wire,
             tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
         }
     }
 
-    /// Departure time of a packet of `len_bytes` offered at `now`; `None` if the queue was full. Calls are in order of `now`.
-    pub fn offer(&mut self, now: Instant, len_bytes: usize) -> Option<Instant> {
-        if !self.queue.has_room(now, len_bytes) {
-            return None;
+    /// Notes that the first packet came to the path at `now`, if none came before.
+    pub fn begin(&mut self, now: Instant) {
+        self.wire.begin(now);
+    }
+
+    /// Offers a packet at its [`WaitingPacket::since`]. Calls are in order of time.
+    pub fn offer(&mut self, packet: WaitingPacket) -> PipeOutcome {
+        let (now, len_bytes) = (packet.since, packet.len_bytes);
+        self.decide_until(now);
+        let drop_tail = match &mut self.queue {
+            PipeQueue::DropTail(queue) => queue,
+            PipeQueue::Managed { queue, decided } => {
+                if queue.is_empty() {
+                    self.wire.idle_until(now);
+                }
+                let mut dropped = Vec::new();
+                queue.push(packet, &mut dropped);
+                decided.extend(dropped.into_iter().map(|ticket| drop_at(now, ticket)));
+                return PipeOutcome::Waits;
+            }
+        };
+        if !drop_tail.has_room(now, len_bytes) {
+            return PipeOutcome::Dropped;
         }
-        let leaves = match self.tick_ns {
+        let departs = match self.tick_ns {
             0 => self.wire.depart(now, len_bytes),
             tick_ns => {
                 let tick_before = Instant::from_nanos(now.as_nanos() / tick_ns * tick_ns);
@@ -57,8 +129,49 @@ impl Pipe {
                 Instant::from_nanos(sent.div_ceil(tick_ns).saturating_mul(tick_ns))
             }
         };
-        self.queue.push(leaves, len_bytes);
-        Some(leaves)
+        drop_tail.push(departs, len_bytes);
+        PipeOutcome::Departs(departs)
+    }
+
+    /// When [`poll_departure`](Self::poll_departure) returns the next packet.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let PipeQueue::Managed { queue, decided } = &self.queue else {
+            return None;
+        };
+        match decided.front() {
+            Some(departure) => Some(departure.decided_at),
+            None => (!queue.is_empty()).then(|| self.wire.next_start()),
+        }
+    }
+
+    /// The next waiting packet that the queue sends or drops by `now`.
+    pub fn poll_departure(&mut self, now: Instant) -> Option<PipeDeparture> {
+        self.decide_until(now);
+        match &mut self.queue {
+            PipeQueue::DropTail(_) => None,
+            PipeQueue::Managed { decided, .. } => decided.pop_front(),
+        }
+    }
+
+    /// Sends or drops every waiting packet that the link can take by `now`, each at its own time.
+    fn decide_until(&mut self, now: Instant) {
+        let PipeQueue::Managed { queue, decided } = &mut self.queue else {
+            return;
+        };
+        let mut dropped = Vec::new();
+        while !queue.is_empty() && self.wire.next_start() <= now {
+            let start = self.wire.next_start();
+            let sent = queue.pop(start, &mut dropped);
+            decided.extend(dropped.drain(..).map(|ticket| drop_at(start, ticket)));
+            if let Some(packet) = sent {
+                decided.push_back(PipeDeparture {
+                    ticket: packet.ticket,
+                    decided_at: start,
+                    departs: Some(self.wire.transmit(packet.len_bytes)),
+                });
+            }
+        }
     }
 
     /// True if a packet offered at `now` would wait behind another.
@@ -68,18 +181,36 @@ impl Pipe {
     }
 }
 
+const fn drop_at(decided_at: Instant, ticket: Ticket) -> PipeDeparture {
+    PipeDeparture {
+        ticket,
+        decided_at,
+        departs: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::FlowKey;
+    use crate::wire::LinkRate;
 
     fn departures(tick_ms: u64, offers: &[(u64, usize)]) -> Vec<u64> {
         // A byte a microsecond: 1,000 bytes take 1 ms.
-        let rate = Bitrate::from_bps(8_000_000).expect("the rate is not zero");
+        let wire = Wire::new(&LinkRate::Bps(8_000_000)).expect("the rate is not zero");
         let tick = Duration::from_millis(tick_ms);
-        let mut pipe = Pipe::new(rate, QueueLimit::Packets(50), tick);
+        let mut pipe = Pipe::new(wire, QueueConfig::packets(50), tick);
         let offer = |&(us, len_bytes): &(u64, usize)| {
-            let departed_at = pipe.offer(Instant::from_micros(us), len_bytes);
-            departed_at.expect("the queue has room").as_micros()
+            let packet = WaitingPacket {
+                ticket: Ticket(0),
+                flow: FlowKey::default(),
+                len_bytes,
+                since: Instant::from_micros(us),
+            };
+            match pipe.offer(packet) {
+                PipeOutcome::Departs(at) => at.as_micros(),
+                other => panic!("{other:?}"),
+            }
         };
         offers.iter().map(offer).collect()
     }

@@ -64,27 +64,38 @@ impl Serialiser {
     #[must_use]
     pub const fn is_busy(&self, now: Instant) -> bool {
         // The last nanosecond may have begun and not ended.
-        let out_ns = self
-            .busy_until_ns
-            .saturating_add((self.fraction > 0) as u64);
-        out_ns > now.as_nanos()
+        self.next_start().as_nanos() > now.as_nanos()
     }
 
     /// Departure time of a packet of `len_bytes` that is offered at `now`. Calls are in order of `now`.
     pub fn depart(&mut self, now: Instant, len_bytes: usize) -> Instant {
+        self.idle_until(now);
+        self.transmit(len_bytes)
+    }
+
+    /// Notes that no packet waited before `now`.
+    pub const fn idle_until(&mut self, now: Instant) {
         if now.as_nanos() > self.busy_until_ns {
             (self.busy_until_ns, self.fraction) = (now.as_nanos(), 0);
         }
+    }
+
+    /// First instant at which a packet that waits can be sent.
+    #[must_use]
+    pub const fn next_start(&self) -> Instant {
+        let has_fraction = self.fraction > 0;
+        Instant::from_nanos(self.busy_until_ns.saturating_add(has_fraction as u64))
+    }
+
+    /// Departure time of a packet of `len_bytes` that is sent directly after its predecessor.
+    pub fn transmit(&mut self, len_bytes: usize) -> Instant {
         let bps = u128::from(self.rate.0);
         let bits = len_bytes as u128 * 8;
         let work = bits * NANOS_PER_SECOND + u128::from(self.fraction);
         let whole = u64::try_from(work / bps).unwrap_or(u64::MAX);
         self.busy_until_ns = self.busy_until_ns.saturating_add(whole);
         self.fraction = (work % bps) as u64; // below a u64
-        let out = self
-            .busy_until_ns
-            .saturating_add(u64::from(self.fraction > 0));
-        Instant::from_nanos(out)
+        self.next_start()
     }
 }
 

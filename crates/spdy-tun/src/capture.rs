@@ -24,8 +24,8 @@ pub enum PacketOutcome {
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DropReason {
-    /// The queue was full.
-    QueueFull,
+    /// The queue was full, or CoDel dropped the packet.
+    Queue,
     /// Random loss.
     Lost,
     /// The receiver's device rejected it.

@@ -8,14 +8,18 @@
 //!
 //! All results are computed from nominal times, from reading to due, by the same [`Path`] as in virtual time. A late wake-up of the
 //! surrounding thread delays a delivery and is measured, but does not accumulate in the link. A packet that passes a pipe a second
-//! time also passes it at its nominal time, however late the emulator is polled.
+//! time also passes it at its nominal time, however late the emulator is polled, and so does a packet in a queue that decides when
+//! the link is free.
 
 use std::collections::BTreeMap;
 
 use spdy_clock::Instant;
-use spdy_netem::path::{Direction, Path, PathConfig, PathOutcome, Topology, Transit};
+use spdy_netem::path::{Departure, Direction, Path, PathConfig, PathOutcome, Topology, Transit};
+use spdy_netem::queue::Ticket;
+use spdy_netem::wire::LinkRate;
 
 use crate::capture::{Capture, DropReason};
+use crate::flow::flow_of;
 use crate::meter::Meter;
 use crate::stats::LinkStats;
 
@@ -30,6 +34,14 @@ struct InFlightPacket {
     bits_in_a_row: Option<u64>,
     /// Its index in the capture, if it is captured.
     captured: Option<usize>,
+}
+
+/// A packet in a queue that decides at departure.
+#[derive(Debug)]
+struct WaitingPacket {
+    packet: InFlightPacket,
+    /// The bottleneck was busy when it came.
+    is_in_a_row: bool,
 }
 
 /// A packet that is due.
@@ -53,6 +65,7 @@ pub struct Emulator {
     path: Path,
     /// By the time of their next step, then in the order of their reading.
     in_flight: BTreeMap<(Instant, u64), InFlightPacket>,
+    waiting: BTreeMap<Ticket, WaitingPacket>,
     sequence: u64,
     up: Meter,
     down: Meter,
@@ -74,6 +87,7 @@ impl Emulator {
             config: config.clone(),
             path: Path::new(config, seed),
             in_flight: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             sequence: 0,
             up: Meter::new(now),
             down: Meter::new(now),
@@ -96,43 +110,51 @@ impl Emulator {
         for in_flight in self.in_flight.values_mut() {
             in_flight.captured = None;
         }
+        for waiting in self.waiting.values_mut() {
+            waiting.packet.captured = None;
+        }
         self.capture.take().unwrap_or_default()
     }
 
     /// Offers a packet that was read at `now`. Calls are in order of `now`.
     pub fn offer(&mut self, now: Instant, way: Direction, packet: &[u8]) {
-        self.pass_again(now);
+        self.run_pipes(now);
         if way == Direction::Up {
             self.note_client_packet(now);
         }
-        // In a shared pipe, the share of one direction is not the pipe's rate.
-        let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
-        let outcome = self.path.offer(now, way, packet.len());
-        let bits_in_a_row = {
-            let meter = self.meter(way);
-            meter.count_offered();
-            meter.follow_bottleneck(is_in_a_row, packet.len(), outcome)
+        // The share of one direction in a shared pipe is not the pipe's rate, and a trace has no constant rate.
+        let rate = match way {
+            Direction::Up => &self.config.up,
+            Direction::Down => &self.config.down,
         };
+        let has_own_rate =
+            self.config.topology == Topology::TwoPipes && matches!(rate, LinkRate::Bps(_));
+        let is_in_a_row = has_own_rate && self.path.is_busy(now, way);
+        let outcome = self.path.offer(now, way, flow_of(packet), packet.len());
+        self.meter(way).count_offered();
         let captured = self.capture.as_mut();
-        let in_flight = InFlightPacket {
+        let packet = InFlightPacket {
             way,
             captured: captured.and_then(|capture| capture.read(now, way, packet)),
             packet: packet.to_vec(),
             transit: None,
-            bits_in_a_row,
+            bits_in_a_row: None,
         };
-        self.follow(outcome, in_flight);
+        self.follow_first_pass(outcome, is_in_a_row, packet);
+        self.run_pipes(now);
     }
 
-    /// When the next packet is due, or must pass a pipe again.
+    /// When the next packet is due, must pass a pipe again, or leaves a queue.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.in_flight.first_key_value().map(|((at, _), _)| *at)
+        let in_flight = self.in_flight.first_key_value().map(|((at, _), _)| *at);
+        let times = [in_flight, self.path.poll_timeout()];
+        times.into_iter().flatten().min()
     }
 
     /// The next packet that is due by `now`.
     pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery> {
-        self.pass_again(now);
+        self.run_pipes(now);
         let first = self.in_flight.first_entry()?;
         let (due, _) = *first.key();
         if due > now {
@@ -188,7 +210,7 @@ impl Emulator {
     /// True if no packet is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.in_flight.is_empty()
+        self.in_flight.is_empty() && self.waiting.is_empty()
     }
 
     /// The statistics so far.
@@ -212,12 +234,41 @@ impl Emulator {
         }
     }
 
+    /// Follows a packet after its first pipe, or into its queue.
+    fn follow_first_pass(
+        &mut self,
+        outcome: PathOutcome,
+        is_in_a_row: bool,
+        mut packet: InFlightPacket,
+    ) {
+        if let PathOutcome::Waits(ticket) = outcome {
+            let waiting = WaitingPacket {
+                packet,
+                is_in_a_row,
+            };
+            self.waiting.insert(ticket, waiting);
+            return;
+        }
+        let len_bytes = packet.packet.len();
+        let meter = self.meter(packet.way);
+        packet.bits_in_a_row = meter.follow_bottleneck(is_in_a_row, len_bytes, outcome);
+        self.follow(outcome, packet);
+    }
+
     fn follow(&mut self, outcome: PathOutcome, in_flight: InFlightPacket) {
         let (at, transit) = match outcome {
             PathOutcome::Arrives(due) => (due, None),
             PathOutcome::NextPass(transit) => (transit.at(), Some(transit)),
-            PathOutcome::QueueFull => {
-                self.note_dropped(&in_flight, DropReason::QueueFull);
+            PathOutcome::Waits(ticket) => {
+                let waiting = WaitingPacket {
+                    packet: in_flight,
+                    is_in_a_row: false,
+                };
+                self.waiting.insert(ticket, waiting);
+                return;
+            }
+            PathOutcome::QueueDrop => {
+                self.note_dropped(&in_flight, DropReason::Queue);
                 return self.meter(in_flight.way).count_queue_drop();
             }
             PathOutcome::Lost => {
@@ -239,21 +290,38 @@ impl Emulator {
         }
     }
 
-    /// Lets every packet that waits for its second pipe until `now` pass it, each at its nominal time.
-    fn pass_again(&mut self, now: Instant) {
+    /// Lets every packet that waits in a queue or for its second pipe until `now` pass it, each at its nominal time.
+    fn run_pipes(&mut self, now: Instant) {
         loop {
             let mut due = self.in_flight.range(..=(now, u64::MAX));
-            let Some((&key, transit)) =
-                due.find_map(|(key, in_flight)| Some((key, in_flight.transit?)))
-            else {
-                return;
-            };
-            let in_flight = self
-                .in_flight
-                .remove(&key)
-                .expect("the key was found in the map");
-            let outcome = self.path.offer_again(transit);
-            self.follow(outcome, in_flight);
+            let again = due.find_map(|(key, in_flight)| Some((*key, in_flight.transit?)));
+            let queued_at = self.path.poll_timeout().filter(|at| *at <= now);
+            match (queued_at, again) {
+                (None, None) => return,
+                (Some(at), None) => self.follow_departures(at),
+                (Some(at), Some(((again_at, _), _))) if at <= again_at => {
+                    self.follow_departures(at);
+                }
+                (_, Some((key, transit))) => {
+                    let in_flight = self
+                        .in_flight
+                        .remove(&key)
+                        .expect("the key was found in the map");
+                    let outcome = self.path.offer_again(transit);
+                    self.follow(outcome, in_flight);
+                }
+            }
+        }
+    }
+
+    fn follow_departures(&mut self, now: Instant) {
+        while let Some(Departure { ticket, outcome }) = self.path.poll_departure(now) {
+            let waiting = self.waiting.remove(&ticket);
+            let WaitingPacket {
+                packet,
+                is_in_a_row,
+            } = waiting.expect("each ticket has a packet");
+            self.follow_first_pass(outcome, is_in_a_row, packet);
         }
     }
 }
@@ -264,7 +332,7 @@ mod tests {
 
     use proptest::prelude::*;
     use spdy_netem::loss::{LossModel, Probability};
-    use spdy_netem::queue::QueueLimit;
+    use spdy_netem::queue::QueueConfig;
 
     use super::*;
     use crate::capture::PacketOutcome;
@@ -385,7 +453,7 @@ mod tests {
     #[test]
     fn a_full_queue_and_a_refused_packet_are_counted_and_dropped() {
         let config = PathConfig {
-            queue: QueueLimit::Packets(2),
+            queue: QueueConfig::packets(2),
             ..PathConfig::new(8_000, 8_000, 2 * MS)
         };
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
@@ -406,7 +474,7 @@ mod tests {
     #[test]
     fn a_capture_has_arrival_and_outcome_of_every_packet() {
         let config = PathConfig {
-            queue: QueueLimit::Packets(2),
+            queue: QueueConfig::packets(2),
             ..PathConfig::new(8_000, 8_000_000, 2 * MS)
         };
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
@@ -437,7 +505,7 @@ mod tests {
                     3,
                     Direction::Up,
                     at(1),
-                    PacketOutcome::Dropped(DropReason::QueueFull)
+                    PacketOutcome::Dropped(DropReason::Queue)
                 ),
                 (
                     4,
@@ -466,11 +534,14 @@ mod tests {
             lens in prop::collection::vec(40usize..1_500, 60),
             poll_every in 1usize..20,
             shared in any::<bool>(),
+            queue in prop_oneof![
+                Just(QueueConfig::packets(8)), Just(QueueConfig::CoDel), Just(QueueConfig::FqCoDel),
+            ],
         ) {
             let topology = if shared { Topology::Shared { passes: 2 } } else { Topology::TwoPipes };
             let config = PathConfig {
                 topology,
-                queue: QueueLimit::Packets(8),
+                queue,
                 loss_up: LossModel::bernoulli(Probability::from_ppb(100_000_000).expect("10 % is a probability")),
                 ..PathConfig::new(2_000_000, 2_000_000, 8 * MS)
             };

@@ -20,6 +20,7 @@
 
 pub mod capture;
 pub mod emulator;
+mod flow;
 pub mod limits;
 mod meter;
 pub mod stats;

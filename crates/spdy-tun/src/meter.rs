@@ -87,7 +87,7 @@ impl Meter {
         len_bytes: usize,
         outcome: PathOutcome,
     ) -> Option<u64> {
-        if outcome == PathOutcome::QueueFull {
+        if outcome == PathOutcome::QueueDrop {
             return None; // it never reached the bottleneck
         }
         if !is_in_a_row {
@@ -126,8 +126,8 @@ impl Meter {
     pub(crate) fn stats(&self, config: &PathConfig, way: Direction) -> DirectionStats {
         let (configured_bps, rtt_ns) = (
             match way {
-                Direction::Up => config.up_bps,
-                Direction::Down => config.down_bps,
+                Direction::Up => config.up.mean_bps(),
+                Direction::Down => config.down.mean_bps(),
             },
             config.rtt.as_nanos() as f64,
         );

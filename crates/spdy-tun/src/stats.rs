@@ -24,9 +24,10 @@ pub struct LinkStats {
 /// One direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectionStats {
-    /// Configured rate, bits of IP packets a second.
+    /// Configured rate, bits of IP packets a second; of a trace, its mean.
     pub configured_bps: u64,
-    /// Rate while packets were queued in the bottleneck; `None` if that was less than 10 ms, or if the directions share it.
+    /// Rate while packets were queued in the bottleneck; `None` if that was less than 10 ms, if the directions share it, or if it has
+    /// a trace.
     pub busy_bps: Option<f64>,
     /// Total time in which packets were queued in the bottleneck.
     pub busy_seconds: f64,
@@ -40,7 +41,7 @@ pub struct DirectionStats {
     pub packets: u64,
     /// Their bytes, IP headers included.
     pub bytes: u64,
-    /// Packets that were dropped because the queue was full.
+    /// Packets that the queue dropped.
     pub queue_drops: u64,
     /// Packets dropped by random loss.
     pub lost: u64,

@@ -89,8 +89,8 @@ impl Degradation {
         match self {
             Self::DoubleRtt => path.rtt = path.rtt.saturating_mul(2),
             Self::HalfRate => {
-                path.up_bps = (path.up_bps / 2).max(1);
-                path.down_bps = (path.down_bps / 2).max(1);
+                path.up = path.up.halved();
+                path.down = path.down.halved();
             }
             Self::Loss => {
                 for loss in [&mut path.loss_up, &mut path.loss_down] {

@@ -79,9 +79,7 @@ struct PacketRecord<'a> {
 /// Returns `None` for a packet that was in transit at the end of the capture.
 fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
     let reason = match packet.outcome {
-        PacketOutcome::Dropped(DropReason::QueueFull) => {
-            Some("dropped by the link: its queue was full")
-        }
+        PacketOutcome::Dropped(DropReason::Queue) => Some("dropped by the queue of the link"),
         PacketOutcome::Dropped(DropReason::Lost) => Some("dropped by the link: random loss"),
         PacketOutcome::Dropped(DropReason::Refused) => Some("dropped by the receiver's device"),
         PacketOutcome::InFlight | PacketOutcome::Delivered(_) => None,
@@ -100,7 +98,7 @@ mod tests {
     use spdy_inspect::capture::{Reader, Record};
     use spdy_inspect::limits::Limits;
     use spdy_netem::path::PathConfig;
-    use spdy_netem::queue::QueueLimit;
+    use spdy_netem::queue::QueueConfig;
     use spdy_tun::emulator::Emulator;
 
     use super::*;
@@ -109,7 +107,7 @@ mod tests {
     fn each_packet_is_captured_once_at_receipt_or_drop() {
         const MS: Duration = Duration::from_millis(1);
         let config = PathConfig {
-            queue: QueueLimit::Packets(2),
+            queue: QueueConfig::packets(2),
             ..PathConfig::new(8_000_000, 8_000, 20 * MS)
         };
         let mut emulator = Emulator::new(&config, 1, Instant::ZERO);
@@ -148,7 +146,7 @@ mod tests {
         }
         let expected = [(b'k', 0), (0x42, 8), (0x43, 9), (0x40, 68), (0x41, 118)];
         assert_eq!(records, expected);
-        let comment = b"dropped by the link: its queue was full";
+        let comment = b"dropped by the queue of the link";
         let count = file
             .windows(comment.len())
             .filter(|it| it == comment)

@@ -80,7 +80,7 @@ pub const COLUMNS: [Column; 80] = [
         (before + u64::from(it.run)).into()
     }),
     column("bw", "TEXT", |it| {
-        rate(it.conditions.network.profile.path.down_bps)
+        rate(it.conditions.network.profile.path.down.mean_bps())
     }),
     column("delay", "TEXT", |it| {
         Value::text(format_args!(
@@ -108,10 +108,10 @@ pub const COLUMNS: [Column; 80] = [
     // the network,
     column("network", "TEXT", |it| Value::text(&it.load.network)),
     column("down_bps", "INT", |it| {
-        it.conditions.network.profile.path.down_bps.into()
+        it.conditions.network.profile.path.down.mean_bps().into()
     }),
     column("up_bps", "INT", |it| {
-        it.conditions.network.profile.path.up_bps.into()
+        it.conditions.network.profile.path.up.mean_bps().into()
     }),
     column("rtt_ms", "REAL", |it| {
         Value::Real(it.conditions.network.profile.path.rtt.as_nanos() as f64 / 1e6)

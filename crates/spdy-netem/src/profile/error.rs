@@ -43,6 +43,16 @@ pub enum ProfileError {
         /// The valid values.
         expected: &'static str,
     },
+    /// The trace of a setting is unusable.
+    #[error("network setting {key}=trace:{file}: {reason}")]
+    Trace {
+        /// The setting.
+        key: &'static str,
+        /// Name of the file.
+        file: String,
+        /// The first error in it, or why it was not read.
+        reason: String,
+    },
     /// A part is neither a network name nor a setting.
     #[error("invalid network setting {found:?}: expected key=value")]
     NotASetting {

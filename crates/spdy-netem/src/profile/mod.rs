@@ -3,10 +3,10 @@
 //! ```text
 //! spec    = base [ "," setting ]*  |  setting [ "," setting ]*
 //! base    = "dsl" | "cable" | ... | "mineki:512kbit" | "lulic:1024kbit:50ms"
-//! setting = down=2mbit up=384kbit | rate=2mbit      bit, kbit, mbit, gbit
+//! setting = down=2mbit up=384kbit | rate=2mbit      bit, kbit, mbit, gbit; or trace:FILE
 //!           rtt=100ms  jitter=5ms                   ns, us, ms, s
 //!           loss=1% | loss_up=0.5%,loss_down=0.01   burst=4: mean packets lost in a row
-//!           queue=50p | queue=64kb                  packets; b, kb (1000), kib (1024)
+//!           queue=50p | queue=64kb                  packets; b, kb (1000), kib (1024); codel, fq_codel
 //!           pipe=two | pipe=shared,passes=2         reorder=yes | no
 //!           tick=10ms: packets leave a pipe with a timer's ticks
 //!           tcp=2009 | 2013 | today                 iw=10: initial window, segments

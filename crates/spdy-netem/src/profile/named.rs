@@ -5,10 +5,13 @@ use std::time::Duration;
 use super::network_profile::Profile;
 use super::value::{Era, rate_bps, time};
 use crate::path::{PathConfig, Topology};
-use crate::queue::QueueLimit;
+use crate::queue::{QueueConfig, QueueLimit};
+use crate::wire::LinkRate;
 
 /// dummynet's default queue, packets.
-const DUMMYNET_SLOTS: QueueLimit = QueueLimit::Packets(50);
+const DUMMYNET_SLOTS: QueueConfig = QueueConfig::packets(50);
+/// 250 ms at the rate from the client of `bufferbloat`.
+const BLOATED: QueueConfig = QueueConfig::DropTail(QueueLimit::Bytes(31_250));
 /// Passes of Lulic's packets through the pipe.
 const LULIC_PASSES: u32 = 2;
 /// The timer of a FreeBSD virtual machine, like Lulic's gateway: `kern.hz` is 100 there unless set (hz(9)), and the
@@ -28,7 +31,7 @@ const WHITEPAPER: &str = "rates of \"SPDY: An experimental protocol for a faster
      which states no round-trip time for this table: 60 ms is an assumption, and its 1 % loss \
      is not set";
 
-const FIXED: [NamedNetwork; 10] = [
+const FIXED: [NamedNetwork; 13] = [
     NamedNetwork {
         name: "dsl",
         source: WEBPAGETEST,
@@ -58,6 +61,20 @@ const FIXED: [NamedNetwork; 10] = [
         rtt_ms: 70,
     },
     NamedNetwork {
+        name: "4g",
+        source: WEBPAGETEST,
+        down_bps: 9_000_000,
+        up_bps: 9_000_000,
+        rtt_ms: 170,
+    },
+    NamedNetwork {
+        name: "5g",
+        source: OFCOM,
+        down_bps: 129_900_000,
+        up_bps: 14_700_000,
+        rtt_ms: 19,
+    },
+    NamedNetwork {
         name: "fibre",
         source: FIBRE,
         down_bps: 20_000_000,
@@ -70,6 +87,13 @@ const FIXED: [NamedNetwork; 10] = [
         down_bps: 10_000_000,
         up_bps: 1_000_000,
         rtt_ms: 600,
+    },
+    NamedNetwork {
+        name: "bufferbloat",
+        source: BUFFERBLOAT,
+        down_bps: 5_000_000,
+        up_bps: 1_000_000,
+        rtt_ms: 28,
     },
     NamedNetwork {
         name: "whitepaper-dsl",
@@ -101,6 +125,10 @@ const FIXED: [NamedNetwork; 10] = [
     },
 ];
 
+const OFCOM: &str = "Ofcom's Mobile Matters: mean rates of 5G in the United Kingdom (2023); the middle of its operators' \
+     mean response times (2024), 16.3 to 21.4 ms";
+const BUFFERBLOAT: &str = "cable, with a queue of 250 ms at the rate from the client: the mean latency under load of cable \
+     modems without active queue management (Livingood 2021, arXiv:2107.13968)";
 const FIBRE: &str = "WebPageTest's sample connectivity profiles, named FIOS there";
 const SATELLITE: &str = "assumed: four times 35,786 km at the speed of light take 477 ms, the \
      rest is processing; rates as sold to homes about 2012";
@@ -160,16 +188,18 @@ pub fn named(name: &str) -> Option<Profile> {
         ("mineki", [down]) => {
             let mut profile = named("mineki")?;
             profile.name = Some(name.to_owned());
-            profile.path.down_bps = rate_bps(down)?;
+            profile.path.down = LinkRate::Bps(rate_bps(down)?);
             Some(profile)
         }
         (head, []) => {
             let fixed = FIXED.iter().find(|fixed| fixed.name == head)?;
             let rtt = Duration::from_millis(fixed.rtt_ms);
             let mut path = PathConfig::new(fixed.up_bps, fixed.down_bps, rtt);
-            if head == "mineki" {
-                path.queue = DUMMYNET_SLOTS;
-            }
+            path.queue = match head {
+                "mineki" => DUMMYNET_SLOTS,
+                "bufferbloat" => BLOATED,
+                _ => path.queue,
+            };
             Some(Profile {
                 name: Some(head.to_owned()),
                 source: fixed.source,

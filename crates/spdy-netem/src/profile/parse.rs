@@ -9,6 +9,9 @@ use super::network_profile::Profile;
 use super::value::{self, Era};
 use crate::loss::{LossModel, Probability};
 use crate::path::{PathConfig, Topology};
+use crate::queue::QueueConfig;
+use crate::trace::Trace;
+use crate::wire::LinkRate;
 
 /// Largest number of passes.
 const MAX_PASSES: u32 = 16;
@@ -66,6 +69,27 @@ impl<'a> Settings<'a> {
         self.0.contains_key(key)
     }
 
+    /// The capacity that `key` sets.
+    fn take_rate(
+        &self,
+        key: &'static str,
+        read_trace: ReadTrace<'_>,
+    ) -> Result<Option<LinkRate>, ProfileError> {
+        let text = self.0.get(key).copied().unwrap_or_default();
+        let file = text.strip_prefix("trace:").map(str::trim_start);
+        if let Some(file) = file.filter(|file| !file.is_empty()) {
+            let unusable = |reason| ProfileError::Trace {
+                key,
+                file: file.to_owned(),
+                reason,
+            };
+            let trace = read_trace(file).map_err(unusable)?;
+            return Ok(Some(LinkRate::Trace(trace)));
+        }
+        let bps = self.take(key, value::EXPECTED_RATE, value::rate_bps)?;
+        Ok(bps.map(LinkRate::Bps))
+    }
+
     /// The value of `key`, parsed by `read`.
     fn take<T>(
         &self,
@@ -85,15 +109,35 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// Reads the trace in the file with this name, or returns why it is unusable.
+type ReadTrace<'a> = &'a dyn Fn(&str) -> Result<Trace, String>;
+
 impl FromStr for Profile {
     type Err = ProfileError;
 
-    /// Parses a name, settings, or a name followed by settings; see the [module](crate::profile).
+    /// Parses a name, settings, or a name followed by settings; see the [module](crate::profile). A network with a trace is an error: see
+    /// [`Profile::parse`].
     fn from_str(text: &str) -> Result<Self, ProfileError> {
+        Self::parse(text, &|_| {
+            Err("expected a rate: no file is read here".to_owned())
+        })
+    }
+}
+
+impl Profile {
+    /// Parses a network. `read_trace` reads the trace in the file with a name that it contains, or returns why that is unusable.
+    ///
+    /// # Errors
+    ///
+    /// The name, the setting or the trace that is invalid, and what was expected.
+    pub fn parse(
+        text: &str,
+        read_trace: &dyn Fn(&str) -> Result<Trace, String>,
+    ) -> Result<Self, ProfileError> {
         let mut parts = text.split(',').map(str::trim).peekable();
         let first = parts.peek().copied().unwrap_or_default();
         if first.contains('=') {
-            return from_settings(&Settings::read(parts)?);
+            return from_settings(&Settings::read(parts)?, read_trace);
         }
         if text.trim().is_empty() {
             return Err(ProfileError::Empty {
@@ -102,7 +146,7 @@ impl FromStr for Profile {
         }
         parts.next();
         let base = named(first).ok_or_else(|| unknown_name(first))?;
-        change(base, &Settings::read(parts)?)
+        change(base, &Settings::read(parts)?, read_trace)
     }
 }
 
@@ -125,7 +169,10 @@ fn unknown_name(found: &str) -> ProfileError {
     }
 }
 
-fn from_settings(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
+fn from_settings(
+    settings: &Settings<'_>,
+    read_trace: ReadTrace<'_>,
+) -> Result<Profile, ProfileError> {
     for key in ["down", "up"] {
         if !settings.has(key) && !settings.has("rate") {
             return Err(ProfileError::Missing { key });
@@ -141,11 +188,15 @@ fn from_settings(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
         era: Era::Today,
         initial_window: None,
     };
-    change(base, settings)
+    change(base, settings, read_trace)
 }
 
 /// `base`, changed by `settings`.
-fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileError> {
+fn change(
+    base: Profile,
+    settings: &Settings<'_>,
+    read_trace: ReadTrace<'_>,
+) -> Result<Profile, ProfileError> {
     let Profile {
         mut name,
         source,
@@ -164,17 +215,11 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
     if settings.has("rate") && (settings.has("up") || settings.has("down")) {
         return conflict("rate sets both down and up: give either rate, or down and up");
     }
-    if let Some(bps) = settings.take("rate", value::EXPECTED_RATE, value::rate_bps)? {
-        (path.down_bps, path.up_bps) = (bps, bps);
+    if let Some(rate) = settings.take_rate("rate", read_trace)? {
+        (path.down, path.up) = (rate.clone(), rate);
     }
-    set(
-        &mut path.down_bps,
-        settings.take("down", value::EXPECTED_RATE, value::rate_bps)?,
-    );
-    set(
-        &mut path.up_bps,
-        settings.take("up", value::EXPECTED_RATE, value::rate_bps)?,
-    );
+    set(&mut path.down, settings.take_rate("down", read_trace)?);
+    set(&mut path.up, settings.take_rate("up", read_trace)?);
     set(
         &mut path.rtt,
         settings.take("rtt", value::EXPECTED_TIME, value::time)?,
@@ -196,6 +241,15 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
         settings.take("tick", value::EXPECTED_TICK, value::tick)?,
     );
     set_losses(&mut path, settings)?;
+    let is_traced = [&path.up, &path.down]
+        .into_iter()
+        .any(|rate| matches!(rate, LinkRate::Trace(_)));
+    let is_drop_tail = matches!(path.queue, QueueConfig::DropTail(_));
+    if !path.tick.is_zero() && (is_traced || !is_drop_tail) {
+        return conflict(
+            "tick is a timer of links with a rate and a drop-tail queue: add tick=0, or give no trace, codel or fq_codel",
+        );
+    }
 
     let shared = settings.take("pipe", "two or shared", |text| match text {
         "two" => Some(false),
@@ -214,7 +268,7 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
             passes: passes.unwrap_or(topology.passes()),
         },
     };
-    if path.topology != Topology::TwoPipes && path.up_bps != path.down_bps {
+    if path.topology != Topology::TwoPipes && path.up != path.down {
         return conflict("a shared pipe has one rate: give rate instead of down and up");
     }
     set(

@@ -6,8 +6,9 @@ use super::network_profile::Profile;
 use super::value::{Era, print_time};
 use crate::loss::{LossModel, Probability};
 use crate::path::Topology;
-use crate::queue::QueueLimit;
+use crate::queue::QueueConfig;
 use crate::rate::Bitrate;
+use crate::wire::LinkRate;
 
 /// The canonical form: the name if no setting changed it, else every setting that is not the default, and always rates and round
 /// trip. Parsing it gives the same network.
@@ -25,17 +26,15 @@ impl Profile {
     #[must_use]
     pub fn settings(&self) -> String {
         let path = &self.path;
-        let rate =
-            |bps| Bitrate::from_bps(bps).map_or_else(|| "0bit".to_owned(), |rate| rate.to_string());
         let mut parts = match path.topology {
             Topology::TwoPipes => {
                 vec![
-                    format!("down={}", rate(path.down_bps)),
-                    format!("up={}", rate(path.up_bps)),
+                    format!("down={}", rate(&path.down)),
+                    format!("up={}", rate(&path.up)),
                 ]
             }
             Topology::Shared { passes } => vec![
-                format!("rate={}", rate(path.down_bps)),
+                format!("rate={}", rate(&path.down)),
                 "pipe=shared".to_owned(),
                 format!("passes={passes}"),
             ],
@@ -58,7 +57,7 @@ impl Profile {
         if let Some(burst) = up.1.or(down.1) {
             parts.push(format!("burst={burst}"));
         }
-        if path.queue != QueueLimit::DEFAULT {
+        if path.queue != QueueConfig::DEFAULT {
             parts.push(format!("queue={}", path.queue));
         }
         if !path.tick.is_zero() {
@@ -71,6 +70,15 @@ impl Profile {
             parts.push(format!("iw={segments}"));
         }
         parts.join(",")
+    }
+}
+
+fn rate(rate: &LinkRate) -> String {
+    match rate {
+        LinkRate::Bps(bps) => {
+            Bitrate::from_bps(*bps).map_or_else(|| "0bit".to_owned(), |rate| rate.to_string())
+        }
+        LinkRate::Trace(trace) => format!("trace:{}", trace.name()),
     }
 }
 

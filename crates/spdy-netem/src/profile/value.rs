@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::loss::Probability;
-use crate::queue::QueueLimit;
+use crate::queue::{QueueConfig, QueueLimit};
 use crate::tcp::TcpConfig;
 
 /// An era of TCP.
@@ -42,14 +42,15 @@ impl fmt::Display for Era {
 }
 
 pub(super) const EXPECTED_RATE: &str =
-    "a rate above 0 with its unit, such as 2mbit, 384kbit or 1500bit";
+    "a rate above 0 with its unit, such as 2mbit, 384kbit or 1500bit, or trace:FILE";
 pub(super) const EXPECTED_TIME: &str =
     "a time with its unit, such as 100ms or 1.5s, at most 1 hour";
 pub(super) const EXPECTED_TICK: &str =
     "a time with its unit, such as 10ms, at most 1 second; 0 for none";
 pub(super) const EXPECTED_LOSS: &str =
     "a percentage with its sign, such as 1% or 0.5%, or a fraction of at most 0.1, such as 0.01";
-pub(super) const EXPECTED_QUEUE: &str = "a number of packets or bytes above 0, such as 50p or 64kb";
+pub(super) const EXPECTED_QUEUE: &str =
+    "a number of packets or bytes above 0, such as 50p or 64kb, or codel or fq_codel";
 
 /// Maximum time of a setting.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -126,7 +127,15 @@ pub(super) fn probability(text: &str) -> Option<Probability> {
     Probability::from_ppb(u32::try_from(ppb).ok()?)
 }
 
-pub(super) fn queue(text: &str) -> Option<QueueLimit> {
+pub(super) fn queue(text: &str) -> Option<QueueConfig> {
+    match text {
+        "codel" => Some(QueueConfig::CoDel),
+        "fq_codel" => Some(QueueConfig::FqCoDel),
+        limit => queue_limit(limit).map(QueueConfig::DropTail),
+    }
+}
+
+fn queue_limit(text: &str) -> Option<QueueLimit> {
     if let Some(packets) = text.strip_suffix('p') {
         let packets = decimal(packets, 1).filter(|packets| *packets > 0)?;
         return Some(QueueLimit::Packets(u32::try_from(packets).ok()?));
@@ -168,9 +177,14 @@ mod tests {
         assert_eq!(time("1.5s"), Some(Duration::from_millis(1_500)));
         assert_eq!(time("0"), Some(Duration::ZERO));
         assert_eq!(time("3601s"), None);
-        assert_eq!(queue("64kb"), Some(QueueLimit::Bytes(64_000)));
-        assert_eq!(queue("50p"), Some(QueueLimit::Packets(50)));
+        assert_eq!(
+            queue("64kb"),
+            Some(QueueConfig::DropTail(QueueLimit::Bytes(64_000)))
+        );
+        assert_eq!(queue("50p"), Some(QueueConfig::packets(50)));
         assert_eq!(queue("0p"), None);
+        assert_eq!(queue("codel"), Some(QueueConfig::CoDel));
+        assert_eq!(queue("fq_codel"), Some(QueueConfig::FqCoDel));
     }
 
     #[test]

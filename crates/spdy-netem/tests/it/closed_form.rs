@@ -1,7 +1,7 @@
 //! A download over an idle, loss-free link takes the calculated time.
 
 use spdy_netem::path::{PathConfig, Topology};
-use spdy_netem::queue::QueueLimit;
+use spdy_netem::queue::QueueConfig;
 
 use crate::support::arithmetic::Cell;
 use crate::support::{Download, MS, World, at_ms};
@@ -99,7 +99,7 @@ fn a_grid_of_150_cells_is_within_one_percent_on_average() {
 #[test]
 fn an_exchange_through_lulics_pipe_takes_four_labels_a_round_trip() {
     let path = PathConfig {
-        queue: QueueLimit::Packets(50),
+        queue: QueueConfig::packets(50),
         topology: Topology::Shared { passes: 2 },
         ..PathConfig::new(1_024_000, 1_024_000, 200 * MS)
     };

@@ -5,9 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::path::{Direction, PathConfig, Topology};
-use spdy_netem::queue::QueueLimit;
+use spdy_netem::queue::QueueConfig;
 use spdy_netem::segment::MTU_BYTES;
 use spdy_netem::tcp::{CongestionControl, LossDetection, TcpConfig};
+use spdy_netem::wire::LinkRate;
 
 use crate::support::{Download, World, at_ms};
 
@@ -15,11 +16,19 @@ fn loss(percent_x10: u32) -> LossModel {
     LossModel::bernoulli(Probability::from_ppb(percent_x10 * 1_000_000).expect("below 100 %"))
 }
 
+fn any_queue() -> impl Strategy<Value = QueueConfig> {
+    prop_oneof![
+        4 => (4u32..100).prop_map(QueueConfig::packets),
+        1 => Just(QueueConfig::CoDel),
+        1 => Just(QueueConfig::FqCoDel),
+    ]
+}
+
 prop_compose! {
     fn any_path()(
         up_bps in 100_000u64..20_000_000, down_bps in 100_000u64..20_000_000, rtt_ms in 1u64..400,
         jitter_ms in prop_oneof![Just(0), 0u64..50], reorder in any::<bool>(), shared in any::<bool>(),
-        up in 0u32..80, down in 0u32..80, bursty in any::<bool>(), queue in 4u32..100,
+        up in 0u32..80, down in 0u32..80, bursty in any::<bool>(), queue in any_queue(),
         tick_ms in prop_oneof![Just(0), 1u64..20],
     ) -> PathConfig {
         let loss_down = if bursty {
@@ -30,14 +39,17 @@ prop_compose! {
         };
         let two = PathConfig::new(up_bps, down_bps, Duration::from_millis(rtt_ms));
         PathConfig {
-            up_bps: if shared { down_bps } else { up_bps },
+            up: LinkRate::Bps(if shared { down_bps } else { up_bps }),
             jitter: Duration::from_millis(jitter_ms),
             reorder,
             loss_up: loss(up),
             loss_down,
-            queue: QueueLimit::Packets(queue),
+            queue,
             topology: if shared { Topology::Shared { passes: 2 } } else { Topology::TwoPipes },
-            tick: Duration::from_millis(tick_ms),
+            tick: match queue {
+                QueueConfig::DropTail(_) => Duration::from_millis(tick_ms),
+                QueueConfig::CoDel | QueueConfig::FqCoDel => Duration::ZERO,
+            },
             ..two
         }
     }
@@ -96,13 +108,13 @@ proptest! {
             let options = seen.segment.options_len_bytes();
             prop_assert!(seen.segment.ip_len_bytes() <= MTU_BYTES && options <= 40, "seed {}: {:?}", seed, seen);
         }
-        for (way, bps) in [(Direction::Up, path.up_bps), (Direction::Down, path.down_bps)] {
+        for (way, rate) in [(Direction::Up, &path.up), (Direction::Down, &path.down)] {
             let arrived: Vec<_> = world.sent(way).filter_map(|seen| Some((seen.at, seen.arrives?, seen.segment.ip_len_bytes()))).collect();
             let bits: u128 = arrived.iter().map(|(_, _, len)| *len as u128 * 8).sum();
             let first = arrived.iter().map(|(sent, ..)| *sent).min();
             let last = arrived.iter().map(|(_, arrives, _)| *arrives).max();
             if let (Some(first), Some(last)) = (first, last) {
-                let least_ns = bits * 1_000_000_000 / u128::from(bps);
+                let least_ns = bits * 1_000_000_000 / u128::from(rate.mean_bps());
                 prop_assert!((last - first).as_nanos() >= least_ns, "seed {} {:?}", seed, way);
             }
         }

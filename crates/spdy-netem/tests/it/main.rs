@@ -5,5 +5,7 @@ mod handshake_and_close;
 mod laws;
 mod loss_recovery;
 mod profiles;
+mod queues;
 mod support;
+mod traces;
 mod windows;

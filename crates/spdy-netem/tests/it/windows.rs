@@ -209,7 +209,7 @@ fn a_window_that_is_not_used_does_not_grow() {
 #[test]
 fn hystart_ends_slow_start_before_the_queue_overflows() {
     let wide = PathConfig {
-        queue: spdy_netem::queue::QueueLimit::Packets(100),
+        queue: spdy_netem::queue::QueueConfig::packets(100),
         ..path(100)
     };
     let (world, _) = download(&wide, TcpConfig::today(), 1_000_000, |_, _, _| false);

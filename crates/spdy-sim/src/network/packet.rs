@@ -1,6 +1,9 @@
 //! Packets in transit, and the tokens of the network's timers.
 
+use std::net::{IpAddr, SocketAddr};
+
 use spdy_netem::path::{Direction, Transit};
+use spdy_netem::queue::FlowKey;
 use spdy_netem::segment::Segment;
 
 use crate::network::datagram::Datagram;
@@ -24,10 +27,39 @@ pub(super) enum PacketContent {
     Answer { question: usize },
 }
 
-/// Meaning of a timer's token: a packet arrives, or the timer of an endpoint fires. Two bits are the kind, the rest is a number.
+impl PacketContent {
+    /// The flow of a packet: its connection, its pair of UDP addresses, or its DNS query. Each direction of a path has its own queue, so
+    /// both directions may have one key.
+    pub(super) fn flow(&self) -> FlowKey {
+        const TCP: u8 = 6;
+        const UDP: u8 = 17;
+        const DNS: u8 = 53;
+        let numbered = |kind: u8, number: usize| {
+            FlowKey::of_headers([kind].into_iter().chain(number.to_be_bytes()))
+        };
+        match self {
+            Self::Segment { to, .. } | Self::Reset { to } => numbered(TCP, to.connection),
+            Self::Query { question } | Self::Answer { question } => numbered(DNS, *question),
+            Self::Datagram(Datagram { from, to, .. }) => {
+                let address = |address: &SocketAddr| {
+                    let ip = match address.ip() {
+                        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                        IpAddr::V6(ip) => ip,
+                    };
+                    ip.octets().into_iter().chain(address.port().to_be_bytes())
+                };
+                FlowKey::of_headers([UDP].into_iter().chain(address(from)).chain(address(to)))
+            }
+        }
+    }
+}
+
+/// Meaning of a timer's token: a packet arrives, the timer of an endpoint fires, or a packet leaves a queue of the path. Two bits are the
+/// kind, the rest is a number.
 #[derive(Clone, Copy)]
 pub(super) enum Token {
     Packet(usize),
+    Path,
     Endpoint(EndpointId),
 }
 
@@ -35,6 +67,7 @@ impl Token {
     pub(super) fn pack(self) -> u64 {
         match self {
             Self::Packet(slot) => (slot as u64) << 2,
+            Self::Path => 3,
             Self::Endpoint(EndpointId { connection, side }) => {
                 ((connection as u64) << 2) | if side == Side::Client { 1 } else { 2 }
             }
@@ -49,6 +82,7 @@ impl Token {
                 connection: number,
                 side: Side::Client,
             }),
+            3 => Self::Path,
             _ => Self::Endpoint(EndpointId {
                 connection: number,
                 side: Side::Server,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
-//!                                       └ QueueFull, Lost: counted and dropped; TCP's own timers detect it
+//!                                       ├ Waits(ticket) ─► timer of the path ─► Path::poll_departure ─► one of the others
+//!                                       └ QueueDrop, Lost: counted and dropped; TCP's own timers detect it
 //! ```
 //!
 //! Datagrams pass the same path unchanged. Their senders must detect losses (`udp_socket.rs`). DNS queries and answers also
@@ -17,7 +18,8 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::runtime::Runtime as _;
 use spdy_clock::Instant;
-use spdy_netem::path::{Direction, Path, PathOutcome};
+use spdy_netem::path::{Departure, Direction, Path, PathOutcome};
+use spdy_netem::queue::Ticket;
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::Tcp;
 
@@ -29,8 +31,7 @@ use crate::network::endpoint::{
 };
 use crate::network::packet::{Packet, PacketContent, Token};
 use crate::network::traffic::Traffic;
-use crate::runtime::SimRuntime;
-use crate::runtime::TimerTarget;
+use crate::runtime::{SimRuntime, TimerKey, TimerTarget};
 use crate::seed;
 
 /// IP bytes of a bare RST: 20 of IP, 20 of TCP.
@@ -45,6 +46,10 @@ pub(crate) struct PacketNetwork {
 
 pub(super) struct State {
     path: Path,
+    /// Fires when a packet leaves a queue of the path that decides at departure.
+    path_timer: Option<TimerKey>,
+    /// Packets in such a queue.
+    waiting: BTreeMap<Ticket, Packet>,
     pub(super) traffic: Traffic,
     pub(super) listeners: BTreeMap<SocketAddr, OnEstablished>,
     pub(super) sockets: UdpSockets,
@@ -71,6 +76,8 @@ impl State {
     fn new(path: Path) -> Self {
         Self {
             path,
+            path_timer: None,
+            waiting: BTreeMap::new(),
             traffic: Traffic::default(),
             listeners: BTreeMap::new(),
             sockets: UdpSockets::default(),
@@ -113,6 +120,7 @@ impl State {
         let closed = |end: &Endpoint| end.is_refused || end.tcp.is_closed();
         let mut connections = self.connections.iter();
         self.in_flight.len() == self.free_slots.len()
+            && self.waiting.is_empty()
             && connections.all(|it| closed(&it.client) && it.server.as_ref().is_none_or(closed))
     }
 }
@@ -144,7 +152,7 @@ impl PacketNetwork {
         if way == Direction::Up {
             state.traffic.count(now, way, len_bytes);
         }
-        let verdict = state.path.offer(now, way, len_bytes);
+        let verdict = state.path.offer(now, way, load.flow(), len_bytes);
         self.handle_verdict(
             state,
             verdict,
@@ -155,6 +163,25 @@ impl PacketNetwork {
                 transit: None,
             },
         );
+        self.handle_departures(state, now);
+    }
+
+    /// Handles the packets that leave a queue of the path by `now`, and sets the timer for the next one.
+    fn handle_departures(self: &Arc<Self>, state: &mut State, now: Instant) {
+        while let Some(Departure { ticket, outcome }) = state.path.poll_departure(now) {
+            let packet = state.waiting.remove(&ticket);
+            self.handle_verdict(state, outcome, packet.expect("a ticket without its packet"));
+        }
+        // An early timer costs one extra check, which is cheaper than moving the timer each time.
+        let next = state.path.poll_timeout();
+        let Some(at) = next.filter(|at| state.path_timer.is_none_or(|key| key.0 > *at)) else {
+            return;
+        };
+        if let Some(key) = state.path_timer.take() {
+            self.runtime.cancel(key);
+        }
+        let key = self.runtime.fire_at(at, self.clone(), Token::Path.pack());
+        state.path_timer = Some(key);
     }
 
     /// Sends a datagram of at most the path's MTU.
@@ -181,12 +208,16 @@ impl PacketNetwork {
         mut packet: Packet,
     ) {
         let at = match verdict {
-            PathOutcome::QueueFull => {
+            PathOutcome::QueueDrop => {
                 state.traffic.queue_drops += 1;
                 return;
             }
             PathOutcome::Lost => {
                 state.traffic.losses += 1;
+                return;
+            }
+            PathOutcome::Waits(ticket) => {
+                state.waiting.insert(ticket, packet);
                 return;
             }
             PathOutcome::Arrives(at) => at + state.extra_delay_of(&packet.load),
@@ -246,7 +277,8 @@ impl PacketNetwork {
         state.free_slots.push(slot);
         if let Some(transit) = packet.transit.take() {
             let verdict = state.path.offer_again(transit);
-            return self.handle_verdict(state, verdict, packet);
+            self.handle_verdict(state, verdict, packet);
+            return self.handle_departures(state, now);
         }
         if packet.way == Direction::Down {
             state.traffic.count(now, packet.way, packet.len_bytes);
@@ -365,6 +397,14 @@ impl TimerTarget for PacketNetwork {
                 };
                 self.handle_packet(&mut state, now, slot);
                 end
+            }
+            Token::Path => {
+                state.path_timer = None;
+                self.handle_departures(&mut state, now);
+                if state.quiet_waker.is_some() && state.is_quiet() {
+                    wake(&mut state.quiet_waker);
+                }
+                None
             }
             Token::Endpoint(end) => {
                 let endpoint = state.endpoint(end);

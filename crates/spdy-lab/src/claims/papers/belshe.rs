@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
+use spdy_netem::wire::LinkRate;
 use spdy_sim::options::{Deployment, Options, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
@@ -145,7 +146,7 @@ const UPLINK_FACTORS: &[ClaimFactor] = &[
     ClaimFactor::initial_window::<10>("initial window 10"),
     ClaimFactor {
         name: "128 kbit/s up",
-        change: |setting| setting.profile.path.up_bps = 128_000,
+        change: |setting| setting.profile.path.up = LinkRate::Bps(128_000),
     },
     ClaimFactor {
         name: "everything on one host",

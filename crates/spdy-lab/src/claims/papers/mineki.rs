@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
-use spdy_netem::queue::QueueLimit;
+use spdy_netem::queue::QueueConfig;
+use spdy_netem::wire::LinkRate;
 use spdy_page::head;
 use spdy_page::replica::Replica;
 use spdy_sim::options::{Accelerator, Options, Push, RaceProtocol};
@@ -81,7 +82,7 @@ fn savings(
 ) -> Result<PairedLoads, String> {
     let settings = DOWN_KBIT.map(|down| {
         let mut setting = setting.clone();
-        setting.profile.path.down_bps = u64::from(down) * 1_000;
+        setting.profile.path.down = LinkRate::Bps(u64::from(down) * 1_000);
         setting
     });
     bench.load_pairs(pages, &settings)
@@ -163,7 +164,7 @@ const FACTORS: &[ClaimFactor] = &[
     },
     ClaimFactor {
         name: "a queue of 1000 packets",
-        change: |setting| setting.profile.path.queue = QueueLimit::DEFAULT,
+        change: |setting| setting.profile.path.queue = QueueConfig::DEFAULT,
     },
     ClaimFactor {
         name: "it pushes cached resources",

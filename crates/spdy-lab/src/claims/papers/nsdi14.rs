@@ -1,6 +1,7 @@
 //! Wang et al., NSDI 2014: when SPDY helps and when it hurts, on pages with objects of one size.
 
 use spdy_netem::profile::Era;
+use spdy_netem::wire::LinkRate;
 use spdy_sim::network::dns::NameLookups;
 use spdy_sim::options::{Options, Push, RaceProtocol};
 
@@ -119,8 +120,8 @@ const PUSH_FACTORS: &[ClaimFactor] = &[
     ClaimFactor {
         name: "10 Mbit/s",
         change: |setting| {
-            setting.profile.path.down_bps = 10_000_000;
-            setting.profile.path.up_bps = 10_000_000;
+            setting.profile.path.down = LinkRate::Bps(10_000_000);
+            setting.profile.path.up = LinkRate::Bps(10_000_000);
         },
     },
     ClaimFactor::initial_window::<3>("initial window 3"),

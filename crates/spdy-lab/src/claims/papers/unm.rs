@@ -3,6 +3,7 @@
 
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
+use spdy_netem::wire::LinkRate;
 use spdy_sim::options::{Cache, Deployment, Options, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
@@ -137,8 +138,8 @@ const FACTORS: &[ClaimFactor] = &[
     ClaimFactor {
         name: "100 Mbit/s",
         change: |setting| {
-            setting.profile.path.down_bps = 100_000_000;
-            setting.profile.path.up_bps = 100_000_000;
+            setting.profile.path.down = LinkRate::Bps(100_000_000);
+            setting.profile.path.up = LinkRate::Bps(100_000_000);
         },
     },
 ];

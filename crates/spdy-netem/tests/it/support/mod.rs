@@ -8,12 +8,13 @@ pub(crate) mod arithmetic;
 pub(crate) mod exchange;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_netem::path::{Direction, Path, PathConfig, PathOutcome, Transit};
+use spdy_netem::queue::{FlowKey, Ticket};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
@@ -61,6 +62,8 @@ pub(crate) struct World {
     /// Packets that the test drops, by their number in their direction, from 0.
     pub(crate) takes: Box<DropFilter>,
     counts: [usize; 2],
+    /// Packets that wait in a managed queue.
+    waiting: BTreeMap<Ticket, (Direction, Segment, usize)>,
     queue: BinaryHeap<Reverse<(Instant, u64)>>,
     events: Vec<Option<(Direction, Event)>>,
 }
@@ -76,6 +79,7 @@ impl World {
             trace: Vec::new(),
             takes: Box::new(|_, _, _| false),
             counts: [0; 2],
+            waiting: BTreeMap::new(),
             queue: BinaryHeap::new(),
             events: Vec::new(),
         }
@@ -103,6 +107,7 @@ impl World {
             self.client.poll_timeout(),
             self.server.poll_timeout(),
             apps.next_wake(),
+            self.path.poll_timeout(),
         ];
         let timer = timers.into_iter().flatten().min();
         let Some(next) = event.into_iter().chain(timer).min() else {
@@ -132,6 +137,7 @@ impl World {
                 }
             }
         } else {
+            self.follow_departures();
             self.client.handle_timeout(next);
             self.server.handle_timeout(next);
             self.pump(apps, Direction::Up);
@@ -170,8 +176,12 @@ impl World {
                 arrives: None,
             });
             if !(self.takes)(way, number, &segment) {
-                let verdict = self.path.offer(self.now, way, segment.ip_len_bytes());
-                self.follow(way, verdict, segment, seen);
+                let len_bytes = segment.ip_len_bytes();
+                let outcome = self
+                    .path
+                    .offer(self.now, way, FlowKey::default(), len_bytes);
+                self.follow(way, outcome, segment, seen);
+                self.follow_departures();
             }
         }
     }
@@ -185,7 +195,18 @@ impl World {
             PathOutcome::NextPass(transit) => {
                 self.schedule(transit.at(), way, Event::Again(transit, segment, seen));
             }
-            PathOutcome::QueueFull | PathOutcome::Lost => {}
+            PathOutcome::Waits(ticket) => {
+                self.waiting.insert(ticket, (way, segment, seen));
+            }
+            PathOutcome::QueueDrop | PathOutcome::Lost => {}
+        }
+    }
+
+    fn follow_departures(&mut self) {
+        while let Some(departure) = self.path.poll_departure(self.now) {
+            let waited = self.waiting.remove(&departure.ticket);
+            let (way, segment, seen) = waited.expect("it waits");
+            self.follow(way, departure.outcome, segment, seen);
         }
     }
 

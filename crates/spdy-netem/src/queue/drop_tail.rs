@@ -1,42 +1,10 @@
-//! The queue before the bottleneck: drop-tail, counted in packets or in bytes.
+//! A drop-tail queue: it drops a new packet past its capacity, counted in packets or in bytes.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use spdy_clock::Instant;
 
-/// Capacity of a queue, past which it drops a new packet.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum QueueLimit {
-    /// This many packets of any length.
-    Packets(u32),
-    /// This many bytes of whole packets, including headers.
-    Bytes(u64),
-}
-
-impl QueueLimit {
-    /// Linux netem's default; far from the limit for most page loads.
-    pub const DEFAULT: Self = Self::Packets(1_000);
-}
-
-impl Default for QueueLimit {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-/// Prints in the syntax of profiles: `50p`, `64kb`, `1500b`.
-impl fmt::Display for QueueLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Packets(packets) => write!(f, "{packets}p"),
-            Self::Bytes(bytes) if bytes > 0 && bytes % 1_000 == 0 => {
-                write!(f, "{}kb", bytes / 1_000)
-            }
-            Self::Bytes(bytes) => write!(f, "{bytes}b"),
-        }
-    }
-}
+use super::config::QueueLimit;
 
 /// The accepted packets that have not completely left, including the one in transmission (as dummynet counts its slots).
 #[derive(Clone, Debug)]
