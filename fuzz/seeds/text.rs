@@ -181,6 +181,8 @@ pub(crate) fn profiles(seeds: &mut Seeds) {
     let by_hand = [
         "down=5Mbit,up=1Mbit,rtt=28ms,jitter=2ms,reorder=yes,loss=0.5%,queue=100ms,tcp=2013,iw=10",
         "rate=4Mbit,pipe=shared,passes=2,rtt=40ms,loss_up=1%,loss_down=2%,burst=4,queue=30pkt",
+        "down=trace:a,up=trace:a,rtt=40ms,queue=fq_codel\n0\n5\n5\n9",
+        "rate=trace:a,rtt=40ms,queue=codel\n7\n6",
     ];
     for text in profile::names().iter().copied().chain(by_hand) {
         seeds.push("profile", text, text);

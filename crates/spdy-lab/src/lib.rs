@@ -3,7 +3,7 @@
 //! Pages load in virtual time by `spdy-sim`. [`experiment`] varies factors over many cells, [`store`] has the results, and [`stats`]
 //! summarizes them. [`claims`] compares loads with statements of papers about SPDY; [`lulic`] has the data of one of them. [`doctor`]
 //! tests changes that could make a page faster, and [`audit`] predicts the effect of an accelerator. [`calibrate`] compares virtual
-//! time with the kernel's TCP, and [`live`] does the same load in real time.
+//! time with the kernel's TCP, and [`live`] does the same load in real time. [`network_spec`] parses the networks of all of them.
 //!
 //! `docs/explanation/virtual-time.md` explains how we measure.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
@@ -17,5 +17,6 @@ pub mod experiment;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod lulic;
+pub mod network_spec;
 pub mod stats;
 pub mod store;

@@ -1,5 +1,6 @@
 //! Networks by name, or spelled out, as the command line has them.
 
+use spdy_lab::network_spec::parse_network;
 use spdy_sim::race::RaceNetwork;
 
 use crate::outcome::Usage;
@@ -18,7 +19,12 @@ pub(crate) fn networks(requested: &[String]) -> anyhow::Result<Vec<RaceNetwork>>
     };
     retain_first(&mut specs);
     let network = |spec: &str| {
-        RaceNetwork::parse(spec).map_err(|error| Usage(format!("--network {spec}: {error}")).into())
+        let profile = parse_network(spec);
+        let profile = profile.map_err(|error| Usage(format!("--network {spec}: {error}")))?;
+        Ok(RaceNetwork {
+            name: spec.to_owned(),
+            profile,
+        })
     };
     specs.into_iter().map(network).collect()
 }

@@ -119,6 +119,42 @@ fn a_race_without_chance_reports_that_its_runs_are_equal() {
 }
 
 #[test]
+fn a_race_over_a_trace_reads_its_file_and_names_a_wrong_line() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("write the trace");
+    };
+    write("fast", "1\n");
+    write("slow", "10\n");
+    write("wrong", "1\nsoon\n");
+    let race = |trace: &str| {
+        let network = format!("down=trace:{trace},up=1mbit,rtt=40ms,queue=fq_codel");
+        let arguments = [
+            "race",
+            "portal",
+            "--protocols",
+            "spdy",
+            "--json",
+            "--network",
+        ];
+        let mut command = spdy(&arguments);
+        command.arg(network).current_dir(folder.path());
+        command
+    };
+    let load_ms = |trace: &str| {
+        let output = run_expecting(0, &mut race(trace));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["load_ms"].as_f64().expect("a time")
+    };
+    let (fast, slow) = (load_ms("fast"), load_ms("slow"));
+    assert!(slow > 2.0 * fast, "{fast} and {slow} ms");
+    let output = run_expecting(2, &mut race("wrong"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let expected = "down=trace:wrong: line 2: found \"soon\", expected a time in milliseconds";
+    assert!(stderr.contains(expected), "{stderr}");
+}
+
+#[test]
 fn with_loss_another_seed_changes_the_race() {
     let race = |seed| {
         let network = "down=2mbit,up=384kbit,rtt=100ms,loss=0.02";

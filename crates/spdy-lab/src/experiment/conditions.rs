@@ -11,6 +11,7 @@ use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
+use crate::network_spec::parse_network;
 
 /// The network and the options of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,7 +155,7 @@ fn profile(levels: &[(Factor, &str)]) -> Result<Profile, String> {
         }
     }
     let read = |parts: &[String]| {
-        let profile = parts.join(",").parse::<Profile>();
+        let profile = parse_network(&parts.join(","));
         profile.map_err(|error| error.to_string())
     };
     let Some(delay) = level(levels, Factor::Delay) else {

@@ -18,6 +18,7 @@ use spdy_sim::options::{
 };
 
 use crate::experiment::clock::Clock;
+use crate::network_spec::parse_network;
 
 /// A factor of an experiment. A cell's key has them in this order.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -286,7 +287,7 @@ impl Factor {
     pub(crate) fn check(self, level: &str) -> Result<(), String> {
         let refused = |error: spdy_netem::profile::ProfileError| error.to_string();
         match self.kind() {
-            FactorKind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
+            FactorKind::Base => parse_network(level).map(|_| ()).map_err(refused),
             FactorKind::Delay => probe("rtt", level).map(|_| ()).map_err(|_| {
                 format!("invalid level delay={level}: expected a time with its unit, such as 50ms")
             }),
@@ -508,7 +509,7 @@ fn probe(name: &str, level: &str) -> Result<Profile, spdy_netem::profile::Profil
         "up" => ",down=1mbit",
         _ => "",
     };
-    format!("{base}{other},{name}={level}").parse::<Profile>()
+    parse_network(&format!("{base}{other},{name}={level}"))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use spdy_netem::profile::Profile;
+use spdy_netem::trace::Trace;
 
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
 use crate::store::error::StoreError;
@@ -254,6 +255,8 @@ fn is_without_chance(row: &Row) -> bool {
         return false;
     }
     let network = row.value("network").as_str().unwrap_or_default();
-    let profile = network.parse::<Profile>();
+    // The file of a trace may be absent here, and no trace is random.
+    let any_trace = |file: &str| Trace::parse(file, "1").map_err(|error| error.to_string());
+    let profile = Profile::parse(network, &any_trace);
     profile.is_ok_and(|profile| !profile.path.is_random())
 }

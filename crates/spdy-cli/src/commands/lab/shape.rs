@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use nix::sys::wait::{WaitStatus, waitpid};
 use serde::Serialize;
+use spdy_lab::network_spec::parse_network;
 use spdy_netem::profile::{Era, Profile};
 use spdy_tun::limits::{Fault, ValidityLimits};
 use spdy_tun::namespaces::{self, CtrlCPolicy, InnerProcess, ProcessRole};
@@ -207,8 +208,7 @@ fn wait_for(client: u32, server: Option<u32>, printer: &Printer) -> anyhow::Resu
 impl LinkArgs {
     fn profile(&self) -> anyhow::Result<Profile> {
         let spec = self.network.as_deref().unwrap_or_default();
-        spec.parse()
-            .map_err(|error| Usage(format!("link {spec:?}: {error}")).into())
+        parse_network(spec).map_err(|error| Usage(format!("link {spec:?}: {error}")).into())
     }
 }
 
