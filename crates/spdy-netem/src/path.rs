@@ -169,7 +169,7 @@ impl PathConfig {
         }
     }
 
-    /// True with loss or jitter. Without them all runs are equal: no queue and no trace depends on a seed.
+    /// True with loss or jitter. Without them the path is the same for every seed: no queue and no trace depends on it.
     #[must_use]
     pub fn is_random(&self) -> bool {
         let lossless = [self.loss_up, self.loss_down] == [LossModel::None; 2];

@@ -1,5 +1,6 @@
 //! `spdy race`: the same pages over the same networks by every protocol, in virtual time.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use spdy_page::replica::Replica;
 use spdy_sim::load::HostLayout;
 use spdy_sim::load::Load;
 use spdy_sim::options::RaceProtocol;
-use spdy_sim::race::Race;
+use spdy_sim::race::{Race, RaceNetwork};
 use spdy_sim::race_results::{ProtocolLoads, RaceResults};
 
 use super::results_table;
@@ -123,7 +124,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.note(format_args!("report: {}", path.display()));
     }
     print_failures(&loads, printer);
-    note_equal_runs(&race, printer);
+    note_equal_runs(&race, &loads, printer);
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {
         0 => Ok(Outcome::Done),
@@ -250,14 +251,28 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     notes
 }
 
-/// Prints a note if repeated runs cannot differ: copies of one load must not be taken for agreement.
-fn note_equal_runs(race: &Race, printer: &Printer) {
-    let mut networks = race.networks.iter();
-    if race.runs > 1 && !networks.any(|network| network.profile.path.is_random()) {
-        let runs = race.runs;
-        printer.note(format_args!(
-            "{WARN}note{WARN:#}: without loss and jitter all {runs} runs of a load are equal; one run is enough"
-        ));
+/// Prints a note for each network over which all runs of a protocol are equal: copies of one load must not be taken for agreement.
+fn note_equal_runs(race: &Race, loads: &[Load], printer: &Printer) {
+    if race.runs < 2 {
+        return;
+    }
+    for RaceNetwork { name, .. } in &race.networks {
+        let all_equal = |protocol: &&RaceProtocol| {
+            let mut times = BTreeMap::new();
+            loads
+                .iter()
+                .filter(|load| load.network == *name && load.protocol == protocol.name())
+                .all(|load| *times.entry(&load.replica).or_insert(load.load_ms) == load.load_ms)
+        };
+        let equal = race.protocols.iter().filter(all_equal);
+        let equal: Vec<_> = equal.map(|protocol| protocol.name()).collect();
+        if !equal.is_empty() {
+            printer.note(format_args!(
+                "{WARN}note{WARN:#}: over {name} all {} runs by {} are equal: nothing in them is random",
+                race.runs,
+                equal.join(", ")
+            ));
+        }
     }
 }
 
