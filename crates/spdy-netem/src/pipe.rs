@@ -109,10 +109,14 @@ impl Pipe {
         let drop_tail = match &mut self.queue {
             PipeQueue::DropTail(queue) => queue,
             PipeQueue::Managed { queue, decided } => {
+                let mut dropped = Vec::new();
                 if queue.is_empty() {
+                    if self.wire.next_start() <= now {
+                        // The free link asked for a packet and found none: flows and CoDel are idle, as in Linux.
+                        queue.pop(now, &mut dropped);
+                    }
                     self.wire.idle_until(now);
                 }
-                let mut dropped = Vec::new();
                 queue.push(packet, &mut dropped);
                 decided.extend(dropped.into_iter().map(|ticket| drop_at(now, ticket)));
                 return PipeOutcome::Waits;

@@ -7,9 +7,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use spdy_netem::profile::Profile;
-use spdy_netem::trace::Trace;
 
+use crate::network_spec::parse_network_without_files;
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
 use crate::store::error::StoreError;
 use crate::store::open::Store;
@@ -255,8 +254,5 @@ fn is_without_chance(row: &Row) -> bool {
         return false;
     }
     let network = row.value("network").as_str().unwrap_or_default();
-    // The file of a trace may be absent here, and no trace is random.
-    let any_trace = |file: &str| Trace::parse(file, "1").map_err(|error| error.to_string());
-    let profile = Profile::parse(network, &any_trace);
-    profile.is_ok_and(|profile| !profile.path.is_random())
+    parse_network_without_files(network).is_ok_and(|profile| !profile.path.is_random())
 }

@@ -123,6 +123,23 @@ fn a_standing_queue_is_drained_to_the_target_and_then_left_alone() {
     }
 }
 
+/// Regression: a flow that had used up its credit stayed listed while the link was idle, and was then served last.
+#[test]
+fn after_an_idle_time_every_flow_is_new() {
+    let one = |flow, start| stream(flow, start, Duration::ZERO, 1, 1_500);
+    let later = at_ms(1_000);
+    let [a, b, c] = [BULK, FlowKey::new(2), FlowKey::new(3)];
+    let offers = [
+        one(a, Instant::ZERO),
+        one(c, later),
+        one(a, later),
+        one(b, later),
+    ];
+    let fates = fates(QueueConfig::FqCoDel, &offers.concat());
+    let arrivals: Vec<_> = fates[1..].iter().map(|fate| fate.at).collect();
+    assert!(arrivals.is_sorted(), "C, A, B: {arrivals:?}");
+}
+
 #[test]
 fn a_delay_below_the_target_is_never_a_reason_to_drop() {
     // Four packets at once wait for up to 3.6 ms.

@@ -28,18 +28,22 @@ pub(super) enum PacketContent {
 }
 
 impl PacketContent {
-    /// The flow of a packet: its connection, its pair of UDP addresses, or its DNS query. Each direction of a path has its own queue, so
-    /// both directions may have one key.
+    /// The flow of a packet: one direction of a connection, a pair of UDP addresses, a DNS query, or its response. A shared pipe has one
+    /// queue for both directions.
     pub(super) fn flow(&self) -> FlowKey {
         const TCP: u8 = 6;
         const UDP: u8 = 17;
         const DNS: u8 = 53;
-        let numbered = |kind: u8, number: usize| {
-            FlowKey::of_headers([kind].into_iter().chain(number.to_be_bytes()))
+        let numbered = |kind: u8, is_down: bool, number: usize| {
+            let number = (number as u64).to_be_bytes();
+            FlowKey::of_headers([kind, u8::from(is_down)].into_iter().chain(number))
         };
         match self {
-            Self::Segment { to, .. } | Self::Reset { to } => numbered(TCP, to.connection),
-            Self::Query { question } | Self::Answer { question } => numbered(DNS, *question),
+            Self::Segment { to, .. } | Self::Reset { to } => {
+                numbered(TCP, to.side == Side::Client, to.connection)
+            }
+            Self::Query { question } => numbered(DNS, false, *question),
+            Self::Answer { question } => numbered(DNS, true, *question),
             Self::Datagram(Datagram { from, to, .. }) => {
                 let address = |address: &SocketAddr| {
                     let ip = match address.ip() {

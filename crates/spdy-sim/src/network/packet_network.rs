@@ -278,7 +278,12 @@ impl PacketNetwork {
         if let Some(transit) = packet.transit.take() {
             let verdict = state.path.offer_again(transit);
             self.handle_verdict(state, verdict, packet);
-            return self.handle_departures(state, now);
+            self.handle_departures(state, now);
+            // It may have been the last packet, and dropped.
+            if state.quiet_waker.is_some() && state.is_quiet() {
+                wake(&mut state.quiet_waker);
+            }
+            return;
         }
         if packet.way == Direction::Down {
             state.traffic.count(now, packet.way, packet.len_bytes);

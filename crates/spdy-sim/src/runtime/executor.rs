@@ -5,7 +5,7 @@
 //!        ▼                                                  ▲
 //!   poll one task                                           │
 //!        │                                                  │
-//!   queue empty: poll the root if it was woken              │
+//!   queue empty, or 61 tasks: poll the root if woken        │
 //!        │                                                  │
 //!   root not woken: take the next timer, set the clock to it, run its action
 //! ```
@@ -135,7 +135,8 @@ impl Wake for TaskWake {
     }
 }
 
-/// Whether the root was woken. It is not in the queue: it is polled first, and then when the queue is empty.
+/// Whether the root was woken. It is not in the queue: it is polled at the start of a round, which ends when the queue is empty or after
+/// [`TASKS_PER_ROUND`] tasks.
 struct RootWake(AtomicBool);
 
 impl Wake for RootWake {

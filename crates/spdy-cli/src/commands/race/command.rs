@@ -256,7 +256,10 @@ fn note_equal_runs(race: &Race, loads: &[Load], printer: &Printer) {
     if race.runs < 2 {
         return;
     }
-    for RaceNetwork { name, .. } in &race.networks {
+    for RaceNetwork { name, profile } in &race.networks {
+        if profile.path.is_random() {
+            continue;
+        }
         let all_equal = |protocol: &&RaceProtocol| {
             let mut times = BTreeMap::new();
             loads
