@@ -156,14 +156,9 @@ fn a_page_load_over_a_trace_takes_as_long_in_both_clocks() {
     let file = folder.path().join("uneven.down");
     std::fs::write(&file, uneven_trace()).expect("write the trace");
     let network = format!("down=trace:{},up=250kbit,rtt=200ms", file.display());
-    let protocols = ["spdy", "h3"];
-    let mut tally = Tally::new(protocols);
+    let mut tally = Tally::new(["spdy"]);
     while tally.has_open_quantities() {
-        for protocol in protocols {
-            if tally.is_open(protocol) {
-                tally.record(protocol, load(("portal", &network), protocol, 0.02));
-            }
-        }
+        tally.record("spdy", load(("portal", &network), "spdy", 0.02));
     }
     tally.judge();
 }
