@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::managed::{Backlog, Fifo, Ticket, WaitingPacket};
+use super::fifo::{Backlog, Fifo, Ticket, WaitingPacket};
 
 /// Delay that a queue may always have (RFC 8289 §4.3).
 pub const TARGET: Duration = Duration::from_millis(5);

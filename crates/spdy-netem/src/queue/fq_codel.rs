@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use spdy_clock::Instant;
 
 use super::codel::CoDel;
-use super::managed::{Backlog, Fifo, Ticket, WaitingPacket};
+use super::fifo::{Backlog, Fifo, Ticket, WaitingPacket};
 
 /// Number of queues (RFC 8290 §5.2).
 pub const QUEUES: usize = 1_024;

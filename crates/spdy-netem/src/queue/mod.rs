@@ -6,11 +6,13 @@
 pub mod codel;
 pub mod config;
 pub mod drop_tail;
+pub mod fifo;
 pub mod flow;
 pub mod fq_codel;
 pub mod managed;
 
 pub use config::{QueueConfig, QueueLimit};
 pub use drop_tail::DropTail;
+pub use fifo::{Ticket, WaitingPacket};
 pub use flow::FlowKey;
-pub use managed::{ManagedQueue, Ticket, WaitingPacket};
+pub use managed::ManagedQueue;
