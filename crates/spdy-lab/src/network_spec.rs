@@ -18,17 +18,6 @@ pub fn parse_network(spec: &str) -> Result<Profile, ProfileError> {
     Profile::parse(spec, &read_trace)
 }
 
-/// The network that `spec` names or describes, without reading files: for experiments, whose text may come from a store. A store must
-/// not decide which files are read.
-///
-/// # Errors
-///
-/// An unknown name or setting, or a trace.
-pub fn parse_network_without_files(spec: &str) -> Result<Profile, ProfileError> {
-    let refuse = |_: &str| Err("an experiment cannot have traces".to_owned());
-    Profile::parse(spec, &refuse)
-}
-
 fn read_trace(file: &str) -> Result<Trace, String> {
     let text = read_text(file).map_err(|error| format!("cannot read the file: {error}"))?;
     Trace::parse(file, &text).map_err(|error| error.to_string())
@@ -49,13 +38,17 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::experiment::factor::Factor;
 
+    /// The text may come from a store, and a store must not decide which files are read.
     #[test]
     fn the_network_of_an_experiment_reads_no_file() {
-        let error = parse_network_without_files("lte,down=trace:/dev/zero").unwrap_err();
-        let expected = "trace:/dev/zero: an experiment cannot have traces";
-        assert!(error.to_string().contains(expected), "{error}");
-        assert!(parse_network_without_files("lte,queue=codel").is_ok());
+        let error = Factor::Network
+            .check("lte,down=trace:/dev/zero")
+            .unwrap_err();
+        let expected = "trace:/dev/zero: expected a rate: no file is read here";
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(Factor::Network.check("lte,queue=codel"), Ok(()));
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
-use crate::network_spec::parse_network_without_files;
 
 /// The network and the options of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,7 +154,7 @@ fn profile(levels: &[(Factor, &str)]) -> Result<Profile, String> {
         }
     }
     let read = |parts: &[String]| {
-        let profile = parse_network_without_files(&parts.join(","));
+        let profile = parts.join(",").parse::<Profile>();
         profile.map_err(|error| error.to_string())
     };
     let Some(delay) = level(levels, Factor::Delay) else {

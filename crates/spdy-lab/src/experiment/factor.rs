@@ -18,7 +18,6 @@ use spdy_sim::options::{
 };
 
 use crate::experiment::clock::Clock;
-use crate::network_spec::parse_network_without_files;
 
 /// A factor of an experiment. A cell's key has them in this order.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -287,9 +286,7 @@ impl Factor {
     pub(crate) fn check(self, level: &str) -> Result<(), String> {
         let refused = |error: spdy_netem::profile::ProfileError| error.to_string();
         match self.kind() {
-            FactorKind::Base => parse_network_without_files(level)
-                .map(|_| ())
-                .map_err(refused),
+            FactorKind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
             FactorKind::Delay => probe("rtt", level).map(|_| ()).map_err(|_| {
                 format!("invalid level delay={level}: expected a time with its unit, such as 50ms")
             }),
@@ -511,7 +508,7 @@ fn probe(name: &str, level: &str) -> Result<Profile, spdy_netem::profile::Profil
         "up" => ",down=1mbit",
         _ => "",
     };
-    parse_network_without_files(&format!("{base}{other},{name}={level}"))
+    format!("{base}{other},{name}={level}").parse::<Profile>()
 }
 
 #[cfg(test)]

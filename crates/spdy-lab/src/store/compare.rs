@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use spdy_netem::profile::Profile;
 
-use crate::network_spec::parse_network_without_files;
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
 use crate::store::error::StoreError;
 use crate::store::open::Store;
@@ -254,5 +254,6 @@ fn is_without_chance(row: &Row) -> bool {
         return false;
     }
     let network = row.value("network").as_str().unwrap_or_default();
-    parse_network_without_files(network).is_ok_and(|profile| !profile.path.is_random())
+    let profile = network.parse::<Profile>();
+    profile.is_ok_and(|profile| !profile.path.is_random())
 }
