@@ -6,7 +6,7 @@
 //!  purge ─▶ published to all caches that share the tier; their purges arrive at a PurgeListener
 //! ```
 //!
-//! A purge applies to everything fetched before it, wherever that is stored. A [`PurgeVersion`] states which purges a cache knows.
+//! A purge applies to everything that any cache fetched before it. A [`PurgeVersion`] states which purges a cache knows.
 //! A fetch carries the version of its start; a cache that knows a later matching purge does not use the result.
 
 use std::fmt;

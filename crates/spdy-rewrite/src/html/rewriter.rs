@@ -15,7 +15,7 @@
 //! `noscript`, comments and scripts is not changed. The text of `style` elements and import maps is buffered until it is complete;
 //! other text is not.
 //!
-//! lol_html is told that the page is in windows-1252, in which every byte is a character and is encoded as the same byte. So every
+//! lol_html parses the page as windows-1252, in which every byte is a character and is encoded as the same byte. So every
 //! byte that we do not insert stays the same, for any encoding of the page.
 
 use std::borrow::Cow;

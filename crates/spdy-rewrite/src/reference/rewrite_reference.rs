@@ -1,4 +1,4 @@
-//! Rewrites one reference, wherever it is found.
+//! Rewrites one reference.
 //!
 //! The meaning of a reference follows from where it was written (`base`). The browser resolves it against `browser_base`, which
 //! differs if the style sheet around it is proxied. So a rewritten reference is written only if the browser would not resolve it to

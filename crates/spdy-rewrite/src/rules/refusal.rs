@@ -7,7 +7,7 @@ use crate::kind::Kind;
 
 /// Why a URL, a request or a response is refused.
 ///
-/// The client is not told the reason (a plain 404, see [`Refusal::status`]). The operator gets it: [`Refusal::name`] is a label of
+/// The response does not state the reason (a plain 404, see [`Refusal::status`]). The operator gets it: [`Refusal::name`] is a label of
 /// metrics, and the message is logged.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
