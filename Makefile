@@ -14,16 +14,14 @@ help:
 	@echo "make bench  how fast the parts are, what a page load costs, and a race against other servers"
 	@echo "make clean  remove what the others made"
 
+# A race needs no optional feature.
 demo:
-	$(CARGO) build --release --locked -p spdy-cli
+	$(CARGO) build --release --locked -p spdy-cli --no-default-features
 	@mkdir -p demo
-	@$(CARGO) run --release --locked --quiet -p spdy-cli -- race --report demo/race.html
+	@$(CARGO) run --release --locked --quiet -p spdy-cli --no-default-features -- race --report demo/race.html
 
 accelerate:
 	scripts/accelerate-demo
-
-# Features that are off by default, but tested.
-FEATURES = --features spdy-cli/parquet
 
 # One build serves lints, tests and documentation: `scripts/rustc-with-lints` also lints, and `scripts/rustdoc-with-pages` also writes
 # the documentation. Meanwhile `scripts/setup-peers` installs the peers of the tests. `scripts/attended`
@@ -32,14 +30,14 @@ FEATURES = --features spdy-cli/parquet
 CHECKED = RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/rustc-with-lints" RUSTDOC="$(CURDIR)/scripts/rustdoc-with-pages" $(CARGO)
 test:
 	$(CARGO) fmt --all -- --check
-	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked $(FEATURES); built=$$?; wait $$peers && exit $$built
+	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked; built=$$?; wait $$peers && exit $$built
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
-	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked $(FEATURES)
+	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked
 	BUILD=dev SEED=1 scripts/fuzz 2
 
 # Writes the pages that `make test` compares with the code.
 reference:
-	UPDATE_DOCS=1 $(CARGO) test --locked -p spdy-cli --bin spdy $(FEATURES) reference::
+	UPDATE_DOCS=1 $(CARGO) test --locked -p spdy-cli --bin spdy reference::
 
 SECONDS ?= 3600
 fuzz:

@@ -35,7 +35,7 @@ struct ExportFileArgs {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Write Parquet to this file; `-` is stdout. Needs a program that was built with the feature `parquet`
+    /// Write Parquet to this file; `-` is stdout
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }),
         #[cfg(not(feature = "parquet"))]
         (None, Some(_)) => Err(Usage(
-            "this program was built without Parquet: build it with `--features parquet`".to_owned(),
+            "this program was built without Parquet: build it with its default features, or with `--features parquet`".to_owned(),
         )
         .into()),
         (None, None) => unreachable!("clap requires one of them"),
