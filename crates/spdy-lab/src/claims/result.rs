@@ -85,10 +85,11 @@ impl ClaimResult {
                 return finding;
             }
         };
-        finding.verdict = Verdict::of(&claim.expected, &measured);
+        let verdict = Verdict::of(&claim.expected, &measured);
+        finding.verdict = verdict.with_pages(pages);
         let headline = measured.headline();
         finding.measured = Some(measured);
-        if finding.verdict == Verdict::Reproduced || bench.quick {
+        if verdict == Verdict::Reproduced || bench.quick {
             return finding;
         }
         for factor in factors {

@@ -44,7 +44,7 @@ impl ClaimRunner<'_> {
     /// There is no corpus, or it has no pages.
     pub(crate) fn pages(&self, subjects: &PageSet) -> Result<Vec<Replica>, String> {
         match subjects {
-            PageSet::Pages(pages) => Ok(pages()),
+            PageSet::Pages(pages) | PageSet::Fitted(pages) | PageSet::StandIn(pages) => Ok(pages()),
             PageSet::Corpus => {
                 let corpus = self.corpus()?;
                 let step = if self.quick { 8 } else { 1 };

@@ -11,8 +11,12 @@ pub(crate) type Pages = fn() -> Vec<Replica>;
 
 /// The pages whose loads are measured.
 pub(crate) enum PageSet {
-    /// Our own pages.
+    /// Our own pages, from what the claim states of its pages.
     Pages(Pages),
+    /// Our own pages and options, with parameters that were fitted to the data that the claim is about.
+    Fitted(Pages),
+    /// Invented pages in place of lost ones.
+    StandIn(Pages),
     /// The pages of the user's corpus.
     Corpus,
 }

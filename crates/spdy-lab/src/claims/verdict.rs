@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::claims::claim::{BoundSide, ClaimedResult};
 use crate::claims::measured::MeasuredResult;
+use crate::claims::setting::PageSet;
 use crate::stats::Estimate;
 
 /// The verdict on a claim.
@@ -20,11 +21,26 @@ pub enum Verdict {
     Undecided,
     /// The opposite; or, for a claim without a direction, another number.
     Contradicted,
+    /// The result agrees, but parameters were fitted to the data that it is compared with.
+    Fitted,
+    /// It was measured with an invented page, which neither confirms nor contradicts the claim.
+    StandIn,
     /// It was not tested.
     CannotBeRun,
 }
 
 impl Verdict {
+    /// All verdicts, in the order of summaries.
+    pub const ALL: [Self; 7] = [
+        Self::Reproduced,
+        Self::DirectionOnly,
+        Self::Undecided,
+        Self::Contradicted,
+        Self::Fitted,
+        Self::StandIn,
+        Self::CannotBeRun,
+    ];
+
     /// In words.
     #[must_use]
     pub const fn label(self) -> &'static str {
@@ -33,7 +49,19 @@ impl Verdict {
             Self::DirectionOnly => "direction only",
             Self::Undecided => "undecided",
             Self::Contradicted => "contradicted",
+            Self::Fitted => "fitted",
+            Self::StandIn => "stand-in",
             Self::CannotBeRun => "cannot be run",
+        }
+    }
+
+    /// The verdict if the result was measured with `pages`: a match with fitted parameters is no evidence, and no result with an
+    /// invented page is.
+    pub(crate) const fn with_pages(self, pages: &PageSet) -> Self {
+        match (pages, self) {
+            (PageSet::Fitted(_), Self::Reproduced | Self::DirectionOnly) => Self::Fitted,
+            (PageSet::StandIn(_), _) => Self::StandIn,
+            _ => self,
         }
     }
 
@@ -181,6 +209,21 @@ mod tests {
             loads: 1,
             left_out: 0,
         }
+    }
+
+    #[test]
+    fn fitted_matches_and_results_of_stand_ins_are_no_evidence() {
+        let fitted = PageSet::Fitted(Vec::new);
+        let stand_in = PageSet::StandIn(Vec::new);
+        let own = PageSet::Pages(Vec::new);
+        for verdict in Verdict::ALL {
+            assert_eq!(verdict.with_pages(&own), verdict);
+            assert_eq!(verdict.with_pages(&stand_in), Verdict::StandIn);
+        }
+        assert_eq!(Verdict::Reproduced.with_pages(&fitted), Verdict::Fitted);
+        assert_eq!(Verdict::DirectionOnly.with_pages(&fitted), Verdict::Fitted);
+        let contradicted = Verdict::Contradicted.with_pages(&fitted);
+        assert_eq!(contradicted, Verdict::Contradicted);
     }
 
     #[test]

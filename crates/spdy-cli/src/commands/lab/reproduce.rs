@@ -116,7 +116,7 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
         Verdict::Reproduced => GOOD,
         Verdict::DirectionOnly | Verdict::Undecided => WARN,
         Verdict::Contradicted => BAD,
-        Verdict::CannotBeRun => DIM,
+        Verdict::Fitted | Verdict::StandIn | Verdict::CannotBeRun => DIM,
     };
     printer.line(format_args!(
         "  {style}{verdict}{style:#}  {BOLD}{}{BOLD:#}: {}",
@@ -158,14 +158,7 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
 
 /// How many came to what.
 fn sum(findings: &[ClaimResult]) -> String {
-    let counts = [
-        Verdict::Reproduced,
-        Verdict::DirectionOnly,
-        Verdict::Undecided,
-        Verdict::Contradicted,
-        Verdict::CannotBeRun,
-    ]
-    .map(|verdict| {
+    let counts = Verdict::ALL.map(|verdict| {
         let of = findings.iter().filter(|it| it.verdict == verdict);
         format!("{} {}", of.count(), verdict.label())
     });

@@ -1,10 +1,10 @@
 //! The most frequent kinds of claims of Lulic's paper.
 
 use super::grid::wins;
-use super::setting::{FACTORS, fitted_flags};
+use super::setting::{FACTORS, FLAGS};
 use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
 use crate::claims::measured::Unit;
-use crate::claims::setting::{PageSet, Pages, Setting};
+use crate::claims::setting::{PageSet, Setting};
 
 const WINS: &str = "as for its ratio; the tolerance of a twentieth of the cells is an assumption";
 const TREND: &str =
@@ -15,7 +15,7 @@ pub(super) const fn ratio(
     (name, what): (&'static str, &'static str),
     (value, within): (f64, f64),
     conditions: &'static str,
-    pages: Pages,
+    pages: PageSet,
     setting: fn() -> Setting,
     measure: MeasureFn,
 ) -> Claim {
@@ -31,7 +31,7 @@ pub(super) const fn ratio(
             neutral: Some(1.0),
         },
         test: Test::Run {
-            pages: PageSet::Pages(pages),
+            pages,
             setting,
             measure,
             factors: FACTORS,
@@ -58,7 +58,7 @@ pub(super) const fn trips(
             neutral: None,
         },
         test: Test::Run {
-            pages: PageSet::Pages(fitted_flags),
+            pages: FLAGS,
             setting,
             measure,
             factors: FACTORS,
@@ -70,7 +70,7 @@ pub(super) const fn trips(
 pub(super) const fn wins_claim(
     (name, what): (&'static str, &'static str),
     cells: u32,
-    pages: Pages,
+    pages: PageSet,
     setting: fn() -> Setting,
 ) -> Claim {
     Claim {
@@ -85,7 +85,7 @@ pub(super) const fn wins_claim(
             neutral: Some(50.0),
         },
         test: Test::Run {
-            pages: PageSet::Pages(pages),
+            pages,
             setting,
             measure: wins,
             factors: &[],
@@ -98,7 +98,7 @@ pub(super) const fn trend(
     (name, what): (&'static str, &'static str),
     values: &'static [f64],
     trend: Trend,
-    pages: Pages,
+    pages: PageSet,
     (setting, measure): (fn() -> Setting, MeasureFn),
 ) -> Claim {
     Claim {
@@ -113,7 +113,7 @@ pub(super) const fn trend(
             trend,
         },
         test: Test::Run {
-            pages: PageSet::Pages(pages),
+            pages,
             setting,
             measure,
             factors: &[],

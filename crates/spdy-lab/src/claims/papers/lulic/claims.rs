@@ -6,12 +6,11 @@ use super::grid::{
     wins,
 };
 use super::setting::{
-    FACTORS, against_http, against_https, amazon, bing, fitted_flags, flags_against_http,
-    flags_against_https, flags_https_against_http, https_against_http, yahoo,
+    AMAZON, BING, FACTORS, FLAGS, YAHOO, against_http, against_https, flags_against_http,
+    flags_against_https, flags_https_against_http, https_against_http,
 };
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::measured::Unit;
-use crate::claims::setting::PageSet;
 
 const GRID: &str = "7 bandwidths, 6 delays; one run instead of 7, since nothing is random; 46 streams, 640 B an image and 305 ms for the \
                     browser are fitted to the paper's data";
@@ -30,7 +29,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         (0.41, 0.05),
         GRID,
-        fitted_flags,
+        FLAGS,
         flags_against_http,
         grid,
     ),
@@ -41,7 +40,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         (0.37, 0.05),
         GRID,
-        fitted_flags,
+        FLAGS,
         flags_against_https,
         grid,
     ),
@@ -57,7 +56,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             neutral: Some(50.0),
         },
         test: Test::Run {
-            pages: PageSet::Pages(fitted_flags),
+            pages: FLAGS,
             setting: flags_against_http,
             measure: wins,
             factors: FACTORS,
@@ -85,7 +84,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("flags-tls", "load of 196 small images, HTTPS to HTTP"),
         (1.10, 0.05),
         GRID,
-        fitted_flags,
+        FLAGS,
         flags_https_against_http,
         grid,
     ),
@@ -93,7 +92,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("bing", "load of a small page, SPDY to HTTP"),
         (1.14, 0.05),
         STAND_IN,
-        bing,
+        BING,
         against_http,
         grid,
     ),
@@ -101,7 +100,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("yahoo", "load of a page of medium size, SPDY to HTTP"),
         (1.05, 0.05),
         STAND_IN,
-        yahoo,
+        YAHOO,
         against_http,
         grid,
     ),
@@ -109,7 +108,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("amazon", "load of a large page, SPDY to HTTP"),
         (1.05, 0.05),
         STAND_IN,
-        amazon,
+        AMAZON,
         against_http,
         grid,
     ),
@@ -117,7 +116,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("bing-https", "load of a small page, SPDY to HTTPS"),
         (0.84, 0.05),
         STAND_IN,
-        bing,
+        BING,
         against_https,
         grid,
     ),
@@ -128,7 +127,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         (0.94, 0.05),
         STAND_IN,
-        yahoo,
+        YAHOO,
         against_https,
         grid,
     ),
@@ -136,7 +135,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("amazon-https", "load of a large page, SPDY to HTTPS"),
         (0.99, 0.05),
         STAND_IN,
-        amazon,
+        AMAZON,
         against_https,
         grid,
     ),
@@ -144,7 +143,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("bing-tls", "load of a small page, HTTPS to HTTP"),
         (1.36, 0.05),
         STAND_IN,
-        bing,
+        BING,
         https_against_http,
         grid,
     ),
@@ -152,7 +151,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("yahoo-tls", "load of a page of medium size, HTTPS to HTTP"),
         (1.12, 0.05),
         STAND_IN,
-        yahoo,
+        YAHOO,
         https_against_http,
         grid,
     ),
@@ -160,7 +159,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ("amazon-tls", "load of a large page, HTTPS to HTTP"),
         (1.05, 0.05),
         STAND_IN,
-        amazon,
+        AMAZON,
         https_against_http,
         grid,
     ),
@@ -171,7 +170,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         (3.22, 0.5),
         STAND_IN,
-        amazon,
+        AMAZON,
         against_http,
         grid_of_dom_content_loaded,
     ),
@@ -181,7 +180,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads a small page faster than HTTP, 9 of 42",
         ),
         9,
-        bing,
+        BING,
         against_http,
     ),
     wins_claim(
@@ -190,7 +189,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads a page of medium size faster than HTTP, 25 of 42",
         ),
         25,
-        yahoo,
+        YAHOO,
         against_http,
     ),
     wins_claim(
@@ -199,7 +198,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads a large page faster than HTTP, 18 of 42",
         ),
         18,
-        amazon,
+        AMAZON,
         against_http,
     ),
     wins_claim(
@@ -208,7 +207,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads the flags faster than HTTPS, 42 of 42",
         ),
         42,
-        fitted_flags,
+        FLAGS,
         flags_against_https,
     ),
     wins_claim(
@@ -217,7 +216,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads a small page faster than HTTPS, 41 of 42",
         ),
         41,
-        bing,
+        BING,
         against_https,
     ),
     wins_claim(
@@ -226,7 +225,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads a page of medium size faster than HTTPS, 33 of 42",
         ),
         33,
-        yahoo,
+        YAHOO,
         against_https,
     ),
     wins_claim(
@@ -235,7 +234,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             "cells in which SPDY loads a large page faster than HTTPS, 27 of 42",
         ),
         27,
-        amazon,
+        AMAZON,
         against_https,
     ),
     trend(
@@ -245,7 +244,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[0.51, 0.33],
         Trend::Falling,
-        fitted_flags,
+        FLAGS,
         (flags_against_http, by_bandwidth),
     ),
     trend(
@@ -255,7 +254,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[1.07, 1.22],
         Trend::Rising,
-        bing,
+        BING,
         (against_http, by_bandwidth),
     ),
     trend(
@@ -265,7 +264,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[0.96, 1.22],
         Trend::Rising,
-        yahoo,
+        YAHOO,
         (against_http, by_bandwidth),
     ),
     trend(
@@ -275,7 +274,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[1.00, 1.11],
         Trend::Rising,
-        amazon,
+        AMAZON,
         (against_http, by_bandwidth),
     ),
     trend(
@@ -285,7 +284,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[0.52, 0.34],
         Trend::Falling,
-        fitted_flags,
+        FLAGS,
         (flags_against_http, by_delay),
     ),
     trend(
@@ -295,7 +294,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[0.87, 0.77],
         Trend::Falling,
-        bing,
+        BING,
         (against_https, by_delay),
     ),
     trend(
@@ -305,7 +304,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[0.98, 0.86],
         Trend::Falling,
-        yahoo,
+        YAHOO,
         (against_https, by_delay),
     ),
     trend(
@@ -315,7 +314,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         ),
         &[1.03, 0.94],
         Trend::Falling,
-        amazon,
+        AMAZON,
         (against_https, by_delay),
     ),
     Claim {
@@ -329,7 +328,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
             bound: 0.9,
         },
         test: Test::Run {
-            pages: PageSet::Pages(yahoo),
+            pages: YAHOO,
             setting: against_http,
             measure: knee,
             factors: &[],

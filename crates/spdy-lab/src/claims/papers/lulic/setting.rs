@@ -4,7 +4,7 @@ use spdy_page::replica::Replica;
 use spdy_sim::options::{Options, RaceProtocol};
 
 use crate::claims::factor::ClaimFactor;
-use crate::claims::setting::Setting;
+use crate::claims::setting::{PageSet, Setting};
 use crate::lulic::{Parameters, pages};
 
 pub(super) const FACTORS: &[ClaimFactor] = &[
@@ -77,18 +77,24 @@ pub(super) fn flags_https_against_http() -> Setting {
     }
 }
 
-pub(super) fn fitted_flags() -> Vec<Replica> {
+/// The flags page with the fitted size of its images.
+pub(super) const FLAGS: PageSet = PageSet::Fitted(fitted_flags);
+pub(super) const BING: PageSet = PageSet::StandIn(bing);
+pub(super) const YAHOO: PageSet = PageSet::StandIn(yahoo);
+pub(super) const AMAZON: PageSet = PageSet::StandIn(amazon);
+
+fn fitted_flags() -> Vec<Replica> {
     vec![Parameters::FITTED.page()]
 }
 
-pub(super) fn bing() -> Vec<Replica> {
+fn bing() -> Vec<Replica> {
     pages::page("lulic-bing").into_iter().collect()
 }
 
-pub(super) fn yahoo() -> Vec<Replica> {
+fn yahoo() -> Vec<Replica> {
     pages::page("lulic-yahoo").into_iter().collect()
 }
 
-pub(super) fn amazon() -> Vec<Replica> {
+fn amazon() -> Vec<Replica> {
     pages::page("lulic-amazon").into_iter().collect()
 }
