@@ -7,7 +7,7 @@
 //! ```
 
 use std::cell::RefCell;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap};
@@ -46,6 +46,10 @@ const NOT_IN_304: [header::HeaderName; 5] = [
     header::CONTENT_LANGUAGE,
     header::CONTENT_RANGE,
 ];
+
+/// The recorded think time of a response, as an extension of it. Responses without think time do not have it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ThinkTime(pub Duration);
 
 /// The response of `site` to the request `head`; `now` is the value of `Date` if none was recorded.
 #[must_use]
@@ -112,7 +116,14 @@ fn respond_unlogged(site: &Site, head: &http::request::Parts, limits: &Limits) -
         .is_some_and(|arrival| arrival.secure);
     let host = request_host(head);
     match site.find(host, &head.method, target, secure) {
-        LookupResult::Response(stored) => respond_with(site, stored, head),
+        LookupResult::Response(stored) => {
+            let mut response = respond_with(site, stored, head);
+            if !stored.think_time.is_zero() {
+                let think_time = ThinkTime(stored.think_time);
+                response.extensions_mut().insert(think_time);
+            }
+            response
+        }
         LookupResult::Redirect(to) => redirect(&to),
         LookupResult::OtherMethods(methods) => not_allowed(&methods),
         LookupResult::NoTarget => error_response(StatusCode::NOT_FOUND),

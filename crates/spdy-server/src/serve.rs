@@ -19,7 +19,7 @@ pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 use spdy_net::wall_clock::WallClock;
 
-use crate::respond::{Limits, respond};
+use crate::respond::{Limits, ThinkTime, respond};
 use crate::site::Site;
 use crate::site_pusher::{SessionPusher, SitePusher};
 
@@ -73,6 +73,8 @@ pub struct ServeConfig {
     pub alt_svc: Option<HeaderValue>,
     /// Minimum time from the head of a request to its response, to simulate a server that computes responses.
     pub min_response_time: Duration,
+    /// Recorded think times are multiplied by this, from 0 (none) on. Pushed responses are sent without.
+    pub think_time_scale: f64,
 }
 
 impl Default for ServeConfig {
@@ -89,6 +91,7 @@ impl Default for ServeConfig {
             from: None,
             alt_svc: None,
             min_response_time: Duration::ZERO,
+            think_time_scale: 0.0,
         }
     }
 }
@@ -158,6 +161,7 @@ fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> Si
         log: config.log.clone(),
         alt_svc: config.alt_svc.clone(),
         min_response_time: config.min_response_time,
+        think_time_scale: config.think_time_scale,
     }
 }
 
@@ -185,6 +189,7 @@ struct SiteHandler {
     pusher: Option<SessionPusher>,
     alt_svc: Option<HeaderValue>,
     min_response_time: Duration,
+    think_time_scale: f64,
 }
 
 impl Handler for SiteHandler {
@@ -228,9 +233,12 @@ impl Handler for SiteHandler {
                 });
             }
         }
-        let thought = (!self.min_response_time.is_zero()).then(|| {
-            self.runtime
-                .sleep_until(self.runtime.now() + self.min_response_time)
+        let think_time = response.extensions_mut().remove::<ThinkTime>();
+        let think_time = think_time.map(|ThinkTime(time)| time.mul_f64(self.think_time_scale));
+        let delay = think_time.unwrap_or_default().max(self.min_response_time);
+        let thought = (!delay.is_zero()).then(|| {
+            let runtime = &self.runtime;
+            runtime.sleep_until(runtime.now() + delay)
         });
         Box::pin(async move {
             if let Some(thought) = thought {

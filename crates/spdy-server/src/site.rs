@@ -86,7 +86,7 @@ impl Site {
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
         let mut site = Self::empty();
-        for exchange in &replica.exchanges {
+        for (exchange, think_time) in replica.exchanges.iter().zip(replica.think_times()) {
             let Some(host) = exchange.url.host_str().map(normalize_host) else {
                 continue;
             };
@@ -94,10 +94,11 @@ impl Site {
                 Some((_, address)) => *address = address.or(exchange.address),
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
-            let Some(response) = StoredResponse::from_exchange(exchange) else {
+            let Some(mut response) = StoredResponse::from_exchange(exchange) else {
                 tracing::warn!(url = %exchange.url, "ignored an invalid recorded response head");
                 continue;
             };
+            response.think_time = think_time;
             let secure = exchange.url.scheme() == "https";
             let (method, port) = (exchange.method.clone(), exchange.url.port());
             let recorded_exchange = RecordedExchange {

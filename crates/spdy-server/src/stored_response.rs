@@ -1,6 +1,6 @@
 //! A response in memory: status, headers, body, and the values that conditional requests are compared with.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -34,6 +34,8 @@ pub struct StoredResponse {
     pub headers: HeaderMap,
     /// The body, still in its content coding.
     pub body: Bytes,
+    /// The recorded think time of the server: see [`Replica::think_times`](spdy_page::replica::Replica::think_times).
+    pub think_time: Duration,
     /// The parsed `Last-Modified`.
     pub(crate) modified: Option<SystemTime>,
     /// Set if it was recorded as a response to a Range request (206).
@@ -69,6 +71,7 @@ impl StoredResponse {
             status,
             headers,
             body,
+            think_time: Duration::ZERO,
             modified,
             recorded_part: None,
         }

@@ -199,7 +199,16 @@ impl PageLoadArgs {
         let cache = (options.cache != Cache::Cold).then(|| options.cache.to_string());
         let backhaul = (!options.backhaul.is_zero())
             .then(|| format!("{} ms", options.backhaul.as_nanos() as f64 / 1e6));
-        let last = [("cache", cache), ("behind the access link", backhaul)];
+        let think_times = match options.think_time_scale {
+            1.0 => None,
+            0.0 => Some("not replayed".to_owned()),
+            scale => Some(format!("{scale} of the recorded ones")),
+        };
+        let last = [
+            ("cache", cache),
+            ("behind the access link", backhaul),
+            ("think times", think_times),
+        ];
         let notes = always.into_iter().chain(unusual).chain(last);
         notes
             .filter_map(|(name, what)| Some((name.to_owned(), what?)))

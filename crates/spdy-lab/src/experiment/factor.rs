@@ -13,8 +13,8 @@ use spdy_netem::profile::{Era, Profile};
 use spdy_sim::load::MAX_SHARDS;
 use spdy_sim::network::dns::NameLookups;
 use spdy_sim::options::{
-    Deployment, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Scheduler, UnknownAccelerator,
-    UnknownCache,
+    Deployment, MAX_FRAME_BYTES, MAX_THINK_TIME_SCALE, MIN_FRAME_BYTES, Options, Scheduler,
+    UnknownAccelerator, UnknownCache,
 };
 
 use crate::experiment::clock::Clock;
@@ -104,6 +104,8 @@ pub enum Factor {
     Prefetch,
     /// The form of URLs of proxied resources.
     Urls,
+    /// How much of the recorded think times of servers is replayed.
+    Think,
     /// The clock.
     Clock,
 }
@@ -123,7 +125,7 @@ enum FactorKind {
 
 impl Factor {
     /// All factors, in their order.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 43] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -165,6 +167,7 @@ impl Factor {
         Self::Backhaul,
         Self::Prefetch,
         Self::Urls,
+        Self::Think,
         Self::Clock,
     ];
 
@@ -213,6 +216,7 @@ impl Factor {
             Self::Backhaul => "backhaul",
             Self::Prefetch => "prefetch",
             Self::Urls => "urls",
+            Self::Think => "think",
             Self::Clock => "clock",
         }
     }
@@ -266,6 +270,7 @@ impl Factor {
             | Self::Backhaul
             | Self::Prefetch
             | Self::Urls
+            | Self::Think
             | Self::Clock => FactorKind::Choice,
         }
     }
@@ -399,6 +404,11 @@ impl Factor {
                     _ => return Err(invalid("ours or paper")),
                 }
             }
+            Self::Think => {
+                let scale = think_time_scale(level);
+                let range = format!("a number from 0 to {MAX_THINK_TIME_SCALE}, such as 0.5");
+                options.think_time_scale = scale.ok_or_else(|| invalid(&range))?;
+            }
             // Properties of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
@@ -484,6 +494,18 @@ fn yes_or_no(level: &str) -> Option<bool> {
 /// Number of hosts for a page's own resources.
 pub(super) fn shards(level: &str) -> Option<NonZeroU32> {
     count(level, MAX_SHARDS).and_then(NonZeroU32::new)
+}
+
+/// A factor for think times: a decimal number from 0 to [`MAX_THINK_TIME_SCALE`].
+fn think_time_scale(level: &str) -> Option<f64> {
+    let is_decimal = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+    let scale = level
+        .parse()
+        .ok()
+        .filter(|_| level.bytes().all(is_decimal))?;
+    (0.0..=MAX_THINK_TIME_SCALE)
+        .contains(&scale)
+        .then_some(scale)
 }
 
 /// A whole number from 1 to `most`, of digits only.
@@ -589,6 +611,7 @@ mod tests {
             ("backhaul", "20ms"),
             ("prefetch", "no"),
             ("urls", "paper"),
+            ("think", "0.5"),
             ("clock", "real"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();

@@ -103,6 +103,7 @@ impl Factor {
             | Self::Cache
             | Self::Accelerator
             | Self::Backhaul
+            | Self::Think
             | Self::Clock => (false, ""),
         };
         is_idle.then_some(reason)

@@ -93,6 +93,7 @@ impl Replay {
             let plain = ServeConfig {
                 protocols: vec![Protocol::Http1],
                 log: Some(log.clone()),
+                think_time_scale: 1.0,
                 ..ServeConfig::default()
             };
             let secure = ServeConfig {

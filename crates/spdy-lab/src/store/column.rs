@@ -74,7 +74,7 @@ const fn added_column(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 80] = [
+pub const COLUMNS: [Column; 81] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -201,6 +201,9 @@ pub const COLUMNS: [Column; 80] = [
     }),
     added_column("ml_kem", "INT", "0", |it| {
         it.conditions.options.ml_kem.into()
+    }),
+    added_column("think", "REAL", "CAST(0 AS DOUBLE PRECISION)", |it| {
+        Value::Real(it.conditions.options.think_time_scale)
     }),
     // and the results of the load.
     column("dom_content_loaded_ms", "REAL", |it| {

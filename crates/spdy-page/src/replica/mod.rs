@@ -7,6 +7,7 @@ pub mod kind;
 mod model;
 pub mod observation;
 pub mod partial_content;
+pub mod think_time;
 pub(crate) mod warc_record;
 
 pub use model::{Exchange, Initiator, Kind, Replica};

@@ -110,6 +110,7 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             ..ServerOptions::default()
         },
         wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + WALL_EPOCH),
+        think_time_scale: options.think_time_scale,
         ..ServeConfig::default()
     }
 }

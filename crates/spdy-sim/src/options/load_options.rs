@@ -16,6 +16,8 @@ use crate::options::{Accelerator, Cache, Deployment, Push, Scheduler};
 pub const MIN_FRAME_BYTES: u32 = 64;
 /// The largest value: the window that a client gives each stream.
 pub const MAX_FRAME_BYTES: u32 = 1024 * 1024;
+/// The largest value of [`Options::think_time_scale`].
+pub const MAX_THINK_TIME_SCALE: f64 = 10.0;
 
 /// Concurrent streams in the [laboratory of Lulic](Options::lulic), from a fit of its data.
 pub const LULIC_STREAMS: u32 = 46;
@@ -77,6 +79,9 @@ pub struct Options {
     /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2; the h2 client
     /// then accepts such frames).
     pub data_frame_bytes: u32,
+    /// Recorded think times of servers are multiplied by this, from 0 (none) to [`MAX_THINK_TIME_SCALE`]
+    /// ([`Replica::think_times`](spdy_page::replica::Replica::think_times)).
+    pub think_time_scale: f64,
 }
 
 impl Default for Options {
@@ -105,6 +110,7 @@ impl Default for Options {
             prefetch: true,
             paper_urls: false,
             data_frame_bytes: 16_384,
+            think_time_scale: 1.0,
         }
     }
 }
@@ -127,7 +133,6 @@ impl Options {
     /// Linux of 2013, host names in a file, plain zlib for header blocks.
     /// One value is not from the paper but from a fit of its data (`Parameters::FITTED` of `spdy-lab/src/lulic`): 46 concurrent
     /// streams, where `mod_spdy` would have allowed 100. `docs/measurements/lulic.md` has its effect.
-    /// where `mod_spdy` would have allowed 100. `docs/measurements/lulic.md` has its effect.
     #[must_use]
     pub fn lulic() -> Self {
         Self {
@@ -153,6 +158,7 @@ impl Options {
             prefetch: true,
             paper_urls: false,
             data_frame_bytes: 16_384,
+            think_time_scale: 1.0,
         }
     }
 }

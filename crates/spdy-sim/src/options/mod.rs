@@ -14,7 +14,9 @@ pub use client_cache::{Cache, MAX_REVISIT_DELAY, UnknownCache};
 
 pub use deployment::{Deployment, UnknownDeployment, is_same_site};
 
-pub use load_options::{LULIC_STREAMS, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
+pub use load_options::{
+    LULIC_STREAMS, MAX_FRAME_BYTES, MAX_THINK_TIME_SCALE, MIN_FRAME_BYTES, Options,
+};
 
 pub use push::{Push, UnknownPush};
 

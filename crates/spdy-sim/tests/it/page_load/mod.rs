@@ -5,3 +5,4 @@ mod odd_pages;
 mod request_order;
 mod request_order_laws;
 mod scheduler;
+mod think_times;
