@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use sha2::{Digest, Sha256};
-use spdy_page::replica::Replica;
+use spdy_page::replica::{Exchange, Replica};
 
 /// A fetched resource.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -44,8 +44,14 @@ impl Fingerprint {
     /// The exchanges of `replica`, and its requests without a response.
     #[must_use]
     pub fn of(replica: &Replica) -> Self {
+        Self::with_urls(replica, |exchange| exchange.url.to_string())
+    }
+
+    /// The same with `url_of` each exchange in place of its URL.
+    #[must_use]
+    pub fn with_urls(replica: &Replica, url_of: impl Fn(&Exchange) -> String) -> Self {
         let exchanges = replica.exchanges.iter().map(|exchange| FetchedResource {
-            url: exchange.url.to_string(),
+            url: url_of(exchange),
             method: exchange.method.to_string(),
             status: exchange.status().unwrap_or(0),
             body_sha256: sha256(&exchange.body),

@@ -4,7 +4,7 @@
 //! connection --spdy-net--> Request --respond.rs--> Site::find (site.rs) --> StoredResponse (stored_response.rs) --> Response
 //!                                      |                  ^
 //!                      HEAD, conditions (conditions.rs),  `-- a replica, or a folder (directory.rs)
-//!                      ranges (ranges.rs), 4xx
+//!                      ranges (ranges.rs), 4xx         similar_query.rs: a recording whose query differs
 //!
 //! a page, 200 --site_pusher.rs--> plan (push_plan.rs) --> pushes, and hints in its headers
 //!                  ^ Link (link_header.rs), X-Associated-Content (associated_content.rs),
@@ -27,6 +27,7 @@ mod ranges;
 pub mod respond;
 pub mod serve;
 pub mod session_history;
+mod similar_query;
 pub mod site;
 pub mod site_pusher;
 pub mod stored_response;

@@ -51,6 +51,11 @@ const NOT_IN_304: [header::HeaderName; 5] = [
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ThinkTime(pub Duration);
 
+/// The recorded target whose response a request got, because its own was not recorded: an extension of the response
+/// ([`Site::with_similar_queries`]).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SimilarTarget(pub String);
+
 /// The response of `site` to the request `head`; `now` is the value of `Date` if none was recorded.
 #[must_use]
 pub fn respond(
@@ -116,12 +121,11 @@ fn respond_unlogged(site: &Site, head: &http::request::Parts, limits: &Limits) -
         .is_some_and(|arrival| arrival.secure);
     let host = request_host(head);
     match site.find(host, &head.method, target, secure) {
-        LookupResult::Response(stored) => {
-            let mut response = respond_with(site, stored, head);
-            if !stored.think_time.is_zero() {
-                let think_time = ThinkTime(stored.think_time);
-                response.extensions_mut().insert(think_time);
-            }
+        LookupResult::Response(stored) => respond_from_recording(site, stored, head),
+        LookupResult::Similar(target, stored) => {
+            let mut response = respond_from_recording(site, stored, head);
+            let similar = SimilarTarget(target.to_owned());
+            response.extensions_mut().insert(similar);
             response
         }
         LookupResult::Redirect(to) => redirect(&to),
@@ -130,6 +134,19 @@ fn respond_unlogged(site: &Site, head: &http::request::Parts, limits: &Limits) -
         // 421 is newer than SPDY, whose clients treat it like any 4xx, so they get the same status.
         LookupResult::NoHost => error_response(StatusCode::MISDIRECTED_REQUEST),
     }
+}
+
+fn respond_from_recording(
+    site: &Site,
+    stored: &StoredResponse,
+    head: &http::request::Parts,
+) -> Response<Bytes> {
+    let mut response = respond_with(site, stored, head);
+    if !stored.think_time.is_zero() {
+        let think_time = ThinkTime(stored.think_time);
+        response.extensions_mut().insert(think_time);
+    }
+    response
 }
 
 /// The requested host, with its port: from the URI, otherwise from the Host header.

@@ -19,7 +19,7 @@ pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 use spdy_net::wall_clock::WallClock;
 
-use crate::respond::{Limits, ThinkTime, respond};
+use crate::respond::{Limits, SimilarTarget, ThinkTime, respond};
 use crate::site::Site;
 use crate::site_pusher::{SessionPusher, SitePusher};
 
@@ -42,6 +42,10 @@ pub struct AccessLogEntry<'a> {
     pub body_bytes: u64,
     /// True if the response was pushed.
     pub pushed: bool,
+    /// True if the request is for a WebSocket, which a site does not have.
+    pub websocket: bool,
+    /// The recorded target whose response it is, if that is another one ([`Site::with_similar_queries`]).
+    pub similar_to: Option<&'a str>,
 }
 
 /// Called for every response.
@@ -219,6 +223,11 @@ impl Handler for SiteHandler {
                 status: response.status(),
                 body_bytes: response.body().len() as u64,
                 pushed: false,
+                websocket: is_websocket(&head.headers),
+                similar_to: response
+                    .extensions()
+                    .get()
+                    .map(|SimilarTarget(target)| &target[..]),
             });
             for push in pushed {
                 log(&AccessLogEntry {
@@ -230,6 +239,8 @@ impl Handler for SiteHandler {
                     status: http::StatusCode::OK,
                     body_bytes: push.bytes as u64,
                     pushed: true,
+                    websocket: false,
+                    similar_to: None,
                 });
             }
         }
@@ -255,6 +266,11 @@ impl Handler for SiteHandler {
             })
         })
     }
+}
+
+fn is_websocket(headers: &http::HeaderMap) -> bool {
+    let upgrade = headers.get(header::UPGRADE);
+    upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Bytes of an upload that are read and discarded before the response is sent in any case.

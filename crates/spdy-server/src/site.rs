@@ -1,17 +1,19 @@
 //! A site in memory: finds a response by host name, method and target.
 //!
 //! A target is looked up exactly as requested, with its query: a replayed page sends the same requests as the recorded one, and an
-//! approximate match would hide a difference. If one target was recorded with two schemes or ports, the one that matches the
+//! approximate match would hide a difference. [`Site::with_similar_queries`] allows such matches, for pages that a browser loads. If one target was recorded with two schemes or ports, the one that matches the
 //! connection is served.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use http::{Method, StatusCode};
 use spdy_page::replica::Replica;
 
 use crate::directory::Directory;
+use crate::similar_query::most_similar;
 use crate::stored_response::StoredResponse;
 
 /// Counters of requests.
@@ -36,6 +38,8 @@ pub struct Site {
     directory: Option<Directory>,
     /// The host to use for `localhost` and addresses.
     default_host: Option<String>,
+    /// Whether an unknown target gets the response of a similar one.
+    similar_queries: bool,
     requests: AtomicU64,
     not_found: AtomicU64,
     misdirected: AtomicU64,
@@ -55,6 +59,8 @@ struct RecordedExchange {
 pub enum LookupResult<'a> {
     /// The response.
     Response(&'a StoredResponse),
+    /// The response of this recorded target, whose query differs.
+    Similar(&'a str, &'a StoredResponse),
     /// A folder was requested without its trailing slash: the target of the redirect.
     Redirect(String),
     /// The target exists, but only for these methods.
@@ -72,6 +78,7 @@ impl Site {
             recorded: BTreeMap::new(),
             directory: None,
             default_host: None,
+            similar_queries: false,
             requests: AtomicU64::new(0),
             not_found: AtomicU64::new(0),
             misdirected: AtomicU64::new(0),
@@ -85,8 +92,14 @@ impl Site {
     /// Otherwise a range request gets the known bytes from its first byte on, and any other request gets 404.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
+        Self::with_think_times(replica, &replica.think_times())
+    }
+
+    /// The same with these think times, one for each exchange.
+    #[must_use]
+    pub fn with_think_times(replica: &Replica, think_times: &[Duration]) -> Self {
         let mut site = Self::empty();
-        for (exchange, think_time) in replica.exchanges.iter().zip(replica.think_times()) {
+        for (exchange, &think_time) in replica.exchanges.iter().zip(think_times) {
             let Some(host) = exchange.url.host_str().map(normalize_host) else {
                 continue;
             };
@@ -141,6 +154,16 @@ impl Site {
     #[must_use]
     pub fn with_default_host(mut self, host: &str) -> Self {
         self.default_host = Some(normalize_host(host));
+        self
+    }
+
+    /// Serves an unknown target with the response of the recorded target that has the same path and the most similar query. The
+    /// response has [`SimilarTarget`](crate::respond::SimilarTarget) as an extension.
+    ///
+    /// A lookup of an unknown target then compares it with all recorded queries of its path: for trusted clients only.
+    #[must_use]
+    pub fn with_similar_queries(mut self) -> Self {
+        self.similar_queries = true;
         self
     }
 
@@ -232,6 +255,7 @@ impl Site {
                 tracing::debug!(host = host.unwrap_or("-"), target, "host is not served");
             }
             LookupResult::Response(_)
+            | LookupResult::Similar(..)
             | LookupResult::Redirect(_)
             | LookupResult::OtherMethods(_) => {}
         }
@@ -243,13 +267,13 @@ impl Site {
         self.not_found.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn lookup(
-        &self,
+    fn lookup<'a>(
+        &'a self,
         host: Option<&str>,
         method: &Method,
         target: &str,
         secure: bool,
-    ) -> LookupResult<'_> {
+    ) -> LookupResult<'a> {
         let method = if method == Method::HEAD {
             &Method::GET
         } else {
@@ -262,16 +286,21 @@ impl Site {
         let Some(targets) = self.targets_of(&normalize_host(name)) else {
             return LookupResult::NoHost;
         };
-        let Some(all) = targets.get(target) else {
-            return LookupResult::NoTarget;
-        };
         let fit = |one: &&RecordedExchange| (one.secure == secure, one.port == port);
-        let best = all
-            .iter()
-            .filter(|one| one.method == *method)
-            .rev()
-            .max_by_key(fit);
-        match best {
+        let best = |all: &'a [RecordedExchange]| {
+            let all = all.iter().filter(|one| one.method == *method);
+            all.rev().max_by_key(fit)
+        };
+        let Some(all) = targets.get(target) else {
+            let similar = self.similar_queries.then(|| most_similar(targets, target));
+            let similar = similar.flatten();
+            let similar = similar.and_then(|(name, all)| Some((name, best(all)?)));
+            return match similar {
+                Some((name, one)) => LookupResult::Similar(name, &one.response),
+                None => LookupResult::NoTarget,
+            };
+        };
+        match best(all) {
             Some(best) => LookupResult::Response(&best.response),
             None => {
                 let mut methods: Vec<Method> = all.iter().map(|one| one.method.clone()).collect();

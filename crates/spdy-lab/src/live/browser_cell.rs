@@ -54,7 +54,7 @@ impl BrowserCell {
             let Some(recording) = recording.filter(|_| does_count(visit, common.as_deref())) else {
                 continue;
             };
-            let page = Page::new(recording);
+            let page = Page::new(recording).with_think_times(&visit.think_times);
             let load = load::load(&page, protocol, &network.name, &config, options, seed);
             virtual_ms.push(load.load_ms);
             virtual_failure = virtual_failure.or(load.failures.into_iter().next());
@@ -178,6 +178,8 @@ impl ProtocolRatio {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use spdy_netem::path::PathConfig;
     use spdy_page::builtin;
     use spdy_tun::emulator::Emulator;
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     fn visit(load_ms: f64, fingerprint: &str, failed: &[&str]) -> BrowserLoad {
-        let path = PathConfig::new(1_000_000, 1_000_000, std::time::Duration::ZERO);
+        let path = PathConfig::new(1_000_000, 1_000_000, Duration::ZERO);
         let origin = spdy_clock::Instant::ZERO;
         BrowserLoad {
             dom_content_loaded_ms: None,
@@ -194,10 +196,13 @@ mod tests {
             connections: 7,
             fingerprint: fingerprint.to_owned(),
             failed_requests: failed.iter().map(|&what| what.to_owned()).collect(),
+            omitted: BTreeMap::new(),
+            similar_requests: Vec::new(),
             unknown_names: Vec::new(),
             faults: Vec::new(),
             link: Emulator::new(&path, 1, origin).stats(origin),
             recording: Some(builtin::portal()),
+            think_times: vec![Duration::ZERO; builtin::portal().exchanges.len()],
             run_files: None,
         }
     }

@@ -4,10 +4,12 @@
 //! the browser a little time, because it writes its log meanwhile. Our own client can load the recording afterwards, with the order
 //! and the computation of the browser.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
+use spdy_page::notes::{FROM_SERVICE_WORKER, WEBSOCKETS};
 use spdy_page::replica::Replica;
 use spdy_record::error::RecordError;
 use spdy_record::fingerprint::Fingerprint;
@@ -71,6 +73,10 @@ pub struct BrowserLoad {
     /// The page's requests for resources that were not recorded, and requests without a response, except for the failures in the
     /// replica.
     pub failed_requests: Vec<String>,
+    /// The page's requests that got the response of a recorded request with another query.
+    pub similar_requests: Vec<String>,
+    /// The page's requests that a replay does not have: counts of WebSockets and of responses of its service worker.
+    pub omitted: BTreeMap<String, usize>,
     /// Names that are unknown here, including those of the browser's own requests.
     pub unknown_names: Vec<String>,
     /// Faults of the link, by [`limits`].
@@ -80,6 +86,9 @@ pub struct BrowserLoad {
     /// The recording, until [our own client](crate::live::browser_cell::BrowserCell::new) has loaded it too.
     #[serde(skip)]
     pub recording: Option<Replica>,
+    /// The think time that a server had for each exchange of the recording. The recording's own waits also have what the link added.
+    #[serde(skip)]
+    pub think_times: Vec<Duration>,
     /// Its files, if they were requested.
     #[serde(skip)]
     pub run_files: Option<RunFiles>,
@@ -142,7 +151,7 @@ impl BrowserLoader {
         let recorded = network.client.run(work).map_err(start("the client"))?;
         network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
         let link = network.measure()?;
-        let served = serving.stop().map_err(start("the servers"))?;
+        let servers = serving.stop().map_err(start("the servers"))?;
         let recorded = recorded?;
         let run_files = match self.keep_files {
             true => {
@@ -156,29 +165,37 @@ impl BrowserLoader {
             }
             false => None,
         };
+        let mut omitted = recorded.page.notes.skipped;
+        omitted.retain(|reason, _| [WEBSOCKETS, FROM_SERVICE_WORKER].contains(&&reason[..]));
         let recording = recorded.page.replica;
         let failed = recording.failures.iter();
         let failed = failed
             .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
             .filter(|failure| !stage.is_expected_failure(failure))
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
-        let failed_requests = stage
-            .unrecorded_requests()
-            .into_iter()
-            .chain(failed)
-            .collect();
+        let unrecorded = stage.unrecorded_requests();
+        let failed_requests = unrecorded.unknown.into_iter().chain(failed).collect();
+        let served = recording
+            .exchanges
+            .iter()
+            .map(|exchange| stage.recorded(exchange).1);
+        let think_times = served.collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
             exchanges: recording.exchanges.len(),
-            connections: served.connections,
-            fingerprint: Fingerprint::of(&recording).sha256(),
+            connections: servers.connections,
+            fingerprint: Fingerprint::with_urls(&recording, |exchange| stage.recorded(exchange).0)
+                .sha256(),
             failed_requests,
+            omitted,
+            similar_requests: unrecorded.similar.into_iter().collect(),
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
             recording: Some(recording),
+            think_times,
             run_files,
         })
     }

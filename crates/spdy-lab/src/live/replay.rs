@@ -1,7 +1,8 @@
 //! The servers for a foreign browser behind the link: the recorded page, at its own addresses, with our own certificates.
 //!
 //! - **Servers.** One at each recorded address, on ports 80 and 443 (and those of URLs). A request for an unrecorded resource is
-//!   answered with 404 (or 421), and reported. Two kinds are not reported: the icon of the tab, which no page requests, and requests
+//!   answered with 404 (or 421), and reported. If only its query is unknown, it gets the response with the most similar query, and is
+//!   counted apart. Not reported are: the icon of the tab, which no page requests, WebSockets, which the browser counts, and requests
 //!   that failed when the page was recorded. With HTTP/3, QUIC replaces TLS at the same addresses and ports.
 //! - **Certificates.** One for each address, with all recorded names at it, so that a browser shares a connection between names
 //!   exactly as with the recorded servers. They are issued by an authority that exists as long as the `Replay`; the browser gets its
@@ -14,9 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::error::TlsSetupError;
@@ -27,6 +29,7 @@ use spdy_page::head;
 use spdy_page::observation::Failure;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::serve::{AccessLogEntry, ServeConfig};
+use spdy_server::site::{LookupResult, Site};
 use spdy_sim::load::Page;
 use spdy_sim::options::{Options, RaceProtocol};
 use spdy_tun::host::Host;
@@ -39,7 +42,7 @@ use crate::live::server_side::{RunningServers, ServerSide};
 
 /// The icon that browsers request for the tab.
 const FAVICON: &str = "/favicon.ico";
-/// Maximum number of reported unknown requests.
+/// Maximum number of reported requests of each kind.
 const MAX_UNKNOWN: usize = 1_000;
 
 /// A page prepared for one protocol; it may be served many times.
@@ -50,8 +53,25 @@ pub struct Replay {
     far_side: ServerSide,
     /// Requests that had no response when the page was recorded.
     expected_failures: ExpectedFailures,
-    /// Method, host and target of every request for an unrecorded resource.
-    unknown: Arc<Mutex<BTreeSet<String>>>,
+    /// Requests since [`serve`](Self::serve) that the recording does not have.
+    unrecorded: Arc<Mutex<UnrecordedRequests>>,
+}
+
+/// Requests that a recording does not have: method, host and target of each.
+#[derive(Clone, Debug, Default)]
+pub struct UnrecordedRequests {
+    /// No recorded target has their path.
+    pub unknown: BTreeSet<String>,
+    /// They got the response of a recorded target with another query.
+    pub similar: BTreeSet<String>,
+}
+
+impl UnrecordedRequests {
+    fn insert(into: &mut BTreeSet<String>, request: String) {
+        if into.len() < MAX_UNKNOWN {
+            into.insert(request);
+        }
+    }
 }
 
 impl Replay {
@@ -83,9 +103,9 @@ impl Replay {
             other => panic!("current browsers do not support {other}"),
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
-        let unknown = Arc::default();
+        let unrecorded = Arc::default();
         let expected_failures = ExpectedFailures::of(page.replica());
-        let log = log(page.replica(), &expected_failures, &unknown);
+        let log = log(page.replica(), &expected_failures, &unrecorded);
         let mut servers = BTreeMap::new();
         for (address, names) in &names {
             let identity = authority.issue(names, &[(*address).into()])?;
@@ -115,12 +135,12 @@ impl Replay {
             by_quic,
             pin: Pin::of(authority.certificate())?,
             far_side: ServerSide {
-                site: page.site().clone(),
+                site: Arc::new(Site::of_replica(page.replica()).with_similar_queries()),
                 servers,
                 names: Resolver::new(reached),
             },
             expected_failures,
-            unknown,
+            unrecorded,
         })
     }
 
@@ -142,21 +162,40 @@ impl Replay {
         &self.by_quic
     }
 
-    /// Serves it on `host`, and clears the list of unknown requests.
+    /// Serves it on `host`, and clears the lists of unrecorded requests.
     ///
     /// # Errors
     ///
     /// A port cannot be listened on.
     pub fn serve(&self, host: &Host) -> io::Result<RunningServers> {
-        self.unknown().clear();
+        *self.unrecorded.lock() = UnrecordedRequests::default();
         self.far_side.names.clear_unknown();
         self.far_side.clone().start(host)
     }
 
-    /// Requests for unrecorded resources since [`serve`](Self::serve).
+    /// Requests since [`serve`](Self::serve) that the recording does not have.
     #[must_use]
-    pub fn unrecorded_requests(&self) -> Vec<String> {
-        self.unknown().iter().cloned().collect()
+    pub fn unrecorded_requests(&self) -> UnrecordedRequests {
+        self.unrecorded.lock().clone()
+    }
+
+    /// The URL of the recording whose response `exchange` got, and the think time of its server.
+    pub(crate) fn recorded(&self, exchange: &Exchange) -> (String, Duration) {
+        let url = &exchange.url;
+        let (authority, target) = (head::authority(url), head::target(url));
+        let secure = url.scheme() == "https";
+        let site = &self.far_side.site;
+        match site.find(Some(&authority), &exchange.method, &target, secure) {
+            LookupResult::Response(stored) => (url.to_string(), stored.think_time),
+            LookupResult::Similar(target, stored) => {
+                let recorded = format!("{}://{authority}{target}", url.scheme());
+                (recorded, stored.think_time)
+            }
+            LookupResult::Redirect(_)
+            | LookupResult::OtherMethods(_)
+            | LookupResult::NoTarget
+            | LookupResult::NoHost => (url.to_string(), Duration::ZERO),
+        }
     }
 
     /// True if `failure` was recorded with the page: it is no fault of the load if it occurs again.
@@ -169,10 +208,6 @@ impl Replay {
     #[must_use]
     pub fn unknown_names(&self) -> Vec<String> {
         self.far_side.names.unknown()
-    }
-
-    fn unknown(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.unknown.lock()
     }
 }
 
@@ -228,25 +263,28 @@ fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Ve
 fn log(
     replica: &Replica,
     expected_failures: &ExpectedFailures,
-    unknown: &Arc<Mutex<BTreeSet<String>>>,
+    unrecorded: &Arc<Mutex<UnrecordedRequests>>,
 ) -> spdy_server::serve::Log {
     let missing = replica.exchanges.iter();
     let missing = missing.filter(|exchange| exchange.status() == Some(404));
     let missing: BTreeSet<String> = missing
         .map(|exchange| head::target(&exchange.url))
         .collect();
-    let (expected_failures, unknown) = (expected_failures.clone(), unknown.clone());
+    let (expected_failures, unrecorded) = (expected_failures.clone(), unrecorded.clone());
     Arc::new(move |served: &AccessLogEntry<'_>| {
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
-        let is_expected = is_here || expected_failures.has_uri(method, uri);
+        let is_expected = is_here || served.websocket || expected_failures.has_uri(method, uri);
         if matches!(status, 404 | 405 | 421) && !is_expected {
             tracing::warn!(%method, %uri, status, "request that was not recorded");
-            let mut unknown = unknown.lock();
-            if unknown.len() < MAX_UNKNOWN {
-                unknown.insert(format!("{method} {uri} ({status})"));
-            }
+            let request = format!("{method} {uri} ({status})");
+            UnrecordedRequests::insert(&mut unrecorded.lock().unknown, request);
+        }
+        if let Some(recorded) = served.similar_to {
+            tracing::info!(%method, %uri, recorded, "request whose query was not recorded");
+            let request = format!("{method} {uri} (recorded: {recorded})");
+            UnrecordedRequests::insert(&mut unrecorded.lock().similar, request);
         }
     })
 }

@@ -57,6 +57,8 @@ pub(crate) struct ObservedRequest {
     pub(crate) address: Option<IpAddr>,
     /// It was served before it reached the network stack, so the NetLog does not contain it.
     pub(crate) is_inside: bool,
+    /// A service worker of the page responded to it.
+    pub(crate) from_service_worker: bool,
 }
 
 /// What caused the request.
@@ -340,6 +342,7 @@ impl Observations {
         seen.timing = response.timing;
         seen.address = response.address();
         seen.is_inside |= response.from_prefetch_cache || response.from_service_worker;
+        seen.from_service_worker |= response.from_service_worker;
     }
 
     fn of(&mut self, event: Option<LoadingEnded>) -> Option<&mut ObservedRequest> {

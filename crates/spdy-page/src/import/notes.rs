@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// The reason for omitting WebSockets.
+pub const WEBSOCKETS: &str = "WebSockets";
+/// The reason for omitting responses of the page's own service worker, which no server sent.
+pub const FROM_SERVICE_WORKER: &str = "from a service worker";
+
 /// The report of one import.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ImportNotes {

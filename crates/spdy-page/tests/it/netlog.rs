@@ -492,6 +492,25 @@ fn addresses_missing_in_the_log_come_from_devtools() {
 }
 
 #[test]
+fn responses_of_a_service_worker_are_counted() {
+    let (log, _) = page(HTML, "hi");
+    let received = r#"{"method":"Network.responseReceived","params":{"requestId":"2","response":{"fromServiceWorker":true}}}"#;
+    let mut observations = Observations::new(&Limits::default());
+    for message in [
+        &devtools_request(1, "http://a.test/", "VeryHigh", false),
+        &devtools_request(2, "http://a.test/x.png", "Low", false),
+        received,
+    ] {
+        observations.take(message, true);
+    }
+    let limits = Limits::default();
+    let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
+    let OpenedReplica { replica, notes } = recorded.unwrap();
+    assert_eq!(replica.exchanges.len(), 1);
+    assert_eq!(notes.skipped["from a service worker"], 1);
+}
+
+#[test]
 fn repeated_requests_match_their_own_observation() {
     let (mut log, socket) = page(HTML, "hi");
     let url = "http://a.test/x.png";

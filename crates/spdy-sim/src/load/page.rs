@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use spdy_client::config::Config;
 use spdy_net::protocol::Protocol;
@@ -86,6 +87,17 @@ impl Page {
             hints: Vec::new(),
             operator_config: None,
             accelerated_pages: Default::default(),
+        }
+    }
+
+    /// The same page with these think times of its servers, one for each exchange, in place of those that its recording implies.
+    #[must_use]
+    pub fn with_think_times(self, think_times: &[Duration]) -> Self {
+        Self {
+            site: Arc::new(Site::with_think_times(&self.replica, think_times)),
+            pushing: Default::default(),
+            accelerated_pages: Default::default(),
+            ..self
         }
     }
 

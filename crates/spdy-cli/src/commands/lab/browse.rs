@@ -322,6 +322,25 @@ impl Series {
                     "{WARN}excluded{WARN:#} from {network} by {protocol}: {reason}"
                 ));
             }
+            if let Some(omitted) = cell.visits.first().map(|visit| &visit.omitted)
+                && !omitted.is_empty()
+            {
+                let each: Vec<_> = omitted
+                    .iter()
+                    .map(|(kind, count)| format!("{count} {kind}"))
+                    .collect();
+                printer.note(format_args!(
+                    "{WARN}not replayed{WARN:#} over {network} by {protocol}: requests of the page: {}",
+                    each.join(", ")
+                ));
+            }
+            let similar = |visit: &BrowserLoad| Some(visit.similar_requests.len() as f64);
+            if let Some(count) = cell.median(similar).filter(|count| *count > 0.0) {
+                printer.note(format_args!(
+                    "{WARN}other queries{WARN:#} over {network} by {protocol}: {count:.0} requests a load got the recording of the same \
+                     path with the most similar query (--json lists them)"
+                ));
+            }
             if let Some(failure) = &cell.virtual_failure {
                 printer.note(format_args!(
                     "{WARN}the simulated load over {network} by {protocol} is incomplete{WARN:#}: {failure}"

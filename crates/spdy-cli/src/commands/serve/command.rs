@@ -407,6 +407,8 @@ fn log(printer: &Printer) -> Log {
             status,
             body_bytes,
             pushed,
+            websocket: _,
+            similar_to: _,
         } = served;
         let style = if status.is_client_error() || status.is_server_error() {
             BAD

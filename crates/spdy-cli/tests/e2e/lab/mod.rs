@@ -2,6 +2,8 @@
 
 mod browse_files;
 mod cluster;
+#[cfg(target_os = "linux")]
+mod living_page;
 mod postgres;
 #[cfg(target_os = "linux")]
 mod real_time;

@@ -20,6 +20,7 @@ use crate::import::har::model::{
     Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape,
 };
 use crate::import::notes::ImportNotes;
+use crate::import::notes::WEBSOCKETS;
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::replica::without_fragment;
 
@@ -363,7 +364,7 @@ fn parse_entry(
         "http" | "https" if url.has_host() => {}
         "data" => return Err("data: URLs"),
         "blob" => return Err("blob: URLs"),
-        "ws" | "wss" => return Err("WebSockets"),
+        "ws" | "wss" => return Err(WEBSOCKETS),
         _ => return Err("URLs that are not http or https"),
     }
     let (request, response) = (&entry.request, &entry.response);
@@ -374,12 +375,12 @@ fn parse_entry(
         .count()
         .and_then(|status| u16::try_from(status).ok());
     let status = match status {
-        Some(101) => return Err("WebSockets"),
+        Some(101) => return Err(WEBSOCKETS),
         Some(status @ 100..=999) => status,
         _ => return Err("without a response (blocked, failed or aborted)"),
     };
     if entry.web_socket_messages.is_some() {
-        return Err("WebSockets");
+        return Err(WEBSOCKETS);
     }
     if method == http::Method::CONNECT {
         return Err("CONNECT tunnels");

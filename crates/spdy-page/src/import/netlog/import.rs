@@ -17,6 +17,7 @@ use crate::head::Head;
 use crate::import::assemble::{document, kinds_of_redirects};
 use crate::import::devtools::{Observations, ObservedRequest, RequestInitiator};
 use crate::import::notes::ImportNotes;
+use crate::import::notes::{FROM_SERVICE_WORKER, WEBSOCKETS};
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::limits::Limits;
 use crate::replica::observation::{Failure, Observation};
@@ -180,7 +181,7 @@ impl Recording<'_> {
         let url = match Url::parse(&leg.url) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
             Ok(url) if matches!(url.scheme(), "ws" | "wss") => {
-                self.notes.skip("WebSockets");
+                self.notes.skip(WEBSOCKETS);
                 return Ok(());
             }
             _ => {
@@ -414,6 +415,10 @@ impl Recording<'_> {
         let watched = self.watched.as_ref();
         if let Some(watched) = watched {
             set_compute_times(&mut exchanges, &watched.observations.compute);
+            let requests = &watched.observations.requests;
+            for _ in requests.iter().filter(|seen| seen.from_service_worker) {
+                self.notes.skip(FROM_SERVICE_WORKER);
+            }
             if watched.observations.omitted > 0 {
                 self.notes
                     .remark("more requests were made than a recording can store");
