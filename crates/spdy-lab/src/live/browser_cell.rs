@@ -13,7 +13,7 @@ use spdy_sim::options::{Options, RaceProtocol};
 use spdy_sim::race::RaceNetwork;
 
 use crate::live::browser_load::BrowserLoad;
-use crate::stats::median;
+use crate::stats::{Bootstrap, Estimate, median};
 
 /// One protocol over one network.
 #[derive(Clone, Debug, Serialize)]
@@ -144,8 +144,8 @@ pub struct ProtocolRatio {
     /// The second.
     #[serde(serialize_with = "by_name")]
     pub protocol: RaceProtocol,
-    /// By the browser.
-    pub browser: f64,
+    /// By the browser: of medians, with a 95 % interval by resampling the loads of both.
+    pub browser: Estimate,
     /// By our client in virtual time.
     pub ours: f64,
 }
@@ -162,7 +162,7 @@ impl ProtocolRatio {
                 network: cell.network.clone(),
                 base: base.protocol,
                 protocol: cell.protocol,
-                browser: cell.load_ms()? / base.load_ms()?,
+                browser: browser_ratio(base, cell)?,
                 ours: cell.virtual_load_ms()? / base.virtual_load_ms()?,
             })
         };
@@ -172,8 +172,20 @@ impl ProtocolRatio {
     /// True if the same protocol is faster in both.
     #[must_use]
     pub fn agrees(&self) -> bool {
-        (self.browser < 1.0) == (self.ours < 1.0)
+        (self.browser.value < 1.0) == (self.ours < 1.0)
     }
+}
+
+/// Median load time in `cell` over that in `base`.
+fn browser_ratio(base: &BrowserCell, cell: &BrowserCell) -> Option<Estimate> {
+    let times = |cell: &BrowserCell| -> Vec<f64> {
+        cell.valid_loads()
+            .filter_map(|visit| visit.load_ms)
+            .collect()
+    };
+    let middle = |times: &[f64]| median(times.iter().copied()).unwrap_or(f64::NAN);
+    let both = (&times(base)[..], &times(cell)[..]);
+    Bootstrap::default().of_two(both, |base, cell| middle(cell) / middle(base))
 }
 
 #[cfg(test)]
@@ -242,7 +254,8 @@ mod tests {
         let none = browsed(RaceProtocol::Http, Vec::new());
         let [ratio] =
             <[ProtocolRatio; 1]>::try_from(ProtocolRatio::all(&[https, h2, none])).expect("one");
-        assert_eq!((ratio.protocol, ratio.browser), (RaceProtocol::H2, 0.8));
+        assert_eq!(ratio.protocol, RaceProtocol::H2);
+        assert_eq!(ratio.browser, Estimate::exact(0.8));
         assert!(ratio.agrees(), "{ratio:?}");
     }
 }

@@ -312,7 +312,8 @@ impl Series {
             } = ratio;
             let verdict = if ratio.agrees() { "agree" } else { "disagree" };
             printer.line(format_args!(
-                "{network}: {protocol} over {base} is {browser:.3} in the browser and {ours:.3} simulated: they {verdict}"
+                "{network}: {protocol} over {base} is {:.3} ({:.3} to {:.3}) in the browser and {ours:.3} simulated: they {verdict}",
+                browser.value, browser.low, browser.high
             ))?;
         }
         for cell in &self.cells {

@@ -104,10 +104,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     bar.finish_and_clear();
     outcome?;
     if !args.json {
-        printer.line(results_table::render(
-            &RaceResults::of(&loads),
-            printer.width(),
-        ))?;
+        let results = RaceResults::of(&loads);
+        printer.line(results_table::render(&results, printer.width()))?;
+        if let Some(intervals) = results_table::intervals(&results) {
+            printer.line("")?;
+            printer.line(intervals)?;
+        }
     }
     let examinations = match args.doctor {
         Some(_) => examine(&race, &loads, printer),
@@ -240,6 +242,10 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     };
     let mut notes = vec![("seed".to_owned(), seeds)];
     notes.extend(choices.notes(&race.options));
+    if race.protocols.contains(&RaceProtocol::H3) {
+        let missing = "QPACK's dynamic table, 0-RTT and HyStart are missing; browsers have them";
+        notes.push(("h3".to_owned(), missing.to_owned()));
+    }
     notes.extend(hosts.map(|hosts| ("hosts".to_owned(), hosts)));
     let program = format!("spdy {}", env!("CARGO_PKG_VERSION"));
     notes.push(("program".to_owned(), program));

@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use spdy_lab::stats::Bootstrap;
 use spdy_sim::race_results::{NetworkRace, ProtocolLoads, RaceResults};
 
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, bar};
@@ -118,6 +119,50 @@ fn cells(over: &NetworkRace<'_>, entrant: &ProtocolLoads<'_>, bar_width: usize) 
     ]
 }
 
+/// The ratios of protocols whose runs differ, with 95 % intervals by resampling their runs; `None` if there are none.
+pub(crate) fn intervals(results: &RaceResults<'_>) -> Option<Table> {
+    let times = |entrant: &ProtocolLoads<'_>| -> Vec<f64> {
+        entrant.loads.iter().map(|load| load.load_ms).collect()
+    };
+    let differ = |times: &[f64]| times.iter().any(|time| *time != times[0]);
+    let words = ["page", "network", "protocol"].map(Cell::word);
+    let numbers = ["ratio", "95 %"].map(Cell::number);
+    let mut table = Table::new(words.into_iter().chain(numbers));
+    let mut is_empty = true;
+    for page in &results.pages {
+        for over in &page.networks {
+            let reference = over.reference();
+            let base = times(reference);
+            for entrant in &over.protocols {
+                let other = times(entrant);
+                if entrant.protocol == reference.protocol || !(differ(&base) || differ(&other)) {
+                    continue;
+                }
+                let ratio = |base: &[f64], other: &[f64]| typical(other) / typical(base);
+                let Some(ratio) = Bootstrap::default().of_two((&base, &other), ratio) else {
+                    continue;
+                };
+                is_empty = false;
+                table.row([
+                    Cell::word(page.replica).styled(BOLD),
+                    Cell::word(over.network),
+                    Cell::word(format_args!("{}/{}", entrant.protocol, reference.protocol)),
+                    Cell::number(format_args!("{:.2}", ratio.value)),
+                    Cell::number(format_args!("{:.2} to {:.2}", ratio.low, ratio.high)),
+                ]);
+            }
+        }
+    }
+    (!is_empty).then_some(table)
+}
+
+/// The time of the run in the middle, the faster of two, as [`ProtocolLoads::typical`].
+fn typical(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    times[(times.len() - 1) / 2]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +210,28 @@ mod tests {
 page    network  http  ratio        spdy  ratio
 portal  dsl      1000   1.00  ████  !500   0.50  ██
 portal  lte       400   1.00  ████     –"
+        );
+    }
+
+    #[test]
+    fn ratios_of_random_runs_have_intervals_and_those_of_equal_runs_have_none() {
+        let equal = [
+            load("http", "dsl", 1_000.0, &[]),
+            load("http", "dsl", 1_000.0, &[]),
+            load("spdy", "dsl", 500.0, &[]),
+            load("spdy", "dsl", 500.0, &[]),
+        ];
+        assert!(intervals(&RaceResults::of(&equal)).is_none());
+        let mut random = equal.to_vec();
+        random.extend([1_100.0, 900.0].map(|ms| load("http", "lte", ms, &[])));
+        random.extend([550.0, 450.0].map(|ms| load("spdy", "lte", ms, &[])));
+        let table = intervals(&RaceResults::of(&random)).expect("random runs");
+        let table = table.to_string();
+        assert_eq!(
+            anstream::adapter::strip_str(&table).to_string(),
+            "\
+page    network  protocol   ratio          95 %
+portal  lte      spdy/http   0.50  0.41 to 0.61"
         );
     }
 
