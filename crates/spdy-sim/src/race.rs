@@ -47,6 +47,13 @@ impl RaceNetwork {
         })
     }
 
+    /// True if loads by `protocol` over it differ by their seed: packets are lost or delayed at random, or a QUIC sender skips packet
+    /// numbers at random.
+    #[must_use]
+    pub fn differs_by_seed(&self, protocol: RaceProtocol) -> bool {
+        self.profile.path.is_random() || protocol.wire_protocol().is_over_quic()
+    }
+
     /// The network with the values of `options` instead of its own: TCP, the servers' initial window, and name lookups.
     #[must_use]
     pub fn config(&self, options: &Options) -> NetworkConfig {

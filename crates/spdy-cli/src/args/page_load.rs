@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 
 use spdy_frame::compress::Compression;
 use spdy_lab::experiment::conditions;
-use spdy_lab::experiment::factor::{Factor, LoadChoice};
+use spdy_lab::experiment::factor::Factor;
+use spdy_lab::experiment::factor_level::LoadChoice;
 use spdy_sim::load::HostLayout;
 use spdy_sim::network::dns::NameLookups;
 use spdy_sim::options::Accelerator;

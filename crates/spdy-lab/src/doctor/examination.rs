@@ -154,10 +154,13 @@ impl ExaminationCase {
         let mut results = results.into_iter();
         let now = results.next()??;
         let findings = remedies.into_iter().zip(results).map(|(remedy, then)| {
-            let has_chance = ModifiedPage::network(self, &remedy)
-                .profile
-                .path
-                .is_random();
+            let protocol = match &remedy {
+                Remedy::Protocol { protocol } => *protocol,
+                _ => self.protocol,
+            };
+            let network = ModifiedPage::network(self, &remedy);
+            let has_chance =
+                network.differs_by_seed(protocol) || self.network.differs_by_seed(self.protocol);
             Some(finding(remedy, has_chance, &now, &then?))
         });
         Some(Examination {
@@ -179,7 +182,7 @@ impl ExaminationCase {
             network,
             options,
         } = treated;
-        let runs = match network.profile.path.is_random() {
+        let runs = match network.differs_by_seed(*protocol) {
             true => self.runs,
             false => 1,
         };

@@ -10,7 +10,8 @@ use spdy_sim::race::RaceNetwork;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
-use crate::experiment::factor::{self, Factor};
+use crate::experiment::factor::Factor;
+use crate::experiment::factor_level::shards as parse_shards;
 
 /// The network and the options of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +129,7 @@ pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), St
         let what = "accelerator and cache: browser caching of rewritten responses is not modelled; give one of them";
         return Err(what.to_owned());
     }
-    let shards = level(levels, Factor::Shard).and_then(factor::shards);
+    let shards = level(levels, Factor::Shard).and_then(parse_shards);
     let fold = level(levels, Factor::Fold) == Some("yes");
     let hosts = HostLayout::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
     if is_accelerated && hosts == HostLayout::Folded {

@@ -18,6 +18,7 @@ pub mod clock;
 pub mod conditions;
 pub mod error;
 pub mod factor;
+pub mod factor_level;
 pub mod ineffective_factors;
 pub mod plan;
 pub mod runner;

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use spdy_netem::profile::Profile;
+use spdy_sim::options::RaceProtocol;
+use spdy_sim::race::RaceNetwork;
 
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
 use crate::store::error::StoreError;
@@ -248,12 +249,17 @@ fn compare(
     })
 }
 
-/// True if the network of a load has no randomness, so that all runs are equal.
+/// True if nothing in a load is random, so that all runs are equal.
 fn is_without_chance(row: &Row) -> bool {
     if row.is_real() {
         return false;
     }
     let network = row.value("network").as_str().unwrap_or_default();
-    let profile = network.parse::<Profile>();
-    profile.is_ok_and(|profile| !profile.path.is_random())
+    let protocol = row.value("method").as_str().unwrap_or_default();
+    let network = RaceNetwork::parse(network);
+    let protocol = protocol.parse::<RaceProtocol>();
+    match (network, protocol) {
+        (Ok(network), Ok(protocol)) => !network.differs_by_seed(protocol),
+        _ => false,
+    }
 }

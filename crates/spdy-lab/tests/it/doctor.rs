@@ -219,6 +219,17 @@ fn twice_the_round_trip_time_takes_twice_as_long() {
 }
 
 #[test]
+fn loads_by_http3_are_repeated_even_without_loss() {
+    for (protocol, runs) in [(RaceProtocol::Spdy, 1), (RaceProtocol::H3, 3)] {
+        let case = ExaminationCase {
+            runs: 3,
+            ..case(page(), protocol)
+        };
+        assert_eq!(examine(&case).runs, runs, "{protocol}");
+    }
+}
+
+#[test]
 fn a_network_with_more_loss_keeps_its_loss() {
     let losing = |loss: &str| {
         let spec = format!("down=1gbit,up=1gbit,rtt=100ms,loss={loss}");
