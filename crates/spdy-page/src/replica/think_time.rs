@@ -22,8 +22,9 @@ use crate::replica::{Exchange, Replica};
 /// The longest think time that is replayed.
 pub const MAX_THINK_TIME: Duration = Duration::from_secs(60);
 
-/// A shorter time is not a round trip over a network: it is a response from a cache, or a connection that was opened ahead.
-const MIN_ROUND_TRIP: Duration = Duration::from_millis(1);
+/// A shorter time is no round trip to the server: it is a response from a cache, a connection that was opened ahead, or a proxy on the
+/// recording machine (1 ms in recordings of whole milliseconds).
+const MIN_ROUND_TRIP: Duration = Duration::from_millis(2);
 
 impl Replica {
     /// The think time of each exchange: zero if its wait was not recorded, at most [`MAX_THINK_TIME`].
@@ -180,9 +181,9 @@ mod tests {
         page.observed.connect = Some(ms(90));
         page.observed.tls = Some(ms(60));
         assert_eq!(think_times(vec![page.clone()]), [220]);
-        page.observed.connect = Some(Duration::from_micros(200));
+        page.observed.connect = Some(ms(1));
         page.observed.tls = None;
-        assert_eq!(think_times(vec![page]), [0], "a socket opened ahead");
+        assert_eq!(think_times(vec![page]), [0], "a proxy nearby");
     }
 
     #[test]
