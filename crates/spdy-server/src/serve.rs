@@ -30,6 +30,8 @@ pub struct AccessLogEntry<'a> {
     pub method: &'a http::Method,
     /// Its URI; absolute if the client sent a host.
     pub uri: &'a http::Uri,
+    /// Header fields of the request; of a push none.
+    pub headers: &'a http::HeaderMap,
     /// Protocol of the connection.
     pub protocol: Protocol,
     /// True if the connection uses TLS.
@@ -208,6 +210,7 @@ impl Handler for SiteHandler {
             log(&AccessLogEntry {
                 method: &head.method,
                 uri: &head.uri,
+                headers: &head.headers,
                 protocol: arrival.protocol,
                 secure: arrival.secure,
                 priority: arrival.priority,
@@ -219,6 +222,7 @@ impl Handler for SiteHandler {
                 log(&AccessLogEntry {
                     method: &http::Method::GET,
                     uri: &push.uri,
+                    headers: &http::HeaderMap::new(),
                     protocol: arrival.protocol,
                     secure: arrival.secure,
                     priority: push.priority,

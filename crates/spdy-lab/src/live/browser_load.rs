@@ -23,9 +23,9 @@ use crate::live::replay::Replay;
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
 
 /// Time without packets after which a load is over.
-const QUIET_FOR: Duration = Duration::from_millis(20);
+pub(crate) const QUIET_FOR: Duration = Duration::from_millis(20);
 /// Timeout for that.
-const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Failures that the browser itself causes: a lookup of its cache only, or a cancelled request.
 const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];

@@ -21,7 +21,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::error::TlsSetupError;
 use spdy_net::tls::pins::Pin;
-use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_net::tls::{KeyLogTarget, ServerTls, TlsOptions};
 use spdy_page::graph::Trigger;
 use spdy_page::head;
 use spdy_page::observation::Failure;
@@ -35,6 +35,7 @@ use url::Url;
 use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
 use crate::live::resolver::Resolver;
+use crate::live::served_requests::{ServedRequest, ServedRequests};
 use crate::live::server_side::{RunningServers, ServerSide};
 
 /// The icon that browsers request for the tab.
@@ -52,10 +53,13 @@ pub struct Replay {
     expected_failures: ExpectedFailures,
     /// Method, host and target of every request for an unrecorded resource.
     unknown: Arc<Mutex<BTreeSet<String>>>,
+    page: Replica,
+    requests: ServedRequests,
 }
 
 impl Replay {
-    /// Prepares `replica` for loads by `protocol`: `http`, `https`, `h2` or `h3`.
+    /// Prepares `replica` for loads by `protocol`: `http`, `https`, `h2`, `h3`, or `spdy` for Chromium 49. The servers write their TLS
+    /// secrets to `key_log`.
     ///
     /// # Errors
     ///
@@ -64,7 +68,11 @@ impl Replay {
     /// # Panics
     ///
     /// If browsers do not support `protocol`.
-    pub fn new(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
+    pub fn new(
+        replica: &Replica,
+        protocol: RaceProtocol,
+        key_log: KeyLogTarget,
+    ) -> Result<Self, TlsSetupError> {
         let mut replica = replica.clone();
         let start = start_of(&replica, protocol.is_secure());
         if protocol.is_secure() {
@@ -80,16 +88,22 @@ impl Replay {
             RaceProtocol::Http | RaceProtocol::Https => vec![Protocol::Http1],
             RaceProtocol::H2 => vec![Protocol::Http2, Protocol::Http1],
             RaceProtocol::H3 => vec![Protocol::Http3],
-            other => panic!("current browsers do not support {other}"),
+            RaceProtocol::Spdy => vec![protocol.wire_protocol(), Protocol::Http1],
+            other => panic!("browsers do not support {other}"),
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
         let unknown = Arc::default();
         let expected_failures = ExpectedFailures::of(page.replica());
-        let log = log(page.replica(), &expected_failures, &unknown);
+        let requests = ServedRequests::default();
+        let log = log(page.replica(), &expected_failures, &unknown, &requests);
+        let tls_options = TlsOptions {
+            key_log,
+            ..TlsOptions::default()
+        };
         let mut servers = BTreeMap::new();
         for (address, names) in &names {
             let identity = authority.issue(names, &[(*address).into()])?;
-            let tls = ServerTls::new(&identity, &spoken, &TlsOptions::default())?;
+            let tls = ServerTls::new(&identity, &spoken, &tls_options)?;
             let plain = ServeConfig {
                 protocols: vec![Protocol::Http1],
                 log: Some(log.clone()),
@@ -120,6 +134,8 @@ impl Replay {
             },
             expected_failures,
             unknown,
+            page: page.replica().clone(),
+            requests,
         })
     }
 
@@ -148,8 +164,27 @@ impl Replay {
     /// A port cannot be listened on.
     pub fn serve(&self, host: &Host) -> io::Result<RunningServers> {
         self.unknown().clear();
+        self.requests.clear();
         self.far_side.names.clear_unknown();
         self.far_side.clone().start(host)
+    }
+
+    /// The served page.
+    #[must_use]
+    pub fn page(&self) -> &Replica {
+        &self.page
+    }
+
+    /// The address of `host` here.
+    #[must_use]
+    pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
+        self.far_side.names.address(host)
+    }
+
+    /// Requests since [`serve`](Self::serve), in the order of arrival; at most ten thousand.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ServedRequest> {
+        self.requests.all()
     }
 
     /// Requests for unrecorded resources since [`serve`](Self::serve).
@@ -223,11 +258,12 @@ fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Ve
     origins.collect()
 }
 
-/// Reports a request for an unrecorded resource. A recorded 404 and a recorded failure do not count.
+/// Stores each request, and reports one for an unrecorded resource. A recorded 404 and a recorded failure do not count.
 fn log(
     replica: &Replica,
     expected_failures: &ExpectedFailures,
     unknown: &Arc<Mutex<BTreeSet<String>>>,
+    requests: &ServedRequests,
 ) -> spdy_server::serve::Log {
     let missing = replica.exchanges.iter();
     let missing = missing.filter(|exchange| exchange.status() == Some(404));
@@ -235,7 +271,9 @@ fn log(
         .map(|exchange| head::target(&exchange.url))
         .collect();
     let (expected_failures, unknown) = (expected_failures.clone(), unknown.clone());
+    let requests = requests.clone();
     Arc::new(move |served: &AccessLogEntry<'_>| {
+        requests.add(served);
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
@@ -265,8 +303,8 @@ mod tests {
             (RaceProtocol::H2, "https://www.portal.test/"),
             (RaceProtocol::H3, "https://www.portal.test/"),
         ] {
-            let stage =
-                Replay::new(&replica, protocol).expect("the names are valid in certificates");
+            let stage = Replay::new(&replica, protocol, KeyLogTarget::Disabled)
+                .expect("the names are valid in certificates");
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
             let by_quic: BTreeSet<_> = stage.quic_origins().iter().cloned().collect();

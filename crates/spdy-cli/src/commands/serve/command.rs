@@ -401,6 +401,7 @@ fn log(printer: &Printer) -> Log {
         let AccessLogEntry {
             method,
             uri,
+            headers: _,
             protocol,
             secure,
             priority,
