@@ -47,11 +47,13 @@ impl Offer {
     }
 }
 
-/// Times of a page in milliseconds since the start of the load. A time that did not occur is absent.
+/// Times of a page in milliseconds since the start of the navigation. A time that did not occur is absent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NavigationTiming {
-    /// The browser begins to fetch the document.
+    /// The browser begins to fetch a URL that redirects to the document.
+    pub redirect_start: Option<f64>,
+    /// It begins to fetch the document at its own URL, after redirects.
     pub fetch_start: Option<f64>,
     /// It sends the request.
     pub request_start: Option<f64>,
@@ -65,7 +67,7 @@ pub struct NavigationTiming {
     pub load_event_start: Option<f64>,
 }
 
-/// Times of a resource in milliseconds since the start of the load. `request` and `response` are 0 for another origin.
+/// Times of a resource in milliseconds since the start of the navigation. `request` and `response` are 0 for another origin.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ResourceTiming {
     /// Its URL.
@@ -87,7 +89,7 @@ pub struct PageTimings {
     pub product: String,
     /// The URL of the page, after redirects.
     pub url: String,
-    /// The start of the load, milliseconds since 1970.
+    /// The start of the navigation, milliseconds since 1970.
     pub navigation_start_ms: f64,
     /// Times of the page.
     pub timing: NavigationTiming,

@@ -3,7 +3,7 @@
 //! Its DevTools would change the requests, so they stay off. The recording has the requests as the servers received them, the
 //! responses of the replay, and the times of Resource Timing. Resource Timing has no request that failed, redirects or belongs to a
 //! frame: such a request has the time of its arrival, relative to that of the document. There are no initiators; a replica infers them
-//! from texts, `Referer` and times.
+//! from texts, `Referer` and times. Times begin when the browser fetches the first URL, as in a recording of a browser of today.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -129,7 +129,7 @@ impl Chromium49Loader {
     }
 }
 
-/// `ms` after the start of the load; a page can define any value.
+/// `ms` as a duration; a page can define any value.
 fn time(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1e3).unwrap_or_default()
 }
@@ -141,6 +141,10 @@ fn recording(
     timings: &PageTimings,
 ) -> Result<Replica, RecordError> {
     let page = stage.page();
+    let navigation = &timings.timing;
+    let zero = navigation.redirect_start.or(navigation.fetch_start);
+    let zero = time(zero.unwrap_or_default());
+    let since_zero = |at: Duration| at.saturating_sub(zero);
     let mut known: BTreeMap<(String, String, String), VecDeque<usize>> = BTreeMap::new();
     for (index, exchange) in page.exchanges.iter().enumerate() {
         let key = (
@@ -201,10 +205,11 @@ fn recording(
             exchange.wait,
             exchange.receive,
         ) = match (resource, is_document) {
-            (_, true) => times_of_document(&timings.timing),
+            (_, true) => times_of_document(navigation),
             (Some(resource), false) => times(resource),
             (None, false) => (None, None, None, None),
         };
+        exchange.started = exchange.started.map(since_zero);
         exchanges.push((request.at, exchange));
         originals.push(original);
     }
@@ -243,15 +248,17 @@ fn recording(
             other => other,
         };
     }
-    let since_1970 = (timings.navigation_start_ms * 1e3) as i64;
+    let since_1970 = (timings.navigation_start_ms * 1e3) as i64 + zero.as_micros() as i64;
     Ok(Replica {
         name: page.name.clone(),
         source: format!("loaded with {}; {}", timings.product, page.source),
         start,
         exchanges,
         recorded: Timestamp::from_microsecond(since_1970).ok(),
-        dom_content_loaded: timings.timing.dom_content_loaded_event_start.map(time),
-        load: timings.timing.load_event_start.map(time),
+        dom_content_loaded: navigation
+            .dom_content_loaded_event_start
+            .map(|ms| since_zero(time(ms))),
+        load: navigation.load_event_start.map(|ms| since_zero(time(ms))),
         failures: Vec::new(),
     })
 }

@@ -62,6 +62,10 @@ impl PageLoad<'_> {
 
     /// Handles the head of the response for `node`.
     pub fn handle_head(&mut self, now: Instant, node: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.handle_head(node);
+            self.release();
+        }
         let facts = &self.outline.nodes[node];
         // The first document that is not a redirect is the page's own.
         let is_page = self.outline.document[node].is_none() && facts.kind == Kind::Document;

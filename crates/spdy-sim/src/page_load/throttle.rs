@@ -15,8 +15,9 @@
 //!   handshakes are not measured, so one response is not enough.
 //!
 //! Chromium 49 has no scheduler in the renderer, and other rules for the page. Only requests of low urgency to a host without
-//! priorities are delayable: 10 in flight, and none if 6 requests to the same host are. While a document is not complete or has no
+//! priorities are delayable: 10 in flight, and none if 6 requests to the same host are. While the document is not complete or has no
 //! body, or while a style sheet loads that was requested before the body, one is in flight, and none beside two requests of others.
+//! A host has no priorities before its first response: the browser learns the protocol from the handshake.
 //!
 //! The client limits HTTP/1.1 to six connections per host.
 
@@ -79,6 +80,8 @@ pub(crate) struct Throttle {
     plan: UrgencyPlan,
     /// Nodes for which Chromium 49 limits delayable requests: the first document, and style sheets of heads.
     layout_blocking: BTreeSet<usize>,
+    /// Hosts that have responded.
+    known_hosts: BTreeSet<usize>,
     frames: BTreeMap<usize, DocumentQueue>,
     running: BTreeMap<usize, ActiveRequest>,
     /// Requests that wait for the network service.
@@ -105,6 +108,7 @@ impl Throttle {
         };
         Self {
             scheduler,
+            known_hosts: BTreeSet::new(),
             layout_blocking: plan.body_at.keys().copied().take(1).collect(),
             frames: plan.body_at.keys().map(frame).collect(),
             plan,
@@ -174,6 +178,13 @@ impl Throttle {
             None => panic!("node {node} is done, but was not requested"),
         }
         self.run();
+    }
+
+    /// The host of `node` has responded to it.
+    pub(crate) fn handle_head(&mut self, node: usize) {
+        if self.known_hosts.insert(self.plan.host[node]) {
+            self.run();
+        }
     }
 
     /// The parser of `document` has reached its body.
@@ -257,7 +268,9 @@ impl Throttle {
 
     fn is_delayable(&self, node: usize) -> bool {
         if self.scheduler == Scheduler::Chromium49 {
-            return self.plan.urgency[node] == Urgency::Low && !self.plan.is_multiplexed[node];
+            let is_known = self.known_hosts.contains(&self.plan.host[node]);
+            let has_priorities = self.plan.is_multiplexed[node] && is_known;
+            return self.plan.urgency[node] == Urgency::Low && !has_priorities;
         }
         self.plan.urgency[node] < Urgency::High
             && (self.is_slow() || !self.plan.is_multiplexed[node])
@@ -353,29 +366,18 @@ mod tests {
     }
 
     #[test]
-    fn chromium_49_has_six_requests_to_a_host_in_flight_unless_it_multiplexes() {
-        // Nodes 1 to 10 are of one host, and 11 and 12 of another.
-        for (is_multiplexed, first) in [
-            (false, vec![1, 2, 3, 4, 5, 6, 11, 12]),
-            (true, (1..13).collect()),
-        ] {
+    fn chromium_49_has_six_requests_to_a_host_in_flight_until_it_has_priorities() {
+        // Nodes 0 to 10 are of one host, and 11 and 12 of another.
+        let first = [1, 2, 3, 4, 5, 6, 11, 12];
+        for is_multiplexed in [false, true] {
             let mut throttle = throttle_of(Scheduler::Chromium49, &[Low; 12], is_multiplexed);
             throttle.handle_body_start(0);
             throttle.done(0);
             assert_eq!(enqueue_all(&mut throttle), first);
+            throttle.handle_head(3);
+            let rest = if is_multiplexed { 7..11 } else { 0..0 };
+            assert_eq!(polled(&mut throttle), rest.collect::<Vec<_>>());
         }
-    }
-
-    /// Enqueues all nodes; returns those that may be requested at once.
-    fn enqueue_all(throttle: &mut Throttle) -> Vec<usize> {
-        for node in 1..throttle.plan.urgency.len() {
-            throttle.enqueue(node, 0, false);
-        }
-        polled(throttle)
-    }
-
-    fn polled(throttle: &mut Throttle) -> Vec<usize> {
-        std::iter::from_fn(|| throttle.poll()).collect()
     }
 
     #[test]
