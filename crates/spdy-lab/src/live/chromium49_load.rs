@@ -328,3 +328,115 @@ fn times_of_document(timing: &NavigationTiming) -> Times {
         between(timing.response_start, timing.response_end),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+    use spdy_net::tls::KeyLogTarget;
+    use spdy_page::builtin;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn request(at: Instant, uri: &'static str, status: StatusCode) -> ServedRequest {
+        let referer = HeaderValue::from_static("https://www.portal.test/");
+        ServedRequest {
+            at,
+            method: Method::GET,
+            uri: Uri::from_static(uri),
+            headers: HeaderMap::from_iter([(http::header::REFERER, referer)]),
+            protocol: RaceProtocol::Spdy.wire_protocol(),
+            secure: true,
+            status,
+        }
+    }
+
+    #[test]
+    fn a_recording_has_served_requests_with_the_times_of_the_page() {
+        let page = builtin::portal();
+        let stage = Replay::new(&page, RaceProtocol::Spdy, KeyLogTarget::Disabled)
+            .expect("the names are valid in certificates");
+        let at = Instant::now();
+        let requests = [
+            request(at, "https://www.portal.test/", StatusCode::OK),
+            request(
+                at + 90 * MS,
+                "https://www.portal.test/css/portal.css",
+                StatusCode::OK,
+            ),
+            request(
+                at + 200 * MS,
+                "https://www.portal.test/favicon.ico",
+                StatusCode::NOT_FOUND,
+            ),
+        ];
+        let timings = PageTimings {
+            product: "Chrome/49".to_owned(),
+            url: "https://www.portal.test/#top".to_owned(),
+            navigation_start_ms: 1_000.0,
+            timing: NavigationTiming {
+                fetch_start: Some(50.0),
+                request_start: Some(250.0),
+                response_start: Some(320.0),
+                response_end: Some(330.0),
+                dom_content_loaded_event_start: Some(450.0),
+                load_event_start: Some(550.0),
+                ..NavigationTiming::default()
+            },
+            resources: vec![ResourceTiming {
+                url: "https://www.portal.test/css/portal.css".to_owned(),
+                start: 340.0,
+                request: 345.0,
+                response: 420.0,
+                end: 425.0,
+            }],
+        };
+        let recording = recording(&stage, &requests, &timings).expect("it has a document");
+        let exchanges = &recording.exchanges;
+        let times = exchanges
+            .iter()
+            .map(|it| (it.started, it.queued, it.wait, it.receive));
+        let ms = |ms: u32| Some(ms * MS);
+        let expected = [
+            (ms(0), ms(200), ms(70), ms(10)),
+            (ms(290), ms(5), ms(75), ms(5)),
+            // Its request was sent 200 ms after that of the document.
+            (ms(400), None, None, None),
+        ];
+        assert_eq!(times.collect::<Vec<_>>(), expected);
+        assert_eq!(recording.load, ms(500));
+        assert_eq!(recording.recorded, Timestamp::from_millisecond(1_050).ok());
+        assert_eq!(exchanges[0].body, page.document().body);
+        let statuses = exchanges.iter().map(Exchange::status);
+        assert_eq!(statuses.collect::<Vec<_>>(), [200, 200, 404].map(Some));
+        let head = "GET /css/portal.css HTTP/1.1\r\nHost: www.portal.test\r\nreferer: https://www.portal.test/\r\n\r\n";
+        assert_eq!(exchanges[1].request_head, head);
+        let protocol = exchanges[1].observed.protocol.as_deref();
+        assert_eq!(protocol, Some("spdy/3.1"));
+    }
+
+    #[test]
+    fn a_page_that_no_server_received_is_an_error() {
+        let stage = Replay::new(
+            &builtin::portal(),
+            RaceProtocol::Spdy,
+            KeyLogTarget::Disabled,
+        )
+        .expect("the names are valid in certificates");
+        let timings = PageTimings {
+            product: "Chrome/49".to_owned(),
+            url: "https://www.portal.test/".to_owned(),
+            navigation_start_ms: f64::NAN,
+            timing: NavigationTiming::default(),
+            resources: Vec::new(),
+        };
+        let missing = recording(&stage, &[], &timings);
+        assert!(
+            matches!(missing, Err(RecordError::Navigation { .. })),
+            "{missing:?}"
+        );
+    }
+}

@@ -345,6 +345,18 @@ mod tests {
         Throttle::new(scheduler, plan)
     }
 
+    /// Enqueues all nodes; returns those that may be requested at once.
+    fn enqueue_all(throttle: &mut Throttle) -> Vec<usize> {
+        for node in 1..throttle.plan.urgency.len() {
+            throttle.enqueue(node, 0, false);
+        }
+        polled(throttle)
+    }
+
+    fn polled(throttle: &mut Throttle) -> Vec<usize> {
+        std::iter::from_fn(|| throttle.poll()).collect()
+    }
+
     #[test]
     fn chromium_49_loads_one_image_at_a_time_beside_document_and_style_sheet() {
         let mut throttle =
