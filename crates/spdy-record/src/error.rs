@@ -12,6 +12,11 @@ pub enum RecordError {
         /// The usual names.
         tried: Vec<&'static str>,
     },
+    /// Chromium 49 was requested by name, and was not found.
+    #[error(
+        "chromium-49 is neither in PATH nor in interop/chromium49: scripts/setup-peers installs it"
+    )]
+    NoChromium49,
     /// The browser, or its profile, cannot be created.
     #[error("cannot start {program}: {cause}")]
     Start {

@@ -15,6 +15,7 @@
 //! lists stored and omitted data.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+pub mod chromium49;
 pub mod error;
 pub mod fingerprint;
 pub mod options;

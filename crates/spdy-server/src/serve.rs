@@ -30,6 +30,8 @@ pub struct AccessLogEntry<'a> {
     pub method: &'a http::Method,
     /// Its URI; absolute if the client sent a host.
     pub uri: &'a http::Uri,
+    /// Header fields of the request; of a push none.
+    pub headers: &'a http::HeaderMap,
     /// Protocol of the connection.
     pub protocol: Protocol,
     /// True if the connection uses TLS.
@@ -42,8 +44,6 @@ pub struct AccessLogEntry<'a> {
     pub body_bytes: u64,
     /// True if the response was pushed.
     pub pushed: bool,
-    /// True if the request is for a WebSocket, which a site does not have.
-    pub websocket: bool,
     /// The recorded target whose response it is, if that is another one ([`Site::with_similar_queries`]).
     pub similar_to: Option<&'a str>,
 }
@@ -217,13 +217,13 @@ impl Handler for SiteHandler {
             log(&AccessLogEntry {
                 method: &head.method,
                 uri: &head.uri,
+                headers: &head.headers,
                 protocol: arrival.protocol,
                 secure: arrival.secure,
                 priority: arrival.priority,
                 status: response.status(),
                 body_bytes: response.body().len() as u64,
                 pushed: false,
-                websocket: is_websocket(&head.headers),
                 similar_to: response
                     .extensions()
                     .get()
@@ -233,13 +233,13 @@ impl Handler for SiteHandler {
                 log(&AccessLogEntry {
                     method: &http::Method::GET,
                     uri: &push.uri,
+                    headers: &http::HeaderMap::new(),
                     protocol: arrival.protocol,
                     secure: arrival.secure,
                     priority: push.priority,
                     status: http::StatusCode::OK,
                     body_bytes: push.bytes as u64,
                     pushed: true,
-                    websocket: false,
                     similar_to: None,
                 });
             }
@@ -266,11 +266,6 @@ impl Handler for SiteHandler {
             })
         })
     }
-}
-
-fn is_websocket(headers: &http::HeaderMap) -> bool {
-    let upgrade = headers.get(header::UPGRADE);
-    upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Bytes of an upload that are read and discarded before the response is sent in any case.

@@ -155,6 +155,7 @@ impl PageLoadArgs {
         let scheduler = match options.scheduler {
             Scheduler::None => None,
             Scheduler::Chromium => Some("delays requests as Chromium does"),
+            Scheduler::Chromium49 => Some("delays requests as Chromium 49 does"),
         };
         let hints = options
             .hints

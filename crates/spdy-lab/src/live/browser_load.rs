@@ -25,9 +25,9 @@ use crate::live::replay::Replay;
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
 
 /// Time without packets after which a load is over.
-const QUIET_FOR: Duration = Duration::from_millis(20);
+pub(crate) const QUIET_FOR: Duration = Duration::from_millis(20);
 /// Timeout for that.
-const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Failures that the browser itself causes: a lookup of its cache only, or a cancelled request.
 const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
@@ -178,7 +178,7 @@ impl BrowserLoader {
         let served = recording
             .exchanges
             .iter()
-            .map(|exchange| stage.recorded(exchange).1);
+            .map(|exchange| stage.recorded(&exchange.method, &exchange.url).1);
         let think_times = served.collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         Ok(BrowserLoad {
@@ -186,8 +186,13 @@ impl BrowserLoader {
             load_ms: ms(recording.load),
             exchanges: recording.exchanges.len(),
             connections: servers.connections,
-            fingerprint: Fingerprint::with_urls(&recording, |exchange| stage.recorded(exchange).0)
-                .sha256(),
+            fingerprint: Fingerprint::with_urls(&recording, |exchange| {
+                stage
+                    .recorded(&exchange.method, &exchange.url)
+                    .0
+                    .to_string()
+            })
+            .sha256(),
             failed_requests,
             omitted,
             similar_requests: unrecorded.similar.into_iter().collect(),

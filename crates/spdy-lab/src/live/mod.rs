@@ -15,6 +15,7 @@
 pub mod addresses;
 pub mod browser_cell;
 pub mod browser_load;
+pub mod chromium49_load;
 pub mod clock;
 mod expected_failures;
 pub mod load;
@@ -23,4 +24,5 @@ pub mod replay;
 pub mod resolver;
 pub mod run_files;
 pub mod runner;
+pub mod served_requests;
 pub mod server_side;

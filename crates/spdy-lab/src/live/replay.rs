@@ -18,12 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderMap, Method, header};
 use parking_lot::Mutex;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_net::tls::error::TlsSetupError;
 use spdy_net::tls::pins::Pin;
-use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_net::tls::{KeyLogTarget, ServerTls, TlsOptions};
 use spdy_page::graph::Trigger;
 use spdy_page::head;
 use spdy_page::observation::Failure;
@@ -38,6 +39,7 @@ use url::Url;
 use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
 use crate::live::resolver::Resolver;
+use crate::live::served_requests::{ServedRequest, ServedRequests};
 use crate::live::server_side::{RunningServers, ServerSide};
 
 /// The icon that browsers request for the tab.
@@ -55,6 +57,8 @@ pub struct Replay {
     expected_failures: ExpectedFailures,
     /// Requests since [`serve`](Self::serve) that the recording does not have.
     unrecorded: Arc<Mutex<UnrecordedRequests>>,
+    page: Replica,
+    requests: ServedRequests,
 }
 
 /// Requests that a recording does not have: method, host and target of each.
@@ -75,7 +79,8 @@ impl UnrecordedRequests {
 }
 
 impl Replay {
-    /// Prepares `replica` for loads by `protocol`: `http`, `https`, `h2` or `h3`.
+    /// Prepares `replica` for loads by `protocol`: `http`, `https`, `h2`, `h3`, or `spdy` for Chromium 49. The servers write their TLS
+    /// secrets to `key_log`.
     ///
     /// # Errors
     ///
@@ -84,7 +89,11 @@ impl Replay {
     /// # Panics
     ///
     /// If browsers do not support `protocol`.
-    pub fn new(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
+    pub fn new(
+        replica: &Replica,
+        protocol: RaceProtocol,
+        key_log: KeyLogTarget,
+    ) -> Result<Self, TlsSetupError> {
         let mut replica = replica.clone();
         let start = start_of(&replica, protocol.is_secure());
         if protocol.is_secure() {
@@ -100,16 +109,22 @@ impl Replay {
             RaceProtocol::Http | RaceProtocol::Https => vec![Protocol::Http1],
             RaceProtocol::H2 => vec![Protocol::Http2, Protocol::Http1],
             RaceProtocol::H3 => vec![Protocol::Http3],
-            other => panic!("current browsers do not support {other}"),
+            RaceProtocol::Spdy => vec![protocol.wire_protocol(), Protocol::Http1],
+            other => panic!("browsers do not support {other}"),
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
         let unrecorded = Arc::default();
         let expected_failures = ExpectedFailures::of(page.replica());
-        let log = log(page.replica(), &expected_failures, &unrecorded);
+        let requests = ServedRequests::default();
+        let log = log(page.replica(), &expected_failures, &unrecorded, &requests);
+        let tls_options = TlsOptions {
+            key_log,
+            ..TlsOptions::default()
+        };
         let mut servers = BTreeMap::new();
         for (address, names) in &names {
             let identity = authority.issue(names, &[(*address).into()])?;
-            let tls = ServerTls::new(&identity, &spoken, &TlsOptions::default())?;
+            let tls = ServerTls::new(&identity, &spoken, &tls_options)?;
             let plain = ServeConfig {
                 protocols: vec![Protocol::Http1],
                 log: Some(log.clone()),
@@ -141,6 +156,8 @@ impl Replay {
             },
             expected_failures,
             unrecorded,
+            page: page.replica().clone(),
+            requests,
         })
     }
 
@@ -169,8 +186,27 @@ impl Replay {
     /// A port cannot be listened on.
     pub fn serve(&self, host: &Host) -> io::Result<RunningServers> {
         *self.unrecorded.lock() = UnrecordedRequests::default();
+        self.requests.clear();
         self.far_side.names.clear_unknown();
         self.far_side.clone().start(host)
+    }
+
+    /// The served page.
+    #[must_use]
+    pub fn page(&self) -> &Replica {
+        &self.page
+    }
+
+    /// The address of `host` here.
+    #[must_use]
+    pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
+        self.far_side.names.address(host)
+    }
+
+    /// Requests since [`serve`](Self::serve), in the order of arrival; at most ten thousand.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ServedRequest> {
+        self.requests.all()
     }
 
     /// Requests since [`serve`](Self::serve) that the recording does not have.
@@ -179,22 +215,21 @@ impl Replay {
         self.unrecorded.lock().clone()
     }
 
-    /// The URL of the recording whose response `exchange` got, and the think time of its server.
-    pub(crate) fn recorded(&self, exchange: &Exchange) -> (String, Duration) {
-        let url = &exchange.url;
+    /// The recorded URL whose response a request for `url` gets, and the think time of its server.
+    pub(crate) fn recorded(&self, method: &Method, url: &Url) -> (Url, Duration) {
         let (authority, target) = (head::authority(url), head::target(url));
         let secure = url.scheme() == "https";
         let site = &self.far_side.site;
-        match site.find(Some(&authority), &exchange.method, &target, secure) {
-            LookupResult::Response(stored) => (url.to_string(), stored.think_time),
+        match site.find(Some(&authority), method, &target, secure) {
+            LookupResult::Response(stored) => (url.clone(), stored.think_time),
             LookupResult::Similar(target, stored) => {
-                let recorded = format!("{}://{authority}{target}", url.scheme());
+                let recorded = url.join(target).unwrap_or_else(|_| url.clone());
                 (recorded, stored.think_time)
             }
             LookupResult::Redirect(_)
             | LookupResult::OtherMethods(_)
             | LookupResult::NoTarget
-            | LookupResult::NoHost => (url.to_string(), Duration::ZERO),
+            | LookupResult::NoHost => (url.clone(), Duration::ZERO),
         }
     }
 
@@ -259,11 +294,12 @@ fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Ve
     origins.collect()
 }
 
-/// Reports a request for an unrecorded resource. A recorded 404 and a recorded failure do not count.
+/// Stores each request, and reports one for an unrecorded resource. A recorded 404 and a recorded failure do not count.
 fn log(
     replica: &Replica,
     expected_failures: &ExpectedFailures,
     unrecorded: &Arc<Mutex<UnrecordedRequests>>,
+    requests: &ServedRequests,
 ) -> spdy_server::serve::Log {
     let missing = replica.exchanges.iter();
     let missing = missing.filter(|exchange| exchange.status() == Some(404));
@@ -271,11 +307,14 @@ fn log(
         .map(|exchange| head::target(&exchange.url))
         .collect();
     let (expected_failures, unrecorded) = (expected_failures.clone(), unrecorded.clone());
+    let requests = requests.clone();
     Arc::new(move |served: &AccessLogEntry<'_>| {
+        requests.add(served);
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
-        let is_expected = is_here || served.websocket || expected_failures.has_uri(method, uri);
+        let is_expected =
+            is_here || is_websocket(served.headers) || expected_failures.has_uri(method, uri);
         if matches!(status, 404 | 405 | 421) && !is_expected {
             tracing::warn!(%method, %uri, status, "request that was not recorded");
             let request = format!("{method} {uri} ({status})");
@@ -287,6 +326,11 @@ fn log(
             UnrecordedRequests::insert(&mut unrecorded.lock().similar, request);
         }
     })
+}
+
+fn is_websocket(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(header::UPGRADE);
+    upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
 #[cfg(test)]
@@ -304,8 +348,8 @@ mod tests {
             (RaceProtocol::H2, "https://www.portal.test/"),
             (RaceProtocol::H3, "https://www.portal.test/"),
         ] {
-            let stage =
-                Replay::new(&replica, protocol).expect("the names are valid in certificates");
+            let stage = Replay::new(&replica, protocol, KeyLogTarget::Disabled)
+                .expect("the names are valid in certificates");
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
             let by_quic: BTreeSet<_> = stage.quic_origins().iter().cloned().collect();

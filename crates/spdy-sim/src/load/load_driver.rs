@@ -162,8 +162,9 @@ impl<'a> LoadDriver<'a> {
             let graph = self.page.graph();
             machine.hint(graph.preload_candidates(self.page.replica()));
         }
-        if self.options.scheduler == Scheduler::Chromium {
-            machine.schedule(urgency_plan(self.page, self.protocol, self.options));
+        if self.options.scheduler != Scheduler::None {
+            let plan = urgency_plan(self.page, self.protocol, self.options);
+            machine.schedule(self.options.scheduler, plan);
         }
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);

@@ -3,6 +3,8 @@
 //! A recording of Chromium has the urgency. For any other recording it is estimated by Chromium's rules. Sheets, fonts, resources
 //! that scripts fetch, and scripts that block the parser are [`High`](Urgency::High), unless an image precedes the script. The first
 //! five images of a document are [`Medium`](Urgency::Medium) (Chromium excludes small ones, but a replica does not have their sizes).
+//!
+//! Chromium 49 has other rules: the urgency of a resource depends only on its kind, and on whether a script is asynchronous.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,7 +15,7 @@ use spdy_page::graph::{Node, Trigger};
 use spdy_page::replica::Kind;
 
 use crate::load::Page;
-use crate::options::{Options, RaceProtocol};
+use crate::options::{Options, RaceProtocol, Scheduler};
 use crate::page_load::{Urgency, UrgencyPlan};
 
 /// Number of images of a document that are more urgent than the rest.
@@ -24,16 +26,24 @@ const BOOSTED_IMAGES: usize = 5;
 pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Options) -> UrgencyPlan {
     let (replica, nodes) = (page.replica(), &page.graph().nodes[..]);
     let mut plan = UrgencyPlan {
-        urgency: guess(nodes),
+        urgency: match options.scheduler {
+            Scheduler::Chromium49 => nodes.iter().map(of_chromium_49).collect(),
+            Scheduler::None | Scheduler::Chromium => guess(nodes),
+        },
         ..UrgencyPlan::default()
     };
+    let mut hosts = BTreeMap::new();
     for (number, node) in nodes.iter().enumerate() {
         let exchange = &replica.exchanges[node.exchange];
         let recorded = exchange.observed.priority.as_deref();
-        if let Some(urgency) = recorded.and_then(of_priority) {
+        if options.scheduler != Scheduler::Chromium49
+            && let Some(urgency) = recorded.and_then(of_priority)
+        {
             plan.urgency[number] = urgency;
         }
         let host = exchange.url.host_str().unwrap_or_default();
+        let next = hosts.len();
+        plan.host.push(*hosts.entry(host).or_insert(next));
         let spoken = page.protocol_for(protocol, options, host);
         plan.is_multiplexed.push(spoken != Protocol::Http1);
         // A host without a recorded address counts as public.
@@ -78,6 +88,17 @@ fn of_priority(name: &str) -> Option<Urgency> {
         "Medium" => Some(Urgency::Medium),
         "Low" | "VeryLow" => Some(Urgency::Low),
         _ => None,
+    }
+}
+
+/// The urgency in Chromium 49: its priorities `MEDIUM` and above are [`High`](Urgency::High), and those below `LOW` are
+/// [`Low`](Urgency::Low).
+fn of_chromium_49(node: &Node) -> Urgency {
+    match node.kind {
+        Kind::Document | Kind::Stylesheet => Urgency::High,
+        Kind::Script if node.blocks_parser_at.is_none() => Urgency::Low,
+        Kind::Script | Kind::Font | Kind::Fetch => Urgency::Medium,
+        Kind::Image | Kind::Media | Kind::Other => Urgency::Low,
     }
 }
 

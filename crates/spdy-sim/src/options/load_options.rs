@@ -117,7 +117,7 @@ impl Default for Options {
 
 impl Options {
     /// Names of the presets, for [`preset`](Self::preset).
-    pub const PRESETS: [&str; 2] = ["today", "lulic"];
+    pub const PRESETS: [&str; 3] = ["today", "lulic", "chromium-49"];
 
     /// The preset `name`; `None` if it does not exist.
     #[must_use]
@@ -125,6 +125,7 @@ impl Options {
         match name {
             "today" => Some(Self::default()),
             "lulic" => Some(Self::lulic()),
+            "chromium-49" => Some(Self::chromium_49()),
             _ => None,
         }
     }
@@ -159,6 +160,20 @@ impl Options {
             paper_urls: false,
             data_frame_bytes: 16_384,
             think_time_scale: 1.0,
+        }
+    }
+
+    /// Chromium 49 with servers of today, as `spdy lab browse` loads pages with it. `docs/measurements/chromium-49.md` compares both.
+    ///
+    /// Its TLS is 1.2, but with False Start, which takes the round trips of 1.3. Its header blocks have the smallest window that any
+    /// client of SPDY used.
+    #[must_use]
+    pub fn chromium_49() -> Self {
+        Self {
+            spdy_compression: Compression::Zlib(9),
+            spdy_window_bits: Some(11),
+            scheduler: Scheduler::Chromium49,
+            ..Self::default()
         }
     }
 }

@@ -11,11 +11,13 @@ pub enum Scheduler {
     None,
     /// The two schedulers of Chromium 156.
     Chromium,
+    /// The scheduler of Chromium 49.
+    Chromium49,
 }
 
 impl Scheduler {
     /// All values.
-    pub const ALL: [Self; 2] = [Self::None, Self::Chromium];
+    pub const ALL: [Self; 3] = [Self::None, Self::Chromium, Self::Chromium49];
 
     /// The name on the command line and in experiments.
     #[must_use]
@@ -23,6 +25,7 @@ impl Scheduler {
         match self {
             Self::None => "none",
             Self::Chromium => "chromium",
+            Self::Chromium49 => "chromium-49",
         }
     }
 }
@@ -35,7 +38,7 @@ impl fmt::Display for Scheduler {
 
 /// A name that is no [`Scheduler`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("unknown scheduler {0:?}: expected none or chromium")]
+#[error("unknown scheduler {0:?}: expected none, chromium or chromium-49")]
 pub struct UnknownScheduler(pub String);
 
 impl FromStr for Scheduler {

@@ -9,6 +9,7 @@ use spdy_page::replica::Kind;
 
 use super::machine::{HintState, NodeState, PageLoad, Request};
 use super::outline::parent_of;
+use crate::options::Scheduler;
 use crate::page_load::throttle::Throttle;
 use crate::page_load::{Urgency, UrgencyPlan};
 
@@ -61,6 +62,10 @@ impl PageLoad<'_> {
 
     /// Handles the head of the response for `node`.
     pub fn handle_head(&mut self, now: Instant, node: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.handle_head(node);
+            self.release();
+        }
         let facts = &self.outline.nodes[node];
         // The first document that is not a redirect is the page's own.
         let is_page = self.outline.document[node].is_none() && facts.kind == Kind::Document;
@@ -82,19 +87,23 @@ impl PageLoad<'_> {
     /// # Panics
     ///
     /// If the load has started, or `plan` is not of its graph.
-    pub fn schedule(&mut self, plan: UrgencyPlan) {
+    pub fn schedule(&mut self, scheduler: Scheduler, plan: UrgencyPlan) {
         assert!(!self.has_begun, "the load has already started");
         let of = [
             plan.urgency.len(),
+            plan.host.len(),
             plan.is_multiplexed.len(),
             plan.is_measured.len(),
         ];
         assert_eq!(
             of,
-            [self.outline.nodes.len(); 3],
+            [self.outline.nodes.len(); 4],
             "the plan belongs to another graph"
         );
-        self.throttle = Some(Throttle::new(plan));
+        self.throttle = match scheduler {
+            Scheduler::None => None,
+            Scheduler::Chromium | Scheduler::Chromium49 => Some(Throttle::new(scheduler, plan)),
+        };
     }
 
     /// Reports the duration of a TCP handshake for `node`, or of its response from request to first byte: a

@@ -14,18 +14,26 @@
 //!   network: one where every round trip took at least [`SLOW`]. TCP's handshake shows that when the page's document arrives. QUIC's
 //!   handshakes are not measured, so one response is not enough.
 //!
+//! Chromium 49 has no scheduler in the renderer, and other rules for the page. Only requests of low urgency to a host without
+//! priorities are delayable: 10 in flight, and none if 6 requests to the same host are. While the document is not complete or has no
+//! body, or while a style sheet loads that was requested before the body, one is in flight, and none beside two requests of others.
+//! A host has no priorities before its first response: the browser learns the protocol from the handshake.
+//!
 //! The client limits HTTP/1.1 to six connections per host.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::options::Scheduler;
 use crate::page_load::{Urgency, UrgencyPlan};
 
 /// Running requests of low urgency while the head is parsed, and as many more of Medium urgency.
 const MAX_TIGHT_MODE: usize = 2;
 /// Delayable requests in flight.
 const MAX_DELAYABLE: usize = 10;
+/// Requests to one host in flight, at which Chromium 49 delays further ones.
+const MAX_PER_HOST: usize = 6;
 /// Delayable requests in flight on a slow network.
 const MAX_DELAYABLE_SLOW: usize = 8;
 /// Delayable requests for which an urgent one counts there.
@@ -68,7 +76,12 @@ enum RequestClass {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Throttle {
+    scheduler: Scheduler,
     plan: UrgencyPlan,
+    /// Nodes for which Chromium 49 limits delayable requests: the first document, and style sheets of heads.
+    layout_blocking: BTreeSet<usize>,
+    /// Hosts that have responded.
+    known_hosts: BTreeSet<usize>,
     frames: BTreeMap<usize, DocumentQueue>,
     running: BTreeMap<usize, ActiveRequest>,
     /// Requests that wait for the network service.
@@ -83,7 +96,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    pub(crate) fn new(plan: UrgencyPlan) -> Self {
+    pub(crate) fn new(scheduler: Scheduler, plan: UrgencyPlan) -> Self {
         let frame = |&document: &usize| {
             let frame = DocumentQueue {
                 is_tight: true,
@@ -94,6 +107,9 @@ impl Throttle {
             (document, frame)
         };
         Self {
+            scheduler,
+            known_hosts: BTreeSet::new(),
+            layout_blocking: plan.body_at.keys().copied().take(1).collect(),
             frames: plan.body_at.keys().map(frame).collect(),
             plan,
             running: BTreeMap::new(),
@@ -128,6 +144,9 @@ impl Throttle {
         let place = (Reverse(self.plan.urgency[node]), self.sequence, node);
         let frame = self.frames.get_mut(&document);
         let frame = frame.unwrap_or_else(|| panic!("node {document} is not a document"));
+        if frame.is_tight && self.plan.urgency[node] == Urgency::High {
+            self.layout_blocking.insert(node);
+        }
         if goes_on {
             self.admit(node, document);
             self.start(node);
@@ -143,6 +162,9 @@ impl Throttle {
     ///
     /// If `node` is still delayed.
     pub(crate) fn done(&mut self, node: usize) {
+        if self.layout_blocking.remove(&node) {
+            self.run();
+        }
         let Some(ActiveRequest { document, counted }) = self.running.remove(&node) else {
             return;
         };
@@ -156,6 +178,13 @@ impl Throttle {
             None => panic!("node {node} is done, but was not requested"),
         }
         self.run();
+    }
+
+    /// The host of `node` has responded to it.
+    pub(crate) fn handle_head(&mut self, node: usize) {
+        if self.known_hosts.insert(self.plan.host[node]) {
+            self.run();
+        }
     }
 
     /// The parser of `document` has reached its body.
@@ -186,7 +215,9 @@ impl Throttle {
         let documents: Vec<usize> = self.frames.keys().copied().collect();
         for document in documents {
             // The first request in the queue blocks those behind it, here and in the network service.
-            while let Some(node) = self.frames.get_mut(&document).and_then(DocumentQueue::next) {
+            let is_free = self.scheduler == Scheduler::Chromium49;
+            let next = |frame: &mut DocumentQueue| frame.next(is_free);
+            while let Some(node) = self.frames.get_mut(&document).and_then(next) {
                 self.admit(node, document);
                 self.sequence += 1;
                 let urgency = self.plan.urgency[node];
@@ -199,12 +230,14 @@ impl Throttle {
             self.waiting.remove(&first);
             self.start(first.2);
         }
-        // A request that does not count does not wait for those that count.
-        let free = self.waiting.iter().copied();
-        let free: Vec<_> = free.filter(|it| !self.is_delayable(it.2)).collect();
-        for place in free {
-            self.waiting.remove(&place);
-            self.start(place.2);
+        // A request that does not count does not wait for those that count, nor for those to another host.
+        let rest: Vec<_> = self.waiting.iter().copied().collect();
+        for place in rest {
+            let may_pass = self.scheduler == Scheduler::Chromium49 || !self.is_delayable(place.2);
+            if may_pass && self.may_start(place.2) {
+                self.waiting.remove(&place);
+                self.start(place.2);
+            }
         }
     }
 
@@ -234,25 +267,51 @@ impl Throttle {
     }
 
     fn is_delayable(&self, node: usize) -> bool {
+        if self.scheduler == Scheduler::Chromium49 {
+            let is_known = self.known_hosts.contains(&self.plan.host[node]);
+            let has_priorities = self.plan.is_multiplexed[node] && is_known;
+            return self.plan.urgency[node] == Urgency::Low && !has_priorities;
+        }
         self.plan.urgency[node] < Urgency::High
             && (self.is_slow() || !self.plan.is_multiplexed[node])
     }
 
     fn may_start(&self, node: usize) -> bool {
+        if self.scheduler == Scheduler::Chromium49 {
+            return !self.is_delayable(node) || self.may_start_in_chromium_49(node);
+        }
         let (most, weight) = match self.is_slow() {
             true => (MAX_DELAYABLE_SLOW, WEIGHT_WHEN_SLOW),
             false => (MAX_DELAYABLE, 0),
         };
         !self.is_delayable(node) || self.delayable + weight * self.others < most
     }
+
+    /// Whether a delayable request may start.
+    fn may_start_in_chromium_49(&self, node: usize) -> bool {
+        let host = self.plan.host[node];
+        let in_flight = self.running.iter().filter(|(_, it)| it.counted.is_some());
+        let same_host = in_flight.filter(|(it, _)| self.plan.host[**it] == host);
+        // The document itself is not in the queue.
+        let document = self.plan.body_at.keys().next();
+        let document = document.filter(|it| self.layout_blocking.contains(it));
+        let is_document_of_host = document.is_some_and(|&it| self.plan.host[it] == host);
+        let has_no_body = self.frames.values().next().is_some_and(|it| it.is_tight);
+        let is_layout_blocked = has_no_body || !self.layout_blocking.is_empty();
+        let others = self.others + usize::from(document.is_some());
+        self.delayable < MAX_DELAYABLE
+            && same_host.count() + usize::from(is_document_of_host) < MAX_PER_HOST
+            && (!is_layout_blocked || others <= 1 && self.delayable == 0)
+    }
 }
 
 impl DocumentQueue {
-    /// The next node that may run.
-    fn next(&mut self) -> Option<usize> {
+    /// The next node that may run; the first one if `is_free`.
+    fn next(&mut self, is_free: bool) -> Option<usize> {
         let &first = self.waiting.first()?;
         let (Reverse(urgency), _, node) = first;
-        let may_run = !self.is_tight
+        let may_run = is_free
+            || !self.is_tight
             || urgency == Urgency::High
             || self.running < MAX_TIGHT_MODE
             || urgency == Urgency::Medium && self.running_medium < MAX_TIGHT_MODE;
@@ -270,13 +329,20 @@ mod tests {
 
     /// A page with document 0 and other nodes of the urgencies `rest`.
     fn page(rest: &[Urgency], is_multiplexed: bool) -> Throttle {
+        throttle_of(Scheduler::Chromium, rest, is_multiplexed)
+    }
+
+    fn throttle_of(scheduler: Scheduler, rest: &[Urgency], is_multiplexed: bool) -> Throttle {
         let urgency: Vec<_> = [&[High], rest].concat();
-        Throttle::new(UrgencyPlan {
+        let plan = UrgencyPlan {
+            // Nodes above 10 are of another host.
+            host: (0..urgency.len()).map(|it| usize::from(it > 10)).collect(),
             is_multiplexed: vec![is_multiplexed; urgency.len()],
             is_measured: vec![true; urgency.len()],
             urgency,
             body_at: [(0, 100)].into(),
-        })
+        };
+        Throttle::new(scheduler, plan)
     }
 
     /// Enqueues all nodes; returns those that may be requested at once.
@@ -289,6 +355,41 @@ mod tests {
 
     fn polled(throttle: &mut Throttle) -> Vec<usize> {
         std::iter::from_fn(|| throttle.poll()).collect()
+    }
+
+    #[test]
+    fn chromium_49_loads_one_image_at_a_time_beside_document_and_style_sheet() {
+        let mut throttle =
+            throttle_of(Scheduler::Chromium49, &[High, Medium, Low, Low, Low], false);
+        assert_eq!(
+            enqueue_all(&mut throttle),
+            [1, 2],
+            "none beside three others"
+        );
+        throttle.done(2);
+        assert_eq!(polled(&mut throttle), [0; 0], "none beside two others");
+        throttle.done(1);
+        assert_eq!(polled(&mut throttle), [3]);
+        throttle.handle_body_start(0);
+        throttle.done(3);
+        assert_eq!(polled(&mut throttle), [4], "the document is not complete");
+        throttle.done(0);
+        assert_eq!(polled(&mut throttle), [5]);
+    }
+
+    #[test]
+    fn chromium_49_has_six_requests_to_a_host_in_flight_until_it_has_priorities() {
+        // Nodes 0 to 10 are of one host, and 11 and 12 of another.
+        let first = [1, 2, 3, 4, 5, 6, 11, 12];
+        for is_multiplexed in [false, true] {
+            let mut throttle = throttle_of(Scheduler::Chromium49, &[Low; 12], is_multiplexed);
+            throttle.handle_body_start(0);
+            throttle.done(0);
+            assert_eq!(enqueue_all(&mut throttle), first);
+            throttle.handle_head(3);
+            let rest = if is_multiplexed { 7..11 } else { 0..0 };
+            assert_eq!(polled(&mut throttle), rest.collect::<Vec<_>>());
+        }
     }
 
     #[test]

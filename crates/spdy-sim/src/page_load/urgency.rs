@@ -18,6 +18,8 @@ pub enum Urgency {
 pub struct UrgencyPlan {
     /// Urgency of each node.
     pub urgency: Vec<Urgency>,
+    /// Number of its host.
+    pub host: Vec<usize>,
     /// True if its host serves many requests on one connection, by priority.
     pub is_multiplexed: Vec<bool>,
     /// True if its duration is a sample of the network: Chromium ignores hosts at addresses that are not routed, such as those of

@@ -9,12 +9,16 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use spdy_lab::live::browser_cell::{BrowserCell, ProtocolRatio};
 use spdy_lab::live::browser_load::{BrowserLoad, BrowserLoader};
+use spdy_lab::live::chromium49_load::Chromium49Loader;
 use spdy_lab::live::replay::Replay;
 use spdy_lab::live::run_files::{CAPTURE_BYTES, RunFiles};
+use spdy_net::tls::KeyLogTarget;
 use spdy_page::archive;
 use spdy_page::har_export;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
+use spdy_record::chromium49;
+use spdy_record::error::RecordError;
 use spdy_sim::options::Scheduler;
 use spdy_sim::options::{Options, RaceProtocol};
 use spdy_sim::race::RaceNetwork;
@@ -47,7 +51,7 @@ pub(crate) struct Args {
     )]
     networks: Vec<String>,
 
-    /// Protocols, of http, https, h2 and h3; ratios are relative to the first
+    /// Protocols, of http, https, h2 and h3, or of http, https, spdy and h2 with chromium-49; ratios are relative to the first
     #[arg(
         short,
         long,
@@ -69,7 +73,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Path of the browser [default: Chromium or Chrome in PATH]
+    /// Path of the browser, or chromium-49, which scripts/setup-peers installs [default: Chromium or Chrome in PATH]
     #[arg(long, value_name = "PATH")]
     browser: Option<PathBuf>,
 
@@ -94,6 +98,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab browse page.warc --network 3g,cable --protocols http,https,h2 --runs 5"
     "spdy lab browse page.warc --runs 1 --keep whole.warc.gz    resources that the browser misses become recorded 404s"
     "spdy lab browse page.warc --protocols h2,h3 --keep-runs runs    then tshark -r runs/page-h3-cable-1.pcapng -Y http3"
+    "spdy lab browse portal --browser chromium-49 --protocols https,spdy,h2"
     "spdy lab browse page.warc --network \"down=2mbit,up=500kbit,rtt=100ms\" --json > page.json"
 };
 
@@ -108,21 +113,33 @@ struct Series {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    for protocol in &args.protocols {
-        if !matches!(
-            protocol,
-            RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2 | RaceProtocol::H3
-        ) {
-            let message = format!(
-                "--protocols {protocol}: expected http, https, h2 or h3 (protocols of browsers)"
-            );
-            return Err(Usage(message).into());
-        }
+    let is_chromium49 = args.chromium49()?.is_some();
+    for &protocol in &args.protocols {
+        check_protocol(protocol, is_chromium49).map_err(Usage)?;
     }
     match namespaces::enter(CtrlCPolicy::EndAll)? {
         ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
         ProcessRole::Command(_) => anyhow::bail!("unexpected process role: expected no command"),
         ProcessRole::Inner(inside) => browse(args, inside, printer),
+    }
+}
+
+/// The reason why the browser does not support `protocol`, if it does not.
+fn check_protocol(protocol: RaceProtocol, is_chromium49: bool) -> Result<(), String> {
+    match (protocol, is_chromium49) {
+        (RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2, _)
+        | (RaceProtocol::H3, false)
+        | (RaceProtocol::Spdy, true) => Ok(()),
+        (RaceProtocol::Spdy, false) => Err(
+            "--protocols spdy: browsers of today do not support SPDY: expected --browser chromium-49"
+                .to_owned(),
+        ),
+        (other, false) => Err(format!(
+            "--protocols {other}: expected http, https, h2 or h3, or spdy with --browser chromium-49"
+        )),
+        (other, true) => Err(format!(
+            "--protocols {other}: expected http, https, spdy or h2 (protocols of Chromium 49)"
+        )),
     }
 }
 
@@ -141,6 +158,17 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
     let cells = networks.len() * args.protocols.len();
     let bar = printer.progress(cells as u64 * u64::from(args.runs), "browsing");
     let mut done = Vec::with_capacity(cells);
+    // The profile of the browser. Our certificates let a browser of today share connections where the recorded ones could have. Its
+    // TLS has ML-KEM, and its schedulers are the browser's.
+    let options = match args.chromium49()? {
+        Some(_) => Options::chromium_49(),
+        None => Options {
+            ip_pooling: true,
+            ml_kem: true,
+            scheduler: Scheduler::Chromium,
+            ..Options::default()
+        },
+    };
     for network in &networks {
         for &protocol in &args.protocols {
             let visits = args.visits(&mut link, &replica, network, protocol, &bar, printer)?;
@@ -148,14 +176,6 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
                 let first = visits.first().and_then(|visit| visit.recording.as_ref());
                 first.map_or(Ok(()), |recording| keep(recording, path))?;
             }
-            // Its certificates let a browser share connections where the recorded ones could have. Its TLS has ML-KEM, and its
-            // schedulers are the browser's.
-            let options = Options {
-                ip_pooling: true,
-                ml_kem: true,
-                scheduler: Scheduler::Chromium,
-                ..Options::default()
-            };
             done.push(BrowserCell::new(
                 network, protocol, visits, &options, args.seed,
             ));
@@ -183,6 +203,11 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
 }
 
 impl Args {
+    /// The program of Chromium 49, if that is the browser.
+    fn chromium49(&self) -> Result<Option<PathBuf>, RecordError> {
+        self.browser.as_deref().map_or(Ok(None), chromium49::find)
+    }
+
     /// Loads the page until enough loads count, or too many do not count.
     fn visits(
         &self,
@@ -193,17 +218,37 @@ impl Args {
         bar: &ProgressBar,
         printer: &Printer,
     ) -> anyhow::Result<Vec<BrowserLoad>> {
-        let stage = Replay::new(replica, protocol).context("cannot serve the page")?;
+        let chromium49 = self.chromium49()?;
+        // It has no key log.
+        let secrets = match (&chromium49, &self.keep_runs) {
+            (Some(_), Some(_)) => Some(tempfile::tempdir().context("cannot make a folder")?),
+            _ => None,
+        };
+        let key_log = secrets
+            .as_ref()
+            .map(|folder| folder.path().join("keys.txt"));
+        let target = key_log
+            .clone()
+            .map_or(KeyLogTarget::Disabled, KeyLogTarget::File);
+        let stage = Replay::new(replica, protocol, target).context("cannot serve the page")?;
         let visitor = BrowserLoader {
             browser: self.browser.clone(),
             timeout: LOAD_TIMEOUT,
             keep_files: self.keep_runs.is_some(),
         };
+        let chromium49 = chromium49.map(|program| Chromium49Loader {
+            program,
+            timeout: LOAD_TIMEOUT,
+            key_log,
+        });
         let mut visits = Vec::new();
         let mut remaining_runs = self.runs;
         for number in 0..u64::from(self.runs + self.repeats) {
             link.begin(&network.profile.path, self.seed.wrapping_add(number))?;
-            let mut visit = visitor.load(link, &stage)?;
+            let mut visit = match &chromium49 {
+                Some(loader) => loader.load(link, &stage, protocol)?,
+                None => visitor.load(link, &stage)?,
+            };
             if let (Some(folder), Some(run_files)) = (&self.keep_runs, visit.run_files.take()) {
                 let name = run_name(&replica.name, protocol, &network.name, number + 1);
                 let recording = visit.recording.as_ref();

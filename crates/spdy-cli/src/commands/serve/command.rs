@@ -401,13 +401,13 @@ fn log(printer: &Printer) -> Log {
         let AccessLogEntry {
             method,
             uri,
+            headers: _,
             protocol,
             secure,
             priority,
             status,
             body_bytes,
             pushed,
-            websocket: _,
             similar_to: _,
         } = served;
         let style = if status.is_client_error() || status.is_server_error() {

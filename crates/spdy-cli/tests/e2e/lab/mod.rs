@@ -1,6 +1,7 @@
 //! `spdy lab`: runs, stores, reports and real-time links.
 
 mod browse_files;
+mod chromium49;
 mod cluster;
 #[cfg(target_os = "linux")]
 mod living_page;

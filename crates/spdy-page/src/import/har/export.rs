@@ -230,6 +230,7 @@ fn version(exchange: &Exchange, head: Option<&Head<'_>>) -> &'static str {
     match (exchange.observed.protocol.as_deref(), is_1_0) {
         (Some("h2"), _) => "HTTP/2",
         (Some("h3"), _) => "HTTP/3",
+        (Some("spdy/3.1"), _) => "SPDY/3.1",
         (_, true) => "HTTP/1.0",
         (_, false) => "HTTP/1.1",
     }

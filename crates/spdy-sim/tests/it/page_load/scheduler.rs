@@ -54,12 +54,14 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
     let graph = PageGraph { nodes };
     let (low, high) = (Urgency::Low, Urgency::High);
     let mut page = PageLoad::new(&graph);
-    page.schedule(UrgencyPlan {
+    let plan = UrgencyPlan {
         urgency: vec![high, high, high, high, low, low, low, high],
+        host: vec![0; 8],
         is_multiplexed: vec![true; 8],
         is_measured: vec![true; 8],
         body_at: [(0, 50)].into(),
-    });
+    };
+    page.schedule(Scheduler::Chromium, plan);
     let ms = Instant::from_millis;
     page.start(ms(0));
     assert_eq!(
