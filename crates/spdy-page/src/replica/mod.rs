@@ -10,5 +10,6 @@ pub mod partial_content;
 pub(crate) mod warc_record;
 
 pub use model::{Exchange, Initiator, Kind, Replica};
+pub use observation::{LargestPaint, Paints};
 
 pub(crate) use model::without_fragment;
