@@ -17,6 +17,7 @@ pub mod browser_cell;
 pub mod browser_load;
 pub mod clock;
 mod expected_failures;
+pub mod filmstrip;
 pub mod load;
 mod network;
 pub mod replay;
