@@ -19,12 +19,8 @@ const PIN_SCRIPT: &str = include_str!("pin.js");
 /// Timeout of operations without work: to start, to open a page, to return a trace.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a trace contains: evaluation and paints, layout shifts, and the tasks of each thread.
-const TRACE_CATEGORIES: [&str; 3] = [
-    "devtools.timeline",
-    "loading",
-    "disabled-by-default-devtools.timeline",
-];
+/// What a trace contains: evaluation and paints, layout shifts, and tasks of at least 4 ms.
+const TRACE_CATEGORIES: [&str; 3] = ["devtools.timeline", "loading", "scheduler.long_tasks"];
 
 /// The most that the browser stores of a trace; later events are missing.
 const TRACE_BYTES: usize = 128 << 20;

@@ -6,7 +6,7 @@
 //! largestContentfulPaint::Candidate       the last one counts
 //! LargestImagePaint::Candidate            the URL of an image
 //! LayoutShift                             of the page's own frame, unless the user has just made an input
-//! RunTask                                 tasks of the main thread
+//! LongTaskTracker                         begin and end of a task of at least 4 ms
 //! Screenshot                              the window as JPEG, when it has changed
 //! ```
 //!
@@ -21,8 +21,8 @@ use crate::replica::{LargestPaint, Paints};
 
 /// Most layout shifts and candidates of a trace that count; later ones are ignored.
 const MAX_PAINTS: usize = 10_000;
-/// Most tasks of at least [`LONG_TASK`] in all processes of a trace.
-const MAX_LONG_TASKS: usize = 100_000;
+/// Most begins and ends of tasks in all processes of a trace.
+const MAX_TASK_EVENTS: usize = 100_000;
 /// Most bytes of all screenshots; later ones are ignored.
 const MAX_SCREENSHOT_BYTES: usize = 64 << 20;
 
@@ -62,6 +62,8 @@ pub(crate) struct TraceEvent {
     ts: f64,
     /// Microseconds.
     pub(crate) dur: f64,
+    /// `b` for a begin, `e` for an end.
+    ph: String,
     pid: i64,
     tid: i64,
     pub(crate) args: TraceArgs,
@@ -108,8 +110,8 @@ pub(crate) struct PageTrace {
     images: Vec<(i64, String)>,
     /// Frame, time and score.
     shifts: Vec<(String, f64, f64)>,
-    /// Long tasks: from, to.
-    tasks: Vec<(Thread, f64, f64)>,
+    /// Begins (true) and ends of tasks.
+    tasks: Vec<(Thread, f64, bool)>,
     screenshots: Vec<(f64, Vec<u8>)>,
     screenshot_bytes: usize,
 }
@@ -139,8 +141,8 @@ impl PageTrace {
             "LayoutShift" if !data.had_recent_input && data.score.is_finite() => {
                 bounded(&mut self.shifts, (frame, at, data.score.max(0.0)));
             }
-            "RunTask" if event.dur / 1e6 > LONG_TASK && self.tasks.len() < MAX_LONG_TASKS => {
-                self.tasks.push((thread, at, at + event.dur / 1e6));
+            "LongTaskTracker" if self.tasks.len() < MAX_TASK_EVENTS => {
+                self.tasks.push((thread, at, event.ph == "b"));
             }
             "Screenshot" => {
                 let jpeg = snapshot.and_then(|text| BASE64.decode(text.as_bytes()).ok());
@@ -184,7 +186,6 @@ impl PageTrace {
             .map(|&(_, at, score)| (at, score))
             .collect();
         shifts.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let tasks = self.tasks.iter().filter(|task| task.0 == *main_thread);
         Some(Vitals {
             paints: Paints {
                 first_contentful: Some(seconds(painted_at - origin)),
@@ -193,9 +194,28 @@ impl PageTrace {
             cumulative_layout_shift: cumulative_layout_shift(&shifts),
             total_blocking_time: seconds(total_blocking_time(
                 *painted_at,
-                tasks.map(|&(_, from, to)| (from, to)),
+                self.tasks_of(*main_thread).into_iter(),
             )),
         })
+    }
+
+    /// The tasks of one thread: from, to.
+    fn tasks_of(&self, thread: Thread) -> Vec<(f64, f64)> {
+        let mut events: Vec<_> = self
+            .tasks
+            .iter()
+            .filter(|event| event.0 == thread)
+            .collect();
+        events.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let mut tasks = Vec::new();
+        let mut begun = None;
+        for &&(_, at, is_begin) in &events {
+            match is_begin {
+                true => begun = Some(at),
+                false => tasks.extend(begun.take().map(|from| (from, at))),
+            }
+        }
+        tasks
     }
 
     /// The screenshots in the order of their display; only the last one from before `origin`.
@@ -263,7 +283,8 @@ mod tests {
 
     /// A load that begins at 10 s, with another page in the same browser.
     const TRACE: &str = r#"[
-        {"name": "RunTask", "ph": "X", "pid": 7, "tid": 7, "ts": 10350000, "dur": 100000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 10350000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 10450000, "args": {}},
         {"name": "firstContentfulPaint", "pid": 8, "tid": 8, "ts": 10100000, "args": {"frame": "other", "data": {}}},
         {"name": "firstContentfulPaint", "pid": 7, "tid": 7, "ts": 10400000, "args": {"frame": "page", "data": {}}},
         {"name": "largestContentfulPaint::Candidate", "ts": 10900000, "pid": 7,
@@ -275,9 +296,12 @@ mod tests {
         {"name": "LayoutShift", "ts": 10500000, "args": {"frame": "page", "data": {"score": 0.1, "had_recent_input": false}}},
         {"name": "LayoutShift", "ts": 10600000, "args": {"frame": "page", "data": {"score": 0.8, "had_recent_input": true}}},
         {"name": "LayoutShift", "ts": 10600000, "args": {"frame": "other", "data": {"score": 0.7}}},
-        {"name": "RunTask", "pid": 7, "tid": 7, "ts": 11000000, "dur": 130000, "args": {}},
-        {"name": "RunTask", "pid": 7, "tid": 7, "ts": 11200000, "dur": 50000, "args": {}},
-        {"name": "RunTask", "pid": 8, "tid": 8, "ts": 11300000, "dur": 900000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 11130000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 11000000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 11200000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 11250000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 8, "tid": 8, "ts": 11100000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 8, "tid": 8, "ts": 12300000, "args": {}},
         {"name": "Screenshot", "ts": 10420000, "args": {"expected_display_time": 10410000, "snapshot": "Yg=="}},
         {"name": "Screenshot", "ts": 9100000, "args": {"snapshot": "eA=="}},
         {"name": "Screenshot", "ts": 9900000, "args": {"snapshot": "YQ=="}}
