@@ -17,7 +17,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use crate::import::page_trace::{PageTrace, Screenshot, TraceEvent, Vitals};
+use crate::import::page_trace::{PageTrace, Screenshot, TraceEntry, Vitals};
 use crate::limits::Limits;
 
 /// All messages of one load of one page.
@@ -216,7 +216,7 @@ struct EventFired {
 
 #[derive(Deserialize)]
 struct TraceDataCollected {
-    value: Vec<TraceEvent>,
+    value: Vec<TraceEntry>,
 }
 
 impl Observations {
@@ -366,14 +366,17 @@ impl Observations {
     }
 
     fn collected(&mut self, event: Option<TraceDataCollected>) {
-        for event in event.into_iter().flat_map(|event| event.value) {
+        for entry in event.into_iter().flat_map(|event| event.value) {
+            let TraceEntry::Event(event) = entry else {
+                continue;
+            };
             let data = &event.args.data;
             let url = match &event.name[..] {
                 "EvaluateScript" => &data.url,
                 "v8.evaluateModule" => &event.args.file_name,
                 "ParseAuthorStyleSheet" => &data.style_sheet_url,
                 _ => {
-                    self.trace.take(event);
+                    self.trace.take(*event);
                     continue;
                 }
             };

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::replica::{LargestPaint, Paints};
 
@@ -51,6 +52,14 @@ pub struct Screenshot {
     pub at: Duration,
     /// The picture.
     pub jpeg: Vec<u8>,
+}
+
+/// One entry of a trace. Events that are not used here may have any fields: one of them must not make the others unreadable.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum TraceEntry {
+    Event(Box<TraceEvent>),
+    Other(IgnoredAny),
 }
 
 /// One event of the trace. Fields that an event does not have are zero.
@@ -271,9 +280,13 @@ mod tests {
     use super::*;
 
     fn trace(events: &str) -> PageTrace {
-        let events: Vec<TraceEvent> = serde_json::from_str(events).expect("events are valid");
+        let entries: Vec<TraceEntry> = serde_json::from_str(events).expect("the JSON is valid");
         let mut trace = PageTrace::default();
-        events.into_iter().for_each(|event| trace.take(event));
+        for entry in entries {
+            if let TraceEntry::Event(event) = entry {
+                trace.take(*event);
+            }
+        }
         trace
     }
 
@@ -285,6 +298,7 @@ mod tests {
     const TRACE: &str = r#"[
         {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 10350000, "args": {}},
         {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 10450000, "args": {}},
+        {"name": "FrameLoader:state_snapshot", "ts": 1, "args": {"snapshot": {"frame": 1}}},
         {"name": "firstContentfulPaint", "pid": 8, "tid": 8, "ts": 10100000, "args": {"frame": "other", "data": {}}},
         {"name": "firstContentfulPaint", "pid": 7, "tid": 7, "ts": 10400000, "args": {"frame": "page", "data": {}}},
         {"name": "largestContentfulPaint::Candidate", "ts": 10900000, "pid": 7,

@@ -11,8 +11,8 @@ use spdy_clock::Instant;
 use super::machine::{NodeState, PageLoad};
 
 /// From the moment at which a browser can draw something new to the frame that shows it: style, layout, painting, and half of the
-/// 16.7 ms between two frames. The median of Chromium on two cores (docs/measurements/visual-metrics.md).
-pub const RENDER_DELAY: Duration = Duration::from_millis(60);
+/// 16.7 ms between two frames. `docs/measurements/visual-metrics.md` has its source.
+pub const RENDER_DELAY: Duration = Duration::from_millis(35);
 
 /// What a browser draws of a page, by the nodes of its graph.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
