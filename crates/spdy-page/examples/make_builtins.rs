@@ -183,6 +183,7 @@ fn finish(name: &str, source: &str, exchanges: Vec<Exchange>) -> Replica {
         recorded: Some(recorded),
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     };
     let graph = PageGraph::of(&replica);

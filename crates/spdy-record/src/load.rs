@@ -19,6 +19,12 @@ const PIN_SCRIPT: &str = include_str!("pin.js");
 /// Timeout of operations without work: to start, to open a page, to return a trace.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What a trace contains: evaluation and paints, layout shifts, and tasks of at least 4 ms.
+const TRACE_CATEGORIES: [&str; 3] = ["devtools.timeline", "loading", "scheduler.long_tasks"];
+
+/// The most that the browser stores of a trace; later events are missing.
+const TRACE_BYTES: usize = 128 << 20;
+
 /// Progress of a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Progress {
@@ -51,6 +57,17 @@ pub(crate) struct Load<'a> {
     page: Option<String>,
     /// The trace was received.
     is_traced: bool,
+}
+
+/// The trace of a load: times of evaluation, paints, layout shifts and tasks; the window at each change with `screenshots`.
+fn trace_config(screenshots: bool) -> Value {
+    let mut categories = TRACE_CATEGORIES.to_vec();
+    categories.extend(screenshots.then_some("disabled-by-default-devtools.screenshot"));
+    json!({
+        "includedCategories": categories,
+        "recordMode": "recordUntilFull",
+        "traceBufferSizeInKb": TRACE_BYTES >> 10,
+    })
 }
 
 #[derive(Deserialize)]
@@ -109,12 +126,13 @@ impl<'a> Load<'a> {
             .to_owned();
         self.page = Some(session.clone());
         self.prepare(&session, "page").await;
-        let categories = json!({"includedCategories": ["devtools.timeline"]});
-        let trace = json!({"transferMode": "ReportEvents", "traceConfig": categories});
-        self.call(None, "Tracing.start", trace).await?;
+        // Of the page's processes alone: the browser's others would fill the trace.
+        let page = self.page.clone();
+        let config = trace_config(self.options.screenshots);
+        let trace = json!({"transferMode": "ReportEvents", "traceConfig": config});
+        self.call(page.as_deref(), "Tracing.start", trace).await?;
 
         let deadline = Instant::now() + self.options.timeout;
-        let page = self.page.clone();
         let navigated = self.call_until(
             page.as_deref(),
             "Page.navigate",
@@ -135,7 +153,7 @@ impl<'a> Load<'a> {
             return Err(fault(reason));
         }
         self.watch(deadline).await?;
-        self.call(None, "Tracing.end", json!({})).await?;
+        self.call(page.as_deref(), "Tracing.end", json!({})).await?;
         let trace_deadline = Instant::now() + COMMAND_TIMEOUT;
         while !self.is_traced
             && self

@@ -30,6 +30,8 @@ pub struct RecordOptions {
     pub force_quic: Vec<String>,
     /// Take a screenshot when the page is quiet.
     pub screenshot: bool,
+    /// Take a screenshot whenever the window has changed during the load.
+    pub screenshots: bool,
     /// Record the secrets of TLS and QUIC.
     pub key_log: bool,
     /// Limits on the log, and on its import.
@@ -52,6 +54,7 @@ impl Default for RecordOptions {
             pin: false,
             force_quic: Vec::new(),
             screenshot: false,
+            screenshots: false,
             key_log: false,
             limits: Limits::default(),
             message_bytes: 64 << 20,

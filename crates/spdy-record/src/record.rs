@@ -2,6 +2,7 @@
 
 use spdy_page::netlog;
 use spdy_page::open::OpenedReplica;
+use spdy_page::page_trace::{Screenshot, Vitals};
 use url::Url;
 
 use crate::browser::Browser;
@@ -26,6 +27,10 @@ pub struct Recording {
     pub page: OpenedReplica,
     /// A screenshot of the quiet page as PNG, if it was [requested](RecordOptions::screenshot) and the browser rendered one.
     pub screenshot: Option<Vec<u8>>,
+    /// What a user saw of the load, if the page has painted text or an image.
+    pub vitals: Option<Vitals>,
+    /// The window at each change, if [requested](RecordOptions::screenshots).
+    pub screenshots: Vec<Screenshot>,
     /// Secrets of TLS and QUIC in the format of `SSLKEYLOGFILE`, if they were [requested](RecordOptions::key_log); empty without
     /// encryption.
     pub key_log: Vec<u8>,
@@ -95,6 +100,8 @@ pub async fn record(
     let recorded = Recording {
         page: opened,
         screenshot: loaded.screenshot,
+        vitals: loaded.observations.vitals(),
+        screenshots: loaded.observations.screenshots(),
         key_log,
     };
     // An interrupt during the import discards the recording.

@@ -160,6 +160,8 @@ pub(crate) mod tests {
             network: network.to_owned(),
             seed: 1,
             dom_content_loaded_ms: load_ms * 0.6,
+            fcp_ms: None,
+            lcp_ms: None,
             load_ms,
             time_on_wire_ms: load_ms + 1.0,
             connections: 6,

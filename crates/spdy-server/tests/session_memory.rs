@@ -76,6 +76,7 @@ fn site(targets: &[String]) -> Site {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     };
     Site::of_replica(&replica)

@@ -7,13 +7,15 @@ use serde_json::Value;
 use crate::support::program::{run_expecting, spdy, stdout_of};
 
 /// The fields of a load, in the order in which they are printed.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 19] = [
     "replica",
     "protocol",
     "network",
     "seed",
     "dom_content_loaded_ms",
     "load_ms",
+    "fcp_ms",
+    "lcp_ms",
     "time_on_wire_ms",
     "connections",
     "requests",
@@ -86,6 +88,8 @@ fn a_race_is_deterministic() {
             load["load_ms"].as_f64() >= load["dom_content_loaded_ms"].as_f64(),
             "{load}"
         );
+        let (first, largest) = (load["fcp_ms"].as_f64(), load["lcp_ms"].as_f64());
+        assert!(first > Some(0.0) && first <= largest, "{load}");
         assert_eq!(load["failures"], serde_json::json!([]), "{load}");
     }
     let seeds: Vec<_> = loads

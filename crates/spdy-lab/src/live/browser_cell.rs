@@ -27,6 +27,10 @@ pub struct BrowserCell {
     pub visits: Vec<BrowserLoad>,
     /// Load times of our client in virtual time for the recording of each valid load, in their order, milliseconds.
     pub virtual_ms: Vec<f64>,
+    /// First contentful paints of the same loads.
+    pub virtual_fcp_ms: Vec<f64>,
+    /// Largest contentful paints of the same loads.
+    pub virtual_lcp_ms: Vec<f64>,
     /// The first failure of those, if any failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_failure: Option<String>,
@@ -47,6 +51,7 @@ impl BrowserCell {
         seed: u64,
     ) -> Self {
         let (mut virtual_ms, mut virtual_failure) = (Vec::new(), None);
+        let (mut virtual_fcp_ms, mut virtual_lcp_ms) = (Vec::new(), Vec::new());
         let config = network.config(options);
         let common = common(&visits).map(str::to_owned);
         for visit in &mut visits {
@@ -57,6 +62,8 @@ impl BrowserCell {
             let page = Page::new(recording).with_think_times(&visit.think_times);
             let load = load::load(&page, protocol, &network.name, &config, options, seed);
             virtual_ms.push(load.load_ms);
+            virtual_fcp_ms.extend(load.fcp_ms);
+            virtual_lcp_ms.extend(load.lcp_ms);
             virtual_failure = virtual_failure.or(load.failures.into_iter().next());
         }
         Self {
@@ -64,6 +71,8 @@ impl BrowserCell {
             protocol,
             visits,
             virtual_ms,
+            virtual_fcp_ms,
+            virtual_lcp_ms,
             virtual_failure,
         }
     }
@@ -204,6 +213,12 @@ mod tests {
         BrowserLoad {
             dom_content_loaded_ms: None,
             load_ms: Some(load_ms),
+            fcp_ms: None,
+            lcp_ms: None,
+            lcp_url: None,
+            cls: None,
+            tbt_ms: None,
+            speed_index_ms: None,
             exchanges: 44,
             connections: 7,
             fingerprint: fingerprint.to_owned(),

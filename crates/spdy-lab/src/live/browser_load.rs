@@ -12,7 +12,6 @@ use serde::Serialize;
 use spdy_page::notes::{FROM_SERVICE_WORKER, WEBSOCKETS};
 use spdy_page::replica::Replica;
 use spdy_record::error::RecordError;
-use spdy_record::fingerprint::Fingerprint;
 use spdy_record::options::RecordOptions;
 use spdy_record::record::record;
 use spdy_tun::error::RealTimeError;
@@ -21,6 +20,7 @@ use spdy_tun::network::RealNetwork;
 use spdy_tun::stats::LinkStats;
 
 use crate::live::clock::block_on;
+use crate::live::filmstrip::Filmstrip;
 use crate::live::replay::Replay;
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
 
@@ -64,6 +64,18 @@ pub struct BrowserLoad {
     pub dom_content_loaded_ms: Option<f64>,
     /// From the start of the load to the load event, if it occurred.
     pub load_ms: Option<f64>,
+    /// From the start of the load to the first contentful paint, if there was one.
+    pub fcp_ms: Option<f64>,
+    /// From the start of the load to the largest contentful paint.
+    pub lcp_ms: Option<f64>,
+    /// The URL of the image that is the largest content; `None` for text.
+    pub lcp_url: Option<String>,
+    /// Cumulative layout shift.
+    pub cls: Option<f64>,
+    /// Total blocking time, from the first contentful paint until the page was quiet.
+    pub tbt_ms: Option<f64>,
+    /// [Speed Index](Filmstrip::speed_index_ms), if there are [files](BrowserLoader::keep_files).
+    pub speed_index_ms: Option<f64>,
     /// Exchanges, including redirects.
     pub exchanges: usize,
     /// Connections of TCP and QUIC that servers accepted, including speculative ones of the browser.
@@ -153,6 +165,11 @@ impl BrowserLoader {
         let link = network.measure()?;
         let servers = serving.stop().map_err(start("the servers"))?;
         let recorded = recorded?;
+        let vitals = recorded.vitals;
+        let filmstrip = Filmstrip {
+            screenshots: recorded.screenshots,
+        };
+        let speed_index_ms = filmstrip.speed_index_ms();
         let run_files = match self.keep_files {
             true => {
                 let (capture, origin) = network.end_capture()?;
@@ -161,6 +178,7 @@ impl BrowserLoader {
                     origin,
                     key_log: recorded.key_log,
                     png: recorded.screenshot,
+                    filmstrip,
                 })
             }
             false => None,
@@ -175,32 +193,28 @@ impl BrowserLoader {
             .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
         let unrecorded = stage.unrecorded_requests();
         let failed_requests = unrecorded.unknown.into_iter().chain(failed).collect();
-        let served = recording
-            .exchanges
-            .iter()
-            .map(|exchange| stage.recorded(&exchange.method, &exchange.url).1);
-        let think_times = served.collect();
+        let largest = recording.paints.largest_contentful.as_ref();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
+            fcp_ms: ms(recording.paints.first_contentful),
+            lcp_ms: ms(largest.map(|largest| largest.at)),
+            lcp_url: largest.and_then(|largest| largest.url.clone()),
+            cls: vitals.as_ref().map(|vitals| vitals.cumulative_layout_shift),
+            tbt_ms: ms(vitals.map(|vitals| vitals.total_blocking_time)),
+            speed_index_ms,
             exchanges: recording.exchanges.len(),
             connections: servers.connections,
-            fingerprint: Fingerprint::with_urls(&recording, |exchange| {
-                stage
-                    .recorded(&exchange.method, &exchange.url)
-                    .0
-                    .to_string()
-            })
-            .sha256(),
+            fingerprint: stage.fingerprint(&recording),
             failed_requests,
             omitted,
             similar_requests: unrecorded.similar.into_iter().collect(),
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
+            think_times: stage.think_times(&recording),
             recording: Some(recording),
-            think_times,
             run_files,
         })
     }
@@ -214,6 +228,7 @@ impl BrowserLoader {
             timeout: self.timeout,
             force_quic: stage.quic_origins().to_vec(),
             screenshot: self.keep_files,
+            screenshots: self.keep_files,
             key_log: self.keep_files,
             ..RecordOptions::default()
         }

@@ -17,7 +17,6 @@ use spdy_page::observation::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_record::chromium49::{self, NavigationTiming, Offer, PageTimings, ResourceTiming};
 use spdy_record::error::RecordError;
-use spdy_record::fingerprint::Fingerprint;
 use spdy_sim::options::RaceProtocol;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::network::RealNetwork;
@@ -25,6 +24,7 @@ use url::Url;
 
 use crate::live::browser_load::{BrowserLoad, BrowserLoadError, QUIET_FOR, QUIET_TIMEOUT, limits};
 use crate::live::clock::block_on;
+use crate::live::filmstrip::Filmstrip;
 use crate::live::replay::Replay;
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
 use crate::live::served_requests::ServedRequest;
@@ -94,6 +94,7 @@ impl Chromium49Loader {
                     origin,
                     key_log: self.secrets().split_off(known_secrets),
                     png: loaded.screenshot,
+                    filmstrip: Filmstrip::default(),
                 })
             }
             None => None,
@@ -106,26 +107,23 @@ impl Chromium49Loader {
             format!("{method} {uri} (by {found})")
         });
         let unrecorded = stage.unrecorded_requests();
-        let recorded = |exchange: &Exchange| stage.recorded(&exchange.method, &exchange.url);
-        let think_times = recording
-            .exchanges
-            .iter()
-            .map(|exchange| recorded(exchange).1);
-        let think_times = think_times.collect();
         let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
+            fcp_ms: None,
+            lcp_ms: None,
+            lcp_url: None,
+            cls: None,
+            tbt_ms: None,
+            speed_index_ms: None,
             exchanges: recording.exchanges.len(),
             connections: served.connections,
-            fingerprint: Fingerprint::with_urls(&recording, |exchange| {
-                recorded(exchange).0.to_string()
-            })
-            .sha256(),
+            fingerprint: stage.fingerprint(&recording),
             failed_requests: unrecorded.unknown.into_iter().chain(others).collect(),
             similar_requests: unrecorded.similar.into_iter().collect(),
             omitted: BTreeMap::new(),
-            think_times,
+            think_times: stage.think_times(&recording),
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
@@ -272,6 +270,7 @@ fn recording(
             .dom_content_loaded_event_start
             .map(|ms| since_zero(time(ms))),
         load: navigation.load_event_start.map(|ms| since_zero(time(ms))),
+        paints: Default::default(),
         failures: Vec::new(),
     })
 }

@@ -18,6 +18,7 @@ pub mod browser_load;
 pub mod chromium49_load;
 pub mod clock;
 mod expected_failures;
+pub mod filmstrip;
 pub mod load;
 mod network;
 pub mod replay;

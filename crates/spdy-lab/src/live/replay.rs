@@ -29,6 +29,7 @@ use spdy_page::graph::Trigger;
 use spdy_page::head;
 use spdy_page::observation::Failure;
 use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_record::fingerprint::Fingerprint;
 use spdy_server::serve::{AccessLogEntry, ServeConfig};
 use spdy_server::site::{LookupResult, Site};
 use spdy_sim::load::Page;
@@ -231,6 +232,19 @@ impl Replay {
             | LookupResult::NoTarget
             | LookupResult::NoHost => (url.clone(), Duration::ZERO),
         }
+    }
+
+    /// The fingerprint of a load of this page, by the recorded URLs.
+    pub(crate) fn fingerprint(&self, load: &Replica) -> String {
+        let recorded = |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).0;
+        let fingerprint = Fingerprint::with_urls(load, |exchange| recorded(exchange).to_string());
+        fingerprint.sha256()
+    }
+
+    /// The think time that a server had for each exchange of a load of this page.
+    pub(crate) fn think_times(&self, load: &Replica) -> Vec<Duration> {
+        let think_time = |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).1;
+        load.exchanges.iter().map(think_time).collect()
     }
 
     /// True if `failure` was recorded with the page: it is no fault of the load if it occurs again.

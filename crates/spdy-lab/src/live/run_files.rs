@@ -1,4 +1,4 @@
-//! Files of a browser's load for other programs: a HAR, a capture that contains its secrets, and a screenshot.
+//! Files of a browser's load for other programs: a HAR, a capture that contains its secrets, a screenshot and a filmstrip.
 //!
 //! ```text
 //!  interface "client"   packets in a capture at the client          up: when sent    down: when received
@@ -15,6 +15,8 @@ use spdy_inspect::pcapng_writer::{PacketDirection, PcapngWriter};
 use spdy_netem::path::Direction;
 use spdy_tun::capture::{Capture, CapturedPacket, DropReason, PacketOutcome};
 
+use crate::live::filmstrip::Filmstrip;
+
 /// Maximum bytes of stored packets of a load, with their metadata.
 pub const CAPTURE_BYTES: usize = 256 << 20;
 
@@ -29,6 +31,8 @@ pub struct RunFiles {
     pub key_log: Vec<u8>,
     /// The window when the page was quiet, if the browser rendered one.
     pub png: Option<Vec<u8>>,
+    /// The window at each change.
+    pub filmstrip: Filmstrip,
 }
 
 impl RunFiles {
@@ -130,6 +134,7 @@ mod tests {
             origin: SystemTime::UNIX_EPOCH + 7 * MS,
             key_log: b"keys".to_vec(),
             png: None,
+            filmstrip: Filmstrip::default(),
         };
         let mut file = Vec::new();
         run_files.write_pcapng(&mut file).unwrap();

@@ -130,6 +130,7 @@ impl StandIn {
             recorded: None,
             dom_content_loaded: None,
             load: None,
+            paints: spdy_page::replica::Paints::default(),
             failures: Vec::new(),
         }
     }

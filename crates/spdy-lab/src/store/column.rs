@@ -74,7 +74,7 @@ const fn added_column(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 81] = [
+pub const COLUMNS: [Column; 83] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -210,6 +210,8 @@ pub const COLUMNS: [Column; 81] = [
         Value::Real(it.load.dom_content_loaded_ms)
     }),
     column("load_ms", "REAL", |it| Value::Real(it.load.load_ms)),
+    added_column("fcp_ms", "REAL", NO_FIGURE, |it| figure(it.load.fcp_ms)),
+    added_column("lcp_ms", "REAL", NO_FIGURE, |it| figure(it.load.lcp_ms)),
     column("time_on_wire_ms", "REAL", |it| {
         Value::Real(it.load.time_on_wire_ms)
     }),

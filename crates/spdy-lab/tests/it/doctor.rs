@@ -44,6 +44,7 @@ fn page() -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ pub mod body_start;
 pub(crate) mod builder;
 pub(crate) mod css;
 pub mod es_modules;
+pub mod first_text;
 pub(crate) mod from_replica;
 pub(crate) mod html;
 pub(crate) mod inference;

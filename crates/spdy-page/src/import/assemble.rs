@@ -136,6 +136,7 @@ pub(crate) fn assemble(
         recorded: origin,
         dom_content_loaded: within_a_file(page.dom_content_loaded),
         load: within_a_file(page.load),
+        paints: crate::replica::Paints::default(),
         failures: Vec::new(),
     };
     Ok(OpenedReplica { replica, notes })

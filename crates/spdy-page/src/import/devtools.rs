@@ -5,7 +5,7 @@
 //!     │  initiator, priority      timing              the last byte    the reason
 //!     └─ again for each redirect, with the response that redirected
 //! Page.domContentEventFired, loadEventFired          of the page's own frame
-//! Tracing.dataCollected                              evaluation times of scripts and style sheets
+//! Tracing.dataCollected                              evaluation times of scripts and style sheets; paints (page_trace.rs)
 //! ```
 //!
 //! Bodies are not read here, because the protocol has them decoded; `netlog/` reads them. Times are seconds of the clock that the
@@ -17,6 +17,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
+use crate::import::page_trace::{PageTrace, Screenshot, TraceEntry, Vitals};
 use crate::limits::Limits;
 
 /// All messages of one load of one page.
@@ -33,6 +34,9 @@ pub struct Observations {
     pub(crate) load: Option<f64>,
     /// Seconds of evaluation by URL.
     pub(crate) compute: BTreeMap<String, f64>,
+    trace: PageTrace,
+    /// The page's own frame: that of the first request.
+    frame: String,
     /// Requests past the limit.
     pub(crate) omitted: usize,
 }
@@ -113,6 +117,8 @@ struct RequestWillBeSent {
     redirect_response: Option<ResponseFields>,
     #[serde(default, rename = "type")]
     kind: String,
+    #[serde(default)]
+    frame_id: String,
 }
 
 #[derive(Deserialize)]
@@ -212,31 +218,7 @@ struct EventFired {
 
 #[derive(Deserialize)]
 struct TraceDataCollected {
-    value: Vec<TraceEvent>,
-}
-
-#[derive(Deserialize)]
-#[serde(default)]
-#[derive(Default)]
-struct TraceEvent {
-    name: String,
-    /// Microseconds.
-    dur: f64,
-    args: TraceArgs,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct TraceArgs {
-    data: TraceData,
-    file_name: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct TraceData {
-    url: Option<String>,
-    style_sheet_url: Option<String>,
+    value: Vec<TraceEntry>,
 }
 
 impl Observations {
@@ -296,6 +278,24 @@ impl Observations {
         self.in_flight.len()
     }
 
+    /// What a user saw of the load, if the trace has it.
+    #[must_use]
+    pub fn vitals(&self) -> Option<Vitals> {
+        self.trace.vitals(&self.frame, self.origin()?)
+    }
+
+    /// The screenshots of the trace, in their order.
+    #[must_use]
+    pub fn screenshots(&self) -> Vec<Screenshot> {
+        let origin = self.origin();
+        origin.map_or_else(Vec::new, |origin| self.trace.screenshots(origin))
+    }
+
+    /// When the load began, seconds of the browser's clock.
+    fn origin(&self) -> Option<f64> {
+        self.requests.first().map(|first| first.requested_at)
+    }
+
     fn sent(&mut self, event: Option<RequestWillBeSent>) {
         let Some(event) = event else { return };
         let mut initiator = event
@@ -316,6 +316,9 @@ impl Observations {
             return;
         }
         let index = self.requests.len();
+        if index == 0 {
+            self.frame = event.frame_id;
+        }
         self.last_of.insert(event.request_id, index);
         // A response from the browser's cache takes no time.
         if event.request.url.starts_with("http") {
@@ -366,19 +369,25 @@ impl Observations {
     }
 
     fn collected(&mut self, event: Option<TraceDataCollected>) {
-        for event in event.into_iter().flat_map(|event| event.value) {
-            let data = event.args.data;
-            let url = match &event.name[..] {
-                "EvaluateScript" => data.url,
-                "v8.evaluateModule" => event.args.file_name,
-                "ParseAuthorStyleSheet" => data.style_sheet_url,
-                _ => continue,
+        for entry in event.into_iter().flat_map(|event| event.value) {
+            let TraceEntry::Event(event) = entry else {
+                continue;
             };
-            let Some(url) = url.filter(|url| url.starts_with("http")) else {
+            let data = &event.args.data;
+            let url = match &event.name[..] {
+                "EvaluateScript" => &data.url,
+                "v8.evaluateModule" => &event.args.file_name,
+                "ParseAuthorStyleSheet" => &data.style_sheet_url,
+                _ => {
+                    self.trace.take(*event);
+                    continue;
+                }
+            };
+            let Some(url) = url.as_ref().filter(|url| url.starts_with("http")) else {
                 continue;
             };
             if event.dur.is_finite() && self.compute.len() < self.most {
-                *self.compute.entry(url).or_default() += event.dur.max(0.0) / 1e6;
+                *self.compute.entry(url.clone()).or_default() += event.dur.max(0.0) / 1e6;
             }
         }
     }

@@ -6,6 +6,7 @@ pub mod har;
 pub(crate) mod mahimahi;
 pub mod netlog;
 pub mod notes;
+pub mod page_trace;
 pub mod result;
 pub(crate) mod speedreport;
 pub mod warc;

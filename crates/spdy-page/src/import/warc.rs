@@ -101,6 +101,7 @@ pub(crate) fn import(
         recorded,
         dom_content_loaded: None,
         load: None,
+        paints: crate::replica::Paints::default(),
         failures: Vec::new(),
     };
     Ok(OpenedReplica { replica, notes })

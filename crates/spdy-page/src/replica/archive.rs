@@ -23,7 +23,7 @@ use url::Url;
 use crate::error::OpenError;
 use crate::head::{self, Head};
 use crate::limits::Limits;
-use crate::replica::observation::{Failure, Observation};
+use crate::replica::observation::{Failure, LargestPaint, Observation, Paints};
 use crate::replica::warc_record::{self, WarcRecord, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 
@@ -44,6 +44,12 @@ struct PageFields {
     dom_content_loaded_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     load_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_contentful_paint_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    largest_contentful_paint_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    largest_contentful_paint_url: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     failures: Vec<FailureFields>,
 }
@@ -171,6 +177,7 @@ fn info<'a>(record: &'a WarcRecord, name: &str) -> Option<&'a str> {
 /// Durations are stored with nanoseconds (up to 584 years, which is also the limit of imports); everything else is stored unchanged.
 pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
     let mut writer = Writer::new(gzip);
+    let largest = replica.paints.largest_contentful.as_ref();
     let page = PageFields {
         name: replica.name.clone(),
         source: replica.source.clone(),
@@ -180,6 +187,9 @@ pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
         recorded: replica.recorded.map(|recorded| recorded.to_string()),
         dom_content_loaded_ns: replica.dom_content_loaded.map(nanoseconds),
         load_ns: replica.load.map(nanoseconds),
+        first_contentful_paint_ns: replica.paints.first_contentful.map(nanoseconds),
+        largest_contentful_paint_ns: largest.map(|largest| nanoseconds(largest.at)),
+        largest_contentful_paint_url: largest.and_then(|largest| largest.url.clone()),
         failures: replica.failures.iter().map(failure_fields).collect(),
     };
     let conforms = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
@@ -422,6 +432,13 @@ pub(crate) fn decode(records: &[WarcRecord], limits: &Limits) -> Result<Replica,
         recorded: recorded.transpose()?,
         dom_content_loaded: page.dom_content_loaded_ns.map(Duration::from_nanos),
         load: page.load_ns.map(Duration::from_nanos),
+        paints: Paints {
+            first_contentful: page.first_contentful_paint_ns.map(Duration::from_nanos),
+            largest_contentful: page.largest_contentful_paint_ns.map(|at| LargestPaint {
+                at: Duration::from_nanos(at),
+                url: page.largest_contentful_paint_url,
+            }),
+        },
         failures: page.failures.into_iter().map(failure).collect(),
     })
 }

@@ -11,5 +11,6 @@ pub mod think_time;
 pub(crate) mod warc_record;
 
 pub use model::{Exchange, Initiator, Kind, Replica};
+pub use observation::{LargestPaint, Paints};
 
 pub(crate) use model::without_fragment;

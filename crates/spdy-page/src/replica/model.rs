@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::head;
-use crate::replica::observation::{Failure, Observation};
+use crate::replica::observation::{Failure, Observation, Paints};
 
 /// The kind of a resource: it decides its priority and what it blocks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -199,6 +199,8 @@ pub struct Replica {
     pub dom_content_loaded: Option<Duration>,
     /// From the start of the load to the load event, as recorded.
     pub load: Option<Duration>,
+    /// What was painted when, as recorded.
+    pub paints: Paints,
     /// Requests of the recorded load without a response, in the order in which they were made.
     pub failures: Vec<Failure>,
 }

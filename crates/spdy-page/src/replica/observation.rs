@@ -42,3 +42,21 @@ pub struct Failure {
     /// From the start of the page load until the page requested it.
     pub started: Option<Duration>,
 }
+
+/// Paints of the recorded load. Times count from the start of the page load.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Paints {
+    /// The first text or image.
+    pub first_contentful: Option<Duration>,
+    /// The largest text or image of the window.
+    pub largest_contentful: Option<LargestPaint>,
+}
+
+/// The largest contentful paint.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LargestPaint {
+    /// When it was painted.
+    pub at: Duration,
+    /// The URL of the image; `None` for text, and for an image without a request.
+    pub url: Option<String>,
+}

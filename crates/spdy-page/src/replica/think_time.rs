@@ -155,6 +155,7 @@ mod tests {
             recorded: None,
             dom_content_loaded: None,
             load: None,
+            paints: Default::default(),
             failures: Vec::new(),
         };
         let times = replica.think_times();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use spdy_page::archive;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
-use spdy_page::observation::{Failure, Observation};
+use spdy_page::observation::{Failure, LargestPaint, Observation, Paints};
 use spdy_page::open::{ImportOptions, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 
@@ -136,6 +136,16 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_paints()(
+        first_contentful in any_duration(),
+        at in any_duration(),
+        url in option::of(any::<String>()),
+    ) -> Paints {
+        Paints { first_contentful, largest_contentful: at.map(|at| LargestPaint { at, url }) }
+    }
+}
+
+prop_compose! {
     fn any_replica()(
         name in ".{0,12}",
         source in any::<String>(),
@@ -144,6 +154,7 @@ prop_compose! {
         recorded in option::of(-1_000_000_000i64..4_000_000_000),
         dom_content_loaded in any_duration(),
         load in any_duration(),
+        paints in any_paints(),
         failures in vec(any_failure(), 0..3),
     ) -> Replica {
         let count = exchanges.len();
@@ -153,7 +164,7 @@ prop_compose! {
             }
         }
         let recorded = recorded.map(|second| jiff::Timestamp::from_second(second).unwrap());
-        Replica { name, source, start: start.index(count), exchanges, recorded, dom_content_loaded, load, failures }
+        Replica { name, source, start: start.index(count), exchanges, recorded, dom_content_loaded, load, paints, failures }
     }
 }
 
@@ -233,6 +244,7 @@ proptest! {
                 recorded: None,
                 dom_content_loaded: None,
                 load: None,
+                paints: Paints::default(),
                 failures: Vec::new(),
             };
             PageGraph::of(&replica);
@@ -264,6 +276,7 @@ fn a_hundred_thousand_exchanges_in_a_backward_chain_are_placed_at_once() {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: Paints::default(),
         failures: Vec::new(),
     };
     soundness::assert_lawful(&replica, &PageGraph::of(&replica), "chain");

@@ -12,6 +12,7 @@ pub(crate) fn replica_of(exchanges: Vec<Exchange>) -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     }
 }

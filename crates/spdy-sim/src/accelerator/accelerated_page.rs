@@ -171,7 +171,9 @@ impl AcceleratedPage {
             }
         }
         Ok(Self {
-            page: Page::with_graph(replica, accelerated_graph).with_hints(page.hints().to_vec()),
+            page: Page::with_graph(replica, accelerated_graph)
+                .with_hints(page.hints().to_vec())
+                .with_largest_image_of(page),
             content: ProxiedContent { bodies, nodes, own },
             names,
             sites,

@@ -52,6 +52,8 @@ struct LoadRecord {
     begun: Duration,
     dom_content_loaded: Option<Instant>,
     load: Option<Instant>,
+    first_paint: Option<Instant>,
+    largest_paint: Option<Instant>,
     rows: Vec<(usize, WaterfallRow)>,
     /// The page is loaded; only connections are still closed.
     is_over: bool,
@@ -117,10 +119,12 @@ impl<'a> LoadDriver<'a> {
     ) -> Load {
         let mut record = self.record.into_inner();
         let begun = record.begun;
-        let at_latest = |instant: Option<Instant>| {
-            let since = instant.unwrap_or_else(|| self.runtime.now()) - Instant::ZERO;
+        let since_start = |instant: Instant| {
+            let since = instant - Instant::ZERO;
             (Instant::ZERO + since.saturating_sub(begun)).as_millis_f64()
         };
+        let at_latest =
+            |instant: Option<Instant>| since_start(instant.unwrap_or_else(|| self.runtime.now()));
         if let (Err(reason), false) = (ended, record.is_over) {
             record
                 .failures
@@ -135,6 +139,8 @@ impl<'a> LoadDriver<'a> {
             seed,
             dom_content_loaded_ms: at_latest(record.dom_content_loaded),
             load_ms: at_latest(record.load),
+            fcp_ms: record.first_paint.map(since_start),
+            lcp_ms: record.largest_paint.map(since_start),
             time_on_wire_ms: traffic.time_on_wire().as_nanos() as f64 / 1e6,
             connections: traffic.connections,
             requests: stats.requests,
@@ -165,6 +171,9 @@ impl<'a> LoadDriver<'a> {
         if self.options.scheduler != Scheduler::None {
             let plan = urgency_plan(self.page, self.protocol, self.options);
             machine.schedule(self.options.scheduler, plan);
+        }
+        if let Some(plan) = self.page.paint_plan() {
+            machine.draw(plan.clone());
         }
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);
@@ -222,6 +231,8 @@ impl<'a> LoadDriver<'a> {
         let mut record = self.record();
         record.dom_content_loaded = machine.dom_content_loaded();
         record.load = machine.load();
+        record.first_paint = machine.first_contentful_paint();
+        record.largest_paint = machine.largest_contentful_paint();
     }
 
     fn record(&self) -> MutexGuard<'_, LoadRecord> {

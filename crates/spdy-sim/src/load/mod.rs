@@ -5,6 +5,7 @@
 //!           │     recorded_request.rs, client_cache.rs    what is requested
 //!           │     body_check.rs, proxied_content.rs       what must come back
 //!           │     urgency.rs                              how urgent each request is
+//!           │     paint_plan.rs                           what a browser draws
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
 //! virtual_time.rs                [`load()`]: the driver and the servers in virtual time
@@ -18,6 +19,7 @@ pub(crate) mod endpoints;
 mod host_layout;
 mod load_driver;
 mod page;
+mod paint_plan;
 pub(crate) mod proxied_content;
 mod recorded_request;
 mod result;

@@ -20,8 +20,10 @@ use spdy_server::site_pusher::{PushConfig, SitePusher};
 use crate::accelerator::delivery::Delivery;
 use crate::accelerator::site::OperatorConfig;
 use crate::load::endpoints;
+use crate::load::paint_plan::paint_plan;
 use crate::load::proxied_content::ProxiedContent;
 use crate::options::{Options, Push, RaceProtocol};
+use crate::page_load::PaintPlan;
 
 /// A replica prepared for loading: its graph, and the site with its responses. All its loads share it.
 pub struct Page {
@@ -37,6 +39,8 @@ pub struct Page {
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
+    /// `None` without a document in the graph.
+    paint_plan: Option<PaintPlan>,
     /// The configuration of accelerators; `None` proxies the whole page.
     operator_config: Option<OperatorConfig>,
     /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is created when the first
@@ -77,6 +81,7 @@ impl Page {
             by_request.entry(key_of(exchange)).or_default().push(index);
         }
         Self {
+            paint_plan: paint_plan(&replica, &graph),
             replica,
             graph,
             site,
@@ -120,6 +125,19 @@ impl Page {
     #[must_use]
     pub fn with_hints(self, hints: Vec<usize>) -> Self {
         Self { hints, ..self }
+    }
+
+    /// The same with the largest image of `page`, which has the same nodes.
+    pub(crate) fn with_largest_image_of(mut self, page: &Self) -> Self {
+        if let (Some(plan), Some(other)) = (&mut self.paint_plan, &page.paint_plan) {
+            plan.largest = other.largest;
+        }
+        self
+    }
+
+    /// What a browser draws of it.
+    pub(crate) fn paint_plan(&self) -> Option<&PaintPlan> {
+        self.paint_plan.as_ref()
     }
 
     /// The same with these hosts as parts of its own site, independent of their names.

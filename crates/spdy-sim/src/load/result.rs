@@ -23,6 +23,10 @@ pub struct Load {
     pub dom_content_loaded_ms: f64,
     /// Time of the load event.
     pub load_ms: f64,
+    /// Time of the first contentful paint, if the page has painted.
+    pub fcp_ms: Option<f64>,
+    /// Time of the largest contentful paint.
+    pub lcp_ms: Option<f64>,
     /// From the first packet to the last packet.
     pub time_on_wire_ms: f64,
     /// Number of started connections, of TCP or QUIC.

@@ -7,6 +7,7 @@ use spdy_frame::priority::Priority;
 use spdy_page::graph::{PageGraph, Trigger};
 
 use super::outline::{Outline, reveal_at};
+use super::paint::Paints;
 use crate::page_load::throttle::Throttle;
 
 /// State of a node, in the order of its life.
@@ -89,6 +90,8 @@ pub struct PageLoad<'a> {
     pub(super) before_load: usize,
     pub(super) dom_content_loaded: Option<Instant>,
     pub(super) load: Option<Instant>,
+    /// First and largest paint, if they are [enabled](PageLoad::draw).
+    pub(super) paints: Option<Paints>,
 }
 
 impl<'a> PageLoad<'a> {
@@ -116,6 +119,7 @@ impl<'a> PageLoad<'a> {
             before_load: 0,
             dom_content_loaded: None,
             load: None,
+            paints: None,
         };
         page.link();
         page

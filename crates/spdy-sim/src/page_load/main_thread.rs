@@ -27,6 +27,7 @@ impl PageLoad<'_> {
         if self.load.is_none() && self.dom_content_loaded.is_some() && self.before_load == 0 {
             self.load = Some(now);
         }
+        self.note_paints(now);
     }
 
     fn can_evaluate(&self, node: usize) -> bool {

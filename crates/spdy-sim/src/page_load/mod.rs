@@ -28,7 +28,7 @@
 //! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it.
 //!
 //! The driver sends requests and has the connections and bytes (`load/load_driver.rs`). `outline.rs` has the positions of resources
-//! in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, and `machine.rs` the public
+//! in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, `paint.rs` first and largest paint, and `machine.rs` the public
 //! methods.
 //!
 //! A page with a document and an image:
@@ -59,11 +59,13 @@
 mod machine;
 mod main_thread;
 mod outline;
+mod paint;
 mod requests;
 mod throttle;
 mod urgency;
 
 pub use machine::{PageLoad, Request};
+pub use paint::{PaintPlan, RENDER_DELAY};
 pub use requests::priority_of;
 
 pub use urgency::{Urgency, UrgencyPlan};

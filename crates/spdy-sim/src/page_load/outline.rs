@@ -79,6 +79,12 @@ impl<'a> Outline<'a> {
         self.before(&self.sheets, script)
     }
 
+    /// The style sheets of `document` that block scripts, each with the offset of its tag; imports have that of their sheet.
+    pub(super) fn sheets_of(&self, document: usize) -> impl Iterator<Item = (usize, u64)> {
+        let sheets = self.sheets.get(&Some(document)).into_iter().flatten();
+        sheets.map(|&sheet| (sheet, reveal_at(&self.nodes[self.anchor[sheet]])))
+    }
+
     /// The deferred scripts before `script`.
     pub(super) fn deferred_before(&self, script: usize) -> impl Iterator<Item = usize> {
         self.before(&self.deferred, script)

@@ -12,6 +12,7 @@ use spdy_lab::live::browser_load::{BrowserLoad, BrowserLoader};
 use spdy_lab::live::chromium49_load::Chromium49Loader;
 use spdy_lab::live::replay::Replay;
 use spdy_lab::live::run_files::{CAPTURE_BYTES, RunFiles};
+use spdy_lab::stats::median;
 use spdy_net::tls::KeyLogTarget;
 use spdy_page::archive;
 use spdy_page::har_export;
@@ -81,10 +82,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
-    /// Write files of every load to this folder, for other programs: .har, .pcapng and .png.
+    /// Write files of every load to this folder, for other programs: .har, .pcapng, .png and
+    /// .filmstrip.svg. Only these loads have a Speed Index.
     ///
     /// Their names are PAGE-PROTOCOL-NETWORK-NUMBER. The .pcapng has every packet of the link and the TLS secrets, the
-    /// .png the window after the load.
+    /// .png the window after the load, the .filmstrip.svg the window during the load.
     #[arg(long, value_name = "DIR")]
     keep_runs: Option<PathBuf>,
 
@@ -303,6 +305,10 @@ fn write(
             path("png").display()
         )),
     }
+    if !run_files.filmstrip.screenshots.is_empty() {
+        let svg = run_files.filmstrip.svg();
+        AtomicFile::create(&path("filmstrip.svg"))?.write(svg.as_bytes())?;
+    }
     if run_files.left_out() > 0 {
         let (omitted, most) = (run_files.left_out(), CAPTURE_BYTES >> 20);
         printer.note(format_args!(
@@ -313,6 +319,49 @@ fn write(
 }
 
 impl Series {
+    /// What a user sees: the table of paints, layout shifts and blocking time.
+    fn paints(&self) -> Table {
+        let words = ["network", "protocol"].map(Cell::word);
+        let figures = [
+            "FCP ms",
+            "simulated ms",
+            "difference",
+            "LCP ms",
+            "simulated ms",
+            "difference",
+            "CLS",
+            "TBT ms",
+            "Speed Index ms",
+        ];
+        let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
+        for cell in &self.cells {
+            let [fcp, lcp] = [
+                cell.median(|visit| visit.fcp_ms),
+                cell.median(|visit| visit.lcp_ms),
+            ];
+            let [simulated_fcp, simulated_lcp] = [&cell.virtual_fcp_ms, &cell.virtual_lcp_ms]
+                .map(|simulated| median(simulated.iter().copied()));
+            let error = |simulated: Option<f64>, browser: Option<f64>| {
+                error_cell(simulated.zip(browser).map(|(ours, its)| ours / its - 1.0))
+            };
+            let cls = cell.median(|visit| visit.cls);
+            table.row([
+                Cell::word(&cell.network),
+                Cell::word(cell.protocol),
+                ms_cell(fcp),
+                ms_cell(simulated_fcp),
+                error(simulated_fcp, fcp),
+                ms_cell(lcp),
+                ms_cell(simulated_lcp),
+                error(simulated_lcp, lcp),
+                Cell::number(cls.map_or("–".to_owned(), |cls| format!("{cls:.3}"))),
+                ms_cell(cell.median(|visit| visit.tbt_ms)),
+                ms_cell(cell.median(|visit| visit.speed_index_ms)),
+            ]);
+        }
+        table
+    }
+
     fn print(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["network", "protocol"].map(Cell::word);
         let figures = [
@@ -347,6 +396,7 @@ impl Series {
             ]);
         }
         printer.line(table)?;
+        printer.line(self.paints())?;
         for ratio in &self.ratios {
             let ProtocolRatio {
                 network,

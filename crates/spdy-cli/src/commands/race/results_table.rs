@@ -175,6 +175,8 @@ mod tests {
             network: network.to_owned(),
             seed: 1,
             dom_content_loaded_ms: load_ms / 2.0,
+            fcp_ms: None,
+            lcp_ms: None,
             load_ms,
             time_on_wire_ms: load_ms,
             connections: 1,

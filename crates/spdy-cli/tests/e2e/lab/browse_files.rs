@@ -70,7 +70,7 @@ fn an_http_2_load_is_stored_as_har_capture_with_keys_and_screenshot() {
     let name = |ending: &str| format!("portal-h2-lte-1.{ending}");
     assert_eq!(
         names,
-        ["har", "pcapng", "png"]
+        ["filmstrip.svg", "har", "pcapng", "png"]
             .map(|extension| name(extension).into())
             .into()
     );
@@ -124,6 +124,14 @@ fn an_http_2_load_is_stored_as_har_capture_with_keys_and_screenshot() {
         rows > 50,
         "a picture of {rows} different rows shows no page"
     );
+
+    let visit = &cell["visits"][0];
+    let [first, index] = ["fcp_ms", "speed_index_ms"].map(|field| visit[field].as_f64());
+    let (first, index) = first.zip(index).expect("both are measured");
+    // The window is empty until the first paint; a screenshot is displayed up to some frames later.
+    assert!(index > first - 100.0, "{visit}");
+    let svg = fs::read_to_string(folder.path().join(name("filmstrip.svg"))).expect("read the file");
+    assert!(svg.contains("data:image/jpeg;base64,"), "{svg}");
 }
 
 #[test]

@@ -274,6 +274,13 @@ fn chromium_behind_a_link_loads_a_complete_recorded_page() {
             visit["load_ms"].as_f64(),
         );
         assert!(ready > Some(0.0) && ready < loaded, "{visit}");
+        let (first, largest) = (visit["fcp_ms"].as_f64(), visit["lcp_ms"].as_f64());
+        assert!(first > Some(0.0) && first <= largest, "{visit}");
+        assert!(visit["cls"].is_f64() && visit["tbt_ms"].is_f64(), "{visit}");
+        // Only loads with files have screenshots.
+        assert!(visit["speed_index_ms"].is_null(), "{visit}");
+        let valid = cell["virtual_ms"].as_array().map(Vec::len);
+        assert_eq!(cell["virtual_fcp_ms"].as_array().map(Vec::len), valid);
     }
 }
 

@@ -80,6 +80,7 @@ pub(crate) fn page_of(images: &[(usize, usize)], sheet: usize, document: usize) 
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     }
 }

@@ -75,6 +75,7 @@ fn page(html: &str, named: Vec<Exchange>) -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     }
 }

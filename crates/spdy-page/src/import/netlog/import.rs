@@ -441,6 +441,10 @@ impl Recording<'_> {
             recorded: Timestamp::from_microsecond((wall * 1e6) as i64).ok(),
             dom_content_loaded: moment(|seen| seen.dom_content_loaded),
             load: moment(|seen| seen.load),
+            paints: watched
+                .and_then(|watched| watched.observations.vitals())
+                .map(|vitals| vitals.paints)
+                .unwrap_or_default(),
             failures: self.failures,
         };
         Ok(OpenedReplica {

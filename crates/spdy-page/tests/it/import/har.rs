@@ -250,6 +250,7 @@ fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     };
     let graph = PageGraph::of(&replica);

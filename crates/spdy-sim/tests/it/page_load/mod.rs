@@ -2,6 +2,7 @@
 
 mod hints;
 mod odd_pages;
+mod paint;
 mod request_order;
 mod request_order_laws;
 mod scheduler;

@@ -84,6 +84,7 @@ fn odd_page() -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        paints: spdy_page::replica::Paints::default(),
         failures: Vec::new(),
     }
 }

@@ -260,6 +260,7 @@ impl CrawlState {
                 recorded: None,
                 dom_content_loaded: None,
                 load: None,
+                paints: spdy_page::replica::Paints::default(),
                 failures: Vec::new(),
             },
             remarks,

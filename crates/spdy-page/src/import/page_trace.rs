@@ -1,0 +1,377 @@
+//! What a user sees of a page load, from a browser's trace: first and largest contentful paint, layout shifts, long tasks and
+//! screenshots.
+//!
+//! ```text
+//! firstContentfulPaint                    of the page's own frame; its thread is the page's main thread
+//! largestContentfulPaint::Candidate       the last one counts
+//! LargestImagePaint::Candidate            the URL of an image
+//! LayoutShift                             of the page's own frame, unless the user has just made an input
+//! LongTaskTracker                         begin and end of a task of at least 4 ms
+//! Screenshot                              the window as JPEG, when it has changed
+//! ```
+//!
+//! The definitions are those of web.dev. Times of a trace are microseconds of the browser's clock.
+
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::replica::{LargestPaint, Paints};
+
+/// Most layout shifts and candidates of a trace that count; later ones are ignored.
+const MAX_PAINTS: usize = 10_000;
+/// Most begins and ends of tasks in all processes of a trace.
+const MAX_TASK_EVENTS: usize = 100_000;
+/// Most bytes of all screenshots; later ones are ignored.
+const MAX_SCREENSHOT_BYTES: usize = 64 << 20;
+
+/// A task that is longer delays input.
+const LONG_TASK: f64 = 0.050;
+/// Layout shifts are in one window if none is later than this after the one before.
+const SHIFT_GAP: f64 = 1.0;
+/// The longest window of layout shifts.
+const SHIFT_WINDOW: f64 = 5.0;
+
+/// What a user sees of one load. Times count from the start of the load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vitals {
+    /// The first and the largest contentful paint.
+    pub paints: Paints,
+    /// The largest sum of layout shift scores in one window: at most 1 s between two shifts, and at most 5 s in total.
+    pub cumulative_layout_shift: f64,
+    /// The time of main-thread tasks beyond their first 50 ms, from the first contentful paint to the end of the trace.
+    pub total_blocking_time: Duration,
+}
+
+/// The window at one moment.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Screenshot {
+    /// When it was displayed, from the start of the load.
+    pub at: Duration,
+    /// The picture.
+    pub jpeg: Vec<u8>,
+}
+
+/// One entry of a trace. Events that are not used here may have any fields: one of them must not make the others unreadable.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum TraceEntry {
+    Event(Box<TraceEvent>),
+    Other(IgnoredAny),
+}
+
+/// One event of the trace. Fields that an event does not have are zero.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TraceEvent {
+    pub(crate) name: String,
+    /// Microseconds.
+    ts: f64,
+    /// Microseconds.
+    pub(crate) dur: f64,
+    /// `b` for a begin, `e` for an end.
+    ph: String,
+    pid: i64,
+    tid: i64,
+    pub(crate) args: TraceArgs,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct TraceArgs {
+    pub(crate) data: TraceData,
+    pub(crate) file_name: Option<String>,
+    frame: Option<String>,
+    /// Base64.
+    snapshot: Option<String>,
+    /// Microseconds.
+    #[serde(rename = "expected_display_time")]
+    expected_display_time: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct TraceData {
+    pub(crate) url: Option<String>,
+    pub(crate) style_sheet_url: Option<String>,
+    node_id: i64,
+    #[serde(rename = "DOMNodeId")]
+    dom_node_id: i64,
+    image_url: Option<String>,
+    score: f64,
+    #[serde(rename = "had_recent_input")]
+    had_recent_input: bool,
+}
+
+/// A process and a thread.
+type Thread = (i64, i64);
+
+/// The events of one trace that say what a user sees. Times are seconds of the browser's clock.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PageTrace {
+    /// First contentful paints by frame.
+    first: Vec<(String, f64, Thread)>,
+    /// Candidates for the largest contentful paint: frame, time, DOM node.
+    largest: Vec<(String, f64, i64)>,
+    /// Painted images: DOM node, URL.
+    images: Vec<(i64, String)>,
+    /// Frame, time and score.
+    shifts: Vec<(String, f64, f64)>,
+    /// Begins (true) and ends of tasks.
+    tasks: Vec<(Thread, f64, bool)>,
+    screenshots: Vec<(f64, Vec<u8>)>,
+    screenshot_bytes: usize,
+}
+
+impl PageTrace {
+    /// Stores the event if it is one of those.
+    pub(crate) fn take(&mut self, event: TraceEvent) {
+        let at = event.ts / 1e6;
+        let TraceArgs {
+            data,
+            frame,
+            snapshot,
+            expected_display_time,
+            ..
+        } = event.args;
+        let (frame, thread) = (frame.unwrap_or_default(), (event.pid, event.tid));
+        match &event.name[..] {
+            "firstContentfulPaint" => bounded(&mut self.first, (frame, at, thread)),
+            "largestContentfulPaint::Candidate" => {
+                bounded(&mut self.largest, (frame, at, data.node_id));
+            }
+            "LargestImagePaint::Candidate" => {
+                if let Some(url) = data.image_url.filter(|url| url.starts_with("http")) {
+                    bounded(&mut self.images, (data.dom_node_id, url));
+                }
+            }
+            "LayoutShift" if !data.had_recent_input && data.score.is_finite() => {
+                bounded(&mut self.shifts, (frame, at, data.score.max(0.0)));
+            }
+            "LongTaskTracker" if self.tasks.len() < MAX_TASK_EVENTS => {
+                self.tasks.push((thread, at, event.ph == "b"));
+            }
+            "Screenshot" => {
+                let jpeg = snapshot.and_then(|text| BASE64.decode(text.as_bytes()).ok());
+                let jpeg = jpeg.unwrap_or_default();
+                self.screenshot_bytes += jpeg.len();
+                if !jpeg.is_empty() && self.screenshot_bytes <= MAX_SCREENSHOT_BYTES {
+                    let shown = match expected_display_time > 0.0 {
+                        true => expected_display_time / 1e6,
+                        false => at,
+                    };
+                    self.screenshots.push((shown, jpeg));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The measures of the page in `frame`, from `origin`; `None` if it has painted no content.
+    pub(crate) fn vitals(&self, frame: &str, origin: f64) -> Option<Vitals> {
+        let of_page = |found: &&(String, f64, Thread)| found.0 == frame;
+        let mut first = self.first.iter().filter(of_page);
+        let (_, painted_at, main_thread) = first.next()?;
+        // After another first paint, the frame has navigated.
+        let until = first.next().map_or(f64::INFINITY, |next| next.1);
+        let candidates = self.largest.iter();
+        let largest = candidates
+            .filter(|(of, at, _)| of == frame && *at < until)
+            .max_by(|one, other| one.1.total_cmp(&other.1));
+        let largest = largest.map(|(_, at, node)| LargestPaint {
+            at: seconds(at - origin),
+            url: self
+                .images
+                .iter()
+                .find(|image| image.0 == *node)
+                .map(|image| image.1.clone()),
+        });
+        let mut shifts: Vec<(f64, f64)> = self
+            .shifts
+            .iter()
+            .filter(|(of, ..)| of == frame)
+            .map(|&(_, at, score)| (at, score))
+            .collect();
+        shifts.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Some(Vitals {
+            paints: Paints {
+                first_contentful: Some(seconds(painted_at - origin)),
+                largest_contentful: largest,
+            },
+            cumulative_layout_shift: cumulative_layout_shift(&shifts),
+            total_blocking_time: seconds(total_blocking_time(
+                *painted_at,
+                self.tasks_of(*main_thread).into_iter(),
+            )),
+        })
+    }
+
+    /// The tasks of one thread: from, to.
+    fn tasks_of(&self, thread: Thread) -> Vec<(f64, f64)> {
+        let mut events: Vec<_> = self
+            .tasks
+            .iter()
+            .filter(|event| event.0 == thread)
+            .collect();
+        events.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let mut tasks = Vec::new();
+        let mut begun = None;
+        for &&(_, at, is_begin) in &events {
+            match is_begin {
+                true => begun = Some(at),
+                false => tasks.extend(begun.take().map(|from| (from, at))),
+            }
+        }
+        tasks
+    }
+
+    /// The screenshots in the order of their display; only the last one from before `origin`.
+    pub(crate) fn screenshots(&self, origin: f64) -> Vec<Screenshot> {
+        let mut shown: Vec<&(f64, Vec<u8>)> = self.screenshots.iter().collect();
+        shown.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let before = shown.iter().filter(|shot| shot.0 <= origin).count();
+        shown.drain(..before.saturating_sub(1));
+        let screenshot = |(at, jpeg): &(f64, Vec<u8>)| Screenshot {
+            at: seconds(at - origin),
+            jpeg: jpeg.clone(),
+        };
+        shown.into_iter().map(screenshot).collect()
+    }
+}
+
+fn bounded<T>(list: &mut Vec<T>, item: T) {
+    if list.len() < MAX_PAINTS {
+        list.push(item);
+    }
+}
+
+/// A time of a browser; it is not negative, and at most what a file can store.
+fn seconds(time: f64) -> Duration {
+    Duration::try_from_secs_f64(time.max(0.0)).unwrap_or_default()
+}
+
+/// The largest sum of scores in one window of `shifts`, which are in the order of their times.
+fn cumulative_layout_shift(shifts: &[(f64, f64)]) -> f64 {
+    let mut largest: f64 = 0.0;
+    let mut sum = 0.0;
+    let (mut first, mut last) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    for &(at, score) in shifts {
+        if at - last >= SHIFT_GAP || at - first >= SHIFT_WINDOW {
+            (first, sum) = (at, 0.0);
+        }
+        last = at;
+        sum += score;
+        largest = largest.max(sum);
+    }
+    largest
+}
+
+/// The sum of what each task takes after `from` beyond [`LONG_TASK`], seconds.
+fn total_blocking_time(from: f64, tasks: impl Iterator<Item = (f64, f64)>) -> f64 {
+    tasks
+        .map(|(start, end)| (end - start.max(from) - LONG_TASK).max(0.0))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(events: &str) -> PageTrace {
+        let entries: Vec<TraceEntry> = serde_json::from_str(events).expect("the JSON is valid");
+        let mut trace = PageTrace::default();
+        for entry in entries {
+            if let TraceEntry::Event(event) = entry {
+                trace.take(*event);
+            }
+        }
+        trace
+    }
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// A load that begins at 10 s, with another page in the same browser.
+    const TRACE: &str = r#"[
+        {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 10350000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 10450000, "args": {}},
+        {"name": "FrameLoader:state_snapshot", "ts": 1, "args": {"snapshot": {"frame": 1}}},
+        {"name": "firstContentfulPaint", "pid": 8, "tid": 8, "ts": 10100000, "args": {"frame": "other", "data": {}}},
+        {"name": "firstContentfulPaint", "pid": 7, "tid": 7, "ts": 10400000, "args": {"frame": "page", "data": {}}},
+        {"name": "largestContentfulPaint::Candidate", "ts": 10900000, "pid": 7,
+         "args": {"frame": "page", "data": {"nodeId": 4, "size": 240000, "type": "image"}}},
+        {"name": "largestContentfulPaint::Candidate", "ts": 10400000, "pid": 7,
+         "args": {"frame": "page", "data": {"nodeId": 3, "size": 3382, "type": "text"}}},
+        {"name": "LargestImagePaint::Candidate", "ts": 10900000,
+         "args": {"frame": "page", "data": {"DOMNodeId": 4, "imageUrl": "https://a.test/b.png"}}},
+        {"name": "LayoutShift", "ts": 10500000, "args": {"frame": "page", "data": {"score": 0.1, "had_recent_input": false}}},
+        {"name": "LayoutShift", "ts": 10600000, "args": {"frame": "page", "data": {"score": 0.8, "had_recent_input": true}}},
+        {"name": "LayoutShift", "ts": 10600000, "args": {"frame": "other", "data": {"score": 0.7}}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 11130000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 11000000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 11200000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 11250000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "b", "pid": 8, "tid": 8, "ts": 11100000, "args": {}},
+        {"name": "LongTaskTracker", "ph": "e", "pid": 8, "tid": 8, "ts": 12300000, "args": {}},
+        {"name": "Screenshot", "ts": 10420000, "args": {"expected_display_time": 10410000, "snapshot": "Yg=="}},
+        {"name": "Screenshot", "ts": 9100000, "args": {"snapshot": "eA=="}},
+        {"name": "Screenshot", "ts": 9900000, "args": {"snapshot": "YQ=="}}
+    ]"#;
+
+    #[test]
+    fn measures_are_of_the_pages_own_frame_and_main_thread() {
+        let vitals = trace(TRACE).vitals("page", 10.0).expect("it has painted");
+        assert_eq!(vitals.paints.first_contentful, Some(ms(400)));
+        let largest = vitals.paints.largest_contentful.expect("it has one");
+        assert_eq!(largest.at, ms(900));
+        assert_eq!(largest.url.as_deref(), Some("https://a.test/b.png"));
+        assert_eq!(vitals.cumulative_layout_shift, 0.1);
+        // 130 - 50; of the task that ends at 450, only the last 50 ms are after the first paint.
+        let blocking = vitals.total_blocking_time.as_secs_f64() * 1e3;
+        assert!((blocking - 80.0).abs() < 0.01, "{blocking}");
+        assert_eq!(trace(TRACE).vitals("none", 10.0), None);
+    }
+
+    #[test]
+    fn screenshots_are_in_order_with_one_from_before_the_load() {
+        let shots = trace(TRACE).screenshots(10.0);
+        let shots: Vec<_> = shots.iter().map(|shot| (shot.at, &shot.jpeg[..])).collect();
+        assert_eq!(shots[0], (Duration::ZERO, &b"a"[..]));
+        let last = shots[1].0.as_secs_f64();
+        assert!(
+            (last - 0.41).abs() < 1e-6 && shots[1].1 == b"b",
+            "{shots:?}"
+        );
+        assert_eq!(shots.len(), 2);
+    }
+
+    #[test]
+    fn shifts_are_summed_in_windows_of_five_seconds_without_a_gap_of_one() {
+        let near = |shifts: &[(f64, f64)], expected: f64| {
+            let found = cumulative_layout_shift(shifts);
+            assert!((found - expected).abs() < 1e-9, "{shifts:?}: {found}");
+        };
+        near(&[], 0.0);
+        near(&[(1.0, 0.1), (1.9, 0.2), (2.8, 0.1)], 0.4);
+        // The gap of a second begins another window.
+        near(&[(1.0, 0.1), (2.0, 0.2), (2.5, 0.1)], 0.3);
+        // The seventh shift is 5.4 s after the first.
+        let shifts: Vec<_> = (0..7).map(|n| (f64::from(n) * 0.9, 0.1)).collect();
+        near(&shifts, 0.6);
+    }
+
+    #[test]
+    fn each_list_ends_at_its_limit() {
+        let mut trace = PageTrace::default();
+        for number in 0..=MAX_PAINTS {
+            let event = format!(
+                r#"{{"name": "LayoutShift", "ts": {number}, "args": {{"frame": "page", "data": {{"score": 1}}}}}}"#
+            );
+            trace.take(serde_json::from_str(&event).expect("the event is valid"));
+        }
+        assert_eq!(trace.shifts.len(), MAX_PAINTS);
+    }
+}

@@ -1,0 +1,116 @@
+//! First and largest contentful paint of a page.
+//!
+//! The first paint needs text or an image of the page's own document that its parser has passed: no synchronous script before it is
+//! left to run, and no style sheet before it is left to load. If the document has no text, it needs DOMContentLoaded. It follows when the main thread is free, after [`RENDER_DELAY`]. The
+//! largest paint is the first one, or that of one image if it arrives later. Paints delay nothing else.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use super::machine::{NodeState, PageLoad};
+
+/// From the moment at which a browser can draw something new to the frame that shows it: style, layout, painting, and half of the
+/// 16.7 ms between two frames. `docs/measurements/visual-metrics.md` has its source.
+pub const RENDER_DELAY: Duration = Duration::from_millis(35);
+
+/// What a browser draws of a page, by the nodes of its graph.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PaintPlan {
+    /// The page's own document.
+    pub document: usize,
+    /// Bytes of the document, as transferred, up to its first text.
+    pub text_at: Option<u64>,
+    /// Images that the document names: node, and bytes of the document up to its tag.
+    pub images: Vec<(usize, u64)>,
+    /// The image that is the largest content of the window; `None` if that is text.
+    pub largest: Option<usize>,
+}
+
+/// A plan, and the paints so far.
+#[derive(Clone, Debug)]
+pub(super) struct Paints {
+    plan: PaintPlan,
+    first: Option<Instant>,
+    largest: Option<Instant>,
+}
+
+impl PageLoad<'_> {
+    /// Enables paints, if called before the load starts.
+    ///
+    /// # Panics
+    ///
+    /// If the load has started, or `plan` is not of its graph.
+    pub fn draw(&mut self, plan: PaintPlan) {
+        assert!(!self.has_begun, "the load has already started");
+        let count = self.outline.nodes.len();
+        let images = plan.images.iter().map(|image| image.0);
+        assert!(
+            images
+                .chain(plan.largest)
+                .chain([plan.document])
+                .all(|node| node < count),
+            "the plan belongs to another graph"
+        );
+        self.paints = Some(Paints {
+            plan,
+            first: None,
+            largest: None,
+        });
+    }
+
+    /// Time of the first contentful paint; it can be later than now, by the time of rendering.
+    #[must_use]
+    pub fn first_contentful_paint(&self) -> Option<Instant> {
+        self.paints.as_ref()?.first
+    }
+
+    /// Time of the largest contentful paint; it can be later than now, by the time of rendering.
+    #[must_use]
+    pub fn largest_contentful_paint(&self) -> Option<Instant> {
+        self.paints.as_ref()?.largest
+    }
+
+    /// Notes the paints that are possible now.
+    pub(super) fn note_paints(&mut self, now: Instant) {
+        let Some(mut paints) = self.paints.take() else {
+            return;
+        };
+        let painted_at = self.main_thread_free.max(now) + RENDER_DELAY;
+        if paints.first.is_none() && self.can_paint(&paints.plan) {
+            paints.first = Some(painted_at);
+        }
+        if let (Some(first), None) = (paints.first, paints.largest) {
+            let is_there = |&node: &usize| self.has_arrived(node);
+            paints.largest = match paints.plan.largest {
+                None => Some(first),
+                Some(image) => Some(image).filter(is_there).map(|_| painted_at.max(first)),
+            };
+        }
+        self.paints = Some(paints);
+    }
+
+    /// True if the parser has passed content that can be drawn.
+    fn can_paint(&self, plan: &PaintPlan) -> bool {
+        let document = plan.document;
+        let stop = self.barriers[document].front();
+        let stop = stop.and_then(|&script| self.outline.nodes[script].blocks_parser_at);
+        let parsed = |at: u64| at <= self.arrived[document] && stop.is_none_or(|stop| at < stop);
+        let is_styled = |at: u64| {
+            let mut open = self.outline.sheets_of(document);
+            !open.any(|(sheet, place)| place <= at && self.states[sheet].is_open())
+        };
+        let can_draw = |at: u64| parsed(at) && is_styled(at);
+        let has_text = match plan.text_at {
+            Some(at) => can_draw(at),
+            // The text is not known, or scripts write it.
+            None => self.dom_content_loaded.is_some(),
+        };
+        let mut images = plan.images.iter();
+        has_text || images.any(|&(image, at)| self.has_arrived(image) && can_draw(at))
+    }
+
+    fn has_arrived(&self, node: usize) -> bool {
+        self.states[node] >= NodeState::Loaded
+    }
+}

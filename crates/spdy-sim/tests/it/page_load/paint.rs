@@ -1,0 +1,111 @@
+//! First and largest contentful paint.
+
+use spdy_clock::Instant;
+use spdy_page::graph::{Node, PageGraph};
+use spdy_page::replica::Kind;
+use spdy_sim::page_load::{PageLoad, PaintPlan, RENDER_DELAY};
+
+use crate::support::timeline::{at, compute, document, image, node, style, sync_script};
+
+/// The text is at byte 500 of the document, and no image is large.
+fn text() -> PaintPlan {
+    PaintPlan {
+        text_at: Some(500),
+        ..PaintPlan::default()
+    }
+}
+
+/// A load of `nodes`, whose document arrives at 100 ms. `arrivals` has the other nodes with the times of their last bytes. Returns
+/// first and largest paint in milliseconds without the time of rendering.
+fn paints(nodes: Vec<Node>, plan: PaintPlan, arrivals: &[(u64, usize)]) -> [Option<u64>; 2] {
+    let graph = PageGraph { nodes };
+    let mut page = PageLoad::new(&graph);
+    page.draw(plan);
+    page.start(Instant::ZERO);
+    let arrivals = [(100, 0)].into_iter().chain(arrivals.iter().copied());
+    for (ms, node) in arrivals {
+        let now = Instant::from_millis(ms);
+        while let Some(due) = page.poll_timeout().filter(|&due| due <= now) {
+            page.handle_timeout(due);
+        }
+        while page.poll_request().is_some() {}
+        page.handle_done(now, node);
+    }
+    while let Some(due) = page.poll_timeout() {
+        page.handle_timeout(due);
+    }
+    let ms = |paint: Instant| {
+        let drawn = paint - Instant::ZERO - RENDER_DELAY;
+        u64::try_from(drawn.as_millis()).expect("it is short")
+    };
+    [
+        page.first_contentful_paint().map(ms),
+        page.largest_contentful_paint().map(ms),
+    ]
+}
+
+#[test]
+fn a_page_without_resources_is_painted_when_its_text_has_arrived() {
+    let graph = PageGraph {
+        nodes: vec![document()],
+    };
+    let mut page = PageLoad::new(&graph);
+    page.draw(text());
+    page.start(Instant::ZERO);
+    page.handle_bytes(Instant::from_millis(50), 0, 499);
+    assert_eq!(page.first_contentful_paint(), None);
+    page.handle_bytes(Instant::from_millis(60), 0, 500);
+    let painted = Instant::from_millis(60) + RENDER_DELAY;
+    assert_eq!(page.first_contentful_paint(), Some(painted));
+    assert_eq!(page.largest_contentful_paint(), Some(painted));
+}
+
+#[test]
+fn style_sheets_and_scripts_before_the_text_delay_the_first_paint() {
+    let sheet = |place| vec![document(), style(at(place))];
+    assert_eq!(paints(sheet(300), text(), &[(400, 1)]), [Some(400); 2]);
+    // One behind the text does not.
+    assert_eq!(paints(sheet(600), text(), &[(400, 1)]), [Some(100); 2]);
+    let other_medium = vec![document(), node(Kind::Stylesheet, at(300))];
+    assert_eq!(paints(other_medium, text(), &[(400, 1)]), [Some(100); 2]);
+    // A script runs for 70 ms.
+    let script = |place| vec![document(), compute(70, sync_script(place))];
+    assert_eq!(paints(script(300), text(), &[(400, 1)]), [Some(470); 2]);
+    assert_eq!(paints(script(600), text(), &[(400, 1)]), [Some(100); 2]);
+}
+
+#[test]
+fn a_late_large_image_decides_the_largest_paint() {
+    let nodes = || vec![document(), style(at(300)), image(at(700))];
+    let plan = |largest| PaintPlan {
+        images: vec![(2, 700)],
+        largest,
+        ..text()
+    };
+    let late = [(400, 1), (900, 2)];
+    assert_eq!(
+        paints(nodes(), plan(Some(2)), &late),
+        [Some(400), Some(900)]
+    );
+    assert_eq!(paints(nodes(), plan(None), &late), [Some(400), Some(400)]);
+    // It is not drawn before the style sheet.
+    let early = [(200, 2), (400, 1)];
+    assert_eq!(paints(nodes(), plan(Some(2)), &early), [Some(400); 2]);
+}
+
+#[test]
+fn a_page_without_text_is_painted_with_its_first_image_or_at_dom_content_loaded() {
+    let images = PaintPlan {
+        images: vec![(1, 200)],
+        ..PaintPlan::default()
+    };
+    let deferred = Node {
+        before_dom_content_loaded: true,
+        ..node(Kind::Script, at(300))
+    };
+    let nodes = || vec![document(), image(at(200)), deferred.clone()];
+    let by_image = paints(nodes(), images.clone(), &[(300, 1), (500, 2)]);
+    assert_eq!(by_image, [Some(300); 2]);
+    let by_script = paints(nodes(), images, &[(500, 2), (800, 1)]);
+    assert_eq!(by_script, [Some(500); 2]);
+}
