@@ -3,6 +3,7 @@
 mod browse_files;
 mod cluster;
 mod postgres;
+mod python;
 #[cfg(target_os = "linux")]
 mod real_time;
 mod reports;
