@@ -10,11 +10,11 @@ import spdy_lab
 
 matplotlib.use("agg")
 
-#: 2 pages, 2 protocols and 2 losses, 7 runs of each; over a network without loss all runs are equal.
+#: 2 pages, 2 protocols and 2 losses, 6 runs of each; over a network without loss all runs are equal.
 SMALL = {
     "name": "small",
     "seed": 7,
-    "runs": 7,
+    "runs": 6,
     "pages": ["lulic-bing", "mineki"],
     "protocols": ["http", "spdy"],
     "factors": {"network": "cable", "loss": ["0", "2%"]},
