@@ -26,7 +26,7 @@ def test_it_is_stored_without_outputs(notebook):
 
 @pytest.mark.filterwarnings("default")
 def test_it_draws_one_figure_of_each_paper(notebook, tmp_path):
-    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=600, startup_timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     paper, figures = None, {}
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and (title := re.match(r"## ([\w ]+):", cell.source)):
