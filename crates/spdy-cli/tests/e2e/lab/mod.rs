@@ -6,6 +6,7 @@ mod cluster;
 #[cfg(target_os = "linux")]
 mod living_page;
 mod postgres;
+mod python;
 #[cfg(target_os = "linux")]
 mod real_time;
 mod reports;
