@@ -1,4 +1,5 @@
-//! Draws the results of a race or an experiment: one HTML file that needs no network and no script, and figures as files.
+//! Draws the results of a race, of an experiment or of papers' claims: one HTML file that needs no network and no script, and figures
+//! as files.
 //!
 //! ```text
 //! Vec<Load> -> RaceResults -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
@@ -15,6 +16,7 @@
 
 mod drawing;
 pub mod experiment;
+mod filter_form;
 mod page;
 mod recordings;
 mod tables;
