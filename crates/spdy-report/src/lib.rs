@@ -6,6 +6,7 @@
 //!                                      ├─ times.rs      load times, SVG
 //!                                      └─ waterfall.rs  request and response of each resource     ─┐
 //! Vec<Replica> -> recordings.rs ─────►  waterfalls of a browser's loads                             ─┤
+//! Vec<ClaimResult> -> claims.rs ────►   published and measured results, with their verdicts          │
 //! rows of a store ────► experiment/     every figure of an experiment                              ─┴► drawing/ ─► page, SVG file, PNG
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! title and a description, or a table, with the same numbers.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod claims;
 mod drawing;
 pub mod experiment;
 mod filter_form;
@@ -24,6 +26,7 @@ mod text;
 mod times;
 mod waterfall;
 
+pub use claims::claims;
 pub use drawing::pixels::png;
 pub use page::render;
 pub use recordings::recordings;

@@ -1,5 +1,6 @@
 //! Verdicts from claimed and measured results.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
@@ -34,6 +35,22 @@ impl Verdict {
             Self::Undecided => "undecided",
             Self::Contradicted => "contradicted",
             Self::CannotBeRun => "cannot be run",
+        }
+    }
+
+    /// The meaning, for readers of a report.
+    #[must_use]
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Reproduced => "the whole interval is within the claim's tolerance",
+            Self::DirectionOnly => {
+                "the whole interval has the right sign; the size differs from the claim, or may differ"
+            }
+            Self::Undecided => "the interval includes both sides: more pages or runs may decide it",
+            Self::Contradicted => {
+                "the opposite; or, for a claim without a direction, another number"
+            }
+            Self::CannotBeRun => "it was not tested, for the stated reason",
         }
     }
 
@@ -127,6 +144,12 @@ impl Verdict {
                 }
             }
         }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
     }
 }
 

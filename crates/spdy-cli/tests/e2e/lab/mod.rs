@@ -5,6 +5,7 @@ mod cluster;
 mod postgres;
 #[cfg(target_os = "linux")]
 mod real_time;
+mod report_filters;
 mod reports;
 mod results;
 mod runs;
