@@ -1,10 +1,12 @@
-//! Draws the results of a race or an experiment: one HTML file that needs no network and no script, and figures as files.
+//! Draws the results of a race, of an experiment or of papers' claims: one HTML file that needs no network and no script, and figures
+//! as files.
 //!
 //! ```text
 //! Vec<Load> -> RaceResults -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
 //!                                      ├─ times.rs      load times, SVG
 //!                                      └─ waterfall.rs  request and response of each resource     ─┐
 //! Vec<Replica> -> recordings.rs ─────►  waterfalls of a browser's loads                             ─┤
+//! Vec<ClaimResult> -> claims.rs ────►   published and measured results, with their verdicts          │
 //! rows of a store ────► experiment/     every figure of an experiment                              ─┴► drawing/ ─► page, SVG file, PNG
 //! ```
 //!
@@ -13,8 +15,10 @@
 //! title and a description, or a table, with the same numbers.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+mod claims;
 mod drawing;
 pub mod experiment;
+mod filter_form;
 mod page;
 mod recordings;
 mod tables;
@@ -22,6 +26,7 @@ mod text;
 mod times;
 mod waterfall;
 
+pub use claims::claims;
 pub use drawing::pixels::png;
 pub use page::render;
 pub use recordings::recordings;

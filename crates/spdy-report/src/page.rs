@@ -39,19 +39,21 @@ fn write_page(
          × is the ratio to plain HTTP where it took part, else to the first protocol: below 1 is faster.",
         Count(loads.len() as u64)
     );
-    open_page(out, &title, &about, notes)?;
+    open_page(out, &title, &about, notes, "")?;
     if !loads.is_empty() {
         write_sections(out, loads, examinations, &standings)?;
     }
     writeln!(out, "</main></body></html>")
 }
 
-/// Writes everything up to the first section: the title, and `notes` on how the results were measured.
+/// Writes everything up to the first section: the title, and `notes` on how the results were measured. `rules` are further rules of
+/// the style sheet.
 pub(crate) fn open_page(
     out: &mut String,
     title: &str,
     about: &str,
     notes: &[(String, String)],
+    rules: &str,
 ) -> fmt::Result {
     write!(
         out,
@@ -59,7 +61,7 @@ pub(crate) fn open_page(
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
          <meta http-equiv=\"content-security-policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>{title}</title><style>{STYLE}</style></head><body><header><h1>{title}</h1><p>{about}</p><dl>",
+         <title>{title}</title><style>{STYLE}{rules}</style></head><body><header><h1>{title}</h1><p>{about}</p><dl>",
         title = Text(title),
     )?;
     for (name, value) in notes {

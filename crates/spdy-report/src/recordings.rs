@@ -14,9 +14,10 @@ use crate::waterfall;
 /// Draws recorded loads side by side on the same time scale, as one SVG file on white paper, in the given order and with their names.
 /// A recording without times is omitted; `None` if no recording has times.
 ///
-/// Recorders use different words for initiators and priorities, so rows show none.
+/// Recorders use different words for initiators and priorities, so rows show none. `program` is the version that draws; it stands
+/// under the waterfalls with the recorded pages and their times.
 #[must_use]
-pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
+pub fn recordings(recorded: &[(String, Replica)], program: &str) -> Option<String> {
     let loads: Vec<Load> = recorded
         .iter()
         .map(|(name, page)| load(name, page))
@@ -37,7 +38,25 @@ pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
             waterfall::format_count(load.connections, "connection")
         );
     }
-    Some(figure.to_svg())
+    let drawn = recorded.iter().filter(|(_, page)| is_timed(page));
+    let pages: Vec<_> = drawn.map(|(name, page)| conditions(name, page)).collect();
+    let program = format!("clock: real; program: spdy {program}");
+    Some(figure.to_svg(&format!("{}; {program}", pages.join("; "))))
+}
+
+/// The recorded page and the time of its load.
+fn conditions(name: &str, page: &Replica) -> String {
+    let url = &page.document().url;
+    match page.recorded {
+        Some(at) => format!("{name}: {url}, recorded {at}"),
+        None => format!("{name}: {url}"),
+    }
+}
+
+fn is_timed(page: &Replica) -> bool {
+    page.exchanges
+        .iter()
+        .any(|exchange| row(exchange).is_some())
 }
 
 /// The load to draw; its packets were not counted.
@@ -133,12 +152,17 @@ mod tests {
             exchange.started = None;
         }
         let recorded = [("through".to_owned(), timed), ("untimed".to_owned(), bare)];
-        let drawn = recordings(&recorded).expect("one has times");
+        let drawn = recordings(&recorded, "1.2.3").expect("one has times");
         assert!(
             drawn.contains("through: 234 ms, 44 requests, 3 connections"),
             "{drawn}"
         );
         assert!(!drawn.contains("untimed"));
-        assert_eq!(recordings(&recorded[1..]), None);
+        assert!(drawn.contains(">through: http"), "{drawn}");
+        assert!(
+            drawn.contains("clock: real; program: spdy 1.2.3<"),
+            "{drawn}"
+        );
+        assert_eq!(recordings(&recorded[1..], "1.2.3"), None);
     }
 }

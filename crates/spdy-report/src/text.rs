@@ -115,6 +115,42 @@ impl Display for Ratio {
     }
 }
 
+/// The unit of an axis of times.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TimeUnit {
+    Milliseconds,
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The unit of an axis that ends at `end_ms`.
+    pub(crate) fn of(end_ms: f64) -> Self {
+        if end_ms >= 1_000.0 {
+            Self::Seconds
+        } else {
+            Self::Milliseconds
+        }
+    }
+
+    /// Its symbol.
+    pub(crate) const fn symbol(self) -> &'static str {
+        match self {
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+        }
+    }
+
+    /// Formats `ms` in this unit, without its symbol.
+    pub(crate) fn format(self, ms: f64) -> String {
+        let value = match self {
+            Self::Milliseconds => ms,
+            Self::Seconds => ms / 1_000.0,
+        };
+        // Marks of an axis are round numbers: further digits come from computing them.
+        format!("{}", (value * 1e6).round() / 1e6)
+    }
+}
+
 /// Positions of the marks of an axis from 0 to `end`: 3 to 6, at 1, 2 or 5 times a power of ten.
 pub(crate) fn ticks(end: f64) -> Vec<f64> {
     if !end.is_finite() || end <= 0.0 {
@@ -167,6 +203,15 @@ mod tests {
             [999, 45_100, 1_250_000].map(|b| shown(Bytes(b).to_string())),
             ["999 B", "45.1 kB", "1.25 MB"]
         );
+    }
+
+    #[test]
+    fn long_axes_are_marked_in_seconds() {
+        let marks = [0.0, 500.0, 2_500.0];
+        let of = |end: f64| marks.map(|ms| TimeUnit::of(end).format(ms));
+        assert_eq!(of(999.0), ["0", "500", "2500"]);
+        assert_eq!(of(3_000.0), ["0", "0.5", "2.5"]);
+        assert_eq!(TimeUnit::Milliseconds.format(0.1 + 0.2), "0.3");
     }
 
     #[test]

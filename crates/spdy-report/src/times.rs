@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use spdy_sim::race_results::{NetworkRace, PageRace};
 
 use crate::drawing::shape_style::ProtocolStyle;
-use crate::text::{Millis, Ratio, Text, ticks};
+use crate::text::{Millis, Ratio, Text, TimeUnit, ticks};
 
 /// Width in units of the drawing; the page scales it to the available width.
 const WIDTH: f64 = 360.0;
@@ -105,25 +105,11 @@ pub(crate) fn class_of(protocol: &str) -> &'static str {
     ProtocolStyle::of(protocol).class
 }
 
-/// Formats `mark` milliseconds on an axis that ends at `end`: in seconds if that is shorter.
+/// Formats `mark` milliseconds with the unit of an axis that ends at `end`.
 pub(crate) fn tick_label(mark: f64, end: f64) -> String {
-    if mark == 0.0 {
-        "0".to_owned()
-    } else if end >= 1_000.0 {
-        format!("{}\u{202f}s", (mark / 10.0).round() / 100.0)
-    } else {
-        format!("{}\u{202f}ms", (mark * 100.0).round() / 100.0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_axes_are_marked_in_seconds() {
-        assert_eq!(tick_label(2_500.0, 10_000.0), "2.5\u{202f}s");
-        assert_eq!(tick_label(500.0, 1_000.0), "0.5\u{202f}s");
-        assert_eq!(tick_label(20.0, 90.0), "20\u{202f}ms");
+    let unit = TimeUnit::of(end);
+    match mark {
+        0.0 => "0".to_owned(),
+        mark => format!("{}\u{202f}{}", unit.format(mark), unit.symbol()),
     }
 }

@@ -1,9 +1,9 @@
 //! Waterfalls: a row for each resource, from the time the page needed it to its last byte.
 //!
 //! ```text
-//! logo.png   ····▒▒▓▓████░░░░░░■■■■
-//!            needed  |connect    |receive
-//!                dns    tls  wait
+//! example.org   logo.png   ····▒▒▓▓████░░░░░░■■■■
+//!                          needed  |connect    |receive
+//!                              dns    tls  wait
 //! ```
 
 use std::fmt::{self, Write};
@@ -12,23 +12,57 @@ use spdy_clock::Instant;
 use spdy_sim::load::{Load, Span, WaterfallRow};
 
 use crate::drawing::figure::Figure;
+use crate::drawing::letters::{shorten, shorten_start, width};
 use crate::drawing::panel::Panel;
 use crate::drawing::shape_style::{Phase, ShapeStyle, TextStyle};
 use crate::text::{Bytes, Millis, Text, ticks};
 use crate::times::{class_of, tick_label};
 
-const WIDTH: f64 = 480.0;
-const RIGHT: f64 = 474.0;
-/// Left edge of the bars in rows with names; [`LEFT_BARE`] is for rows without.
-const LEFT_NAMED: f64 = 128.0;
-const LEFT_BARE: f64 = 6.0;
+/// Right edge of the bars; [`RIGHT_MARGIN`] is beside them.
+const RIGHT_MARGIN: f64 = 6.0;
 const HEAD: f64 = 16.0;
 /// Drawings with more rows have thin rows without names.
 const MAX_NAMED_ROWS: usize = 64;
-const ROW_NAMED: f64 = 11.0;
-const ROW_BARE: f64 = 4.0;
-/// Maximum number of characters of a name beside its row.
-const NAME_CHARS: usize = 24;
+
+/// How rows are drawn: with host and name, or thin.
+#[derive(Clone, Copy)]
+struct Layout {
+    named: bool,
+    width: f64,
+    /// Left edge of the bars.
+    left: f64,
+    row_height: f64,
+}
+
+impl Layout {
+    const NAMED: Self = Self {
+        named: true,
+        width: 600.0,
+        left: 236.0,
+        row_height: 11.0,
+    };
+    const THIN: Self = Self {
+        named: false,
+        width: 480.0,
+        left: 112.0,
+        row_height: 4.0,
+    };
+
+    const fn of(named: bool) -> Self {
+        if named { Self::NAMED } else { Self::THIN }
+    }
+
+    const fn right(self) -> f64 {
+        self.width - RIGHT_MARGIN
+    }
+}
+
+/// Maximum width of a host beside its row.
+const HOST_WIDTH: f64 = 106.0;
+/// Maximum width of a name between the host and the bars.
+const NAME_WIDTH: f64 = 118.0;
+/// Height that the host of thin rows needs.
+const HOST_HEIGHT: f64 = 9.0;
 
 /// Writes the legend.
 pub(crate) fn legend(out: &mut String) -> fmt::Result {
@@ -125,7 +159,7 @@ pub(crate) fn figure<'a>(
     figure.legend.push((ShapeStyle::Load, "load".to_owned()));
     figure.panels = loads
         .iter()
-        .map(|load| one(load, over, named, end))
+        .map(|load| one(load, over, Layout::of(named), end))
         .collect();
     (figure, loads)
 }
@@ -143,15 +177,14 @@ pub(crate) fn format_count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
-    let (left, row_height) = if named {
-        (LEFT_NAMED, ROW_NAMED)
-    } else {
-        (LEFT_BARE, ROW_BARE)
-    };
+fn one(load: &Load, over: &str, layout: Layout, end: f64) -> Panel {
+    let Layout {
+        left, row_height, ..
+    } = layout;
+    let right = layout.right();
     let bottom = HEAD + row_height * load.waterfall.len() as f64;
-    let x = |ms: f64| left + ms / end * (RIGHT - left);
-    let mut panel = Panel::new(WIDTH, bottom + 4.0);
+    let x = |ms: f64| left + ms / end * (right - left);
+    let mut panel = Panel::new(layout.width, bottom.max(HEAD + HOST_HEIGHT) + 4.0);
     let (replica, protocol, load_ms) = (&load.replica, &load.protocol, Millis(load.load_ms));
     let requests = format_count(load.requests, "request");
     let connections = format_count(load.connections, "connection");
@@ -168,17 +201,21 @@ fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
             "",
         );
         // A label at the right end would be cut.
-        panel.text(
-            TextStyle::Axis,
-            x(mark).min(RIGHT - 10.0),
-            8.0,
-            tick_label(mark, end),
-        );
+        let label = tick_label(mark, end);
+        let half = width(&label, TextStyle::Axis.size()) / 2.0;
+        let middle = x(mark).min(layout.width - half);
+        panel.text(TextStyle::Axis, middle, 8.0, label);
     }
+    let hosts = shown_hosts(load, layout);
     for (number, row) in load.waterfall.iter().enumerate() {
         let top = HEAD + row_height * number as f64;
         panel.group(about(row), |panel| {
-            draw_row(panel, row, named, (top, row_height), &x);
+            draw_row(panel, row, layout, top, &x);
+            if let Some(host) = hosts[number] {
+                let host = shorten_start(host, TextStyle::Host.size(), HOST_WIDTH);
+                let middle = top + row_height.max(HOST_HEIGHT) / 2.0;
+                panel.text(TextStyle::Host, 0.0, middle, host);
+            }
         });
     }
     for (ink, at) in [
@@ -215,19 +252,39 @@ fn length((from, to): Span) -> Millis {
     Millis(to.as_millis_f64() - from.as_millis_f64())
 }
 
+/// The host beside each row. Thin rows have no room for each: their host is stated where it changes, and there is room.
+fn shown_hosts(load: &Load, layout: Layout) -> Vec<Option<&str>> {
+    let mut last: Option<(usize, &str)> = None;
+    let rows = load.waterfall.iter().enumerate();
+    let shown = rows.map(|(number, row)| {
+        let host = host_of(row);
+        let has_room = last.is_none_or(|(shown_at, shown)| {
+            shown != host && (number - shown_at) as f64 * layout.row_height >= HOST_HEIGHT
+        });
+        if !layout.named && !has_room {
+            return None;
+        }
+        last = Some((number, host));
+        Some(host)
+    });
+    shown.collect()
+}
+
 fn draw_row(
     panel: &mut Panel,
     row: &WaterfallRow,
-    named: bool,
-    (top, height): (f64, f64),
+    layout: Layout,
+    top: f64,
     x: &impl Fn(f64) -> f64,
 ) {
-    panel.rect(ShapeStyle::HitArea, [0.0, top, WIDTH, height], "");
+    let height = layout.row_height;
+    panel.rect(ShapeStyle::HitArea, [0.0, top, layout.width, height], "");
     let middle = top + height / 2.0;
-    if named {
-        panel.text(TextStyle::Small, LEFT_NAMED - 5.0, middle, name_of(row));
+    if layout.named {
+        let name = shorten(name_of(row), TextStyle::Small.size(), NAME_WIDTH);
+        panel.text(TextStyle::Small, layout.left - 5.0, middle, name);
     }
-    let gap = if named { 1.5 } else { 0.4 };
+    let gap = if layout.named { 1.5 } else { 0.4 };
     for (phase, span) in Phase::ALL.into_iter().zip(spans(row)) {
         let Some((from, to)) = span else { continue };
         let (from, to) = (x(from.as_millis_f64()), x(to.as_millis_f64()));
@@ -262,19 +319,22 @@ fn spans(row: &WaterfallRow) -> [Option<Span>; 6] {
     ]
 }
 
-/// The last segment of the path that is not empty, shortened to fit beside the row.
-fn name_of(row: &WaterfallRow) -> String {
+/// The last segment of the path that is not empty; `/` for the root.
+fn name_of(row: &WaterfallRow) -> &str {
+    let bare = without_scheme(row).trim_end_matches('/');
+    bare.rsplit_once('/').map_or("/", |(_, name)| name)
+}
+
+/// The host and its port.
+fn host_of(row: &WaterfallRow) -> &str {
+    let bare = without_scheme(row);
+    bare.split('/').next().unwrap_or(bare)
+}
+
+/// The URL without its scheme, query and fragment.
+fn without_scheme(row: &WaterfallRow) -> &str {
     let bare = row.url.split(['?', '#']).next().unwrap_or_default();
-    let bare = bare.split_once("://").map_or(bare, |(_, rest)| rest);
-    let name = match bare.trim_end_matches('/').rsplit_once('/') {
-        Some((_, name)) => name,
-        None => bare,
-    };
-    let mut short: String = name.chars().take(NAME_CHARS).collect();
-    if name.chars().nth(NAME_CHARS).is_some() {
-        short.push('…');
-    }
-    short
+    bare.split_once("://").map_or(bare, |(_, rest)| rest)
 }
 
 /// Writes the rows as numbers. Optional end tags of HTML are omitted: a report has thousands of cells.
@@ -310,4 +370,89 @@ fn table(out: &mut String, load: &Load) -> fmt::Result {
         write!(out, "<td>{}", Millis(row.done.as_millis_f64()))?;
     }
     write!(out, "</tbody></table></div></details>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::tests::load;
+
+    fn load_of(urls: &[&str]) -> Load {
+        let mut load = load("portal", "dsl", "http", 900.0);
+        let row = load.waterfall[0].clone();
+        load.waterfall = urls
+            .iter()
+            .map(|url| WaterfallRow {
+                url: (*url).to_owned(),
+                ..row.clone()
+            })
+            .collect();
+        load
+    }
+
+    #[test]
+    fn rows_have_host_and_name() {
+        let load = load_of(&[
+            "https://www.example.org/",
+            "https://cdn.example.org:8443/a/logo.png?size=2",
+            "//bare",
+        ]);
+        let shown: Vec<_> = load
+            .waterfall
+            .iter()
+            .map(|row| (host_of(row), name_of(row)))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("www.example.org", "/"),
+                ("cdn.example.org:8443", "logo.png"),
+                ("", "bare")
+            ]
+        );
+        let hosts = shown_hosts(&load, Layout::NAMED);
+        assert!(hosts.iter().all(Option::is_some), "{hosts:?}");
+        let (figure, _) = figure(&["waterfall"], "dsl", &[&load]);
+        let svg = figure.to_svg("");
+        for text in [
+            ">www.example.org<",
+            ">/<",
+            ">cdn.example.org:8443<",
+            ">logo.png<",
+        ] {
+            assert!(svg.contains(text), "no {text}");
+        }
+    }
+
+    #[test]
+    fn thin_rows_state_a_host_where_it_changes_and_there_is_room() {
+        let urls: Vec<_> = (0..12)
+            .map(|number| {
+                if number < 6 {
+                    "https://a/"
+                } else {
+                    "https://b/"
+                }
+            })
+            .collect();
+        let load = load_of(&urls);
+        let shown: Vec<_> = shown_hosts(&load, Layout::THIN)
+            .into_iter()
+            .enumerate()
+            .filter_map(|(number, host)| Some((number, host?)))
+            .collect();
+        assert_eq!(shown, [(0, "a"), (6, "b")]);
+        let urls: Vec<_> = (0..4)
+            .map(|number| {
+                if number % 2 == 0 {
+                    "https://a/"
+                } else {
+                    "https://b/"
+                }
+            })
+            .collect();
+        let load = load_of(&urls);
+        let shown = shown_hosts(&load, Layout::THIN);
+        assert_eq!(shown, [Some("a"), None, None, Some("b")]);
+    }
 }

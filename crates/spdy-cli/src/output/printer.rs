@@ -6,6 +6,7 @@
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -21,6 +22,9 @@ use tracing_subscriber::fmt::format::FmtSpan;
 
 /// Width of output that is not printed to a terminal, in columns.
 const WIDTH_OF_A_PIPE: usize = 100;
+
+/// How often a bar that shows the elapsed time is drawn.
+const TICK: Duration = Duration::from_secs(1);
 
 /// Names, headings.
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -177,8 +181,23 @@ impl Printer {
         let style = ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {pos}/{len} {eta}")
             .expect("the template is valid")
             .progress_chars("━╸─");
-        self.bars
-            .add(ProgressBar::new(steps).with_style(style).with_message(what))
+        let bar = ProgressBar::new(steps).with_style(style).with_message(what);
+        let bar = self.bars.add(bar);
+        // The first step may take long.
+        bar.tick();
+        bar
+    }
+
+    /// The same for work in real time, whose single steps take long: the bar shows the elapsed time, which moves between steps.
+    pub(crate) fn timed_progress(&self, steps: u64, what: String) -> ProgressBar {
+        let style =
+            ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {percent} % {elapsed}")
+                .expect("the template is valid")
+                .progress_chars("━╸─");
+        let bar = ProgressBar::new(steps).with_style(style).with_message(what);
+        let bar = self.bars.add(bar);
+        bar.enable_steady_tick(TICK);
+        bar
     }
 
     /// A progress bar of a load of `steps` steps; its message is the rate.

@@ -41,6 +41,10 @@ pub struct CalibrationRunner {
 /// Progress of a comparison.
 #[derive(Debug)]
 pub enum Event<S> {
+    /// A subject was loaded in virtual time; this comes before all loads in real time.
+    Predicted,
+    /// Real time begins; the duration of all runs in virtual time.
+    Began(Duration),
     /// A run is valid or was abandoned; the duration in virtual time.
     Ran(Duration),
     /// A cell is done; its index among the requested ones.
@@ -83,8 +87,12 @@ impl CalibrationRunner {
         self.seed.wrapping_add(run as u64)
     }
 
-    fn plan<S: Workload>(&self, subjects: &[S]) -> Result<Vec<PlannedCell<S>>, CalibrateError> {
-        let plan = |(number, subject): (usize, &S)| -> Result<PlannedCell<S>, CalibrateError> {
+    fn plan<S: Workload>(
+        &self,
+        subjects: &[S],
+        mut on_event: impl FnMut(&Event<S>),
+    ) -> Result<Vec<PlannedCell<S>>, CalibrateError> {
+        let mut plan = |(number, subject): (usize, &S)| -> Result<PlannedCell<S>, CalibrateError> {
             let lossy = subject.is_lossy();
             let runs = if lossy { self.lossy_runs } else { self.runs };
             let virtual_runs = if lossy { runs } else { 1 };
@@ -93,6 +101,7 @@ impl CalibrationRunner {
                 let what = subject.to_string();
                 CalibrateError::Virtual { what, source }
             })?;
+            on_event(&Event::Predicted);
             Ok(PlannedCell {
                 number,
                 subject: subject.clone(),
@@ -103,14 +112,13 @@ impl CalibrationRunner {
         let mut plans: Vec<PlannedCell<S>> = subjects
             .iter()
             .enumerate()
-            .map(plan)
+            .map(&mut plan)
             .collect::<Result<_, _>>()?;
         plans.sort_by_key(|plan| std::cmp::Reverse(plan.total()));
         Ok(plans)
     }
 
-    /// Compares `subjects`. `begin` receives the time of all runs in virtual time, and `on_event` each event in order. The results
-    /// are in the order of `subjects`.
+    /// Compares `subjects`. `on_event` receives each event in order. The results are in the order of `subjects`.
     ///
     /// # Errors
     ///
@@ -119,11 +127,11 @@ impl CalibrationRunner {
     pub fn run<S: Workload>(
         &self,
         subjects: &[S],
-        begin: impl FnOnce(Duration),
         mut on_event: impl FnMut(&Event<S>),
     ) -> Result<Vec<CellResult<S>>, CalibrateError> {
-        let plans = self.plan(subjects)?;
-        begin(plans.iter().map(PlannedCell::total).sum());
+        let plans = self.plan(subjects, &mut on_event)?;
+        let all = plans.iter().map(PlannedCell::total).sum();
+        on_event(&Event::Began(all));
         // Created one after the other: a machine without namespaces fails before anything runs.
         let lanes = (0..self.links.min(plans.len()))
             .map(|_| RunLink::start())
@@ -231,7 +239,7 @@ mod tests {
     fn cell(
         mut took: impl FnMut(u64, u32) -> Result<Duration, String>,
     ) -> CellResult<DownloadCell> {
-        let plans = WORK.plan(&download_cell::small()[..1]);
+        let plans = WORK.plan(&download_cell::small()[..1], |_| {});
         let plans = plans.expect("it ends in virtual time");
         let (sender, _receiver) = mpsc::channel();
         let mut attempts = 0;
@@ -260,6 +268,16 @@ mod tests {
         assert_eq!(result.real_ms, [2.0, 3.0, 4.0]);
         assert_eq!(result.computed_ms, [1.0; 3]);
         assert_eq!((result.repeated, result.incomplete_reason), (1, None));
+    }
+
+    #[test]
+    fn each_subject_is_reported_when_it_is_predicted() {
+        let mut predicted = 0;
+        let plans = WORK.plan(&download_cell::small()[..3], |event| {
+            assert!(matches!(event, Event::Predicted), "{event:?}");
+            predicted += 1;
+        });
+        assert_eq!(plans.expect("they end in virtual time").len(), predicted);
     }
 
     #[test]

@@ -54,6 +54,24 @@ impl Paper {
             Self::Cacm12 => "cacm12",
         }
     }
+
+    /// Authors, title and year.
+    #[must_use]
+    pub const fn citation(self) -> &'static str {
+        match self {
+            Self::Belshe => "M. Belshe and R. Peon, slides of 2009; M. Belshe's blog, 2010 to 2012",
+            Self::Whitepaper => "\"SPDY: An experimental protocol for a faster web\", Google 2009",
+            Self::Lulic => "P. M. Lulic, 2013",
+            Self::Unm => "The measurements of the University of New Mexico",
+            Self::Mineki => {
+                "Mineki, Uemura and Hasegawa, \"SPDY Accelerator for Improving Web Access Speed\", 2013"
+            }
+            Self::Nsdi14 => "X. S. Wang et al., \"How Speedy is SPDY?\", NSDI 2014",
+            Self::Cacm12 => {
+                "B. Thomas, R. Jurdak and I. Atkinson, \"SPDYing up the Web\", Communications of the ACM 55 (12), 2012"
+            }
+        }
+    }
 }
 
 /// Side of a bound.

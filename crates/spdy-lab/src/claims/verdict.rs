@@ -1,5 +1,6 @@
 //! Verdicts from claimed and measured results.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
@@ -52,6 +53,28 @@ impl Verdict {
             Self::Fitted => "fitted",
             Self::StandIn => "stand-in",
             Self::CannotBeRun => "cannot be run",
+        }
+    }
+
+    /// The meaning, for readers of a report.
+    #[must_use]
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Reproduced => "the whole interval is within the claim's tolerance",
+            Self::DirectionOnly => {
+                "the whole interval has the right sign; the size differs from the claim, or may differ"
+            }
+            Self::Undecided => "the interval includes both sides: more pages or runs may decide it",
+            Self::Contradicted => {
+                "the opposite; or, for a claim without a direction, another number"
+            }
+            Self::Fitted => {
+                "the result agrees, but its parameters were fitted to the data of the claim: no evidence"
+            }
+            Self::StandIn => {
+                "measured with an invented page, which neither confirms nor contradicts the claim"
+            }
+            Self::CannotBeRun => "it was not tested, for the stated reason",
         }
     }
 
@@ -155,6 +178,12 @@ impl Verdict {
                 }
             }
         }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
     }
 }
 

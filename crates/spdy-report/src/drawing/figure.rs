@@ -1,29 +1,19 @@
 //! A figure: panels that belong together, and their legend.
 //!
 //! ```text
-//!              ┌─ on_page    <div> of <figure>s that fill the width of the screen
+//!              ┌─ write_html <div> of <figure>s that fill the width of the screen
 //! Figure ──────┤
-//!              └─ on_paper   one SVG file: legend, panels in columns with their captions, white ground
+//!              └─ paper.rs   one SVG file: legend, panels in columns with their captions, white ground
 //! ```
 
 use std::fmt::{self, Write};
 
-use super::panel::Panel;
-use super::shape_style::{LegendAttributes, ProtocolStyle, ShapeStyle, TextStyle};
+use super::panel::{ClassAttribute, Panel};
+use super::shape_style::{LegendAttributes, ProtocolStyle, ShapeStyle};
 use crate::text::Text;
 
 /// Most panels of one figure. Further panels are left out, and the figure states how many.
-pub(crate) const MAX_PANELS: usize = 48;
-
-/// Fonts on paper. The widest is the one that pixels are drawn with.
-const FONTS: &str = "DejaVu Sans Condensed, Arial, Helvetica, sans-serif";
-/// Around everything, and between panels.
-const MARGIN: f64 = 12.0;
-const GAP: f64 = 22.0;
-const CAPTION: f64 = 20.0;
-const LEGEND: f64 = 22.0;
-/// Approximate width of a letter as a part of its size; a legend need not fit exactly.
-const LETTER_WIDTH: f64 = 0.52;
+pub(crate) const MAX_PANELS: usize = 192;
 
 /// Panels that belong together.
 #[derive(Clone, Debug)]
@@ -41,6 +31,8 @@ pub(crate) struct Figure {
     pub(crate) more: usize,
     /// CSS class of the pictures on the page.
     pub(crate) class: &'static str,
+    /// CSS classes of the whole figure on the page, by which a filter hides it.
+    pub(crate) class_on_page: String,
 }
 
 impl Figure {
@@ -54,6 +46,7 @@ impl Figure {
             panels: Vec::new(),
             more: 0,
             class: "",
+            class_on_page: String::new(),
         }
     }
 
@@ -95,11 +88,9 @@ impl Figure {
             self.stem
         )?;
         for (number, panel) in self.panels.iter().enumerate() {
-            write!(
-                out,
-                "<figure><figcaption>{}</figcaption>",
-                Text(&panel.caption)
-            )?;
+            let class = ClassAttribute(&panel.class);
+            let caption = Text(&panel.caption);
+            write!(out, "<figure{class}><figcaption>{caption}</figcaption>")?;
             panel.write_html(out, &format!("{id}-{number}"), self.class)?;
             write!(out, "</figure>")?;
         }
@@ -121,108 +112,6 @@ impl Figure {
             )?;
         }
         write!(out, "</p>")
-    }
-
-    /// Returns the figure as a file of its own.
-    #[must_use]
-    pub(crate) fn to_svg(&self) -> String {
-        let mut out = String::new();
-        self.write_svg(&mut out)
-            .expect("a String takes every write");
-        out
-    }
-
-    fn write_svg(&self, out: &mut String) -> fmt::Result {
-        let columns = self.columns.clamp(1, self.panels.len().max(1));
-        let widest = self
-            .panels
-            .iter()
-            .map(|panel| panel.width)
-            .fold(0.0, f64::max);
-        let row_heights: Vec<f64> = self
-            .panels
-            .chunks(columns)
-            .map(|row| row.iter().map(|panel| panel.height).fold(0.0, f64::max))
-            .collect();
-        let legend = self.legend_rows(columns as f64 * (widest + GAP) - GAP);
-        let head = MARGIN + LEGEND * legend.len() as f64;
-        let width = 2.0 * MARGIN + columns as f64 * (widest + GAP) - GAP;
-        let height = head
-            + row_heights
-                .iter()
-                .map(|row| row + CAPTION + GAP)
-                .sum::<f64>()
-            - GAP
-            + MARGIN;
-        write!(
-            out,
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
-             <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
-             font-family=\"{FONTS}\">\n<title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n",
-            Text(&self.title)
-        )?;
-        for (row, items) in legend.iter().enumerate() {
-            self.write_legend_row(out, items, MARGIN + LEGEND * row as f64)?;
-        }
-        let mut top = head;
-        for (row, height) in self.panels.chunks(columns).zip(row_heights) {
-            for (column, panel) in row.iter().enumerate() {
-                let left = MARGIN + column as f64 * (widest + GAP);
-                write!(
-                    out,
-                    "<text font-size=\"{}\" fill=\"{}\" x=\"{left}\" y=\"{}\">{}</text>\n<g transform=\"translate({left} {})\">",
-                    TextStyle::Caption.size(),
-                    TextStyle::Caption.color(),
-                    top + 11.0,
-                    Text(&panel.caption),
-                    top + CAPTION
-                )?;
-                panel.write_svg(out)?;
-                writeln!(out, "</g>")?;
-            }
-            top += height + CAPTION + GAP;
-        }
-        writeln!(out, "</svg>")
-    }
-
-    /// Items of the legend with their x positions, in rows no wider than `width`.
-    fn legend_rows(&self, width: f64) -> Vec<Vec<(f64, usize)>> {
-        let mut rows: Vec<Vec<(f64, usize)>> = Vec::new();
-        let mut x = f64::INFINITY;
-        for (number, (_, name)) in self.legend.iter().enumerate() {
-            let wide = 34.0 + name.chars().count() as f64 * TextStyle::Value.size() * LETTER_WIDTH;
-            if x + wide > width {
-                rows.push(Vec::new());
-                x = 0.0;
-            }
-            if let Some(row) = rows.last_mut() {
-                row.push((x, number));
-            }
-            x += wide;
-        }
-        rows
-    }
-
-    fn write_legend_row(&self, out: &mut String, items: &[(f64, usize)], top: f64) -> fmt::Result {
-        let mut row = Panel::new(0.0, 0.0);
-        for (x, number) in items {
-            let (ink, name) = &self.legend[*number];
-            let (left, middle) = (MARGIN + x, top + 5.0);
-            match ink {
-                ShapeStyle::Mark(tone) => {
-                    row.path(ShapeStyle::Line(*tone), format!("M{left} {middle}h14"), "");
-                    row.path(*ink, tone.mark(left + 7.0, middle, 3.2), "");
-                }
-                ShapeStyle::Midline => row.path(*ink, format!("M{left} {middle}h14"), ""),
-                ShapeStyle::Dcl | ShapeStyle::Load => {
-                    row.path(*ink, format!("M{} {}v10", left + 7.0, middle - 5.0), "");
-                }
-                _ => row.rect(*ink, [left, middle - 4.0, 14.0, 8.0], ""),
-            }
-            row.text(TextStyle::Value, left + 19.0, middle, name.clone());
-        }
-        row.write_svg(out)?;
-        writeln!(out)
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) struct Panel {
     pub(crate) title: String,
     /// Its figures as text, for readers that cannot see the drawing.
     pub(crate) description: String,
+    /// CSS classes of its figure on the page, by which a filter hides it.
+    pub(crate) class: String,
     pub(crate) width: f64,
     pub(crate) height: f64,
     shapes: Vec<Shape>,
@@ -40,9 +42,10 @@ enum Shape {
         turned: bool,
         text: String,
     },
-    /// Starts a group that is one target for a pointer.
+    /// Starts a group that is one target for a pointer, with these CSS classes.
     Open {
         title: String,
+        class: String,
     },
     Close,
 }
@@ -60,6 +63,7 @@ impl Panel {
             caption: String::new(),
             title: String::new(),
             description: String::new(),
+            class: String::new(),
             width,
             height,
             shapes: Vec::new(),
@@ -105,8 +109,18 @@ impl Panel {
 
     /// Makes everything that `draw` draws one target for a pointer.
     pub(crate) fn group(&mut self, title: impl Into<String>, draw: impl FnOnce(&mut Self)) {
-        let title = title.into();
-        self.shapes.push(Shape::Open { title });
+        self.classed_group("", title, draw);
+    }
+
+    /// The same with CSS classes, by which a filter hides it on the page.
+    pub(crate) fn classed_group(
+        &mut self,
+        class: impl Into<String>,
+        title: impl Into<String>,
+        draw: impl FnOnce(&mut Self),
+    ) {
+        let (class, title) = (class.into(), title.into());
+        self.shapes.push(Shape::Open { title, class });
         draw(self);
         self.shapes.push(Shape::Close);
     }
@@ -194,8 +208,11 @@ impl Panel {
                     }
                     write!(out, ">{}</text>", Text(text))?;
                 }
-                Shape::Open { title } => {
-                    write!(out, "<g>")?;
+                Shape::Open { title, class } => {
+                    match ground {
+                        Format::Html => write!(out, "<g{}>", ClassAttribute(class))?,
+                        Format::Svg => write!(out, "<g>")?,
+                    }
                     titled(out, title, ground)?;
                 }
                 Shape::Close => write!(out, "</g>")?,
@@ -220,6 +237,18 @@ fn titled(out: &mut String, title: &str, ground: Format) -> fmt::Result {
         return Ok(());
     }
     write!(out, "<title>{}</title>", MultilineText(title))
+}
+
+/// A `class` attribute; nothing without classes.
+pub(crate) struct ClassAttribute<'a>(pub(crate) &'a str);
+
+impl fmt::Display for ClassAttribute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            class => write!(f, " class=\"{class}\""),
+        }
+    }
 }
 
 struct StyleAttributes(ShapeStyle, Format);

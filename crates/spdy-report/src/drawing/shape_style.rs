@@ -255,8 +255,12 @@ pub(crate) struct LegendAttributes(pub(crate) ShapeStyle);
 
 impl fmt::Display for LegendAttributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let variable = |f: &mut fmt::Formatter<'_>, name: &str, opacity: f64| {
-            write!(f, "style=\"--tone:var(--{name});opacity:{opacity:.2}\"")
+        let mixed = |f: &mut fmt::Formatter<'_>, name: &str, opacity: f64| {
+            let percent = opacity * 100.0;
+            write!(
+                f,
+                "class=\"field\" style=\"--tone:color-mix(in srgb,var(--{name}) {percent:.0}%,transparent)\""
+            )
         };
         match self.0 {
             ShapeStyle::Line(tone)
@@ -265,10 +269,10 @@ impl fmt::Display for LegendAttributes {
             | ShapeStyle::Faint(tone)
             | ShapeStyle::Bar(tone)
             | ShapeStyle::Pale(tone) => write!(f, "class=\"{}\"", tone.class),
-            ShapeStyle::Good(part) => variable(f, "good", part * MAX_OPACITY),
-            ShapeStyle::Bad(part) => variable(f, "bad", part * MAX_OPACITY),
-            ShapeStyle::Complete => variable(f, "whole", 1.0),
-            ShapeStyle::Suspect => variable(f, "doubtful", 1.0),
+            ShapeStyle::Good(part) => mixed(f, "good", part * MAX_OPACITY),
+            ShapeStyle::Bad(part) => mixed(f, "bad", part * MAX_OPACITY),
+            ShapeStyle::Complete => mixed(f, "whole", 1.0),
+            ShapeStyle::Suspect => mixed(f, "doubtful", 1.0),
             ShapeStyle::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
             ShapeStyle::Dcl => f.write_str("class=\"dcl-mark\""),
             ShapeStyle::Load => f.write_str("class=\"load-mark\""),
@@ -340,6 +344,10 @@ pub(crate) enum TextStyle {
     Value,
     /// Caption above a panel; on paper only, because the page has its own captions.
     Caption,
+    /// Conditions of a measurement under a figure, on paper only.
+    Condition,
+    /// Host of a row of a waterfall; its start is given.
+    Host,
 }
 
 impl TextStyle {
@@ -347,7 +355,7 @@ impl TextStyle {
     pub(crate) const fn size(self) -> f64 {
         match self {
             Self::Axis | Self::Before | Self::After => 9.0,
-            Self::Small => 8.5,
+            Self::Small | Self::Host | Self::Condition => 8.5,
             Self::Cell => 9.5,
             Self::Name | Self::Value => 10.0,
             Self::Caption => 11.0,
@@ -365,6 +373,8 @@ impl TextStyle {
             Self::Cell => "t-cell",
             Self::Value => "t-value",
             Self::Caption => "t-caption",
+            Self::Condition => "t-condition",
+            Self::Host => "t-host",
         }
     }
 
@@ -373,14 +383,19 @@ impl TextStyle {
         match self {
             Self::Axis | Self::Cell => "middle",
             Self::Before | Self::Name | Self::Small => "end",
-            Self::After | Self::Value | Self::Caption => "start",
+            Self::After | Self::Value | Self::Caption | Self::Condition | Self::Host => "start",
         }
     }
 
     /// Colour on paper.
     pub(crate) const fn color(self) -> &'static str {
         match self {
-            Self::Axis | Self::Before | Self::After | Self::Small => "#4a535d",
+            Self::Axis
+            | Self::Before
+            | Self::After
+            | Self::Small
+            | Self::Condition
+            | Self::Host => "#4a535d",
             Self::Name | Self::Cell | Self::Value | Self::Caption => "#1d2126",
         }
     }

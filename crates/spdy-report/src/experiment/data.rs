@@ -8,10 +8,11 @@ use spdy_lab::stats::{Bootstrap, MIN_RUNS, Modes, median};
 use spdy_lab::store::row::Row;
 use spdy_lab::store::value::Value;
 
+use super::filter::LevelFilter;
 use super::real_run_row::RealRunRow;
 
 /// Names of levels that are not along an axis.
-const PAGE: &str = "page";
+pub(super) const PAGE: &str = "page";
 const PROTOCOL: &str = "protocol";
 
 /// One cell: medians of its runs.
@@ -172,6 +173,7 @@ pub(super) struct ReportData {
     pub(super) constant: Vec<(String, String)>,
     /// Keys of cells without a valid run, which are in no figure.
     pub(super) cells_without_figures: Vec<String>,
+    pub(super) filter: LevelFilter,
 }
 
 impl ReportData {
@@ -233,6 +235,7 @@ impl ReportData {
         }
         find_repeated(&mut trials, protocols.first().map_or("", |first| first));
         Self {
+            filter: LevelFilter::of(&pages, &factors),
             trials,
             protocols,
             pages,
@@ -241,6 +244,12 @@ impl ReportData {
             real: rows.iter().filter_map(RealRunRow::of).collect(),
             cells_without_figures: uncounted,
         }
+    }
+
+    /// CSS classes of a panel that shows `trials`, which differ only in their levels of `apart`.
+    pub(super) fn filter_classes(&self, trials: &[&Trial], apart: &[&str]) -> String {
+        let first = trials.first();
+        first.map_or_else(String::new, |trial| self.filter.classes(trial, apart))
     }
 
     /// Number of cells that repeat other cells with other seeds.

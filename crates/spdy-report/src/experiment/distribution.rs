@@ -4,10 +4,10 @@ use spdy_lab::stats::median;
 
 use super::data::ReportData;
 use crate::drawing::figure::Figure;
+use crate::drawing::letters::width;
 use crate::drawing::panel::Panel;
 use crate::drawing::shape_style::{ProtocolStyle, ShapeStyle, TextStyle};
-use crate::text::Millis;
-use crate::times::tick_label;
+use crate::text::{Millis, TimeUnit};
 
 const WIDTH: f64 = 340.0;
 const LEFT: f64 = 38.0;
@@ -15,8 +15,30 @@ const RIGHT: f64 = 330.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 168.0;
 const HEIGHT: f64 = 204.0;
-/// Half of the maximum width of a letter under an axis.
-const HALF_LETTER: f64 = 2.7;
+
+/// The quantity on the horizontal axis.
+enum AxisQuantity<'a> {
+    LoadTime,
+    /// The ratio of load times to this protocol.
+    RatioTo(&'a str),
+}
+
+impl AxisQuantity<'_> {
+    /// The name of an axis that ends at `most`.
+    fn name(&self, most: f64) -> String {
+        match self {
+            Self::LoadTime => format!("load time ({}, log scale)", TimeUnit::of(most).symbol()),
+            Self::RatioTo(protocol) => format!("load time / {protocol} (log scale)"),
+        }
+    }
+
+    fn label(&self, value: f64, most: f64) -> String {
+        match self {
+            Self::LoadTime => TimeUnit::of(most).format(value),
+            Self::RatioTo(_) => format!("×{value}"),
+        }
+    }
+}
 
 /// Values of each protocol, in rising order.
 type SortedValues<'a> = Vec<(&'a str, Vec<f64>)>;
@@ -35,9 +57,7 @@ pub(super) fn times(data: &ReportData) -> Figure {
         let middle = |ms: f64| format!("half by {} ms", Millis(ms));
         figure
             .panels
-            .extend(panel(&values, page, "load", middle, |ms, most| {
-                tick_label(ms, most)
-            }));
+            .extend(panel(&values, page, middle, &AxisQuantity::LoadTime));
     }
     figure.balance();
     figure
@@ -60,13 +80,9 @@ pub(super) fn ratios(data: &ReportData) -> Figure {
         };
         let others = data.protocols.iter().skip(1);
         let values = sorted(others.map(|name| (&name[..], of(name))));
-        let axis = format!("load to that of {}", data.reference());
+        let axis = AxisQuantity::RatioTo(data.reference());
         let middle = |ratio: f64| format!("half at most ×{ratio:.2}");
-        figure
-            .panels
-            .extend(panel(&values, name, &axis, middle, |ratio, _| {
-                format!("×{ratio}")
-            }));
+        figure.panels.extend(panel(&values, name, middle, &axis));
     }
     figure.balance();
     figure
@@ -85,9 +101,8 @@ fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> SortedValues
 fn panel(
     values: &SortedValues<'_>,
     caption: &str,
-    axis: &str,
     middle: impl Fn(f64) -> String,
-    label: impl Fn(f64, f64) -> String,
+    axis: &AxisQuantity<'_>,
 ) -> Option<Panel> {
     let all = || values.iter().flat_map(|(_, values)| values).copied();
     let (least, most) = (
@@ -101,7 +116,8 @@ fn panel(
     let y = |part: f64| BOTTOM - part * (BOTTOM - TOP);
     let mut panel = Panel::new(WIDTH, HEIGHT);
     panel.caption = caption.to_owned();
-    panel.title = format!("Distribution of {axis}: {caption}");
+    let axis_name = axis.name(most);
+    panel.title = format!("Distribution of {axis_name}: {caption}");
     for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
         panel.path(
             ShapeStyle::Grid,
@@ -111,19 +127,26 @@ fn panel(
         let percent = format!("{}\u{202f}%", part * 100.0);
         panel.text(TextStyle::Before, LEFT - 4.0, y(part), percent);
     }
-    for (value, label) in marks(least, most, x, |value| label(value, most)) {
+    for (value, label) in marks(least, most, x, |value| axis.label(value, most)) {
         panel.path(
             ShapeStyle::Grid,
             format!("M{:.1} {TOP}V{BOTTOM}", x(value)),
             "",
         );
-        panel.text(TextStyle::Axis, x(value), BOTTOM + 11.0, label);
+        // A label at the right end would be cut.
+        let half = width(&label, TextStyle::Axis.size()) / 2.0;
+        panel.text(
+            TextStyle::Axis,
+            x(value).min(WIDTH - half),
+            BOTTOM + 11.0,
+            label,
+        );
     }
     panel.text(
         TextStyle::Axis,
         f64::midpoint(LEFT, RIGHT),
         HEIGHT - 8.0,
-        axis,
+        axis_name,
     );
     for (protocol, values) in values.iter().filter(|(_, values)| !values.is_empty()) {
         let half = median(values.iter().copied()).unwrap_or_default();
@@ -148,7 +171,7 @@ fn marks(
     x: impl Fn(f64) -> f64,
     label: impl Fn(f64) -> String,
 ) -> Vec<(f64, String)> {
-    let half = |label: &str| label.chars().count() as f64 * HALF_LETTER + 2.0;
+    let half = |label: &str| width(label, TextStyle::Axis.size()) / 2.0 + 1.0;
     let between = |factors: &[f64]| -> Vec<(f64, String)> {
         let powers = least.log10().floor() as i32..=most.log10().ceil() as i32;
         let all = powers.flat_map(|power| {
@@ -174,7 +197,14 @@ fn marks(
     let stand_free = |marks: &Vec<(f64, String)>| marks.len() >= 2 && marks.windows(2).all(is_free);
     let found = candidates.into_iter().map(between).find(stand_free);
     found.unwrap_or_else(|| {
-        let ends = [least, most].map(|end| (end * 100.0).round() / 100.0);
-        ends.map(|end| (end, label(end))).to_vec()
+        [least, most]
+            .map(|end| (end, label(three_digits(end))))
+            .to_vec()
     })
+}
+
+/// `value` with three significant digits.
+fn three_digits(value: f64) -> f64 {
+    let scale = 10_f64.powi(2 - value.log10().floor() as i32);
+    (value * scale).round() / scale
 }

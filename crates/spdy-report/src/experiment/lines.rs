@@ -5,10 +5,10 @@
 
 use super::data::{MedianTime, Moment, ReportData, Trial, VariedFactor};
 use crate::drawing::figure::Figure;
+use crate::drawing::letters::width;
 use crate::drawing::panel::Panel;
 use crate::drawing::shape_style::{ProtocolStyle, ShapeStyle, TextStyle};
-use crate::text::{Millis, ticks};
-use crate::times::tick_label;
+use crate::text::{Millis, TimeUnit, ticks};
 
 const WIDTH: f64 = 340.0;
 const LEFT: f64 = 42.0;
@@ -22,7 +22,7 @@ const LOGARITHMIC: f64 = 8.0;
 /// Half of a mark.
 const MARK: f64 = 2.6;
 /// Units between the marks of two protocols at a named level.
-const MARK_OFFSET: f64 = 9.0;
+pub(super) const MARK_OFFSET: f64 = 9.0;
 /// The same at a numeric level, where whiskers would overlap.
 const NUMERIC_MARK_OFFSET: f64 = 2.4;
 
@@ -36,7 +36,9 @@ pub(super) fn loads(data: &ReportData, page: &str, factor: &VariedFactor) -> Fig
             "" => page.to_owned(),
             caption => format!("{page}, {caption}"),
         };
-        figure.push(panel(data, factor, &trials, Moment::Load, &caption));
+        let mut panel = panel(data, factor, &trials, Moment::Load, &caption);
+        panel.class = data.filter_classes(&trials, &[&factor.name]);
+        figure.push(panel);
     }
     figure.balance();
     figure
@@ -56,7 +58,9 @@ pub(super) fn moments(data: &ReportData, page: &str, factor: &VariedFactor) -> F
                 "" => format!("{page}: {}", moment.name()),
                 caption => format!("{page}, {caption}: {}", moment.name()),
             };
-            figure.push(panel(data, factor, &trials, moment, &caption));
+            let mut panel = panel(data, factor, &trials, moment, &caption);
+            panel.class = data.filter_classes(&trials, &[&factor.name]);
+            figure.push(panel);
         }
     }
     figure
@@ -110,14 +114,16 @@ fn end(times: impl Iterator<Item = Option<MedianTime>>) -> f64 {
 }
 
 /// Draws the axes and their marks.
-fn frame(factor: &VariedFactor, upright: &str, end: f64) -> Panel {
+pub(super) fn frame(factor: &VariedFactor, upright: &str, end: f64) -> Panel {
     let place = PlotArea::of(factor, end, 0.0);
+    let unit = TimeUnit::of(end);
     let mut panel = Panel::new(WIDTH, HEIGHT);
     for mark in ticks(end) {
         let y = place.y(mark);
         panel.path(ShapeStyle::Grid, format!("M{LEFT} {y:.1}H{RIGHT}"), "");
-        panel.text(TextStyle::Before, LEFT - 4.0, y, tick_label(mark, end));
+        panel.text(TextStyle::Before, LEFT - 4.0, y, unit.format(mark));
     }
+    let upright = format!("{upright} ({})", unit.symbol());
     panel.text(TextStyle::After, 0.0, 6.0, upright);
     for (level, number) in labelled(factor, &place) {
         let x = place.x(*number);
@@ -125,13 +131,17 @@ fn frame(factor: &VariedFactor, upright: &str, end: f64) -> Panel {
         panel.text(TextStyle::Axis, x, BOTTOM + 11.0, level.clone());
     }
     let middle = f64::midpoint(LEFT, RIGHT);
-    panel.text(TextStyle::Axis, middle, HEIGHT - 7.0, factor.name.clone());
+    let name = match place.axis.is_logarithmic {
+        true => format!("{} (log scale)", factor.name),
+        false => factor.name.clone(),
+    };
+    panel.text(TextStyle::Axis, middle, HEIGHT - 7.0, name);
     panel
 }
 
 /// The levels with a label: the last, and the others whose labels do not overlap.
 fn labelled<'a>(factor: &'a VariedFactor, place: &PlotArea) -> Vec<&'a (String, f64)> {
-    let half = |level: &str| level.chars().count() as f64 * 2.6 + 3.0;
+    let half = |level: &str| width(level, TextStyle::Axis.size()) / 2.0 + 2.0;
     let span = |(level, number): &(String, f64)| {
         let x = place.x(*number);
         (x - half(level), x + half(level))
@@ -201,19 +211,19 @@ fn panel(
 }
 
 /// Distance of a protocol's marks from their level, if levels are `apart` units apart.
-fn mark_offset(apart: f64, protocol: usize, data: &ReportData) -> f64 {
+pub(super) fn mark_offset(apart: f64, protocol: usize, data: &ReportData) -> f64 {
     (protocol as f64 - (data.protocols.len() - 1) as f64 / 2.0) * apart
 }
 
 /// Positions of levels and times.
-struct PlotArea {
+pub(super) struct PlotArea {
     axis: Axis,
     end: f64,
     aside: f64,
 }
 
 impl PlotArea {
-    fn of(factor: &VariedFactor, end: f64, aside: f64) -> Self {
+    pub(super) fn of(factor: &VariedFactor, end: f64, aside: f64) -> Self {
         Self {
             axis: Axis::of(factor),
             end,
@@ -221,16 +231,23 @@ impl PlotArea {
         }
     }
 
-    fn x(&self, number: f64) -> f64 {
+    pub(super) fn x(&self, number: f64) -> f64 {
         self.axis.x(number) + self.aside
     }
 
-    fn y(&self, ms: f64) -> f64 {
+    pub(super) fn y(&self, ms: f64) -> f64 {
         BOTTOM - ms / self.end * (BOTTOM - TOP)
     }
 
     /// Draws one median with its whisker; `at` describes its position in words.
-    fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: MedianTime) {
+    pub(super) fn mark(
+        &self,
+        panel: &mut Panel,
+        protocol: &str,
+        at: &str,
+        number: f64,
+        time: MedianTime,
+    ) {
         let (tone, x) = (ProtocolStyle::of(protocol), self.x(number));
         let mut about = format!("{protocol}, {at}: {} ms", Millis(time.ms));
         if let Some((low, high)) = time.interval {

@@ -5,8 +5,8 @@ use std::fmt::{self, Write};
 
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::row::Row;
-use spdy_sim::model;
 
+use super::conditions::Conditions;
 use super::data::ReportData;
 use super::sections::{self, Body, Section};
 use super::tables;
@@ -38,10 +38,11 @@ pub struct FigureFile {
     pub svg: String,
 }
 
-/// Every figure of the report as a file of its own.
+/// Every figure of the report as a file of its own, with the conditions of `contents` under it.
 #[must_use]
-pub fn figures(rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
+pub fn figures(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
     let data = ReportData::of(rows);
+    let conditions = Conditions::of(contents, &data);
     if data.trials.is_empty() {
         return Vec::new();
     }
@@ -55,7 +56,7 @@ pub fn figures(rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
         };
         FigureFile {
             name,
-            svg: figure.to_svg(),
+            svg: figure.to_svg(&conditions.under(&figure.title)),
         }
     };
     sections::figures(&data, again)
@@ -88,25 +89,15 @@ fn write_page(
         },
         Text(reference)
     );
-    let program = match &contents.program[..] {
-        "" => "imported".to_owned(),
-        version => format!("spdy {version}"),
-    };
-    let model = contents
-        .model
-        .map(|it| ("model".to_owned(), model::format(it)));
-    let notes: Vec<(String, String)> = data
-        .constant
-        .iter()
-        .cloned()
-        .chain([
-            ("runs per cell".to_owned(), contents.runs.to_string()),
-            ("program".to_owned(), program),
-        ])
-        .chain(model)
-        .chain([("plan".to_owned(), contents.hash.chars().take(16).collect())])
-        .collect();
-    open_page(out, &title, &about, &notes)?;
+    let conditions = Conditions::of(contents, data);
+    open_page(
+        out,
+        &title,
+        &about,
+        conditions.notes(),
+        &data.filter.rules(),
+    )?;
+    data.filter.write(out)?;
     if !data.trials.is_empty() {
         for (number, section) in sections::of(data).iter().enumerate() {
             write_section(out, number, section, data, again)?;
@@ -119,7 +110,7 @@ fn write_page(
             "<section><h2>Missing cells</h2><p>{count} of {cells} cells of the plan have not been loaded and are not in the results \
              above.</p>"
         )?;
-        tables::missing_cells(out, missing)?;
+        tables::missing_cells(out, data, missing)?;
         write!(out, "</section>")?;
     }
     writeln!(out, "</main></body></html>")
@@ -141,7 +132,10 @@ fn write_section(
                 let write = |out: &mut String| figure.write_html(out, &id(place));
                 match figures.len() {
                     1 => write(out)?,
-                    _ => details(out, &figure.title, place == 0, write)?,
+                    _ => {
+                        let class = &figure.class_on_page;
+                        details(out, class, &figure.title, place == 0, write)?;
+                    }
                 }
             }
         }
@@ -170,7 +164,7 @@ fn write_waterfalls(
         "" => again.page.clone(),
         over => format!("{}, {over}", again.page),
     };
-    details(out, &summary, is_open, |out| {
+    details(out, "", &summary, is_open, |out| {
         for note in &again.notes {
             write!(out, "<p>{}</p>", FullText(note))?;
         }
@@ -182,15 +176,17 @@ fn write_waterfalls(
 /// Writes the panels of a page, which a reader can open.
 fn details(
     out: &mut String,
+    class: &str,
     summary: &str,
     is_open: bool,
     panels: impl FnOnce(&mut String) -> fmt::Result,
 ) -> fmt::Result {
     let open = if is_open { " open" } else { "" };
+    let space = if class.is_empty() { "" } else { " " };
     let summary = Text(summary);
     write!(
         out,
-        "<details class=\"network\"{open}><summary>{summary}</summary>"
+        "<details class=\"network{space}{class}\"{open}><summary>{summary}</summary>"
     )?;
     panels(out)?;
     write!(out, "</details>")

@@ -2,8 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use spdy_lab::experiment::cell::levels_of;
+
 use super::data::ReportData;
 use super::real_run_row::RealRunRow;
+use crate::drawing::panel::ClassAttribute;
 use crate::tables::{close, open};
 use crate::text::{FullText, Millis, Text};
 use crate::times::class_of;
@@ -51,8 +54,9 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
         };
         write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{rate}</td><td>{}</td>\
+            "<tr{}><th scope=\"row\">{}</th><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{rate}</td><td>{}</td>\
              <td>{:.0}</td><td>{mean}</td><td>{p99}</td><td>{most}</td><td>{}</td><td class=\"word\">{}</td></tr>",
+            ClassAttribute(&data.filter.classes_of_levels(&levels_of(&run.key))),
             FullText(&run.key),
             class_of(&run.protocol),
             Text(&run.protocol),

@@ -5,7 +5,7 @@ use super::data::ReportData;
 use crate::drawing::figure::Figure;
 use crate::drawing::panel::Panel;
 use crate::drawing::shape_style::{ProtocolStyle, ShapeStyle, TextStyle};
-use crate::text::Millis;
+use crate::text::{Millis, TimeUnit};
 
 const WIDTH: f64 = 320.0;
 const HEIGHT: f64 = 304.0;
@@ -102,11 +102,9 @@ fn panel(data: &ReportData, protocol: &str, scale: &Scale) -> Panel {
         "One dot per trial; {protocol} is faster in {faster} of {}, below the midline.",
         dots.len()
     );
+    let unit = TimeUnit::of(scale.last);
     for ms in &scale.marks {
-        let label = match *ms {
-            ms if ms >= 1000.0 => format!("{}\u{202f}s", ms / 1000.0),
-            ms => format!("{ms}\u{202f}ms"),
-        };
+        let label = unit.format(*ms);
         let (x, y) = (scale.x(*ms), scale.y(*ms));
         let lines = format!("M{x:.1} {TOP}V{BOTTOM}M{LEFT} {y:.1}H{RIGHT}");
         panel.path(ShapeStyle::Grid, lines, "");
@@ -129,12 +127,12 @@ fn panel(data: &ReportData, protocol: &str, scale: &Scale) -> Panel {
             Millis(b.load.ms)
         );
         let mark = tone.mark(scale.x(a.load.ms), scale.y(b.load.ms), MARK);
-        panel.path(ShapeStyle::Faint(tone), mark, about);
+        panel.classed_group(data.filter.classes(trial, &[]), about, |panel| {
+            panel.path(ShapeStyle::Faint(tone), mark, "");
+        });
     }
-    let (across, up) = (
-        format!("load by {reference}"),
-        format!("load by {protocol}"),
-    );
+    let [across, up] = [reference, protocol]
+        .map(|name| format!("load time by {name} ({}, log scale)", unit.symbol()));
     panel.text(
         TextStyle::Axis,
         f64::midpoint(LEFT, RIGHT),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::data::ReportData;
 use super::trial_waterfalls::TrialWaterfalls;
-use super::{distribution, heat, lines, real_runs, scatter, tables, validity, wire};
+use super::{distribution, heat, lines, main_effects, real_runs, scatter, tables, validity, wire};
 use crate::drawing::figure::Figure;
 use crate::waterfall;
 
@@ -40,8 +40,13 @@ const WHISKERS: &str =
 pub(super) fn of(data: &ReportData) -> Vec<Section> {
     let reference = data.reference();
     let each = |figure: &dyn Fn(&str) -> Figure| -> Vec<Figure> {
-        data.pages.iter().map(|page| figure(page)).collect()
+        let of_page = |page: &String| Figure {
+            class_on_page: data.filter.page_class(page),
+            ..figure(page)
+        };
+        data.pages.iter().map(of_page).collect()
     };
+    let has_interactions = data.factors.len() > 1;
     let mut sections = vec![Section {
         table: Some(tables::ratios),
         ..section(
@@ -50,6 +55,18 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
             Vec::new(),
         )
     }];
+    if has_interactions {
+        let about = "Geometric means of the medians at each level, over all combinations of the other factors that have every level and \
+                     protocol. All panels of a page share one scale.";
+        sections.push(Section {
+            table: Some(main_effects::table),
+            ..section(
+                "Main effects",
+                about,
+                each(&|page| main_effects::figure(data, page)),
+            )
+        });
+    }
     if data.protocols.len() > 1 {
         let about = format!(
             "One dot per trial. Below the midline the protocol is faster than {reference}."
@@ -59,8 +76,17 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
     }
     for factor in &data.factors {
         let figures = each(&|page| lines::loads(data, page, factor));
-        let heading = format!("Load time over {}", factor.name);
-        sections.push(section(heading, WHISKERS, figures));
+        let (heading, about) = match has_interactions {
+            true => (
+                format!("Interactions: load time over {}", factor.name),
+                format!("A panel for each combination of the other factors. {WHISKERS}"),
+            ),
+            false => (
+                format!("Load time over {}", factor.name),
+                WHISKERS.to_owned(),
+            ),
+        };
+        sections.push(section(heading, about, figures));
     }
     let moments = match data.axes().next().or(data.factors.first()) {
         Some(factor) => each(&|page| lines::moments(data, page, factor)),
@@ -73,8 +99,14 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
     ));
     let axes: Vec<_> = data.axes().collect();
     if let ([down, across, ..], 2..) = (axes.as_slice(), data.protocols.len()) {
-        let heading = format!("Ratios over {} and {}", down.name, across.name);
-        let about = format!("Blue where it is faster than {reference}, red where it is slower.");
+        let heading = format!(
+            "Interactions: ratios over {} and {}",
+            down.name, across.name
+        );
+        let about = format!(
+            "Blue where it is faster than {reference}, red where it is slower. All maps share one scale of colours, which covers every \
+             ratio."
+        );
         let figures = each(&|page| heat::ratios(data, page, across, down));
         sections.push(section(heading, about, figures));
     }
@@ -89,17 +121,14 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
         body: Body::Waterfalls,
         table: None,
     });
-    let figures = data
-        .pages
-        .iter()
-        .filter_map(|page| wire::amounts(data, page));
+    let figures = each(&|page| wire::amounts(data, page));
     sections.push(Section {
         table: Some(tables::wire),
         ..section(
             "On the wire",
             "Medians over all trials; heads of requests (full) and responses (pale) as they crossed the wire, and what that saves \
              against HTTP/1.1 text.",
-            figures.collect(),
+            figures,
         )
     });
     let about = "One field per cell. The table also lists incomplete loads, and cells whose times have two modes, of which a median \

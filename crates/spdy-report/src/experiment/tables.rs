@@ -2,9 +2,11 @@
 
 use std::fmt::{self, Write};
 
+use spdy_lab::experiment::cell::levels_of;
 use spdy_lab::stats::median;
 
 use super::data::{CellStats, ReportData, Trial};
+use crate::drawing::panel::ClassAttribute;
 use crate::tables::{close, open};
 use crate::text::{Bytes, Count, FullText, Millis, Ratio, Text};
 use crate::times::class_of;
@@ -177,8 +179,9 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
         };
         write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td \
+            "<tr{}><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td \
              class=\"word\">{}</td></tr>",
+            ClassAttribute(&data.filter.classes(trial, &[])),
             Text(&trial.page),
             Text(&trial.caption(&factors)),
             class_of(&cell.protocol),
@@ -199,10 +202,16 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
 }
 
 /// Writes the keys of cells that the plan has and the store lacks.
-pub(super) fn missing_cells(out: &mut String, keys: &[String]) -> fmt::Result {
+pub(super) fn missing_cells(out: &mut String, data: &ReportData, keys: &[String]) -> fmt::Result {
     open(out, "Missing cells", &["cell"])?;
     for key in keys.iter().take(MAX_ROWS) {
-        write!(out, "<tr><th scope=\"row\">{}</th></tr>", FullText(key))?;
+        let class = data.filter.classes_of_levels(&levels_of(key));
+        let class = ClassAttribute(&class);
+        write!(
+            out,
+            "<tr{class}><th scope=\"row\">{}</th></tr>",
+            FullText(key)
+        )?;
     }
     close(out)?;
     if let more @ 1.. = keys.len().saturating_sub(MAX_ROWS) {
@@ -214,7 +223,7 @@ pub(super) fn missing_cells(out: &mut String, keys: &[String]) -> fmt::Result {
     Ok(())
 }
 
-fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+pub(super) fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
     (!ratios.is_empty()).then(|| (sum / ratios.len() as f64).exp())
 }

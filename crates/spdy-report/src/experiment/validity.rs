@@ -26,7 +26,10 @@ pub(super) fn fields(data: &ReportData) -> Figure {
     for page in &data.pages {
         let is_of = |trial: &&Trial| trial.page == *page;
         let trials: Vec<_> = data.trials.iter().filter(is_of).collect();
-        figure.push(panel(data, page, &trials));
+        let factors: Vec<_> = data.factors.iter().map(|factor| &factor.name[..]).collect();
+        let mut panel = panel(data, page, &trials);
+        panel.class = data.filter_classes(&trials, &factors);
+        figure.push(panel);
     }
     figure
 }
@@ -51,8 +54,11 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
             let cell = trial.cell(protocol);
             let about = format!("{protocol}, {}: {}", trial.caption(&factors), about(cell));
             let place = [x + 0.5, y + 0.5, FIELD - 1.0, FIELD - 1.0];
+            let class = data.filter.classes(trial, &[]);
             let Some(cell) = cell else {
-                panel.rect(ShapeStyle::Absent, place, about);
+                panel.classed_group(class, about, |panel| {
+                    panel.rect(ShapeStyle::Absent, place, "");
+                });
                 continue;
             };
             there += 1;
@@ -62,7 +68,7 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
             } else {
                 ShapeStyle::Complete
             };
-            panel.group(about, |panel| {
+            panel.classed_group(class, about, |panel| {
                 panel.rect(ground, place, "");
                 if cell.invalid_runs() > 0 {
                     let high = place[3] * cell.invalid_runs() as f64 / cell.runs as f64;

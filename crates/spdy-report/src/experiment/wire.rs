@@ -39,8 +39,8 @@ const MEASURES: [WireAmount; 3] = [
     },
 ];
 
-/// The traffic of `page`; `None` if it was not counted.
-pub(super) fn amounts(data: &ReportData, page: &str) -> Option<Figure> {
+/// The traffic of `page`; without panels if it was not counted.
+pub(super) fn amounts(data: &ReportData, page: &str) -> Figure {
     let title = format!("Connections, packets, bytes and header savings of {page}");
     let mut figure = Figure::new(&["wire", page], title, 4);
     figure.legend_of(&data.protocols);
@@ -95,7 +95,7 @@ pub(super) fn amounts(data: &ReportData, page: &str) -> Option<Figure> {
     if !bars.is_empty() {
         figure.push(panel(page, "header bytes saved", &bars, 1.0));
     }
-    (!figure.panels.is_empty()).then_some(figure)
+    figure
 }
 
 /// The traffic of one protocol: one amount, or one over another.

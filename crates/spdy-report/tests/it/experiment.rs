@@ -79,11 +79,13 @@ fn every_figure_of_the_page_is_a_file_of_its_own() {
     let (runner, rows) = loaded(PLAN);
     let again = again(&runner, &rows, None);
     let page = render(&contents(&runner), &rows, &again);
-    let files = figures(&rows, &again);
+    let files = figures(&contents(&runner), &rows, &again);
     let names: Vec<_> = files.iter().map(|file| &file.name[..]).collect();
     assert_eq!(
         names,
         [
+            "main-effects-portal",
+            "main-effects-lulic-bing",
             "scatter",
             "load-over-rate-portal",
             "load-over-rate-lulic-bing",
@@ -110,6 +112,24 @@ fn every_figure_of_the_page_is_a_file_of_its_own() {
         for door in ["var(", "class=", "<style", "href", "url(", "NaN", "\"inf"] {
             assert!(!svg.contains(door), "{door} in {}", file.name);
         }
+        let text = text_of(svg);
+        for condition in [
+            "pages: portal, lulic-bing;",
+            "rate: 1mbit, 4mbit;",
+            "loss: 0, 1%;",
+            "protocols: http, spdy, h2;",
+            "runs per cell: 3;",
+            "seed: 1;",
+            "clock: virtual;",
+            &format!("model: {};", spdy_sim::model::MODEL_VERSION),
+            "program: spdy test; plan: ",
+        ] {
+            assert!(
+                text.contains(condition),
+                "no {condition} in {}: {text}",
+                file.name
+            );
+        }
         assert!(
             svg.contains("xmlns=\"http://www.w3.org/2000/svg\""),
             "{}",
@@ -118,19 +138,86 @@ fn every_figure_of_the_page_is_a_file_of_its_own() {
     }
     assert_eq!(
         files,
-        figures(&rows, &again),
+        figures(&contents(&runner), &rows, &again),
         "the same rows, other figures"
     );
 }
 
+/// The texts of an SVG file, joined by spaces: long ones are wrapped.
+fn text_of(svg: &str) -> String {
+    let texts = svg.split("<text ").skip(1);
+    let texts = texts.filter_map(|rest| rest.split("</text>").next()?.split_once('>'));
+    let texts: Vec<_> = texts.map(|(_, text)| text).collect();
+    texts.join(" ")
+}
+
+/// The section of main effects, which ends before that of interactions.
+fn effects_of(page: &str) -> &str {
+    let (_, rest) = page.split_once("<h2>Main effects</h2>").unwrap();
+    rest.split_once("<h2>Interactions: ").unwrap().0
+}
+
+#[test]
+fn main_effects_stand_before_interactions_and_one_factor_has_none() {
+    let (runner, rows) = loaded(&PLAN.replace("runs = 3", "runs = 1"));
+    let page = render(&contents(&runner), &rows, &[]);
+    // Of 2 pages, 3 protocols and 3 factors with 4 combinations of the others.
+    let effects = effects_of(&page);
+    assert_eq!(
+        effects.matches("</td><td>4</td></tr>").count(),
+        18,
+        "{effects}"
+    );
+    let (runner, rows) = loaded(
+        "name = 'one'\npages = ['portal']\n[factors]\nrate = '1mbit'\nrtt = ['20ms', '400ms']\n",
+    );
+    let page = render(&contents(&runner), &rows, &[]);
+    assert!(page.contains("<h2>Load time over rtt</h2>"));
+    assert!(
+        page.contains(">rtt (log scale)<"),
+        "the axis is logarithmic"
+    );
+    assert!(!page.contains("Main effects") && !page.contains("Interactions"));
+}
+
+#[test]
+fn an_incomplete_combination_is_in_no_main_effect() {
+    let (runner, mut rows) = loaded(&PLAN.replace("runs = 3", "runs = 1"));
+    let gone = "page=portal,protocol=spdy,rate=1mbit,rtt=20ms,loss=1%25";
+    rows.retain(|row| row.value("cell").as_str() != Some(gone));
+    let page = render(&contents(&runner), &rows, &[]);
+    let effects = effects_of(&page);
+    assert_eq!(effects.matches("</td><td>3</td></tr>").count(), 9);
+    assert_eq!(effects.matches("</td><td>4</td></tr>").count(), 9);
+}
+
+#[test]
+fn four_factors_have_a_filter_without_a_script() {
+    let (runner, rows) = loaded(
+        "name = 'four'\npages = ['lulic-bing']\nprotocols = ['http', 'spdy']\n[factors]\nrate = ['1mbit', '4mbit']\nrtt = ['20ms', \
+         '60ms']\nloss = ['0', '1%']\ntls = ['1.2', '1.3']\n",
+    );
+    let page = render(&contents(&runner), &rows, &[]);
+    assert_eq!(page.matches("type=\"checkbox\"").count(), 8);
+    assert!(page.contains("value=\"loss=1%\" checked>1%</label>"));
+    assert!(!page.contains("<script"));
+    // A panel of the load time over rate for each combination of the others.
+    for combination in ["lv1-0 lv2-0 lv3-0", "lv1-1 lv2-1 lv3-1"] {
+        let panel = format!("<figure class=\"{combination}\">");
+        assert!(page.contains(&panel), "no {panel}");
+    }
+    let (runner, rows) = loaded(&PLAN.replace("runs = 3", "runs = 1"));
+    assert!(!render(&contents(&runner), &rows, &[]).contains("checkbox"));
+}
+
 #[test]
 fn a_picture_is_the_same_pixels_twice_and_its_letters_are_in_it() {
-    let (_, rows) = loaded(
+    let (runner, rows) = loaded(
         &PLAN
             .replace("\"portal\", ", "")
             .replace("runs = 3", "runs = 1"),
     );
-    let files = figures(&rows, &[]);
+    let files = figures(&contents(&runner), &rows, &[]);
     let wire = files
         .iter()
         .find(|file| file.name == "wire-lulic-bing")
@@ -210,8 +297,9 @@ fn a_load_with_a_different_time_now_is_not_shown() {
 
 #[test]
 fn an_experiment_without_factors_shows_its_moments_side_by_side() {
-    let (_, rows) = loaded("name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n");
-    let files = figures(&rows, &[]);
+    let (runner, rows) =
+        loaded("name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n");
+    let files = figures(&contents(&runner), &rows, &[]);
     let moments = files
         .iter()
         .find(|file| file.name == "moments")
@@ -223,9 +311,9 @@ fn an_experiment_without_factors_shows_its_moments_side_by_side() {
 
 #[test]
 fn network_names_are_shown_side_by_side() {
-    let (_, rows) =
+    let (runner, rows) =
         loaded("name = 'nets'\npages = ['lulic-bing']\n[factors]\nnetwork = ['dsl', 'cable']\n");
-    let files = figures(&rows, &[]);
+    let files = figures(&contents(&runner), &rows, &[]);
     let over = files
         .iter()
         .find(|file| file.name == "load-over-network-lulic-bing");

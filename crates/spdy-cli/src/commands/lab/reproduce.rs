@@ -1,9 +1,13 @@
 //! `spdy lab reproduce`: runs the experiments of papers on SPDY again.
 
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use anyhow::Context;
 use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Corpus, Paper, Verdict};
+use spdy_lab::experiment::clock::Clock;
+use spdy_sim::model::MODEL_VERSION;
 
 use crate::args::parse::at_least_one;
 use crate::help::examples;
@@ -42,12 +46,17 @@ pub(crate) struct Args {
     /// Print tables in Markdown
     #[arg(long)]
     markdown: bool,
+
+    /// Write the claims with their verdicts to this HTML file, which needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab reproduce lulic"
     "spdy lab reproduce all --corpus recordings/ --markdown"
     "spdy lab reproduce nsdi14 --quick --json"
+    "spdy lab reproduce mineki --report mineki.html"
 };
 
 /// The requested papers.
@@ -106,7 +115,36 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     } else if !args.json {
         printer.line(sum(&findings))?;
     }
+    if let Some(path) = &args.report {
+        let html = spdy_report::claims(&findings, &notes(args));
+        fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))?;
+        printer.note(format_args!("report: {}", path.display()));
+    }
     Ok(Outcome::Done)
+}
+
+/// The conditions of the loads, for the head of the report.
+fn notes(args: &Args) -> Vec<(String, String)> {
+    let corpus = match &args.corpus {
+        Some(folder) => folder.display().to_string(),
+        None => "none".to_owned(),
+    };
+    let seeds = format!("1 to {}, derived for each page", args.runs);
+    let quick = match args.quick {
+        true => "yes: every eighth page of the corpus, and no explanations",
+        false => "no",
+    };
+    [
+        ("corpus", corpus),
+        ("quick", quick.to_owned()),
+        ("runs", args.runs.to_string()),
+        ("seeds", seeds),
+        ("clock", Clock::Virtual.to_string()),
+        ("model", MODEL_VERSION.to_string()),
+        ("program", format!("spdy {}", env!("CARGO_PKG_VERSION"))),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
 }
 
 /// Prints one claim in a few lines.

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
+use spdy_lab::experiment::clock::Clock;
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 use spdy_sim::load::HostLayout;
 use spdy_sim::load::Load;
+use spdy_sim::model::MODEL_VERSION;
 use spdy_sim::options::RaceProtocol;
 use spdy_sim::race::{Race, RaceNetwork};
 use spdy_sim::race_results::{ProtocolLoads, RaceResults};
@@ -240,7 +242,16 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
         HostLayout::Folded => Some("all resources on the page's host".to_owned()),
         HostLayout::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
     };
-    let mut notes = vec![("seed".to_owned(), seeds)];
+    let protocols: Vec<_> = race.protocols.iter().map(|it| it.name()).collect();
+    let mut notes: Vec<(String, String)> = [
+        ("protocols", protocols.join(", ")),
+        ("runs", race.runs.to_string()),
+        ("seed", seeds),
+        ("clock", Clock::Virtual.to_string()),
+        ("model", MODEL_VERSION.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
     notes.extend(choices.notes(&race.options));
     if race.protocols.contains(&RaceProtocol::H3) {
         let missing = "QPACK's dynamic table, 0-RTT and HyStart are missing; browsers have them";

@@ -43,7 +43,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         recorded.push((label(name), replica));
     }
-    let svg = spdy_report::recordings(&recorded).expect("all replicas have times");
+    let svg = spdy_report::recordings(&recorded, env!("CARGO_PKG_VERSION"))
+        .expect("all replicas have times");
     let picture = match args.output.extension() {
         Some(ending) if ending == "png" => spdy_report::png(&svg),
         _ => svg.into_bytes(),

@@ -9,6 +9,7 @@ mod postgres;
 mod python;
 #[cfg(target_os = "linux")]
 mod real_time;
+mod report_filters;
 mod reports;
 mod results;
 mod runs;

@@ -1,6 +1,7 @@
 //! Reports in a browser: on wide and narrow screens, in light and dark, every chart, and no request to another host.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -8,8 +9,9 @@ use crate::support::clients::chromium::{Chromium, Viewport};
 use crate::support::peers::{is_installed, peers_enabled, require};
 use crate::support::program::{run_expecting, spdy};
 
-/// Four protocols over two axes and a third factor, with randomness; names of networks; and one with nothing to compare.
-const EXPERIMENTS: [(&str, &str); 3] = [
+/// Four protocols over two axes and a third factor, with randomness; names of networks; one with nothing to compare and thin rows in its
+/// waterfall; and four factors with a filter, long levels and ratios far from 1.
+const EXPERIMENTS: [(&str, &str); 4] = [
     (
         "grid",
         "name = 'grid'\nruns = 6\npages = ['portal', 'lulic-bing']\nprotocols = ['http', 'https', 'spdy', 'h2']\n\
@@ -21,17 +23,22 @@ const EXPERIMENTS: [(&str, &str); 3] = [
     ),
     (
         "alone",
-        "name = 'alone'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'dsl'\n",
+        "name = 'alone'\npages = ['flags']\nprotocols = ['spdy']\n[factors]\nnetwork = 'dsl'\n",
+    ),
+    (
+        "four",
+        "name = 'four'\npages = ['lulic-bing']\nprotocols = ['http', 'spdy']\n[factors]\nrate = ['10240kbit', '100mbit']\n\
+         rtt = ['5ms', '800ms']\nconnections = [1, 6]\ncompression = ['masked', 0]\n",
     ),
 ];
 
 const LOOKS: [Viewport; 4] = [
     Viewport {
-        width: 1400,
+        width: 1280,
         dark: false,
     },
     Viewport {
-        width: 1400,
+        width: 1280,
         dark: true,
     },
     Viewport {
@@ -51,6 +58,24 @@ pub(crate) const FIND_FAULTS: &str = r#"
   const faults = [];
   const wide = document.documentElement;
   if (wide.scrollWidth > wide.clientWidth) faults.push(`the page is ${wide.scrollWidth} wide, the screen ${wide.clientWidth}`);
+  // What is wider than the screen scrolls within a box of its own, which is on the screen.
+  const boxes = [...document.querySelectorAll('.scroll, .wide')];
+  for (const box of boxes) {
+    const edges = box.getBoundingClientRect();
+    const label = box.getAttribute('aria-label');
+    if (edges.left < 0 || edges.right > wide.clientWidth + 0.5) faults.push(`${label}: the box is out of the screen`);
+    if (box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== 'auto') faults.push(`${label}: the box does not scroll`);
+  }
+  for (const it of document.querySelectorAll('header *, main *:not(svg *)')) {
+    const style = getComputedStyle(it);
+    if (it.scrollWidth > it.clientWidth + 1 && ['hidden', 'clip'].includes(style.overflowX) && style.display !== 'inline') {
+      faults.push(`${it.tagName} "${it.textContent.slice(0, 40)}" is cut at the side`);
+    }
+    const edges = it.getBoundingClientRect();
+    if (edges.width && edges.right > wide.clientWidth + 0.5 && !it.closest('.scroll, .wide')) {
+      faults.push(`${it.tagName} "${it.textContent.slice(0, 40)}" is out of the screen`);
+    }
+  }
   const covers = [...document.querySelectorAll('svg .hit')].filter(it => getComputedStyle(it).fill !== 'rgba(0, 0, 0, 0)');
   if (covers.length) faults.push(`${covers.length} rows are hidden`);
   for (const svg of document.querySelectorAll('svg')) {
@@ -143,6 +168,10 @@ fn every_chart_is_visible_on_wide_and_narrow_screens_in_light_and_dark() {
     ]);
     run_expecting(0, command.arg(&race));
     pages.push(("race", race));
+    let claims = folder.path().join("claims.html");
+    let mut command = spdy(&["lab", "reproduce", "mineki", "--quick", "--report"]);
+    run_expecting(0, command.arg(&claims));
+    pages.push(("claims", claims));
 
     let mut chromium = Chromium::start();
     for (name, path) in &pages {
@@ -167,13 +196,18 @@ fn every_chart_is_visible_on_wide_and_narrow_screens_in_light_and_dark() {
         let Value::Array(mut figures) = figures else {
             panic!("no list: {figures}");
         };
-        if *name == "race" {
+        if ["race", "claims"].contains(name) {
             continue;
         }
         // The page has every figure of the report's files, each once.
         let files = fs::read_dir(folder.path().join(name)).expect("read the report");
+        let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+        for file in &files {
+            let faults = find_faults_of_file(&mut chromium, file);
+            assert!(faults.is_empty(), "{}: {faults:?}", file.display());
+        }
         let mut files: Vec<_> = files
-            .map(|file| file.expect("a file").path())
+            .iter()
             .map(|path| Value::from(path.file_stem().and_then(|stem| stem.to_str())))
             .collect();
         let by_name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -181,4 +215,29 @@ fn every_chart_is_visible_on_wide_and_narrow_screens_in_light_and_dark() {
         figures.sort_by_key(by_name);
         assert_eq!(figures, files, "{name}");
     }
+}
+
+/// Errors in a figure that is a file of its own: texts that are cut, and conditions that it does not state.
+fn find_faults_of_file(chromium: &mut Chromium, file: &Path) -> Vec<Value> {
+    chromium.open(&format!("file://{}", file.display()), LOOKS[0]);
+    let faults = chromium.evaluate(
+        r#"
+        (() => {
+          const svg = document.documentElement;
+          const size = svg.viewBox.baseVal;
+          const texts = [...svg.querySelectorAll('text')];
+          const is_cut = it => {
+            const box = it.getBoundingClientRect();
+            return box.left < -1 || box.top < -1 || box.right > size.width + 1 || box.bottom > size.height + 1;
+          };
+          const faults = texts.filter(is_cut).map(it => `"${it.textContent}" is cut`);
+          const all = texts.map(it => it.textContent).join(' ');
+          for (const name of ['pages', 'protocols', 'runs per cell', 'seed', 'clock', 'model', 'program']) {
+            if (!all.includes(` ${name}: `)) faults.push(`no ${name}`);
+          }
+          return faults;
+        })()
+        "#,
+    );
+    faults.as_array().expect("a list").clone()
 }

@@ -237,6 +237,35 @@ fn ctrl_c_ends_a_calibration_and_all_its_processes() {
     assert_eq!(status.signal(), Some(2), "{status}");
 }
 
+/// Regression: a calibration showed nothing until its first load in real time ended.
+#[test]
+fn a_calibration_draws_its_progress_before_the_first_load_ends() {
+    if skips() {
+        return;
+    }
+    let calibrate = spdy(&["lab", "calibrate", "--pages", "lulic-bing"]);
+    let program = calibrate.get_program().to_string_lossy();
+    let arguments: Vec<_> = calibrate
+        .get_args()
+        .map(|it| it.to_string_lossy())
+        .collect();
+    let options = "--network lte --protocols http --runs 1";
+    let typed = format!("{program} {} {options}", arguments.join(" "));
+    // `script` gives it a terminal.
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--command", &typed, "/dev/null"]);
+    let output = output(script.env("TERM", "xterm"));
+    let drawn = String::from_utf8_lossy(&output.stdout);
+    for early in [
+        "loading in virtual time",
+        " 0/1 ",
+        "loading in real time, about ",
+        " 0 % ",
+    ] {
+        assert!(drawn.contains(early), "no {early:?} in {drawn}");
+    }
+}
+
 /// The report of `spdy lab browse` for the page in `replica` over a fast network.
 fn browse(replica: &str, protocols: &str) -> Value {
     let mut browse = spdy(&["lab", "browse", replica, "--network", "lte", "--runs", "1"]);

@@ -350,6 +350,58 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     assert!(messages.is_empty(), "{messages:?}");
 }
 
+#[test]
+fn a_view_keeps_the_selected_levels_when_more_cells_are_stored() {
+    if !peers_enabled() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("create a folder");
+    let experiment = "name = 'live'\npages = ['lulic-bing']\nprotocols = ['http', 'spdy']\n[factors]\nrate = ['1mbit', '4mbit']\n\
+                      rtt = ['20ms', '50ms']\nloss = ['0', '1%']\nconnections = [2, 6]\n";
+    fs::write(folder.path().join("live.toml"), experiment).expect("write the file");
+    let run = || {
+        let mut run = spdy(&["lab", "run", "live.toml"]);
+        run_expecting(0, run.current_dir(folder.path()));
+    };
+    run();
+    // The store without the cells of one level.
+    let full = folder.path().join("full.db");
+    fs::rename(folder.path().join("live.db"), &full).expect("a new name");
+    fs::copy(&full, folder.path().join("live.db")).expect("copy the file");
+    let part = Connection::open(folder.path().join("live.db")).expect("a store");
+    let delete = "DELETE FROM results WHERE cell LIKE '%rtt=20ms%' AND cell LIKE '%loss=0%'";
+    assert_eq!(part.execute(delete, []).expect("rows"), 8);
+    drop(part);
+    let (_process, address) = view(folder.path(), &["live.toml"]);
+    let mut chromium = Chromium::start();
+    let screen = Viewport {
+        width: 1280,
+        dark: false,
+    };
+    chromium.open(&format!("http://{address}/"), screen);
+    let until_loads = |chromium: &mut Chromium, count: usize| {
+        let wait = format!(
+            "new Promise(done => {{ const look = () => document.querySelector('header')?.textContent.includes('{count} page loads') \
+             ? done(true) : setTimeout(look, 20); look(); }})"
+        );
+        chromium.evaluate(&wait)
+    };
+    until_loads(&mut chromium, 24);
+    let option = "document.querySelector('.filter input[value=\"rtt=20ms\"]')";
+    chromium.evaluate(&format!("{option}.focus(); {option}.click()"));
+    fs::rename(&full, folder.path().join("live.db")).expect("a new name");
+    until_loads(&mut chromium, 32);
+    assert_eq!(chromium.evaluate(&format!("{option}.checked")), false);
+    assert_eq!(
+        chromium.evaluate(&format!("document.activeElement === {option}")),
+        true
+    );
+    let shown = "[...document.querySelectorAll('[data-figure^=load-over-rate] figure')].filter(it => it.checkVisibility()).length";
+    chromium.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)");
+    assert_eq!(chromium.evaluate(shown), 4);
+}
+
 /// Runs the experiment `live` until its store has `cells` cells, and kills it then.
 fn run_until(folder: &Path, cells: usize) {
     let mut command = spdy(&["lab", "run", "live.toml", "--jobs", "1"]);

@@ -123,14 +123,18 @@ impl Args {
         printer: &Printer,
     ) -> anyhow::Result<Vec<CellResult<S>>> {
         let work = self.runner();
-        let bar = printer.progress(0, "calibrating");
-        let begin = |all: Duration| bar.set_length(milliseconds(all));
-        let on_event = |event: &Event<S>| {
-            if let Event::Ran(expected) = event {
-                bar.inc(milliseconds(*expected));
+        let mut bar = printer.progress(subjects.len() as u64, "loading in virtual time");
+        let results = work.run(subjects, |event: &Event<S>| match event {
+            Event::Predicted => bar.inc(1),
+            Event::Began(all) => {
+                bar.finish_and_clear();
+                let about = all.as_secs_f64() / work.links as f64;
+                let what = format!("loading in real time, about {about:.0} s");
+                bar = printer.timed_progress(milliseconds(*all), what);
             }
-        };
-        let results = work.run(subjects, begin, on_event);
+            Event::Ran(expected) => bar.inc(milliseconds(*expected)),
+            Event::Done(..) => {}
+        });
         bar.finish_and_clear();
         Ok(results?)
     }

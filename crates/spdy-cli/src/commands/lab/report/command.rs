@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::store::location::Location;
+use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Row;
 use spdy_report::experiment::{self, FigureFile, TrialWaterfalls};
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let again = args
         .waterfalls
         .again(&args.store, &contents, &rows, printer)?;
-    write_figures(args, &rows, &again, printer)?;
+    write_figures(args, &contents, &rows, &again, printer)?;
     let path = match &args.output {
         Some(path) => path.clone(),
         None if args.svg.is_some() || args.png.is_some() => return Ok(Outcome::Done),
@@ -78,6 +79,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 /// Writes each figure in each requested form.
 fn write_figures(
     args: &Args,
+    contents: &Manifest,
     rows: &[Row],
     again: &[TrialWaterfalls],
     printer: &Printer,
@@ -85,7 +87,7 @@ fn write_figures(
     if args.svg.is_none() && args.png.is_none() {
         return Ok(());
     }
-    let figures = experiment::figures(rows, again);
+    let figures = experiment::figures(contents, rows, again);
     let as_svg = |figure: &FigureFile| figure.svg.clone().into_bytes();
     let as_png = |figure: &FigureFile| spdy_report::png(&figure.svg);
     write_into(args.svg.as_deref(), "svg", &figures, as_svg, printer)?;

@@ -29,10 +29,16 @@ function swap(html) {
     const key = it => `${it.closest('section')?.querySelector('h2')?.textContent}/${it.querySelector('summary').textContent}/${it.closest('figure')?.querySelector('figcaption b')?.textContent}`;
     const before = new Map([...old.querySelectorAll('details')].map(it => [key(it), it.open]));
     for (const it of main.querySelectorAll('details')) it.open = before.get(key(it)) ?? it.open;
+    // The filter stays as it is: its options are named, because new levels may come before old ones.
+    const deselected = new Set([...old.querySelectorAll('.filter input:not(:checked)')].map(it => it.value));
+    const focused = old.contains(document.activeElement) && document.activeElement.value;
+    for (const it of main.querySelectorAll('.filter input')) it.checked = !deselected.has(it.value);
     const heading = headingInView(old);
     const high = heading?.getBoundingClientRect().top;
     document.querySelector('header').replaceWith(header);
     old.replaceWith(main);
+    document.querySelector('head style:last-of-type').replaceWith(report.querySelector('style'));
+    if (focused) [...main.querySelectorAll('.filter input')].find(it => it.value === focused)?.focus({ preventScroll: true });
     const same = heading && [...main.querySelectorAll('h2')].find(it => it.textContent === heading.textContent);
     if (same) scrollBy(0, same.getBoundingClientRect().top - high);
   } else {

@@ -253,6 +253,19 @@ impl Chromium {
         result["result"]["value"].clone()
     }
 
+    /// Presses a key of the keyboard: its name, and the text that it enters.
+    pub(crate) fn press(&mut self, key: &str, code: u32, text: &str) {
+        for event in ["keyDown", "keyUp"] {
+            let params = json!({
+                "type": event,
+                "key": key,
+                "windowsVirtualKeyCode": code,
+                "text": if event == "keyDown" { text } else { "" },
+            });
+            self.call("Input.dispatchKeyEvent", &params);
+        }
+    }
+
     /// URLs of every request since the page was opened.
     pub(crate) fn requests(&self) -> Vec<&str> {
         let is_request = |event: &&Value| event["method"] == "Network.requestWillBeSent";
