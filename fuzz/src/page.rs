@@ -143,6 +143,7 @@ pub fn check_markup(input: &[u8]) {
             recorded: None,
             dom_content_loaded: None,
             load: None,
+            paints: Default::default(),
             failures: Vec::new(),
         };
         check_graph(&replica);
