@@ -143,7 +143,7 @@ pub fn check_markup(input: &[u8]) {
             recorded: None,
             dom_content_loaded: None,
             load: None,
-            paints: Default::default(),
+            paints: spdy_page::replica::Paints::default(),
             failures: Vec::new(),
         };
         check_graph(&replica);

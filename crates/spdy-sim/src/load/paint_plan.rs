@@ -3,6 +3,7 @@
 //! A recording of Chromium has its largest contentful paint. For any other page the layout is not known. Then the image with the most
 //! pixels that the document names counts as the largest content, unless all are small.
 
+use spdy_page::body_start::body_start;
 use spdy_page::first_text::first_text;
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
@@ -23,7 +24,9 @@ const PLACEHOLDER_PIXELS_PER_BIT: u64 = 20;
 /// The plan of `replica`; `None` if its document has no node.
 pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPlan> {
     let document = graph.document(replica)?;
-    let images: Vec<(usize, u64)> = images_of(&graph.nodes, document).collect();
+    let body_at = body_start(&replica.exchanges[replica.start]).unwrap_or(0);
+    let images = images_of(&graph.nodes, document).filter(|&(_, at)| at >= body_at);
+    let images: Vec<(usize, u64)> = images.collect();
     let exchange = |node: usize| &replica.exchanges[graph.nodes[node].exchange];
     let largest = match &replica.paints.largest_contentful {
         Some(recorded) => recorded.url.as_deref().and_then(|url| {
@@ -56,12 +59,12 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
     })
 }
 
-/// The images that the text of `document` names, each with the offset of its tag.
+/// The images that the text of `document` names, each with the offset of its tag; no icons.
 fn images_of(nodes: &[Node], document: usize) -> impl Iterator<Item = (usize, u64)> {
     let nodes = nodes.iter().enumerate();
     nodes.filter_map(move |(number, node)| match node.trigger {
-        Trigger::Bytes { parent, at_byte } if parent == document && node.kind == Kind::Image => {
-            Some((number, at_byte))
+        Trigger::Bytes { parent, at_byte } if parent == document => {
+            (node.kind == Kind::Image && node.before_load).then_some((number, at_byte))
         }
         _ => None,
     })
@@ -77,5 +80,84 @@ fn pixels(image: &Exchange) -> u64 {
     match pixels > bytes.saturating_mul(8 * PLACEHOLDER_PIXELS_PER_BIT) {
         true => 0,
         false => pixels.min(WINDOW),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use spdy_page::builtin;
+    use spdy_page::replica::{LargestPaint, Paints};
+
+    use super::*;
+
+    /// A page with an icon, a preloaded image, and the images `x`, `y` and `z`; the lengths of the last three are `bytes`.
+    fn page(bytes: [usize; 3], paints: Paints) -> Replica {
+        let exchange = |path: &str, kind, content_type, body: Vec<u8>| {
+            let url = format!("http://a.test/{path}").parse().expect("a URL");
+            Exchange::synthetic(url, kind, content_type, body)
+        };
+        let image = |(path, length): (&str, usize)| Exchange {
+            body_is_real: false,
+            ..exchange(path, Kind::Image, "image/jpeg", vec![0; length])
+        };
+        let html = "<link rel=icon href=icon><link rel=preload as=image href=early>\
+                    <body><img src=x><p>text<img src=y><img src=z>";
+        let document = exchange("", Kind::Document, "text/html", html.into());
+        let names = ["icon", "early", "x", "y", "z"];
+        let lengths = [90_000, 90_000, bytes[0], bytes[1], bytes[2]];
+        let images = names.into_iter().zip(lengths).map(image);
+        Replica {
+            start: 0,
+            exchanges: [document].into_iter().chain(images).collect(),
+            paints,
+            ..builtin::flags()
+        }
+    }
+
+    /// The path of the largest image, and the paths of all.
+    fn plan(replica: &Replica) -> (Option<&str>, Vec<&str>) {
+        let graph = PageGraph::of(replica);
+        let plan = paint_plan(replica, &graph).expect("it has a document");
+        let path = |node: usize| replica.exchanges[graph.nodes[node].exchange].url.path();
+        let images = plan.images.iter().map(|image| path(image.0));
+        assert!(plan.text_at.is_some());
+        (plan.largest.map(path), images.collect())
+    }
+
+    #[test]
+    fn the_largest_image_of_the_body_is_the_largest_content() {
+        let largest = |bytes| {
+            let replica = page(bytes, Paints::default());
+            let (largest, images) = plan(&replica);
+            assert_eq!(images, ["/x", "/y", "/z"]);
+            largest.map(str::to_owned)
+        };
+        assert_eq!(largest([20_000, 50_000, 50_000]).as_deref(), Some("/y"));
+        assert_eq!(largest([9_999, 9_000, 10_000]).as_deref(), Some("/z"));
+        // All are smaller than a paragraph.
+        assert_eq!(largest([9_999, 9_000, 10]), None);
+    }
+
+    #[test]
+    fn a_recorded_largest_paint_replaces_the_guess() {
+        let recorded = |url: Option<&str>| {
+            let largest_contentful = Some(LargestPaint {
+                at: Duration::from_secs(1),
+                url: url.map(str::to_owned),
+            });
+            let paints = Paints {
+                largest_contentful,
+                ..Paints::default()
+            };
+            let replica = page([50_000; 3], paints);
+            plan(&replica).0.map(str::to_owned)
+        };
+        assert_eq!(recorded(None), None);
+        assert_eq!(recorded(Some("http://a.test/z")).as_deref(), Some("/z"));
+        // A load with another host or scheme.
+        assert_eq!(recorded(Some("https://b.test/x")).as_deref(), Some("/x"));
+        assert_eq!(recorded(Some("https://b.test/none")), None);
     }
 }
