@@ -96,7 +96,9 @@ def test_the_program_ends_in_order_at_an_interrupt_and_the_run_continues(tmp_pat
     experiment = {**ONE, "pages": ["portal"], "factors": {"network": "dsl", "loss": [f"{n}%" for n in range(40)]}, "runs": 5}
     (tmp_path / "long.toml").write_text(to_toml(experiment | {"name": "long"}))
     code = """
-        import spdy_lab, spdy_lab.experiment
+        import signal, spdy_lab, spdy_lab.experiment
+        # A shell starts background programs with interrupts ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         spdy_lab.experiment.LOOK_EVERY_S = 0.05
         spdy_lab.run("long.toml", jobs=1)
     """

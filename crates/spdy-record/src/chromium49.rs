@@ -113,14 +113,24 @@ pub struct Load {
 ///
 /// [`RecordError::NoChromium49`] if the name alone is given, and the program is at neither place.
 pub fn find(browser: &Path) -> Result<Option<PathBuf>, RecordError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_in(
+        std::env::split_paths(&path).chain([PathBuf::from(FOLDER)]),
+        browser,
+    )
+}
+
+/// [`find`], with the folders in which the name alone is searched.
+fn find_in(
+    mut folders: impl Iterator<Item = PathBuf>,
+    browser: &Path,
+) -> Result<Option<PathBuf>, RecordError> {
     if browser.file_name().is_none_or(|name| name != NAME) {
         return Ok(None);
     }
     if browser.components().count() > 1 {
         return Ok(Some(browser.to_owned()));
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders = std::env::split_paths(&path).chain([PathBuf::from(FOLDER)]);
     let program = folders.find_map(|folder| {
         let program = folder.join(NAME);
         program.is_file().then_some(program)
@@ -239,7 +249,23 @@ mod tests {
         }
         let path = Path::new("/a/chromium-49");
         assert_eq!(find(path).expect("a path").as_deref(), Some(path));
-        let found = find(Path::new(NAME));
+    }
+
+    #[test]
+    fn its_name_alone_is_searched_in_the_folders_in_order() {
+        let folders = [(); 3].map(|()| tempfile::tempdir().expect("create a folder"));
+        let find = || {
+            let folders = folders.iter().map(|folder| folder.path().to_owned());
+            find_in(folders, Path::new(NAME))
+        };
+        let found = find();
         assert!(matches!(found, Err(RecordError::NoChromium49)), "{found:?}");
+        // A folder of that name is not the program.
+        std::fs::create_dir(folders[0].path().join(NAME)).expect("create a folder");
+        for number in [2, 1] {
+            let program = folders[number].path().join(NAME);
+            std::fs::write(&program, "").expect("write the file");
+            assert_eq!(find().expect("a program"), Some(program));
+        }
     }
 }

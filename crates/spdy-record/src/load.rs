@@ -22,7 +22,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a trace contains: evaluation and paints, layout shifts, and tasks of at least 4 ms.
 const TRACE_CATEGORIES: [&str; 3] = ["devtools.timeline", "loading", "scheduler.long_tasks"];
 
-/// The most that the browser stores of a trace; later events are missing.
+/// The most that the browser stores of a trace; later events are missing, and the recording has a remark.
 const TRACE_BYTES: usize = 128 << 20;
 
 /// Progress of a load.
@@ -161,6 +161,9 @@ impl<'a> Load<'a> {
                 .await?
                 .is_some()
         {}
+        if !self.is_traced {
+            self.loaded.observations.set_trace_incomplete();
+        }
         if self.options.screenshot {
             self.take_screenshot().await?;
         }

@@ -92,6 +92,8 @@ pub async fn record(
         loaded.product
     );
     let mut opened = netlog::record(&log, name, &source, &loaded.observations, &options.limits)?;
+    let trace_remarks = loaded.observations.trace_remarks();
+    opened.notes.remarks.extend(trace_remarks);
     if is_cut {
         opened.notes.remarks.push(format!(
             "the browser's log reached its limit of {limit} bytes: the recording has nothing after that"

@@ -88,3 +88,19 @@ async fn a_missing_screenshot_or_key_log_is_no_error() {
         (None, &[][..])
     );
 }
+
+#[tokio::test]
+async fn a_recording_whose_trace_has_lost_data_has_a_remark() {
+    let netlog = "../spdy-page/tests/data/chromium.netlog.json";
+    let netlog = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(netlog);
+    for lost in [false, true] {
+        let options = options(&[format!("log={}", netlog.display()), format!("loss={lost}")]);
+        let url = "http://a.test/".parse().unwrap();
+        let recorded = record(&url, &options, |_| {}, std::future::pending()).await;
+        let remarks = recorded.unwrap().page.notes.remarks;
+        let has_remark = remarks
+            .iter()
+            .any(|remark| remark.starts_with("the browser's trace is incomplete"));
+        assert_eq!(has_remark, lost, "{remarks:?}");
+    }
+}

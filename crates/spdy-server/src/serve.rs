@@ -77,7 +77,8 @@ pub struct ServeConfig {
     pub alt_svc: Option<HeaderValue>,
     /// Minimum time from the head of a request to its response, to simulate a server that computes responses.
     pub min_response_time: Duration,
-    /// Recorded think times are multiplied by this, from 0 (none) on. Pushed responses are sent without.
+    /// Recorded think times are multiplied by this, at least 0 (none). A negative number and NaN count as 0. Pushed responses are sent
+    /// without.
     pub think_time_scale: f64,
 }
 
@@ -245,7 +246,8 @@ impl Handler for SiteHandler {
             }
         }
         let think_time = response.extensions_mut().remove::<ThinkTime>();
-        let think_time = think_time.map(|ThinkTime(time)| time.mul_f64(self.think_time_scale));
+        let think_time =
+            think_time.map(|ThinkTime(time)| time.mul_f64(self.think_time_scale.max(0.0)));
         let delay = think_time.unwrap_or_default().max(self.min_response_time);
         let thought = (!delay.is_zero()).then(|| {
             let runtime = &self.runtime;

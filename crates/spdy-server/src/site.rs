@@ -1,8 +1,8 @@
 //! A site in memory: finds a response by host name, method and target.
 //!
 //! A target is looked up exactly as requested, with its query: a replayed page sends the same requests as the recorded one, and an
-//! approximate match would hide a difference. [`Site::with_similar_queries`] allows such matches, for pages that a browser loads. If one target was recorded with two schemes or ports, the one that matches the
-//! connection is served.
+//! approximate match would hide a difference. [`Site::with_similar_queries`] allows such matches, for pages that a browser loads. If one
+//! target was recorded with two schemes or ports, the one that matches the connection is served.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -96,10 +96,19 @@ impl Site {
     }
 
     /// The same with these think times, one for each exchange.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer think times than exchanges.
     #[must_use]
     pub fn with_think_times(replica: &Replica, think_times: &[Duration]) -> Self {
+        assert_eq!(
+            replica.exchanges.len(),
+            think_times.len(),
+            "a think time for each exchange"
+        );
         let mut site = Self::empty();
-        for (exchange, &think_time) in replica.exchanges.iter().zip(think_times) {
+        for (index, exchange) in replica.exchanges.iter().enumerate() {
             let Some(host) = exchange.url.host_str().map(normalize_host) else {
                 continue;
             };
@@ -111,7 +120,8 @@ impl Site {
                 tracing::warn!(url = %exchange.url, "ignored an invalid recorded response head");
                 continue;
             };
-            response.think_time = think_time;
+            response.think_time = think_times[index];
+            response.exchange = Some(index);
             let secure = exchange.url.scheme() == "https";
             let (method, port) = (exchange.method.clone(), exchange.url.port());
             let recorded_exchange = RecordedExchange {
@@ -292,10 +302,10 @@ impl Site {
             all.rev().max_by_key(fit)
         };
         let Some(all) = targets.get(target) else {
-            let similar = self.similar_queries.then(|| most_similar(targets, target));
-            let similar = similar.flatten();
-            let similar = similar.and_then(|(name, all)| Some((name, best(all)?)));
-            return match similar {
+            let similar = self
+                .similar_queries
+                .then(|| most_similar(targets, target, |all| best(all)));
+            return match similar.flatten() {
                 Some((name, one)) => LookupResult::Similar(name, &one.response),
                 None => LookupResult::NoTarget,
             };

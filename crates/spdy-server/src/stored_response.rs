@@ -36,6 +36,8 @@ pub struct StoredResponse {
     pub body: Bytes,
     /// The recorded think time of the server: see [`Replica::think_times`](spdy_page::replica::Replica::think_times).
     pub think_time: Duration,
+    /// The index of its exchange in the replica; `None` for a file.
+    pub exchange: Option<usize>,
     /// The parsed `Last-Modified`.
     pub(crate) modified: Option<SystemTime>,
     /// Set if it was recorded as a response to a Range request (206).
@@ -72,6 +74,7 @@ impl StoredResponse {
             headers,
             body,
             think_time: Duration::ZERO,
+            exchange: None,
             modified,
             recorded_part: None,
         }

@@ -136,7 +136,7 @@ def _value(value):
         return _value(value.tolist())
     if isinstance(value, (list, tuple, range)):
         return f"[{', '.join(map(_value, value))}]"
-    raise TypeError(f"expected text, a number, a truth or a list of them in an experiment, found {value!r}")
+    raise TypeError(f"expected text, a number, a boolean or a list of them in an experiment, found {value!r}")
 
 
 def _load(path, words, name, location, progress):

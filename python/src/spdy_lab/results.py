@@ -16,8 +16,8 @@ TEXTS = (
     "bw delay method site cell plan program page network queue tcp tls dns compression deploy cache accelerator scheduler failures "
     "clock congestion invalid rejected"
 ).split()
-#: Columns of truths, stored as 1 and 0.
-TRUTHS = "tls_resumption ip_pooling fold priorities hints prefetch ml_kem".split()
+#: Columns of booleans, stored as 1 and 0.
+BOOLEANS = "tls_resumption ip_pooling fold priorities hints prefetch ml_kem".split()
 #: Texts that are different in each load, or almost: they remain text.
 NOTES = ("failures", "invalid", "rejected")
 #: Numbers that are not whole, apart from times (``_ms``) and what a link in real time achieved.
@@ -37,7 +37,7 @@ def read(store, *, spdy=None):
     export`` wrote. Parquet needs pyarrow.
 
     First come `page`, `protocol` and the factors of the plan: ordered categories, with the levels as the plan has them, in its order.
-    Times are floats in milliseconds (`load_ms`), numbers are integers, options that are on or off are truths.
+    Times are floats in milliseconds (`load_ms`), numbers are integers, options that are on or off are booleans.
     """
     if isinstance(store, Store):
         store, spdy = store.location, spdy or store.spdy
@@ -77,7 +77,7 @@ def _typed_column(name, column):
         return column.astype("string")
     if name in TEXTS or not pd.api.types.is_numeric_dtype(column.dtype):
         return column.astype("category")
-    if name in TRUTHS:
+    if name in BOOLEANS:
         return column.astype("boolean" if column.hasnans else bool)
     if name.endswith("_ms") or name.startswith("achieved_") or name in FRACTIONS:
         return column.astype(float)

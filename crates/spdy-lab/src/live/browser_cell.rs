@@ -13,7 +13,7 @@ use spdy_sim::options::{Options, RaceProtocol};
 use spdy_sim::race::RaceNetwork;
 
 use crate::live::browser_load::BrowserLoad;
-use crate::stats::{Bootstrap, Estimate, median};
+use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
 
 /// One protocol over one network.
 #[derive(Clone, Debug, Serialize)]
@@ -28,9 +28,9 @@ pub struct BrowserCell {
     /// Load times of our client in virtual time for the recording of each valid load, in their order, milliseconds.
     pub virtual_ms: Vec<f64>,
     /// First contentful paints of the same loads.
-    pub virtual_fcp_ms: Vec<f64>,
+    pub virtual_fcp_ms: Vec<Option<f64>>,
     /// Largest contentful paints of the same loads.
-    pub virtual_lcp_ms: Vec<f64>,
+    pub virtual_lcp_ms: Vec<Option<f64>>,
     /// The first failure of those, if any failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_failure: Option<String>,
@@ -62,8 +62,8 @@ impl BrowserCell {
             let page = Page::new(recording).with_think_times(&visit.think_times);
             let load = load::load(&page, protocol, &network.name, &config, options, seed);
             virtual_ms.push(load.load_ms);
-            virtual_fcp_ms.extend(load.fcp_ms);
-            virtual_lcp_ms.extend(load.lcp_ms);
+            virtual_fcp_ms.push(load.fcp_ms);
+            virtual_lcp_ms.push(load.lcp_ms);
             virtual_failure = virtual_failure.or(load.failures.into_iter().next());
         }
         Self {
@@ -153,10 +153,13 @@ pub struct ProtocolRatio {
     /// The second.
     #[serde(serialize_with = "by_name")]
     pub protocol: RaceProtocol,
-    /// By the browser: of medians, with a 95 % interval by resampling the loads of both.
+    /// By the browser: of medians, with a 95 % interval by resampling the loads of both. Below [`MIN_RUNS`] loads of each it is too
+    /// narrow.
     pub browser: Estimate,
     /// By our client in virtual time.
     pub ours: f64,
+    /// Valid loads of the browser by the protocol that has fewer.
+    pub loads: usize,
 }
 
 impl ProtocolRatio {
@@ -173,9 +176,16 @@ impl ProtocolRatio {
                 protocol: cell.protocol,
                 browser: browser_ratio(base, cell)?,
                 ours: cell.virtual_load_ms()? / base.virtual_load_ms()?,
+                loads: base.valid_loads().count().min(cell.valid_loads().count()),
             })
         };
         cells.iter().filter_map(ratio).collect()
+    }
+
+    /// True if both protocols have enough loads for an interval.
+    #[must_use]
+    pub fn has_interval(&self) -> bool {
+        self.loads >= MIN_RUNS
     }
 
     /// True if the same protocol is faster in both.
@@ -206,6 +216,7 @@ mod tests {
     use spdy_tun::emulator::Emulator;
 
     use super::*;
+    use crate::live::visual_metrics::VisualMetrics;
 
     fn visit(load_ms: f64, fingerprint: &str, failed: &[&str]) -> BrowserLoad {
         let path = PathConfig::new(1_000_000, 1_000_000, Duration::ZERO);
@@ -213,12 +224,7 @@ mod tests {
         BrowserLoad {
             dom_content_loaded_ms: None,
             load_ms: Some(load_ms),
-            fcp_ms: None,
-            lcp_ms: None,
-            lcp_url: None,
-            cls: None,
-            tbt_ms: None,
-            speed_index_ms: None,
+            metrics: VisualMetrics::default(),
             exchanges: 44,
             connections: 7,
             fingerprint: fingerprint.to_owned(),
@@ -260,6 +266,21 @@ mod tests {
                 "its requests differ from those of most runs"
             ]
         );
+    }
+
+    #[test]
+    fn simulated_loads_have_the_think_times_of_the_servers_and_not_of_the_recording() {
+        let simulated = |think_ms: u64| {
+            let mut visit = visit(1_000.0, "a", &[]);
+            visit.think_times[0] = Duration::from_millis(think_ms);
+            // A wait in the recording contains queues of the link.
+            if let Some(recording) = &mut visit.recording {
+                recording.exchanges[0].wait = Some(Duration::from_secs(9));
+            }
+            browsed(RaceProtocol::H2, vec![visit]).virtual_ms[0]
+        };
+        let added = simulated(500) - simulated(0);
+        assert!((added - 500.0).abs() < 25.0, "{added} ms");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::live::clock::block_on;
 use crate::live::filmstrip::Filmstrip;
 use crate::live::replay::Replay;
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
+use crate::live::visual_metrics::VisualMetrics;
 
 /// Time without packets after which a load is over.
 pub(crate) const QUIET_FOR: Duration = Duration::from_millis(20);
@@ -64,18 +65,9 @@ pub struct BrowserLoad {
     pub dom_content_loaded_ms: Option<f64>,
     /// From the start of the load to the load event, if it occurred.
     pub load_ms: Option<f64>,
-    /// From the start of the load to the first contentful paint, if there was one.
-    pub fcp_ms: Option<f64>,
-    /// From the start of the load to the largest contentful paint.
-    pub lcp_ms: Option<f64>,
-    /// The URL of the image that is the largest content; `None` for text.
-    pub lcp_url: Option<String>,
-    /// Cumulative layout shift.
-    pub cls: Option<f64>,
-    /// Total blocking time, from the first contentful paint until the page was quiet.
-    pub tbt_ms: Option<f64>,
-    /// [Speed Index](Filmstrip::speed_index_ms), if there are [files](BrowserLoader::keep_files).
-    pub speed_index_ms: Option<f64>,
+    /// What a user sees.
+    #[serde(flatten)]
+    pub metrics: VisualMetrics,
     /// Exchanges, including redirects.
     pub exchanges: usize,
     /// Connections of TCP and QUIC that servers accepted, including speculative ones of the browser.
@@ -198,12 +190,14 @@ impl BrowserLoader {
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
-            fcp_ms: ms(recording.paints.first_contentful),
-            lcp_ms: ms(largest.map(|largest| largest.at)),
-            lcp_url: largest.and_then(|largest| largest.url.clone()),
-            cls: vitals.as_ref().map(|vitals| vitals.cumulative_layout_shift),
-            tbt_ms: ms(vitals.map(|vitals| vitals.total_blocking_time)),
-            speed_index_ms,
+            metrics: VisualMetrics {
+                fcp_ms: ms(recording.paints.first_contentful),
+                lcp_ms: ms(largest.map(|largest| largest.at)),
+                lcp_url: largest.and_then(|largest| largest.url.clone()),
+                cls: vitals.as_ref().map(|vitals| vitals.cumulative_layout_shift),
+                tbt_ms: ms(vitals.map(|vitals| vitals.total_blocking_time)),
+                speed_index_ms,
+            },
             exchanges: recording.exchanges.len(),
             connections: servers.connections,
             fingerprint: stage.fingerprint(&recording),

@@ -2,8 +2,8 @@
 //!
 //! Its DevTools would change the requests, so they stay off. The recording has the requests as the servers received them, the
 //! responses of the replay, and the times of Resource Timing. Resource Timing has no request that failed, redirects or belongs to a
-//! frame: such a request has the time of its arrival, relative to that of the document. There are no initiators; a replica infers them
-//! from texts, `Referer` and times. Times begin when the browser fetches the first URL, as in a recording of a browser of today.
+//! frame: such a request has the time of its arrival, relative to that of the document. The initiators are
+//! those of the replay. Times begin when the browser fetches the first URL, as in a recording of a browser of today.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use spdy_page::head;
+use spdy_page::notes::WEBSOCKETS;
 use spdy_page::observation::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_record::chromium49::{self, NavigationTiming, Offer, PageTimings, ResourceTiming};
@@ -25,9 +26,10 @@ use url::Url;
 use crate::live::browser_load::{BrowserLoad, BrowserLoadError, QUIET_FOR, QUIET_TIMEOUT, limits};
 use crate::live::clock::block_on;
 use crate::live::filmstrip::Filmstrip;
-use crate::live::replay::Replay;
+use crate::live::replay::{Replay, is_websocket};
 use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
 use crate::live::served_requests::ServedRequest;
+use crate::live::visual_metrics::VisualMetrics;
 
 /// Time without further resources after which the page is quiet.
 const SETTLE: Duration = Duration::from_secs(1);
@@ -92,7 +94,11 @@ impl Chromium49Loader {
                 Some(RunFiles {
                     capture,
                     origin,
-                    key_log: self.secrets().split_off(known_secrets),
+                    key_log: self
+                        .secrets()
+                        .get(known_secrets..)
+                        .unwrap_or_default()
+                        .to_vec(),
                     png: loaded.screenshot,
                     filmstrip: Filmstrip::default(),
                 })
@@ -111,18 +117,13 @@ impl Chromium49Loader {
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
-            fcp_ms: None,
-            lcp_ms: None,
-            lcp_url: None,
-            cls: None,
-            tbt_ms: None,
-            speed_index_ms: None,
+            metrics: VisualMetrics::default(),
             exchanges: recording.exchanges.len(),
             connections: served.connections,
             fingerprint: stage.fingerprint(&recording),
             failed_requests: unrecorded.unknown.into_iter().chain(others).collect(),
             similar_requests: unrecorded.similar.into_iter().collect(),
-            omitted: BTreeMap::new(),
+            omitted: omitted(&requests),
             think_times: stage.think_times(&recording),
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
@@ -136,6 +137,17 @@ impl Chromium49Loader {
     fn secrets(&self) -> Vec<u8> {
         let secrets = self.key_log.as_ref().map(fs::read);
         secrets.and_then(Result::ok).unwrap_or_default()
+    }
+}
+
+/// Counts of the page's requests that a replay does not have.
+fn omitted(requests: &[ServedRequest]) -> BTreeMap<String, usize> {
+    let websockets = requests
+        .iter()
+        .filter(|request| is_websocket(&request.headers));
+    match websockets.count() {
+        0 => BTreeMap::new(),
+        count => BTreeMap::from([(WEBSOCKETS.to_owned(), count)]),
     }
 }
 
@@ -155,21 +167,11 @@ fn recording(
     let zero = navigation.redirect_start.or(navigation.fetch_start);
     let zero = time(zero.unwrap_or_default());
     let since_zero = |at: Duration| at.saturating_sub(zero);
-    let mut known: BTreeMap<(String, String, String), VecDeque<usize>> = BTreeMap::new();
-    for (index, exchange) in page.exchanges.iter().enumerate() {
-        let key = (
-            exchange.method.to_string(),
-            head::authority(&exchange.url),
-            head::target(&exchange.url),
-        );
-        known.entry(key).or_default().push_back(index);
-    }
     let mut timed: BTreeMap<&str, VecDeque<&ResourceTiming>> = BTreeMap::new();
     for resource in &timings.resources {
         let url = resource.url.split('#').next().unwrap_or_default();
         timed.entry(url).or_default().push_back(resource);
     }
-    let document_url = timings.url.split('#').next().unwrap_or_default();
     let mut exchanges = Vec::new();
     // The exchange of the replay that each is a copy of.
     let mut originals = Vec::new();
@@ -178,24 +180,14 @@ fn recording(
         let Some(url) = url_of(request) else {
             continue;
         };
-        let (recorded_url, _) = stage.recorded(&request.method, &url);
-        let key = (
-            request.method.to_string(),
-            head::authority(&recorded_url),
-            head::target(&recorded_url),
-        );
-        let original = known.get_mut(&key).and_then(|indices| {
-            let first = *indices.front()?;
-            if indices.len() > 1 {
-                indices.pop_front();
-            }
-            Some(first)
-        });
+        let original = stage.recorded(&request.method, &url).exchange;
         let mut exchange = match original {
             Some(index) => page.exchanges[index].clone(),
             None => unknown(&url, request),
         };
-        let is_document = start.is_none() && url.as_str() == document_url;
+        // Frames are requested after it.
+        let is_document =
+            start.is_none() && exchange.kind == Kind::Document && !request.status.is_redirection();
         if is_document {
             start = Some(exchanges.len());
         }
@@ -226,10 +218,11 @@ fn recording(
     }
     let start = start.ok_or_else(|| RecordError::Navigation {
         url: stage.start().to_string(),
-        reason: format!("the servers received no request for {document_url}"),
+        reason: format!("the servers received no request for {}", timings.url),
     })?;
     let (document_at, document) = &exchanges[start];
-    let sent = document.started.unwrap_or_default() + document.queued.unwrap_or_default();
+    let sent = document.started.unwrap_or_default();
+    let sent = sent.saturating_add(document.queued.unwrap_or_default());
     let document_at = *document_at;
     let mut exchanges: Vec<Exchange> = exchanges
         .into_iter()
@@ -237,7 +230,7 @@ fn recording(
             if exchange.started.is_none() {
                 // One that came before the document was redirected to it.
                 exchange.started = Some(
-                    (sent + at.saturating_duration_since(document_at))
+                    sent.saturating_add(at.saturating_duration_since(document_at))
                         .saturating_sub(document_at.saturating_duration_since(at)),
                 );
             }
@@ -259,7 +252,8 @@ fn recording(
             other => other,
         };
     }
-    let since_1970 = (timings.navigation_start_ms * 1e3) as i64 + zero.as_micros() as i64;
+    let zero_us = i64::try_from(zero.as_micros()).unwrap_or(i64::MAX);
+    let since_1970 = ((timings.navigation_start_ms * 1e3) as i64).saturating_add(zero_us);
     Ok(Replica {
         name: page.name.clone(),
         source: format!("loaded with {}; {}", timings.product, page.source),
@@ -326,8 +320,8 @@ fn times(resource: &ResourceTiming) -> Times {
             between(resource.request, resource.response),
             between(resource.response, resource.end),
         ),
-        // Another origin: only the whole duration is known.
-        false => (started, None, between(resource.start, resource.end), None),
+        // Another origin: only the whole duration is known, which says nothing about the server.
+        false => (started, None, None, None),
     }
 }
 
@@ -450,5 +444,57 @@ mod tests {
             matches!(missing, Err(RecordError::Navigation { .. })),
             "{missing:?}"
         );
+    }
+
+    #[test]
+    fn a_request_is_recorded_with_the_response_that_it_got() {
+        let host = "https://www.portal.test/";
+        let mut page = builtin::portal();
+        let document = page.document().clone();
+        let mut redirect = document.clone();
+        redirect.url = Url::parse("http://www.portal.test/").expect("a URL");
+        let location = [("Location", host), ("Content-Length", "0")];
+        redirect.response_head = head::synthesize("HTTP/1.1 301 Moved Permanently", location);
+        redirect.body = Bytes::new();
+        page.exchanges = vec![
+            redirect,
+            Exchange {
+                url: Url::parse(host).expect("a URL"),
+                ..document
+            },
+        ];
+        page.start = 1;
+        let stage = Replay::new(&page, RaceProtocol::Spdy, KeyLogTarget::Disabled)
+            .expect("the names are valid in certificates");
+        let at = Instant::now();
+        // A script changed the URL of the page, and its start is as wrong as a page can make it.
+        let timings = PageTimings {
+            product: "Chrome/49".to_owned(),
+            url: "https://www.portal.test/other".to_owned(),
+            navigation_start_ms: 1e300,
+            timing: NavigationTiming::default(),
+            resources: Vec::new(),
+        };
+        let requests = [
+            request(at, host, StatusCode::OK),
+            request(at, host, StatusCode::OK),
+        ];
+        let recording = recording(&stage, &requests, &timings).expect("it has a document");
+        let statuses: Vec<_> = recording.exchanges.iter().map(Exchange::status).collect();
+        assert_eq!((recording.start, statuses), (0, vec![Some(200), Some(200)]));
+    }
+
+    #[test]
+    fn websockets_are_counted() {
+        let mut socket = request(
+            Instant::now(),
+            "https://www.portal.test/s",
+            StatusCode::NOT_FOUND,
+        );
+        let upgrade = HeaderValue::from_static("websocket");
+        socket.headers.insert(http::header::UPGRADE, upgrade);
+        let expected = BTreeMap::from([("WebSockets".to_owned(), 1)]);
+        assert_eq!(omitted(&[socket]), expected);
+        assert_eq!(omitted(&[]), BTreeMap::new());
     }
 }

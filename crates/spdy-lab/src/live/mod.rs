@@ -27,3 +27,4 @@ pub mod run_files;
 pub mod runner;
 pub mod served_requests;
 pub mod server_side;
+pub mod visual_metrics;

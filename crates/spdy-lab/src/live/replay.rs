@@ -62,10 +62,20 @@ pub struct Replay {
     requests: ServedRequests,
 }
 
+/// The recorded response of a request.
+pub(crate) struct RecordedResponse {
+    /// The recorded URL: the requested one, or one with a similar query.
+    pub(crate) url: Url,
+    /// The think time of its server.
+    think_time: Duration,
+    /// The index of its exchange in the page; `None` if it was not recorded.
+    pub(crate) exchange: Option<usize>,
+}
+
 /// Requests that a recording does not have: method, host and target of each.
 #[derive(Clone, Debug, Default)]
 pub struct UnrecordedRequests {
-    /// No recorded target has their path.
+    /// They got an error: no recorded target has their path and method.
     pub unknown: BTreeSet<String>,
     /// They got the response of a recorded target with another query.
     pub similar: BTreeSet<String>,
@@ -216,34 +226,40 @@ impl Replay {
         self.unrecorded.lock().clone()
     }
 
-    /// The recorded URL whose response a request for `url` gets, and the think time of its server.
-    pub(crate) fn recorded(&self, method: &Method, url: &Url) -> (Url, Duration) {
+    /// The recorded response that a request for `url` gets.
+    pub(crate) fn recorded(&self, method: &Method, url: &Url) -> RecordedResponse {
         let (authority, target) = (head::authority(url), head::target(url));
         let secure = url.scheme() == "https";
         let site = &self.far_side.site;
-        match site.find(Some(&authority), method, &target, secure) {
-            LookupResult::Response(stored) => (url.clone(), stored.think_time),
+        let (url, stored) = match site.find(Some(&authority), method, &target, secure) {
+            LookupResult::Response(stored) => (url.clone(), Some(stored)),
             LookupResult::Similar(target, stored) => {
                 let recorded = url.join(target).unwrap_or_else(|_| url.clone());
-                (recorded, stored.think_time)
+                (recorded, Some(stored))
             }
             LookupResult::Redirect(_)
             | LookupResult::OtherMethods(_)
             | LookupResult::NoTarget
-            | LookupResult::NoHost => (url.clone(), Duration::ZERO),
+            | LookupResult::NoHost => (url.clone(), None),
+        };
+        RecordedResponse {
+            url,
+            think_time: stored.map(|stored| stored.think_time).unwrap_or_default(),
+            exchange: stored.and_then(|stored| stored.exchange),
         }
     }
 
     /// The fingerprint of a load of this page, by the recorded URLs.
     pub(crate) fn fingerprint(&self, load: &Replica) -> String {
-        let recorded = |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).0;
+        let recorded = |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).url;
         let fingerprint = Fingerprint::with_urls(load, |exchange| recorded(exchange).to_string());
         fingerprint.sha256()
     }
 
     /// The think time that a server had for each exchange of a load of this page.
     pub(crate) fn think_times(&self, load: &Replica) -> Vec<Duration> {
-        let think_time = |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).1;
+        let think_time =
+            |exchange: &Exchange| self.recorded(&exchange.method, &exchange.url).think_time;
         load.exchanges.iter().map(think_time).collect()
     }
 
@@ -342,7 +358,7 @@ fn log(
     })
 }
 
-fn is_websocket(headers: &HeaderMap) -> bool {
+pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
     let upgrade = headers.get(header::UPGRADE);
     upgrade.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

@@ -6,6 +6,7 @@
 //!     └─ again for each redirect, with the response that redirected
 //! Page.domContentEventFired, loadEventFired          of the page's own frame
 //! Tracing.dataCollected                              evaluation times of scripts and style sheets; paints (page_trace.rs)
+//! Tracing.tracingComplete                            whether the trace has all events
 //! ```
 //!
 //! Bodies are not read here, because the protocol has them decoded; `netlog/` reads them. Times are seconds of the clock that the
@@ -216,6 +217,12 @@ struct EventFired {
     timestamp: f64,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TracingComplete {
+    data_loss_occurred: bool,
+}
+
 #[derive(Deserialize)]
 struct TraceDataCollected {
     value: Vec<TraceEntry>,
@@ -256,6 +263,12 @@ impl Observations {
                 self.load = self.load.or(fired.map(|fired| fired.timestamp));
             }
             "Tracing.dataCollected" => self.collected(parse(message)),
+            "Tracing.tracingComplete" => {
+                let complete: Option<TracingComplete> = parse(message);
+                if complete.is_some_and(|complete| complete.data_loss_occurred) {
+                    self.set_trace_incomplete();
+                }
+            }
             _ => {}
         }
     }
@@ -289,6 +302,17 @@ impl Observations {
     pub fn screenshots(&self) -> Vec<Screenshot> {
         let origin = self.origin();
         origin.map_or_else(Vec::new, |origin| self.trace.screenshots(origin))
+    }
+
+    /// Notes that the browser did not return its whole trace.
+    pub fn set_trace_incomplete(&mut self) {
+        self.trace.set_incomplete();
+    }
+
+    /// What the trace lacks, one sentence each, for the notes on a recording.
+    #[must_use]
+    pub fn trace_remarks(&self) -> Vec<String> {
+        self.trace.remarks()
     }
 
     /// When the load began, seconds of the browser's clock.

@@ -12,6 +12,7 @@
 //!
 //! The definitions are those of web.dev. Times of a trace are microseconds of the browser's clock.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use data_encoding::BASE64;
@@ -20,12 +21,30 @@ use serde::de::IgnoredAny;
 
 use crate::replica::{LargestPaint, Paints};
 
-/// Most layout shifts and candidates of a trace that count; later ones are ignored.
+/// Most events of each kind of paint, and layout shifts, of a trace that count; later ones are ignored.
 const MAX_PAINTS: usize = 10_000;
 /// Most begins and ends of tasks in all processes of a trace.
 const MAX_TASK_EVENTS: usize = 100_000;
 /// Most bytes of all screenshots; later ones are ignored.
 const MAX_SCREENSHOT_BYTES: usize = 64 << 20;
+
+/// The most that is stored of a trace.
+#[derive(Clone, Copy, Debug)]
+struct TraceLimits {
+    paints: usize,
+    task_events: usize,
+    screenshot_bytes: usize,
+}
+
+impl Default for TraceLimits {
+    fn default() -> Self {
+        Self {
+            paints: MAX_PAINTS,
+            task_events: MAX_TASK_EVENTS,
+            screenshot_bytes: MAX_SCREENSHOT_BYTES,
+        }
+    }
+}
 
 /// A task that is longer delays input.
 const LONG_TASK: f64 = 0.050;
@@ -41,7 +60,8 @@ pub struct Vitals {
     pub paints: Paints,
     /// The largest sum of layout shift scores in one window: at most 1 s between two shifts, and at most 5 s in total.
     pub cumulative_layout_shift: f64,
-    /// The time of main-thread tasks beyond their first 50 ms, from the first contentful paint to the end of the trace.
+    /// The time of main-thread tasks beyond their first 50 ms, from the first contentful paint to the end of the trace. If the
+    /// frame navigates to another page, only to that page's first contentful paint.
     pub total_blocking_time: Duration,
 }
 
@@ -100,6 +120,9 @@ pub(crate) struct TraceData {
     #[serde(rename = "DOMNodeId")]
     dom_node_id: i64,
     image_url: Option<String>,
+    /// `image` or `text`.
+    #[serde(rename = "type")]
+    kind: Option<String>,
     score: f64,
     #[serde(rename = "had_recent_input")]
     had_recent_input: bool,
@@ -108,25 +131,55 @@ pub(crate) struct TraceData {
 /// A process and a thread.
 type Thread = (i64, i64);
 
+/// An image that was the largest so far.
+#[derive(Clone, Debug)]
+struct PaintedImage {
+    frame: String,
+    at: f64,
+    /// Unique only in the process of its frame.
+    node: i64,
+    /// `None` for a `data:` URL.
+    url: Option<String>,
+}
+
 /// The events of one trace that say what a user sees. Times are seconds of the browser's clock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageTrace {
     /// First contentful paints by frame.
     first: Vec<(String, f64, Thread)>,
-    /// Candidates for the largest contentful paint: frame, time, DOM node.
-    largest: Vec<(String, f64, i64)>,
-    /// Painted images: DOM node, URL.
-    images: Vec<(i64, String)>,
+    /// Candidates for the largest contentful paint: frame, time, DOM node of an image.
+    largest: Vec<(String, f64, Option<i64>)>,
+    images: Vec<PaintedImage>,
     /// Frame, time and score.
     shifts: Vec<(String, f64, f64)>,
     /// Begins (true) and ends of tasks.
     tasks: Vec<(Thread, f64, bool)>,
     screenshots: Vec<(f64, Vec<u8>)>,
     screenshot_bytes: usize,
+    limits: TraceLimits,
+    /// Names of events of which some were past a limit.
+    omitted: BTreeSet<String>,
+    /// The browser did not return all events.
+    is_incomplete: bool,
 }
 
 impl PageTrace {
-    /// Stores the event if it is one of those.
+    /// Notes that the browser did not return all events.
+    pub(crate) fn set_incomplete(&mut self) {
+        self.is_incomplete = true;
+    }
+
+    /// What is missing, one sentence each.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let incomplete = "the browser's trace is incomplete: evaluation times, paints, layout shifts and tasks can be missing";
+        let incomplete = self.is_incomplete.then(|| incomplete.to_owned());
+        let omitted = self.omitted.iter().map(|name| {
+            format!("the trace has more {name} events than a recording can store: the later ones do not count")
+        });
+        incomplete.into_iter().chain(omitted).collect()
+    }
+
+    /// Stores the event if it is one of those, up to the limits.
     pub(crate) fn take(&mut self, event: TraceEvent) {
         let at = event.ts / 1e6;
         let TraceArgs {
@@ -137,75 +190,96 @@ impl PageTrace {
             ..
         } = event.args;
         let (frame, thread) = (frame.unwrap_or_default(), (event.pid, event.tid));
-        match &event.name[..] {
-            "firstContentfulPaint" => bounded(&mut self.first, (frame, at, thread)),
+        let limits = self.limits;
+        let is_stored = match &event.name[..] {
+            "firstContentfulPaint" => bounded(&mut self.first, limits.paints, (frame, at, thread)),
             "largestContentfulPaint::Candidate" => {
-                bounded(&mut self.largest, (frame, at, data.node_id));
+                let is_text = data.kind.as_deref() == Some("text");
+                let node = (!is_text).then_some(data.node_id);
+                bounded(&mut self.largest, limits.paints, (frame, at, node))
             }
             "LargestImagePaint::Candidate" => {
-                if let Some(url) = data.image_url.filter(|url| url.starts_with("http")) {
-                    bounded(&mut self.images, (data.dom_node_id, url));
-                }
+                let image = PaintedImage {
+                    frame,
+                    at,
+                    node: data.dom_node_id,
+                    url: data.image_url.filter(|url| url.starts_with("http")),
+                };
+                bounded(&mut self.images, limits.paints, image)
             }
             "LayoutShift" if !data.had_recent_input && data.score.is_finite() => {
-                bounded(&mut self.shifts, (frame, at, data.score.max(0.0)));
+                let shift = (frame, at, data.score.max(0.0));
+                bounded(&mut self.shifts, limits.paints, shift)
             }
-            "LongTaskTracker" if self.tasks.len() < MAX_TASK_EVENTS => {
-                self.tasks.push((thread, at, event.ph == "b"));
+            "LongTaskTracker" => {
+                let edge = (thread, at, event.ph == "b");
+                bounded(&mut self.tasks, limits.task_events, edge)
             }
             "Screenshot" => {
                 let jpeg = snapshot.and_then(|text| BASE64.decode(text.as_bytes()).ok());
                 let jpeg = jpeg.unwrap_or_default();
                 self.screenshot_bytes += jpeg.len();
-                if !jpeg.is_empty() && self.screenshot_bytes <= MAX_SCREENSHOT_BYTES {
+                let fits = self.screenshot_bytes <= limits.screenshot_bytes;
+                if !jpeg.is_empty() && fits {
                     let shown = match expected_display_time > 0.0 {
                         true => expected_display_time / 1e6,
                         false => at,
                     };
                     self.screenshots.push((shown, jpeg));
                 }
+                fits
             }
-            _ => {}
+            _ => true,
+        };
+        if !is_stored {
+            self.omitted.insert(event.name);
         }
     }
 
     /// The measures of the page in `frame`, from `origin`; `None` if it has painted no content.
     pub(crate) fn vitals(&self, frame: &str, origin: f64) -> Option<Vitals> {
         let of_page = |found: &&(String, f64, Thread)| found.0 == frame;
-        let mut first = self.first.iter().filter(of_page);
-        let (_, painted_at, main_thread) = first.next()?;
+        let mut first: Vec<_> = self.first.iter().filter(of_page).collect();
+        first.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let (_, painted_at, main_thread) = **first.first()?;
         // After another first paint, the frame has navigated.
-        let until = first.next().map_or(f64::INFINITY, |next| next.1);
+        let until = first.get(1).map_or(f64::INFINITY, |next| next.1);
+        let counts = |of: &str, at: f64| of == frame && at < until;
         let candidates = self.largest.iter();
         let largest = candidates
-            .filter(|(of, at, _)| of == frame && *at < until)
+            .filter(|(of, at, _)| counts(of, *at))
             .max_by(|one, other| one.1.total_cmp(&other.1));
-        let largest = largest.map(|(_, at, node)| LargestPaint {
+        let largest = largest.map(|&(_, at, node)| LargestPaint {
             at: seconds(at - origin),
-            url: self
-                .images
-                .iter()
-                .find(|image| image.0 == *node)
-                .map(|image| image.1.clone()),
+            url: node.and_then(|node| self.image_url(frame, node, at)),
         });
         let mut shifts: Vec<(f64, f64)> = self
             .shifts
             .iter()
-            .filter(|(of, ..)| of == frame)
+            .filter(|(of, at, _)| counts(of, *at))
             .map(|&(_, at, score)| (at, score))
             .collect();
         shifts.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let tasks = self.tasks_of(main_thread).into_iter();
+        let tasks = tasks.map(|(from, to)| (from, to.min(until)));
         Some(Vitals {
             paints: Paints {
                 first_contentful: Some(seconds(painted_at - origin)),
                 largest_contentful: largest,
             },
             cumulative_layout_shift: cumulative_layout_shift(&shifts),
-            total_blocking_time: seconds(total_blocking_time(
-                *painted_at,
-                self.tasks_of(*main_thread).into_iter(),
-            )),
+            total_blocking_time: seconds(total_blocking_time(painted_at, tasks)),
         })
+    }
+
+    /// The URL that the image in `node` of `frame` had at the time `at`.
+    fn image_url(&self, frame: &str, node: i64, at: f64) -> Option<String> {
+        self.images
+            .iter()
+            .filter(|image| image.frame == frame && image.node == node && image.at <= at)
+            .max_by(|one, other| one.at.total_cmp(&other.at))?
+            .url
+            .clone()
     }
 
     /// The tasks of one thread: from, to.
@@ -241,10 +315,13 @@ impl PageTrace {
     }
 }
 
-fn bounded<T>(list: &mut Vec<T>, item: T) {
-    if list.len() < MAX_PAINTS {
+/// Adds the item unless the list has `most` items. Returns true if it was added.
+fn bounded<T>(list: &mut Vec<T>, most: usize, item: T) -> bool {
+    let fits = list.len() < most;
+    if fits {
         list.push(item);
     }
+    fits
 }
 
 /// A time of a browser; it is not negative, and at most what a file can store.
@@ -278,6 +355,8 @@ fn total_blocking_time(from: f64, tasks: impl Iterator<Item = (f64, f64)>) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::devtools::Observations;
+    use crate::limits::Limits;
 
     fn trace(events: &str) -> PageTrace {
         let entries: Vec<TraceEntry> = serde_json::from_str(events).expect("the JSON is valid");
@@ -364,14 +443,122 @@ mod tests {
     }
 
     #[test]
-    fn each_list_ends_at_its_limit() {
-        let mut trace = PageTrace::default();
-        for number in 0..=MAX_PAINTS {
-            let event = format!(
-                r#"{{"name": "LayoutShift", "ts": {number}, "args": {{"frame": "page", "data": {{"score": 1}}}}}}"#
+    fn the_url_of_the_largest_image_is_the_one_it_had_in_its_own_frame() {
+        let found = |largest: &str| {
+            let events = format!(
+                r#"[
+                {{"name": "firstContentfulPaint", "ts": 1000000, "args": {{"frame": "page"}}}},
+                {{"name": "LargestImagePaint::Candidate", "ts": 1900000,
+                 "args": {{"frame": "other", "data": {{"DOMNodeId": 4, "imageUrl": "https://a.test/other.png"}}}}}},
+                {{"name": "LargestImagePaint::Candidate", "ts": 2500000,
+                 "args": {{"frame": "page", "data": {{"DOMNodeId": 4, "imageUrl": "https://a.test/later.png"}}}}}},
+                {{"name": "LargestImagePaint::Candidate", "ts": 1500000,
+                 "args": {{"frame": "page", "data": {{"DOMNodeId": 4, "imageUrl": "https://a.test/old.png"}}}}}},
+                {{"name": "LargestImagePaint::Candidate", "ts": 2000000,
+                 "args": {{"frame": "page", "data": {{"DOMNodeId": 4, "imageUrl": "https://a.test/new.png"}}}}}},
+                {{"name": "largestContentfulPaint::Candidate", "ts": 1200000,
+                 "args": {{"frame": "page", "data": {{"nodeId": 4, "type": "image"}}}}}},
+                {{"name": "largestContentfulPaint::Candidate", "ts": 2000000, "args": {{"frame": "page", "data": {largest}}}}}
+                ]"#
             );
-            trace.take(serde_json::from_str(&event).expect("the event is valid"));
+            let vitals = trace(&events).vitals("page", 0.0).expect("it has painted");
+            vitals.paints.largest_contentful.expect("it has one").url
+        };
+        let image = found(r#"{"nodeId": 4, "type": "image"}"#);
+        assert_eq!(image.as_deref(), Some("https://a.test/new.png"));
+        assert_eq!(found(r#"{"nodeId": 4, "type": "text"}"#), None);
+        assert_eq!(found(r#"{"nodeId": 5, "type": "image"}"#), None);
+    }
+
+    #[test]
+    fn events_after_a_second_navigation_do_not_count() {
+        let events = r#"[
+            {"name": "firstContentfulPaint", "pid": 7, "tid": 7, "ts": 3000000, "args": {"frame": "page"}},
+            {"name": "firstContentfulPaint", "pid": 7, "tid": 7, "ts": 1000000, "args": {"frame": "page"}},
+            {"name": "largestContentfulPaint::Candidate", "ts": 1000000, "args": {"frame": "page", "data": {"type": "text"}}},
+            {"name": "largestContentfulPaint::Candidate", "ts": 3000000, "args": {"frame": "page", "data": {"type": "text"}}},
+            {"name": "LayoutShift", "ts": 2000000, "args": {"frame": "page", "data": {"score": 0.1}}},
+            {"name": "LayoutShift", "ts": 3000000, "args": {"frame": "page", "data": {"score": 0.5}}},
+            {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 2900000, "args": {}},
+            {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 3500000, "args": {}},
+            {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 4000000, "args": {}},
+            {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 4900000, "args": {}}
+        ]"#;
+        let vitals = trace(events).vitals("page", 0.0).expect("it has painted");
+        assert_eq!(vitals.paints.first_contentful, Some(ms(1_000)));
+        let largest = vitals.paints.largest_contentful.expect("it has one");
+        assert_eq!(largest.at, ms(1_000));
+        assert_eq!(vitals.cumulative_layout_shift, 0.1);
+        // Of the task that ends at 3.5 s, 100 ms are before the second page's first paint.
+        let blocking = vitals.total_blocking_time.as_secs_f64() * 1e3;
+        assert!((blocking - 50.0).abs() < 0.01, "{blocking}");
+    }
+
+    #[test]
+    fn each_list_ends_at_its_limit_with_a_remark() {
+        let names = [
+            "LargestImagePaint::Candidate",
+            "LayoutShift",
+            "LongTaskTracker",
+            "Screenshot",
+            "firstContentfulPaint",
+            "largestContentfulPaint::Candidate",
+        ];
+        let mut trace = PageTrace {
+            limits: TraceLimits {
+                paints: 2,
+                task_events: 3,
+                screenshot_bytes: 4,
+            },
+            ..PageTrace::default()
+        };
+        let mut take = |name: &str, count: usize| {
+            for _ in 0..count {
+                // The screenshot has one byte.
+                let event = format!(r#"{{"name": "{name}", "args": {{"snapshot": "eA=="}}}}"#);
+                trace.take(serde_json::from_str(&event).expect("the event is valid"));
+            }
+            let lengths = [
+                trace.images.len(),
+                trace.shifts.len(),
+                trace.tasks.len(),
+                trace.screenshots.len(),
+                trace.first.len(),
+                trace.largest.len(),
+            ];
+            (lengths, trace.remarks())
+        };
+        let limits = [2, 2, 3, 4, 2, 2];
+        for (name, limit) in names.into_iter().zip(limits) {
+            assert!(take(name, limit).1.is_empty(), "{name}");
         }
-        assert_eq!(trace.shifts.len(), MAX_PAINTS);
+        for name in names {
+            take(name, 1);
+        }
+        let (lengths, remarks) = take("another", 1);
+        assert_eq!(lengths, limits);
+        let remark = |name: &str| {
+            format!(
+                "the trace has more {name} events than a recording can store: the later ones do not count"
+            )
+        };
+        assert_eq!(remarks, names.map(remark));
+    }
+
+    #[test]
+    fn a_trace_with_lost_data_has_a_remark() {
+        let remarks = |end: &str| {
+            let mut observations = Observations::new(&Limits::default());
+            let message = format!(r#"{{"method": "Tracing.tracingComplete", "params": {end}}}"#);
+            observations.take(&message, true);
+            observations.trace_remarks()
+        };
+        assert!(remarks("{}").is_empty());
+        assert!(remarks(r#"{"dataLossOccurred": false}"#).is_empty());
+        let lost = remarks(r#"{"dataLossOccurred": true}"#);
+        assert!(
+            matches!(&lost[..], [remark] if remark.contains("trace is incomplete")),
+            "{lost:?}"
+        );
     }
 }

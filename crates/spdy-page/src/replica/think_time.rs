@@ -1,11 +1,11 @@
-//! Estimates from a recording how long each server computed before it responded.
+//! Estimates from a recording the think time of each response: how long the server computed before it responded.
 //!
 //! A recording has one time from the request to the first byte of the response. Three things are in it:
 //!
 //! ```text
-//! request sent                                     first byte
-//! |------------------------ wait ----------------------|
-//! |-- one round trip --|-- other responses --|- think -|
+//! request sent                                      first byte
+//! |------------------------ wait -----------------------|
+//! |- one round trip -|- other responses -|- think time -|
 //! ```
 //!
 //! - The round trip of a host is the shortest TCP handshake or wait that was recorded for its address.
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_without_recorded_times_do_not_think_and_no_server_thinks_without_end() {
+    fn a_think_time_is_zero_without_recorded_times_and_has_a_maximum() {
         let mut first = exchange("http://a.test/", 0, 10, 0);
         let mut second = exchange("http://a.test/1", 0, 86_400_000, 0);
         assert_eq!(

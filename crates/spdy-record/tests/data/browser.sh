@@ -3,6 +3,7 @@
 #
 #   log=FILE     initial content of its NetLog
 #   flood=LINES  on Page.navigate, add this many events to the NetLog and report no load event
+#   loss=true    report that the trace has lost data
 #   once=FOLDER  create this folder at start; fail if it exists
 #   close=PORT   on Browser.close, connect to this port and do not end
 set -u
@@ -10,6 +11,7 @@ for argument; do
   case $argument in
   --log-net-log=*) netlog=${argument#*=} ;;
   log=*) cat "${argument#*=}" >"$netlog" ;;
+  loss=*) loss=${argument#*=} ;;
   once=*)
     mkdir "${argument#*=}" 2>/dev/null || {
       echo "the browser already ran" >&2
@@ -37,7 +39,7 @@ while IFS= read -r -d '' command <&3; do
       reply '{"method":"Page.loadEventFired","sessionId":"page","params":{"timestamp":1}}'
     fi
     ;;
-  *Tracing.end*) reply '{"method":"Tracing.tracingComplete","params":{}}' ;;
+  *Tracing.end*) reply "{\"method\":\"Tracing.tracingComplete\",\"params\":{\"dataLossOccurred\":${loss:-false}}}" ;;
   *Browser.close*)
     [[ -v close ]] || exit 0
     exec 5<>"/dev/tcp/127.0.0.1/$close"

@@ -203,6 +203,7 @@ impl<'a> PageLoad<'a> {
             "node {node} is done, but was not requested"
         );
         self.states[node] = NodeState::Loaded;
+        self.note_arrival(node);
         self.waiting.insert(node);
         // A graph may have an offset past the end (if a wrong length was recorded): the child is discovered here at the latest.
         self.handle_bytes(now, node, u64::MAX);

@@ -27,9 +27,9 @@
 //!   priority. The page uses it when it needs it.
 //! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it.
 //!
-//! The driver sends requests and has the connections and bytes (`load/load_driver.rs`). `outline.rs` has the positions of resources
-//! in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, `paint.rs` first and largest paint, and `machine.rs` the public
-//! methods.
+//! The driver sends requests and has the connections and bytes (`load/load_driver.rs`). `outline.rs` has the positions of
+//! resources in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, `paint.rs`
+//! first and largest paint, and `machine.rs` the public methods.
 //!
 //! A page with a document and an image:
 //!

@@ -336,15 +336,15 @@ impl Series {
         let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
         for cell in &self.cells {
             let [fcp, lcp] = [
-                cell.median(|visit| visit.fcp_ms),
-                cell.median(|visit| visit.lcp_ms),
+                cell.median(|visit| visit.metrics.fcp_ms),
+                cell.median(|visit| visit.metrics.lcp_ms),
             ];
             let [simulated_fcp, simulated_lcp] = [&cell.virtual_fcp_ms, &cell.virtual_lcp_ms]
-                .map(|simulated| median(simulated.iter().copied()));
+                .map(|simulated| median(simulated.iter().flatten().copied()));
             let error = |simulated: Option<f64>, browser: Option<f64>| {
                 error_cell(simulated.zip(browser).map(|(ours, its)| ours / its - 1.0))
             };
-            let cls = cell.median(|visit| visit.cls);
+            let cls = cell.median(|visit| visit.metrics.cls);
             table.row([
                 Cell::word(&cell.network),
                 Cell::word(cell.protocol),
@@ -355,8 +355,8 @@ impl Series {
                 ms_cell(simulated_lcp),
                 error(simulated_lcp, lcp),
                 Cell::number(cls.map_or("–".to_owned(), |cls| format!("{cls:.3}"))),
-                ms_cell(cell.median(|visit| visit.tbt_ms)),
-                ms_cell(cell.median(|visit| visit.speed_index_ms)),
+                ms_cell(cell.median(|visit| visit.metrics.tbt_ms)),
+                ms_cell(cell.median(|visit| visit.metrics.speed_index_ms)),
             ]);
         }
         table
@@ -396,7 +396,10 @@ impl Series {
             ]);
         }
         printer.line(table)?;
-        printer.line(self.paints())?;
+        let has_paints = |cell: &BrowserCell| cell.median(|visit| visit.metrics.fcp_ms).is_some();
+        if self.cells.iter().any(has_paints) {
+            printer.line(self.paints())?;
+        }
         for ratio in &self.ratios {
             let ProtocolRatio {
                 network,
@@ -404,11 +407,16 @@ impl Series {
                 protocol,
                 browser,
                 ours,
+                ..
             } = ratio;
             let verdict = if ratio.agrees() { "agree" } else { "disagree" };
+            let interval = match ratio.has_interval() {
+                true => format!(" ({:.3} to {:.3})", browser.low, browser.high),
+                false => String::new(),
+            };
             printer.line(format_args!(
-                "{network}: {protocol} over {base} is {:.3} ({:.3} to {:.3}) in the browser and {ours:.3} simulated: they {verdict}",
-                browser.value, browser.low, browser.high
+                "{network}: {protocol} over {base} is {:.3}{interval} in the browser and {ours:.3} simulated: they {verdict}",
+                browser.value
             ))?;
         }
         for cell in &self.cells {
@@ -418,7 +426,7 @@ impl Series {
                     "{WARN}excluded{WARN:#} from {network} by {protocol}: {reason}"
                 ));
             }
-            if let Some(omitted) = cell.visits.first().map(|visit| &visit.omitted)
+            if let Some(omitted) = cell.valid_loads().next().map(|visit| &visit.omitted)
                 && !omitted.is_empty()
             {
                 let each: Vec<_> = omitted

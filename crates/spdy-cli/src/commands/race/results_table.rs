@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use spdy_lab::stats::Bootstrap;
+use spdy_lab::stats::{Bootstrap, MIN_RUNS};
 use spdy_sim::race_results::{NetworkRace, ProtocolLoads, RaceResults};
 
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, bar};
@@ -119,7 +119,8 @@ fn cells(over: &NetworkRace<'_>, entrant: &ProtocolLoads<'_>, bar_width: usize) 
     ]
 }
 
-/// The ratios of protocols whose runs differ, with 95 % intervals by resampling their runs; `None` if there are none.
+/// The ratios of protocols whose runs differ, with 95 % intervals by resampling their runs. `None` if there are none, or fewer than
+/// [`MIN_RUNS`] runs: the interval would be too narrow.
 pub(crate) fn intervals(results: &RaceResults<'_>) -> Option<Table> {
     let times = |entrant: &ProtocolLoads<'_>| -> Vec<f64> {
         entrant.loads.iter().map(|load| load.load_ms).collect()
@@ -135,7 +136,9 @@ pub(crate) fn intervals(results: &RaceResults<'_>) -> Option<Table> {
             let base = times(reference);
             for entrant in &over.protocols {
                 let other = times(entrant);
-                if entrant.protocol == reference.protocol || !(differ(&base) || differ(&other)) {
+                let has_chance = differ(&base) || differ(&other);
+                let has_interval = has_chance && base.len().min(other.len()) >= MIN_RUNS;
+                if entrant.protocol == reference.protocol || !has_interval {
                     continue;
                 }
                 let ratio = |base: &[f64], other: &[f64]| typical(other) / typical(base);
@@ -216,24 +219,28 @@ portal  lte       400   1.00  ████     –"
     }
 
     #[test]
-    fn ratios_of_random_runs_have_intervals_and_those_of_equal_runs_have_none() {
-        let equal = [
-            load("http", "dsl", 1_000.0, &[]),
-            load("http", "dsl", 1_000.0, &[]),
-            load("spdy", "dsl", 500.0, &[]),
-            load("spdy", "dsl", 500.0, &[]),
-        ];
-        assert!(intervals(&RaceResults::of(&equal)).is_none());
-        let mut random = equal.to_vec();
-        random.extend([1_100.0, 900.0].map(|ms| load("http", "lte", ms, &[])));
-        random.extend([550.0, 450.0].map(|ms| load("spdy", "lte", ms, &[])));
-        let table = intervals(&RaceResults::of(&random)).expect("random runs");
+    fn ratios_of_six_random_runs_have_intervals() {
+        let runs = |protocol: &str, network: &str, times: &[f64]| -> Vec<Load> {
+            let run = |&ms: &f64| load(protocol, network, ms, &[]);
+            times.iter().map(run).collect()
+        };
+        let equal = [1_000.0; 6];
+        let random = [900.0, 950.0, 1_000.0, 1_000.0, 1_050.0, 1_100.0];
+        let half = random.map(|ms| ms / 2.0);
+        let mut loads = runs("http", "dsl", &equal);
+        loads.extend(runs("spdy", "dsl", &equal));
+        loads.extend(runs("http", "3g", &random[..5]));
+        loads.extend(runs("spdy", "3g", &half[..5]));
+        assert!(intervals(&RaceResults::of(&loads)).is_none());
+        loads.extend(runs("http", "lte", &random));
+        loads.extend(runs("spdy", "lte", &half));
+        let table = intervals(&RaceResults::of(&loads)).expect("random runs");
         let table = table.to_string();
         assert_eq!(
             anstream::adapter::strip_str(&table).to_string(),
             "\
 page    network  protocol   ratio          95 %
-portal  lte      spdy/http   0.50  0.41 to 0.61"
+portal  lte      spdy/http   0.50  0.43 to 0.56"
         );
     }
 

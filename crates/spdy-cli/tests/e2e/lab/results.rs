@@ -96,10 +96,11 @@ fn a_report_needs_no_network_and_escapes_names() {
     for heading in [
         "Experiment: small",
         "Pairwise comparison",
-        "Load time over loss",
-        "Load time over connections",
+        "Main effects",
+        "Interactions: load time over loss",
+        "Interactions: load time over connections",
         "DOMContentLoaded, load and time on wire",
-        "Ratios over loss and connections",
+        "Interactions: ratios over loss and connections",
         "Distribution",
         "Waterfalls",
         "On the wire",
@@ -107,9 +108,10 @@ fn a_report_needs_no_network_and_escapes_names() {
     ] {
         assert!(html.contains(heading), "no {heading}");
     }
-    // 12 cells of two protocols: 6 dots for ratios. Each cell has one dot for each of two factors, and three for its three times.
+    // 12 cells of two protocols: 6 dots for ratios. Each cell has one dot for each of two factors, and three for its three times. The main
+    // effects of each protocol have a dot for each of 3 and 2 levels.
     assert_eq!(html.matches("class=\"dot faint ").count(), 6);
-    assert_eq!(html.matches("class=\"dot p-").count(), 24 + 36);
+    assert_eq!(html.matches("class=\"dot p-").count(), 24 + 36 + 10);
     assert_eq!(html.matches("class=\"chart waterfall named\"").count(), 2);
     assert!(html.contains("those of the store, to the nanosecond"));
     for outside in ["<script", " src=", " href=", "<link", "url("] {
@@ -153,7 +155,7 @@ fn a_report_needs_no_network_and_escapes_names() {
         assert!(!svg.contains("<b ") && !svg.contains("onload=x>"), "{svg}");
         count += 1;
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 10);
 
     // A report or a table cannot overwrite its store.
     let bytes_before = lab.bytes("small.db");

@@ -19,8 +19,7 @@ use crate::import::assemble::{RecordedExchange, RecordedPage, assemble};
 use crate::import::har::model::{
     Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape,
 };
-use crate::import::notes::ImportNotes;
-use crate::import::notes::WEBSOCKETS;
+use crate::import::notes::{ImportNotes, WEBSOCKETS};
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::replica::without_fragment;
 

@@ -1,11 +1,13 @@
 //! First and largest contentful paint.
 
 use spdy_clock::Instant;
-use spdy_page::graph::{Node, PageGraph};
+use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::replica::Kind;
 use spdy_sim::page_load::{PageLoad, PaintPlan, RENDER_DELAY};
 
-use crate::support::timeline::{at, compute, document, image, node, style, sync_script};
+use crate::support::timeline::{
+    at, compute, deferred_script, document, image, node, style, sync_script,
+};
 
 /// The text is at byte 500 of the document, and no image is large.
 fn text() -> PaintPlan {
@@ -108,4 +110,42 @@ fn a_page_without_text_is_painted_with_its_first_image_or_at_dom_content_loaded(
     assert_eq!(by_image, [Some(300); 2]);
     let by_script = paints(nodes(), images, &[(500, 2), (800, 1)]);
     assert_eq!(by_script, [Some(500); 2]);
+}
+
+#[test]
+fn an_image_that_never_arrives_is_not_painted() {
+    // The image triggers itself, so no chain of triggers leads to it.
+    let unreachable = || image(Trigger::Done { parent: 1 });
+    let deferred = || deferred_script(at(300));
+    let plan = |largest| PaintPlan {
+        images: vec![(1, 200)],
+        largest,
+        ..PaintPlan::default()
+    };
+    // DOMContentLoaded decides.
+    let nodes = vec![document(), unreachable(), deferred()];
+    assert_eq!(paints(nodes, plan(Some(1)), &[(800, 2)]), [Some(800); 2]);
+    // As the largest content of a page with text: LCP is FCP.
+    let nodes = vec![document(), unreachable()];
+    let with_text = PaintPlan {
+        text_at: Some(500),
+        ..plan(Some(1))
+    };
+    assert_eq!(paints(nodes, with_text.clone(), &[]), [Some(100); 2]);
+    // An image that fails after the first paint.
+    let graph = PageGraph {
+        nodes: vec![document(), image(at(200)), deferred()],
+    };
+    for (plan, expected_ms) in [(with_text, 100), (plan(Some(1)), 800)] {
+        let mut page = PageLoad::new(&graph);
+        page.draw(plan);
+        page.start(Instant::ZERO);
+        page.handle_done(Instant::from_millis(100), 0);
+        assert_eq!(page.largest_contentful_paint(), None);
+        page.handle_failed(Instant::from_millis(400), 1);
+        page.handle_done(Instant::from_millis(800), 2);
+        let expected = Some(Instant::from_millis(expected_ms) + RENDER_DELAY);
+        assert_eq!(page.first_contentful_paint(), expected);
+        assert_eq!(page.largest_contentful_paint(), expected);
+    }
 }
