@@ -133,7 +133,7 @@ fn best(mut run: impl FnMut() -> usize) -> Duration {
 }
 
 /// Ratios of one run, which is what to keep.
-#[allow(clippy::print_stdout, reason = "a bench speaks to whoever runs it")]
+#[allow(clippy::print_stdout, reason = "a bench prints its results")]
 fn compare(_: &mut Criterion) {
     let (page, sheet) = (page(), sheet());
     let (listed, found) = (rules(false), rules(true));

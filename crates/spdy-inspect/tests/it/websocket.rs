@@ -112,7 +112,7 @@ fn messages_may_be_cut_anywhere_with_pings_between() {
         frame(0x80, mask, &[]),
         frame(0x82, mask, last),
         frame(0x88, mask, &[3, 232]),
-        b"nobody reads this".to_vec(),
+        b"unread data here!".to_vec(),
     ]
     .concat();
     let inspection = streams(&client, SWITCH.as_bytes());

@@ -100,7 +100,7 @@ fn unanswered_window_probes_stop_at_the_retry_limit() {
         world.server.stats().window_probes
     };
     assert_eq!(probes(0), 4);
-    assert_eq!(probes(3), 3 + 4, "an answer begins the count anew");
+    assert_eq!(probes(3), 3 + 4, "an answer restarts the count");
 }
 
 #[test]

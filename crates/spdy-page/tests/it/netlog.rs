@@ -592,7 +592,7 @@ fn invalid_messages_are_ignored() {
         "[]",
         "{\"method\":7}",
         "{\"method\":\"Network.requestWillBeSent\"}",
-        "{\"method\":\"Network.loadingFinished\",\"params\":{\"requestId\":\"nobody\"}}",
+        "{\"method\":\"Network.loadingFinished\",\"params\":{\"requestId\":\"unknown\"}}",
     ] {
         observations.take(message, true);
     }

@@ -272,8 +272,8 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
     cache_a.purge(later.clone()).await;
     cache_b.catches_up_with(&cache_a);
     assert_eq!(*cache_b.purges.lock().unwrap(), [(later, false)]);
-    cache_a.store_flushed("/url", &none, &[], "anew").await;
-    assert_eq!(cache_b.find("/url").await.as_deref(), Some("anew"));
+    cache_a.store_flushed("/url", &none, &[], "renewed").await;
+    assert_eq!(cache_b.find("/url").await.as_deref(), Some("renewed"));
 }
 
 /// An authority, and what it signed for the nodes at `address`, which show it to clients and to each other: all PEM.

@@ -6,7 +6,7 @@
 //! ```text
 //!  client ──▶ the one that is left       EXISTS ─▶ MOVED to the silent one ─▶ a connection to it is wanted, and
 //!                                        CLUSTER SLOTS ─▶ all are the silent one's ─▶ no other connection is kept
-//!         ──▶ the silent one             nothing: no connection is left, and slots are asked for of nobody, again and again
+//!         ──▶ the silent one             no connection is left: CLUSTER SLOTS is sent to no node
 //! ```
 
 use std::net::{Ipv4Addr, SocketAddr};

@@ -118,7 +118,7 @@ async fn head_of_stale_response_refetches_the_body() {
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "0");
     let head = send_request(&proxy, Method::HEAD, "/a", &[], "").await;
     assert!(head.field("cache-status").starts_with("spdy; hit; ttl="));
-    until_some("it is fetched anew", async || {
+    until_some("it is fetched again", async || {
         let response = get(&proxy, "/a", &[]).await;
         (response.text() == "1").then_some(())
     })

@@ -199,7 +199,7 @@ async fn stale_response_is_served_while_revalidating() {
     let stale = get(&proxy, "/a", &[]).await;
     assert_eq!(stale.text(), "0");
     assert!(stale.field("cache-status").starts_with("spdy; hit; ttl="));
-    until_some("it is fetched anew", async || {
+    until_some("it is fetched again", async || {
         let response = get(&proxy, "/a", &[]).await;
         (response.text() != "0").then_some(())
     })

@@ -138,19 +138,19 @@ async fn private_response_is_compressed_only_if_origin_did() {
         "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\ncompress_private = true\n\
          [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style']\n"
     ));
-    let (anybody, somebody) = (("x", "y"), ("cookie", "id=1"));
+    let (anonymous, with_cookie) = (("x", "y"), ("cookie", "id=1"));
     let basic = ("authorization", "Basic eDp5");
     for (target, client, is_coded) in [
-        ("/private", anybody, false),
-        ("/no-store", anybody, false),
-        ("/login", anybody, false),
-        ("/json", anybody, false),
-        ("/plain", somebody, false),
+        ("/private", anonymous, false),
+        ("/no-store", anonymous, false),
+        ("/login", anonymous, false),
+        ("/json", anonymous, false),
+        ("/plain", with_cookie, false),
         ("/plain", basic, false),
-        ("/plain", anybody, true),
-        ("/coded", somebody, true),
-        ("/public", somebody, true),
-        ("/too-long", somebody, true),
+        ("/plain", anonymous, true),
+        ("/coded", with_cookie, true),
+        ("/public", with_cookie, true),
+        ("/too-long", with_cookie, true),
     ] {
         let fields = [("accept-encoding", "gzip"), client];
         let response = get(&careful, target, &fields).await;

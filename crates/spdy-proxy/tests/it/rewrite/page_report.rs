@@ -30,11 +30,11 @@ fn own(other: &Origin) -> Origin {
     let html = format!(
         "<img src='http://cdn.test:{port}/b.png'><img src=https://else.test/c.png><img src=/own.png>"
     );
-    let his = format!("<link rel=preconnect href='http://cdn.test:{port}/?secret'>{html}");
+    let private = format!("<link rel=preconnect href='http://cdn.test:{port}/?secret'>{html}");
     Origin::start(move |request: Request<bytes::Bytes>| {
         std::future::ready(match request.uri().path() {
             "/" => respond(&[HTML, FRESH], html.clone()),
-            "/reset/secret" => respond(&[HTML, ("cache-control", "private")], his.clone()),
+            "/reset/secret" => respond(&[HTML, ("cache-control", "private")], private.clone()),
             "/as-is" => respond(
                 &[HTML, ("cache-control", "no-transform, max-age=60")],
                 html.clone(),

@@ -23,14 +23,14 @@ const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 16] = [
         "session:PROTOCOL_ERROR",
         "keeping the context would mean inflating 16 MiB without use; this implementation stops at 1 MiB",
     ),
-    ("hb_bomb_16m_v31", "session:PROTOCOL_ERROR", "likewise"),
+    ("hb_bomb_16m_v31", "session:PROTOCOL_ERROR", "as above"),
     (
         "hb_empty_block_v2",
         "rst:1:PROTOCOL_ERROR",
         "Netty writes an empty set of headers as no bytes, so this is not a compression error",
     ),
-    ("hb_empty_block_v3", "rst:1:PROTOCOL_ERROR", "likewise"),
-    ("hb_empty_block_v31", "rst:1:PROTOCOL_ERROR", "likewise"),
+    ("hb_empty_block_v3", "rst:1:PROTOCOL_ERROR", "as above"),
+    ("hb_empty_block_v31", "rst:1:PROTOCOL_ERROR", "as above"),
     (
         "hb_many_headers_5000_v3",
         "rst:1:FRAME_TOO_LARGE",
@@ -39,7 +39,7 @@ const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 16] = [
     (
         "hb_many_headers_5000_v31",
         "rst:1:FRAME_TOO_LARGE",
-        "likewise",
+        "as above",
     ),
     (
         "http_missing_host_v2",

@@ -20,7 +20,7 @@ function tell(state) {
 // The last heading that is not below the upper half of the screen: what is read stands under it.
 const headingInView = main => [...main.querySelectorAll('h2')].filter(it => it.getBoundingClientRect().top < innerHeight / 2).pop();
 
-// What the reader had opened stays open, what he had closed stays closed, and he stays where he was.
+// What the reader opened stays open, what the reader closed stays closed, and the scroll position stays.
 function swap(html) {
   const report = new DOMParser().parseFromString(html, 'text/html');
   const [header, main] = ['header', 'main'].map(name => report.querySelector(name));
