@@ -240,7 +240,7 @@ portal  lte       400   1.00  ████     –"
             anstream::adapter::strip_str(&table).to_string(),
             "\
 page    network  protocol   ratio          95 %
-portal  lte      spdy/http   0.50  0.43 to 0.56"
+portal  lte      spdy/http   0.50  0.45 to 0.56"
         );
     }
 
