@@ -126,11 +126,10 @@ impl<'a> Load<'a> {
             .to_owned();
         self.page = Some(session.clone());
         self.prepare(&session, "page").await;
-        // Of the page's processes alone: the browser's others would fill the trace.
         let page = self.page.clone();
         let config = trace_config(self.options.screenshots);
         let trace = json!({"transferMode": "ReportEvents", "traceConfig": config});
-        self.call(page.as_deref(), "Tracing.start", trace).await?;
+        self.call(None, "Tracing.start", trace).await?;
 
         let deadline = Instant::now() + self.options.timeout;
         let navigated = self.call_until(
@@ -153,7 +152,7 @@ impl<'a> Load<'a> {
             return Err(fault(reason));
         }
         self.watch(deadline).await?;
-        self.call(page.as_deref(), "Tracing.end", json!({})).await?;
+        self.call(None, "Tracing.end", json!({})).await?;
         let trace_deadline = Instant::now() + COMMAND_TIMEOUT;
         while !self.is_traced
             && self
