@@ -149,11 +149,9 @@ fn assert_is_what_was_sent(replica: &Replica, sent_exchanges: &[SentExchange]) {
         index,
         at_byte: None,
     };
-    // In some loads Chromium reports no initiator of the script, and the graph then infers it.
-    let of_script = &find_exchange(replica, "/script.js", 200).initiator;
-    assert!(
-        [by(page), Initiator::Unknown].contains(of_script),
-        "{of_script:?}"
+    assert_eq!(
+        find_exchange(replica, "/script.js", 200).initiator,
+        by(page)
     );
     assert_eq!(find_exchange(replica, "/post", 201).initiator, by(script));
     assert_eq!(
