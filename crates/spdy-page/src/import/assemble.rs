@@ -178,6 +178,13 @@ fn exchange(
     })
 }
 
+/// `seconds`, limited to the maximum in a file; negative values are zero.
+pub(crate) fn seconds(seconds: f64) -> Duration {
+    let nanos = seconds * 1e9;
+    // With nanoseconds, as in files.
+    Duration::from_nanos(nanos.round() as u64).min(LONGEST)
+}
+
 /// Limits a time to the maximum in a replica's file: clocks of recorders may jump by millennia.
 fn within_a_file(time: Option<Duration>) -> Option<Duration> {
     time.map(|time| time.min(LONGEST))

@@ -19,6 +19,7 @@ use data_encoding::BASE64;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::import::assemble::seconds;
 use crate::replica::{LargestPaint, Paints};
 
 /// Most events of each kind of paint, and layout shifts, of a trace that count; later ones are ignored.
@@ -322,11 +323,6 @@ fn bounded<T>(list: &mut Vec<T>, most: usize, item: T) -> bool {
         list.push(item);
     }
     fits
-}
-
-/// A time of a browser; it is not negative, and at most what a file can store.
-fn seconds(time: f64) -> Duration {
-    Duration::try_from_secs_f64(time.max(0.0)).unwrap_or_default()
 }
 
 /// The largest sum of scores in one window of `shifts`, which are in the order of their times.

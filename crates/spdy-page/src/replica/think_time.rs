@@ -130,6 +130,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::builtin;
     use crate::replica::Kind;
 
     const fn ms(ms: u64) -> Duration {
@@ -148,15 +149,8 @@ mod tests {
 
     fn think_times(exchanges: Vec<Exchange>) -> Vec<u64> {
         let replica = Replica {
-            name: "page".to_owned(),
-            source: String::new(),
-            start: 0,
             exchanges,
-            recorded: None,
-            dom_content_loaded: None,
-            load: None,
-            paints: Default::default(),
-            failures: Vec::new(),
+            ..builtin::flags()
         };
         let times = replica.think_times();
         times

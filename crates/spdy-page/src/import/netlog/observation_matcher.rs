@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::log::Hop;
 use super::page::LogPage;
+use crate::import::assemble::seconds;
 use crate::import::devtools::{Observations, ObservedRequest};
-use crate::replica::archive::LONGEST;
 use crate::replica::without_fragment;
 
 /// The observations, indexed by request.
@@ -86,11 +86,4 @@ impl Times {
             tls: span(timing.ssl_start, timing.ssl_end),
         })
     }
-}
-
-/// `seconds`, limited to the maximum in a file; negative values are zero.
-pub(super) fn seconds(seconds: f64) -> Duration {
-    let nanos = seconds * 1e9;
-    // With nanoseconds, as in files.
-    Duration::from_nanos(nanos.round() as u64).min(LONGEST)
 }
