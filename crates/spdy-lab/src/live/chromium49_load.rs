@@ -173,8 +173,8 @@ fn recording(
         timed.entry(url).or_default().push_back(resource);
     }
     let mut exchanges = Vec::new();
-    // The exchange of the replay that each is a copy of.
-    let mut originals = Vec::new();
+    // The first copy of each exchange of the replay.
+    let mut copies = BTreeMap::new();
     let mut start = None;
     for request in requests {
         let Some(url) = url_of(request) else {
@@ -213,8 +213,10 @@ fn recording(
             (None, false) => (None, None, None, None),
         };
         exchange.started = exchange.started.map(since_zero);
+        if let Some(original) = original {
+            copies.entry(original).or_insert(exchanges.len());
+        }
         exchanges.push((request.at, exchange));
-        originals.push(original);
     }
     let start = start.ok_or_else(|| RecordError::Navigation {
         url: stage.start().to_string(),
@@ -238,7 +240,7 @@ fn recording(
         })
         .collect();
     for exchange in &mut exchanges {
-        let copy_of = |index: usize| originals.iter().position(|&it| it == Some(index));
+        let copy_of = |index: usize| copies.get(&index).copied();
         exchange.initiator = match exchange.initiator {
             Initiator::Resource { index, at_byte } => {
                 copy_of(index).map_or(Initiator::Unknown, |index| Initiator::Resource {

@@ -46,7 +46,7 @@ use crate::live::server_side::{RunningServers, ServerSide};
 /// The icon that browsers request for the tab.
 const FAVICON: &str = "/favicon.ico";
 /// Maximum number of reported requests of each kind.
-const MAX_UNKNOWN: usize = 1_000;
+const MAX_UNRECORDED: usize = 1_000;
 
 /// A page prepared for one protocol; it may be served many times.
 pub struct Replay {
@@ -83,7 +83,7 @@ pub struct UnrecordedRequests {
 
 impl UnrecordedRequests {
     fn insert(into: &mut BTreeSet<String>, request: String) {
-        if into.len() < MAX_UNKNOWN {
+        if into.len() < MAX_UNRECORDED {
             into.insert(request);
         }
     }

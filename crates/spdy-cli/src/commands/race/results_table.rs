@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use spdy_lab::stats::{Bootstrap, MIN_RUNS};
+use spdy_sim::race::typical_run;
 use spdy_sim::race_results::{NetworkRace, ProtocolLoads, RaceResults};
 
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, bar};
@@ -159,11 +160,11 @@ pub(crate) fn intervals(results: &RaceResults<'_>) -> Option<Table> {
     (!is_empty).then_some(table)
 }
 
-/// The time of the run in the middle, the faster of two, as [`ProtocolLoads::typical`].
+/// The time of the [typical run](typical_run).
 fn typical(times: &[f64]) -> f64 {
     let mut times = times.to_vec();
     times.sort_by(f64::total_cmp);
-    times[(times.len() - 1) / 2]
+    times[typical_run(times.len())]
 }
 
 #[cfg(test)]
