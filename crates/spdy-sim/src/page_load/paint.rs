@@ -86,7 +86,9 @@ impl PageLoad<'_> {
 
     /// Notes the paints that are possible now.
     pub(super) fn note_paints(&mut self, now: Instant) {
-        let Some(mut paints) = self.paints.take() else {
+        // Of a page that is painted, nothing is left to note.
+        let is_open = |paints: &mut Paints| paints.largest.is_none();
+        let Some(mut paints) = self.paints.take_if(is_open) else {
             return;
         };
         let painted_at = self.main_thread_free.max(now) + RENDER_DELAY;
