@@ -39,7 +39,7 @@ pub use error::OpenError;
 pub use graph::{Node, PageGraph, Trigger, body_start, es_modules, first_text, references};
 pub use import::har::export as har_export;
 pub use import::result::{ImportOptions, OpenedReplica};
-pub use import::{devtools, netlog, notes, page_trace, warc};
+pub use import::{devtools, netlog, notes, page_trace, screencast, warc};
 pub use replica::{
     Exchange, Initiator, Kind, Replica, archive, freshness, observation, partial_content,
 };

@@ -25,6 +25,9 @@ const TRACE_CATEGORIES: [&str; 3] = ["devtools.timeline", "loading", "scheduler.
 /// The most that the browser stores of a trace; later events are missing, and the recording has a remark.
 const TRACE_BYTES: usize = 128 << 20;
 
+/// Largest width and height of a screenshot during the load, pixels.
+const SCREENSHOT_SIDE: u32 = 500;
+
 /// Progress of a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Progress {
@@ -59,15 +62,16 @@ pub(crate) struct Load<'a> {
     is_traced: bool,
 }
 
-/// The trace of a load: times of evaluation, paints, layout shifts and tasks; the window at each change with `screenshots`.
-fn trace_config(screenshots: bool) -> Value {
-    let mut categories = TRACE_CATEGORIES.to_vec();
-    categories.extend(screenshots.then_some("disabled-by-default-devtools.screenshot"));
-    json!({
-        "includedCategories": categories,
-        "recordMode": "recordUntilFull",
-        "traceBufferSizeInKb": TRACE_BYTES >> 10,
-    })
+/// The number of a frame of a screencast.
+#[derive(Default, Deserialize)]
+struct FrameNumber {
+    params: FrameParams,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FrameParams {
+    session_id: i64,
 }
 
 #[derive(Deserialize)]
@@ -127,9 +131,24 @@ impl<'a> Load<'a> {
         self.page = Some(session.clone());
         self.prepare(&session, "page").await;
         let page = self.page.clone();
-        let config = trace_config(self.options.screenshots);
+        // Of the whole browser: a trace of the page's session sometimes does not end.
+        let config = json!({
+            "includedCategories": TRACE_CATEGORIES,
+            "recordMode": "recordUntilFull",
+            "traceBufferSizeInKb": TRACE_BYTES >> 10,
+        });
         let trace = json!({"transferMode": "ReportEvents", "traceConfig": config});
         self.call(None, "Tracing.start", trace).await?;
+        if self.options.screenshots {
+            let form = json!({
+                "format": "jpeg",
+                "quality": 60,
+                "maxWidth": SCREENSHOT_SIDE,
+                "maxHeight": SCREENSHOT_SIDE,
+            });
+            self.call(page.as_deref(), "Page.startScreencast", form)
+                .await?;
+        }
 
         let deadline = Instant::now() + self.options.timeout;
         let navigated = self.call_until(
@@ -152,6 +171,10 @@ impl<'a> Load<'a> {
             return Err(fault(reason));
         }
         self.watch(deadline).await?;
+        if self.options.screenshots {
+            let stop = self.call(page.as_deref(), "Page.stopScreencast", json!({}));
+            stop.await?;
+        }
         self.call(None, "Tracing.end", json!({})).await?;
         let trace_deadline = Instant::now() + COMMAND_TIMEOUT;
         while !self.is_traced
@@ -327,6 +350,14 @@ impl<'a> Load<'a> {
                 let refuse = json!({"accept": false});
                 self.pipe
                     .send(session, "Page.handleJavaScriptDialog", &refuse)
+                    .await;
+            }
+            Some("Page.screencastFrame") => {
+                let event: FrameNumber = serde_json::from_str(&message.text).unwrap_or_default();
+                // Without it, the browser sends only a few frames.
+                let frame = json!({"sessionId": event.params.session_id});
+                self.pipe
+                    .send(session, "Page.screencastFrameAck", &frame)
                     .await;
             }
             Some("Tracing.tracingComplete") => self.is_traced = true,

@@ -2,7 +2,8 @@
 
 use spdy_page::netlog;
 use spdy_page::open::OpenedReplica;
-use spdy_page::page_trace::{Screenshot, Vitals};
+use spdy_page::page_trace::Vitals;
+use spdy_page::screencast::Screenshot;
 use url::Url;
 
 use crate::browser::Browser;

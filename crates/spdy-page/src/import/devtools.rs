@@ -5,6 +5,7 @@
 //!     │  initiator, priority      timing              the last byte    the reason
 //!     └─ again for each redirect, with the response that redirected
 //! Page.domContentEventFired, loadEventFired          of the page's own frame
+//! Page.screencastFrame                               the window at each change (screencast.rs)
 //! Tracing.dataCollected                              evaluation times of scripts and style sheets; paints (page_trace.rs)
 //! Tracing.tracingComplete                            whether the trace has all events
 //! ```
@@ -18,7 +19,8 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use crate::import::page_trace::{PageTrace, Screenshot, TraceEntry, Vitals};
+use crate::import::page_trace::{PageTrace, TraceEntry, Vitals};
+use crate::import::screencast::{FrameEvent, Screencast, Screenshot};
 use crate::limits::Limits;
 
 /// All messages of one load of one page.
@@ -36,6 +38,7 @@ pub struct Observations {
     /// Seconds of evaluation by URL.
     pub(crate) compute: BTreeMap<String, f64>,
     trace: PageTrace,
+    screencast: Screencast,
     /// The page's own frame: that of the first request.
     frame: String,
     /// Requests past the limit.
@@ -262,6 +265,11 @@ impl Observations {
                 let fired: Option<EventFired> = parse(message);
                 self.load = self.load.or(fired.map(|fired| fired.timestamp));
             }
+            "Page.screencastFrame" if is_page => {
+                if let Some(frame) = parse::<FrameEvent<'_>>(message) {
+                    self.screencast.take(&frame);
+                }
+            }
             "Tracing.dataCollected" => self.collected(parse(message)),
             "Tracing.tracingComplete" => {
                 let complete: Option<TracingComplete> = parse(message);
@@ -297,11 +305,11 @@ impl Observations {
         self.trace.vitals(&self.frame, self.origin()?)
     }
 
-    /// The screenshots of the trace, in their order.
+    /// The window at each change, in order, if there is a screencast.
     #[must_use]
     pub fn screenshots(&self) -> Vec<Screenshot> {
-        let origin = self.origin();
-        origin.map_or_else(Vec::new, |origin| self.trace.screenshots(origin))
+        let first = self.requests.first();
+        first.map_or_else(Vec::new, |first| self.screencast.screenshots(first.wall_s))
     }
 
     /// Notes that the browser did not return its whole trace.
@@ -309,10 +317,12 @@ impl Observations {
         self.trace.set_incomplete();
     }
 
-    /// What the trace lacks, one sentence each, for the notes on a recording.
+    /// What the trace and the screencast lack, one sentence each, for the notes on a recording.
     #[must_use]
     pub fn trace_remarks(&self) -> Vec<String> {
-        self.trace.remarks()
+        let mut remarks = self.trace.remarks();
+        remarks.extend(self.screencast.remark());
+        remarks
     }
 
     /// When the load began, seconds of the browser's clock.

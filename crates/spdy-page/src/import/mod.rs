@@ -8,5 +8,6 @@ pub mod netlog;
 pub mod notes;
 pub mod page_trace;
 pub mod result;
+pub mod screencast;
 pub(crate) mod speedreport;
 pub mod warc;

@@ -1,5 +1,4 @@
-//! What a user sees of a page load, from a browser's trace: first and largest contentful paint, layout shifts, long tasks and
-//! screenshots.
+//! What a user sees of a page load, from a browser's trace: first and largest contentful paint, layout shifts and long tasks.
 //!
 //! ```text
 //! firstContentfulPaint                    of the page's own frame; its thread is the page's main thread
@@ -7,7 +6,6 @@
 //! LargestImagePaint::Candidate            the URL of an image
 //! LayoutShift                             of the page's own frame, unless the user has just made an input
 //! LongTaskTracker                         begin and end of a task of at least 4 ms
-//! Screenshot                              the window as JPEG, when it has changed
 //! ```
 //!
 //! The definitions are those of web.dev. Times of a trace are microseconds of the browser's clock.
@@ -15,7 +13,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use data_encoding::BASE64;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -26,15 +23,12 @@ use crate::replica::{LargestPaint, Paints};
 const MAX_PAINTS: usize = 10_000;
 /// Most begins and ends of tasks in all processes of a trace.
 const MAX_TASK_EVENTS: usize = 100_000;
-/// Most bytes of all screenshots; later ones are ignored.
-const MAX_SCREENSHOT_BYTES: usize = 64 << 20;
 
 /// The most that is stored of a trace.
 #[derive(Clone, Copy, Debug)]
 struct TraceLimits {
     paints: usize,
     task_events: usize,
-    screenshot_bytes: usize,
 }
 
 impl Default for TraceLimits {
@@ -42,7 +36,6 @@ impl Default for TraceLimits {
         Self {
             paints: MAX_PAINTS,
             task_events: MAX_TASK_EVENTS,
-            screenshot_bytes: MAX_SCREENSHOT_BYTES,
         }
     }
 }
@@ -64,15 +57,6 @@ pub struct Vitals {
     /// The time of main-thread tasks beyond their first 50 ms, from the first contentful paint to the end of the trace. If the
     /// frame navigates to another page, only to that page's first contentful paint.
     pub total_blocking_time: Duration,
-}
-
-/// The window at one moment.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Screenshot {
-    /// When it was displayed, from the start of the load.
-    pub at: Duration,
-    /// The picture.
-    pub jpeg: Vec<u8>,
 }
 
 /// One entry of a trace. Events that are not used here may have any fields: one of them must not make the others unreadable.
@@ -105,11 +89,6 @@ pub(crate) struct TraceArgs {
     pub(crate) data: TraceData,
     pub(crate) file_name: Option<String>,
     frame: Option<String>,
-    /// Base64.
-    snapshot: Option<String>,
-    /// Microseconds.
-    #[serde(rename = "expected_display_time")]
-    expected_display_time: f64,
 }
 
 #[derive(Default, Deserialize)]
@@ -155,8 +134,6 @@ pub(crate) struct PageTrace {
     shifts: Vec<(String, f64, f64)>,
     /// Begins (true) and ends of tasks.
     tasks: Vec<(Thread, f64, bool)>,
-    screenshots: Vec<(f64, Vec<u8>)>,
-    screenshot_bytes: usize,
     limits: TraceLimits,
     /// Names of events of which some were past a limit.
     omitted: BTreeSet<String>,
@@ -183,13 +160,7 @@ impl PageTrace {
     /// Stores the event if it is one of those, up to the limits.
     pub(crate) fn take(&mut self, event: TraceEvent) {
         let at = event.ts / 1e6;
-        let TraceArgs {
-            data,
-            frame,
-            snapshot,
-            expected_display_time,
-            ..
-        } = event.args;
+        let TraceArgs { data, frame, .. } = event.args;
         let (frame, thread) = (frame.unwrap_or_default(), (event.pid, event.tid));
         let limits = self.limits;
         let is_stored = match &event.name[..] {
@@ -215,20 +186,6 @@ impl PageTrace {
             "LongTaskTracker" => {
                 let edge = (thread, at, event.ph == "b");
                 bounded(&mut self.tasks, limits.task_events, edge)
-            }
-            "Screenshot" => {
-                let jpeg = snapshot.and_then(|text| BASE64.decode(text.as_bytes()).ok());
-                let jpeg = jpeg.unwrap_or_default();
-                self.screenshot_bytes += jpeg.len();
-                let fits = self.screenshot_bytes <= limits.screenshot_bytes;
-                if !jpeg.is_empty() && fits {
-                    let shown = match expected_display_time > 0.0 {
-                        true => expected_display_time / 1e6,
-                        false => at,
-                    };
-                    self.screenshots.push((shown, jpeg));
-                }
-                fits
             }
             _ => true,
         };
@@ -300,19 +257,6 @@ impl PageTrace {
             }
         }
         tasks
-    }
-
-    /// The screenshots in the order of their display; only the last one from before `origin`.
-    pub(crate) fn screenshots(&self, origin: f64) -> Vec<Screenshot> {
-        let mut shown: Vec<&(f64, Vec<u8>)> = self.screenshots.iter().collect();
-        shown.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let before = shown.iter().filter(|shot| shot.0 <= origin).count();
-        shown.drain(..before.saturating_sub(1));
-        let screenshot = |(at, jpeg): &(f64, Vec<u8>)| Screenshot {
-            at: seconds(at - origin),
-            jpeg: jpeg.clone(),
-        };
-        shown.into_iter().map(screenshot).collect()
     }
 }
 
@@ -390,10 +334,7 @@ mod tests {
         {"name": "LongTaskTracker", "ph": "b", "pid": 7, "tid": 7, "ts": 11200000, "args": {}},
         {"name": "LongTaskTracker", "ph": "e", "pid": 7, "tid": 7, "ts": 11250000, "args": {}},
         {"name": "LongTaskTracker", "ph": "b", "pid": 8, "tid": 8, "ts": 11100000, "args": {}},
-        {"name": "LongTaskTracker", "ph": "e", "pid": 8, "tid": 8, "ts": 12300000, "args": {}},
-        {"name": "Screenshot", "ts": 10420000, "args": {"expected_display_time": 10410000, "snapshot": "Yg=="}},
-        {"name": "Screenshot", "ts": 9100000, "args": {"snapshot": "eA=="}},
-        {"name": "Screenshot", "ts": 9900000, "args": {"snapshot": "YQ=="}}
+        {"name": "LongTaskTracker", "ph": "e", "pid": 8, "tid": 8, "ts": 12300000, "args": {}}
     ]"#;
 
     #[test]
@@ -408,19 +349,6 @@ mod tests {
         let blocking = vitals.total_blocking_time.as_secs_f64() * 1e3;
         assert!((blocking - 80.0).abs() < 0.01, "{blocking}");
         assert_eq!(trace(TRACE).vitals("none", 10.0), None);
-    }
-
-    #[test]
-    fn screenshots_are_in_order_with_one_from_before_the_load() {
-        let shots = trace(TRACE).screenshots(10.0);
-        let shots: Vec<_> = shots.iter().map(|shot| (shot.at, &shot.jpeg[..])).collect();
-        assert_eq!(shots[0], (Duration::ZERO, &b"a"[..]));
-        let last = shots[1].0.as_secs_f64();
-        assert!(
-            (last - 0.41).abs() < 1e-6 && shots[1].1 == b"b",
-            "{shots:?}"
-        );
-        assert_eq!(shots.len(), 2);
     }
 
     #[test]
@@ -496,7 +424,6 @@ mod tests {
             "LargestImagePaint::Candidate",
             "LayoutShift",
             "LongTaskTracker",
-            "Screenshot",
             "firstContentfulPaint",
             "largestContentfulPaint::Candidate",
         ];
@@ -504,27 +431,24 @@ mod tests {
             limits: TraceLimits {
                 paints: 2,
                 task_events: 3,
-                screenshot_bytes: 4,
             },
             ..PageTrace::default()
         };
         let mut take = |name: &str, count: usize| {
             for _ in 0..count {
-                // The screenshot has one byte.
-                let event = format!(r#"{{"name": "{name}", "args": {{"snapshot": "eA=="}}}}"#);
+                let event = format!(r#"{{"name": "{name}"}}"#);
                 trace.take(serde_json::from_str(&event).expect("the event is valid"));
             }
             let lengths = [
                 trace.images.len(),
                 trace.shifts.len(),
                 trace.tasks.len(),
-                trace.screenshots.len(),
                 trace.first.len(),
                 trace.largest.len(),
             ];
             (lengths, trace.remarks())
         };
-        let limits = [2, 2, 3, 4, 2, 2];
+        let limits = [2, 2, 3, 2, 2];
         for (name, limit) in names.into_iter().zip(limits) {
             assert!(take(name, limit).1.is_empty(), "{name}");
         }
