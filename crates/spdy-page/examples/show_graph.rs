@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Trigger::Done { parent } => format!("{parent} done"),
         };
         let flags = [
+            ("layout", node.layout_at.is_some()),
             ("parser", node.blocks_parser_at.is_some()),
             ("scripts", node.blocks_scripts),
             ("DCL", node.before_dom_content_loaded),

@@ -1,6 +1,6 @@
 //! Builds the graph: places exchanges under those that name them, and scans the texts of placed ones.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use url::Url;
@@ -27,6 +27,17 @@ pub(crate) enum Cause {
     Done {
         parent: usize,
     },
+}
+
+impl Cause {
+    fn parent(self) -> Option<usize> {
+        match self {
+            Self::Start => None,
+            Self::Bytes { parent, .. } | Self::Somewhere { parent } | Self::Done { parent } => {
+                Some(parent)
+            }
+        }
+    }
 }
 
 /// The position of one exchange.
@@ -66,6 +77,8 @@ pub(crate) struct GraphBuilder<'a> {
     pub(crate) ends: BTreeSet<(Duration, usize)>,
     /// Texts of placed documents and scripts, for references in code.
     pub(crate) texts: Vec<DecodedText>,
+    /// Offsets at which the bodies of real documents start, as transferred.
+    body_at: BTreeMap<usize, u64>,
     /// The last script that the page's own text names.
     pub(crate) last_script: Option<usize>,
     to_scan: VecDeque<usize>,
@@ -87,6 +100,7 @@ impl<'a> GraphBuilder<'a> {
             leads_on: vec![false; exchanges.len()],
             ends: BTreeSet::new(),
             texts: Vec::new(),
+            body_at: BTreeMap::new(),
             last_script: None,
             to_scan: VecDeque::new(),
         }
@@ -201,6 +215,9 @@ impl<'a> GraphBuilder<'a> {
         let base = base.unwrap_or_else(|| exchange.url.clone());
         let own = self.placed[index].unwrap_or_else(|| panic!("exchange {index} has no place"));
         let is_page = index == self.start;
+        if let Some(body) = scan.body {
+            self.body_at.insert(index, decoded.transferred_at(body));
+        }
         for reference in scan.references {
             let Some(target) = self.named(&base, &reference.url) else {
                 continue;
@@ -226,7 +243,7 @@ impl<'a> GraphBuilder<'a> {
                     },
                     delay: Duration::ZERO,
                     role: reference.role,
-                    in_page: own.in_page && reference.role != Role::Aside,
+                    in_page: own.in_page && !matches!(reference.role, Role::Aside | Role::Lazy),
                     before_dom_content_loaded,
                 },
             );
@@ -257,7 +274,7 @@ impl<'a> GraphBuilder<'a> {
             };
             let (role, before_dom_content_loaded) = match reference.is_import {
                 true => (own.role, own.before_dom_content_loaded),
-                false => (Role::Embedded, false),
+                false => (Role::Styled, false),
             };
             let cause = Cause::Done { parent: index };
             self.place(
@@ -276,6 +293,33 @@ impl<'a> GraphBuilder<'a> {
     fn named(&mut self, base: &Url, url: &str) -> Option<usize> {
         let url = base.join(url).ok()?;
         self.unplaced(url.as_str())
+    }
+
+    /// The document whose layout requests `index`; `None` if layout does not request it.
+    pub(crate) fn laid_out_in(&self, index: usize) -> Option<usize> {
+        let placed = self.placed[index]?;
+        if !matches!(placed.role, Role::Styled | Role::Lazy) {
+            return None;
+        }
+        let above = |&at: &usize| self.placed[at]?.cause.parent();
+        std::iter::successors(placed.cause.parent(), above)
+            .find(|&at| self.exchanges[at].kind == Kind::Document && !self.leads_on[at])
+    }
+
+    /// Where the document of `index` must be laid out before it is requested; `None` if layout does not request it.
+    fn layout_at(&self, index: usize, causes: &[Cause]) -> Option<u64> {
+        let document = self.laid_out_in(index)?;
+        if causes[index]
+            .parent()
+            .is_some_and(|parent| self.leads_on[parent])
+        {
+            return None; // the redirect has waited
+        }
+        let named_at = match causes[index] {
+            Cause::Bytes { parent, at_byte } if parent == document => at_byte,
+            _ => 0,
+        };
+        Some(named_at.max(self.body_at.get(&document).copied().unwrap_or(0)))
     }
 
     /// The tree as nodes, parents first.
@@ -376,6 +420,7 @@ impl<'a> GraphBuilder<'a> {
             exchange: index,
             kind: exchange.kind,
             trigger,
+            layout_at: self.layout_at(index, causes),
             delay: placed.delay,
             is_redirect,
             blocks_parser_at,

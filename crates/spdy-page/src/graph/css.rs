@@ -9,7 +9,7 @@ pub(crate) struct CssReference {
     pub(crate) url: String,
     /// Offset in the text directly behind it.
     pub(crate) at: usize,
-    /// A reference by `@import`: a style sheet that this one waits for.
+    /// A reference by `@import`: a style sheet that this one waits for. Layout requests all others.
     pub(crate) is_import: bool,
 }
 

@@ -20,6 +20,10 @@ pub(crate) enum Role {
     Frame,
     /// An image, font, media file, object, manifest or preload.
     Embedded,
+    /// An image of a style: layout requests it.
+    Styled,
+    /// A lazy image: layout requests it, and the load event does not wait for it.
+    Lazy,
     /// An icon or a prefetch: requested, but the load event does not wait for it.
     Aside,
 }
@@ -119,7 +123,7 @@ fn scan_style(sheet: &[u8], from: usize, scan: &mut Scan) {
         role: if found.is_import {
             Role::Stylesheet { blocking: true }
         } else {
-            Role::Embedded
+            Role::Styled
         },
     }));
 }
@@ -197,11 +201,16 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
             push(attribute("href"), role);
         }
         "img" | "source" | "video" | "audio" | "track" | "embed" | "input" => {
-            push(attribute("src"), Role::Embedded);
+            let loading = attribute("loading").unwrap_or_default();
+            let role = match loading.eq_ignore_ascii_case("lazy") {
+                true if element.tag_name() == "img" => Role::Lazy,
+                _ => Role::Embedded,
+            };
+            push(attribute("src"), role);
             push(attribute("poster"), Role::Embedded);
             let set = attribute("srcset").unwrap_or_default();
             for url in srcset::urls(&set) {
-                push(Some(set[url].to_owned()), Role::Embedded);
+                push(Some(set[url].to_owned()), role);
             }
         }
         "iframe" | "frame" => push(attribute("src"), Role::Frame),
@@ -210,14 +219,14 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
             push(attribute("href"), Role::Embedded);
             push(attribute("xlink:href"), Role::Embedded);
         }
-        _ => push(attribute("background"), Role::Embedded),
+        _ => push(attribute("background"), Role::Styled),
     }
     if let Some(style) = attribute("style") {
         let found = css::scan(&style).into_iter();
         scan.references.extend(found.map(|found| Reference {
             url: found.url,
             at,
-            role: Role::Embedded,
+            role: Role::Styled,
         }));
     }
 }

@@ -79,6 +79,15 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
             }
         }
     }
+    if guess.has_times {
+        for index in 0..exchanges.len() {
+            if let (Some(delay), Some(placed)) =
+                (delay_after_layout(plan, index), &mut plan.placed[index])
+            {
+                placed.delay = delay;
+            }
+        }
+    }
     // DOMContentLoaded waits for sheets on behalf of scripts only.
     let is_waited_for = |placed: &Option<Placement>| {
         placed.is_some_and(|placed| {
@@ -92,6 +101,20 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
             }
         }
     }
+}
+
+/// The recorded delay of a resource that layout requests: from the last end of its document, a script or a style sheet. Short
+/// delays are zero. `None` for any other resource.
+fn delay_after_layout(plan: &GraphBuilder<'_>, index: usize) -> Option<Duration> {
+    let document = &plan.exchanges[plan.laid_out_in(index)?];
+    let gap = || {
+        let started = plan.exchanges[index].started?;
+        let ends = plan.ends.range(..=(started, usize::MAX));
+        let last_end = ends.last().map_or(Duration::ZERO, |&(end, _)| end);
+        let gap = started.checked_sub(document.finished()?.max(last_end))?;
+        (gap > NEAR).then_some(gap.min(MAX_DELAY))
+    };
+    Some(gap().unwrap_or_default())
 }
 
 /// True if recorded starts are missing or whole seconds, which are too coarse for a page load.
@@ -281,6 +304,9 @@ impl Inference<'_> {
             },
             Kind::Document => Role::Frame,
             Kind::Image if exchange.url.path().ends_with("/favicon.ico") => Role::Aside,
+            Kind::Image | Kind::Font if self.replica.exchanges[parent].kind == Kind::Stylesheet => {
+                Role::Styled
+            }
             _ => Role::Embedded,
         };
         let blocks = matches!(

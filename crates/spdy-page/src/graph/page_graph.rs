@@ -9,6 +9,9 @@
 //!                              └ ─Bytes 900─► x.png
 //! ```
 //!
+//! **Layout.** A font or image that a style sheet or `style` attribute names, and a lazy image, also wait for layout of their
+//! document: of its body's start, or of their own tag.
+//!
 //! **Rules of time.** A resource that a parser finds is requested without delay. A resource that a script or a recorded initiator
 //! requested is delayed by the recorded time between the end of its parent and its own start, at most [`MAX_DELAY`]: a longer delay
 //! was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or [`STYLESHEET_COST_PER_KB`] for each transferred
@@ -55,7 +58,10 @@ pub struct Node {
     pub kind: Kind,
     /// When it is discovered.
     pub trigger: Trigger,
-    /// Computation time between trigger and request.
+    /// Layout requests it (a font, a background, a lazy image): not before its document is laid out up to this offset of the
+    /// body.
+    pub layout_at: Option<u64>,
+    /// Computation time between trigger, or layout, and request.
     pub delay: Duration,
     /// It is a redirect to its only child, which is requested as soon as this response has arrived.
     pub is_redirect: bool,

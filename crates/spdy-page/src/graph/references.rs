@@ -6,13 +6,13 @@ use crate::graph::css;
 use crate::graph::html::{self, Role};
 
 /// URLs that a browser would request for the HTML document `text` at `url`: in the order of the text, resolved, without fragments.
-/// Frames are omitted, and resources that the load event does not wait for.
+/// Frames are omitted, and resources that the load event does not wait for, such as lazy images.
 #[must_use]
 pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     let scan = html::scan(text);
     let base = scan.base.as_deref().and_then(|base| url.join(base).ok());
     let base = base.as_ref().unwrap_or(url);
-    let is_included = |role: Role| !matches!(role, Role::Frame | Role::Aside);
+    let is_included = |role: Role| !matches!(role, Role::Frame | Role::Lazy | Role::Aside);
     let references = scan.references.iter();
     resolved(
         base,

@@ -224,6 +224,10 @@ fn remap_offsets(
         .map(|node| (node.exchange, node))
         .collect();
     for node in &mut graph.nodes {
+        let place = places.get(&node.exchange);
+        if let (Some(at), Some(place)) = (&mut node.layout_at, place) {
+            *at = place.layout_at.unwrap_or(*at);
+        }
         let Trigger::Bytes { parent, at_byte } = node.trigger else {
             continue;
         };
@@ -234,16 +238,14 @@ fn remap_offsets(
         let old_len = original.exchanges[above].body.len().max(1) as u128;
         let new_len = replica.exchanges[above].body.len() as u128;
         let scaled = |at: u64| (u128::from(at) * new_len / old_len) as u64; // no longer than the body
-        let place = places
-            .get(&node.exchange)
-            .and_then(|place| match place.trigger {
-                Trigger::Bytes { parent, at_byte }
-                    if rewritten_graph.nodes[parent].exchange == above =>
-                {
-                    Some((at_byte, place.blocks_parser_at))
-                }
-                _ => None,
-            });
+        let place = place.and_then(|place| match place.trigger {
+            Trigger::Bytes { parent, at_byte }
+                if rewritten_graph.nodes[parent].exchange == above =>
+            {
+                Some((at_byte, place.blocks_parser_at))
+            }
+            _ => None,
+        });
         let (at_byte, blocks) = match place {
             Some((at, blocks)) => (
                 at,

@@ -64,7 +64,8 @@ fn images_of(nodes: &[Node], document: usize) -> impl Iterator<Item = (usize, u6
     let nodes = nodes.iter().enumerate();
     nodes.filter_map(move |(number, node)| match node.trigger {
         Trigger::Bytes { parent, at_byte } if parent == document => {
-            (node.kind == Kind::Image && node.before_load).then_some((number, at_byte))
+            let is_content = node.before_load || node.layout_at.is_some();
+            (node.kind == Kind::Image && is_content).then_some((number, at_byte))
         }
         _ => None,
     })

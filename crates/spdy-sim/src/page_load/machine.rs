@@ -75,6 +75,8 @@ pub struct PageLoad<'a> {
     pub(super) by_done: Vec<Vec<usize>>,
     /// By document: the synchronous scripts that its parser has not passed, in the order of their offsets.
     pub(super) barriers: Vec<VecDeque<usize>>,
+    /// By document: nodes that its layout requests, with their offsets in it.
+    pub(super) awaiting_layout: BTreeMap<usize, BTreeSet<(u64, usize)>>,
     /// Loaded nodes that cannot be evaluated yet.
     pub(super) waiting: BTreeSet<usize>,
     due: BTreeMap<(Instant, u64), TimerEvent>,
@@ -107,6 +109,7 @@ impl<'a> PageLoad<'a> {
             by_bytes: vec![VecDeque::new(); count],
             by_done: vec![Vec::new(); count],
             barriers: vec![VecDeque::new(); count],
+            awaiting_layout: BTreeMap::new(),
             waiting: BTreeSet::new(),
             due: BTreeMap::new(),
             sequence: 0,
@@ -299,9 +302,23 @@ impl<'a> PageLoad<'a> {
             "node {node} is named twice"
         );
         self.states[node] = NodeState::Discovered;
-        match self.outline.nodes[node].delay {
-            delay if delay.is_zero() => self.require(now, node),
-            delay => self.at(now + delay, TimerEvent::Request(node)),
+        match (
+            self.outline.nodes[node].layout_at,
+            self.outline.document[node],
+        ) {
+            (Some(at), Some(document)) => {
+                let of_document = self.awaiting_layout.entry(document).or_default();
+                of_document.insert((at, node));
+            }
+            _ => self.request_from(now, now, node),
+        }
+    }
+
+    /// Requests `node` after its delay, which begins at `from`.
+    pub(super) fn request_from(&mut self, now: Instant, from: Instant, node: usize) {
+        match from + self.outline.nodes[node].delay {
+            at if at <= now => self.require(now, node),
+            at => self.at(at, TimerEvent::Request(node)),
         }
     }
 }

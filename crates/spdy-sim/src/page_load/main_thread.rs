@@ -21,6 +21,7 @@ impl PageLoad<'_> {
             self.evaluate(now, node);
         }
         self.note_body_starts();
+        self.lay_out(now);
         if self.dom_content_loaded.is_none() && self.before_dom_content_loaded == 0 {
             self.dom_content_loaded = Some(now);
         }

@@ -108,15 +108,7 @@ impl PageLoad<'_> {
 
     /// True if the parser has passed content that can be drawn.
     fn can_paint(&self, Paints { plan, arrived, .. }: &Paints) -> bool {
-        let document = plan.document;
-        let stop = self.barriers[document].front();
-        let stop = stop.and_then(|&script| self.outline.nodes[script].blocks_parser_at);
-        let parsed = |at: u64| at <= self.arrived[document] && stop.is_none_or(|stop| at < stop);
-        let is_styled = |at: u64| {
-            let mut open = self.outline.sheets_of(document);
-            !open.any(|(sheet, place)| place <= at && self.states[sheet].is_open())
-        };
-        let can_draw = |at: u64| parsed(at) && is_styled(at);
+        let can_draw = |at: u64| self.can_lay_out(plan.document, at);
         let has_text = match plan.text_at {
             Some(at) => can_draw(at),
             // The text is not known, or scripts write it.

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Serialize;
-use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::observation::{Failure, Observation};
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::{Exchange, Replica};
@@ -137,9 +137,8 @@ impl ReplicaReport {
         let mut triggers = vec![None; replica.exchanges.len()];
         let graph = PageGraph::of(replica);
         for node in &graph.nodes {
-            triggers[node.exchange] = Some(trigger_text(&node.trigger, |parent| {
-                graph.nodes[parent].exchange
-            }));
+            triggers[node.exchange] =
+                Some(trigger_text(node, |parent| graph.nodes[parent].exchange));
         }
         let resources = replica
             .exchanges
@@ -204,11 +203,15 @@ impl Resource {
 }
 
 /// When a resource is discovered, as text; `number` maps a node to its exchange.
-fn trigger_text(trigger: &Trigger, number: impl Fn(usize) -> usize) -> String {
-    match trigger {
+fn trigger_text(node: &Node, number: impl Fn(usize) -> usize) -> String {
+    let trigger = match &node.trigger {
         Trigger::Start => "at the start".to_owned(),
         Trigger::Bytes { parent, at_byte } => format!("at byte {at_byte} of {}", number(*parent)),
         Trigger::Done { parent } => format!("after {}", number(*parent)),
+    };
+    match node.layout_at {
+        Some(_) => format!("{trigger}, by layout"),
+        None => trigger,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head::head_len;
-use spdy_page::replica::{Initiator, Replica};
+use spdy_page::replica::{Initiator, Kind, Replica};
 
 /// The invariants of a replica from a reader: complete heads, and valid indices.
 pub(crate) fn assert_sound(replica: &Replica, what: &str) {
@@ -57,6 +57,19 @@ pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
                     "{what}: node {place} at byte {at_byte} of {length}"
                 );
             }
+        }
+        if let Some(at) = node.layout_at {
+            let mut document = node;
+            while let Some(parent) = document.parent()
+                && (document.kind != Kind::Document || document == node)
+            {
+                document = &graph.nodes[parent];
+            }
+            let length = replica.exchanges[document.exchange].body.len() as u64;
+            assert!(
+                document.kind == Kind::Document && at <= length,
+                "{what}: node {place} is laid out at byte {at} of {length}"
+            );
         }
         assert!(
             node.before_load || !node.before_dom_content_loaded,

@@ -27,8 +27,9 @@ fn any_node(index: usize) -> impl Strategy<Value = Node> {
         0..20_u64,
         0..20_u64,
         any::<[bool; 5]>(),
+        prop::option::of(0..BODY * 2),
     )
-        .prop_map(|(kind, trigger, delay, work, flags)| {
+        .prop_map(|(kind, trigger, delay, work, flags, layout_at)| {
             let [
                 blocks_parser,
                 blocks_scripts,
@@ -43,6 +44,7 @@ fn any_node(index: usize) -> impl Strategy<Value = Node> {
                 _ => None,
             };
             Node {
+                layout_at: layout_at.filter(|_| matches!(kind, Kind::Font | Kind::Image)),
                 delay: Duration::from_millis(delay),
                 is_redirect,
                 blocks_parser_at: offset,

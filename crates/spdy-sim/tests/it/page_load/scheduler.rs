@@ -21,6 +21,7 @@ fn node(kind: Kind, trigger: Trigger, blocks_parser_at: Option<u64>) -> Node {
         delay: Duration::ZERO,
         is_redirect: false,
         blocks_parser_at,
+        layout_at: None,
         blocks_scripts: false,
         before_dom_content_loaded: kind != Kind::Image,
         before_load: true,

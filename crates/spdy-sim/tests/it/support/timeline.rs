@@ -22,6 +22,7 @@ pub(crate) fn node(kind: Kind, trigger: Trigger) -> Node {
         delay: Duration::ZERO,
         is_redirect: false,
         blocks_parser_at: None,
+        layout_at: None,
         blocks_scripts: false,
         before_dom_content_loaded: false,
         before_load: true,
