@@ -254,7 +254,7 @@ mod tests {
             <!-- <img src=no.png> --><noscript><img src=no2.png></noscript>
             <script src="s.js?a=1&amp;b=2"></script><script async src=t.js></script><script defer src=u.js></script>
             <script type=text/template src=no.js></script><style>@import "i.css"; p { background: url(bg.png) }</style>
-            <img src=x.png srcset="y.png 1x, z.png 2x,w.png"><iframe src=f.html></iframe><div style="background:url('d.png')">
+            <img src=x.png srcset="y.png 1x, z.png 2x,w.png"><img loading=LAZY src=l.png><iframe src=f.html></iframe><div style="background:url('d.png')">
             <video poster=v.jpg><source src=v.mp4></video><link rel="shortcut icon" href=/favicon.ico><script>inline()</script>"#;
         let scan = scan(text);
         let (blocking, other) = (
@@ -269,13 +269,14 @@ mod tests {
             ("t.js", script(ScriptMode::Async)),
             ("u.js", script(ScriptMode::Defer)),
             ("i.css", blocking),
-            ("bg.png", Role::Embedded),
+            ("bg.png", Role::Styled),
             ("x.png", Role::Embedded),
             ("y.png", Role::Embedded),
             ("z.png", Role::Embedded),
             ("w.png", Role::Embedded),
+            ("l.png", Role::Lazy),
             ("f.html", Role::Frame),
-            ("d.png", Role::Embedded),
+            ("d.png", Role::Styled),
             ("v.jpg", Role::Embedded),
             ("v.mp4", Role::Embedded),
             ("/favicon.ico", Role::Aside),

@@ -58,8 +58,8 @@ pub struct Node {
     pub kind: Kind,
     /// When it is discovered.
     pub trigger: Trigger,
-    /// Layout requests it (a font, a background, a lazy image): not before its document is laid out up to this offset of the
-    /// body.
+    /// For a resource that layout requests (a font, a background, a lazy image): the offset in the body of its document that must be
+    /// laid out before. No parser may wait for such a resource.
     pub layout_at: Option<u64>,
     /// Computation time between trigger, or layout, and request.
     pub delay: Duration,

@@ -4,5 +4,6 @@ mod builtins;
 mod corpus;
 mod import;
 mod laws;
+mod layout;
 mod netlog;
 mod support;

@@ -1,6 +1,7 @@
 //! Page loads of a browser.
 
 mod hints;
+mod layout;
 mod odd_pages;
 mod paint;
 mod request_order;

@@ -44,7 +44,9 @@ fn any_node(index: usize) -> impl Strategy<Value = Node> {
                 _ => None,
             };
             Node {
-                layout_at: layout_at.filter(|_| matches!(kind, Kind::Font | Kind::Image)),
+                // No parser waits for what layout requests, not even behind a redirect.
+                layout_at: layout_at
+                    .filter(|_| matches!(kind, Kind::Font | Kind::Image) && !is_redirect),
                 delay: Duration::from_millis(delay),
                 is_redirect,
                 blocks_parser_at: offset,
