@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -76,6 +77,8 @@ pub(crate) struct Connector {
     pub(crate) runtime: SharedRuntime,
     pub(crate) network: SharedNetwork,
     pub(crate) dns: Dns,
+    /// With other TLS sessions than `config.tls`; created when it is first needed.
+    pub(crate) tls_without_credentials: std::sync::Arc<OnceLock<ClientTls>>,
     pub(crate) config: std::sync::Arc<Config>,
 }
 
@@ -115,6 +118,10 @@ impl Connector {
             reason,
         };
         let tls = match (&self.config.tls, origin.secure) {
+            (Some(tls), true) if origin.without_credentials => {
+                let other = &self.tls_without_credentials;
+                Some(other.get_or_init(|| tls.with_own_sessions()))
+            }
             (Some(tls), true) => Some(tls),
             (None, true) => return Err(Error::NoTls(origin.clone())),
             (_, false) if self.plain_protocol(origin).is_over_quic() => {

@@ -1,11 +1,19 @@
 //! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within an origin, and between origins only with
-//! [`ip_pooling`](crate::config::Config::ip_pooling).
+//! [`ip_pooling`](crate::config::Config::ip_pooling). Requests without credentials have connections of their own.
 
 use std::fmt;
 
-use http::Uri;
+use http::{Request, Uri};
 
 use crate::error::Error;
+
+/// In the extensions of a request: it has no credentials, such as a browser's request for a font of another origin (Fetch
+/// Standard, credentials mode `omit`).
+///
+/// It shares neither a connection nor a TLS session with requests that have credentials, so that a server cannot link the two.
+/// Names are resolved for both together.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct WithoutCredentials;
 
 /// Scheme, host and port. The host is in lower case, an IPv6 address without brackets.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -16,6 +24,8 @@ pub struct Origin {
     pub host: String,
     /// Port, or the default port of the scheme.
     pub port: u16,
+    /// True for the connections of requests [without credentials](WithoutCredentials).
+    pub without_credentials: bool,
 }
 
 impl Origin {
@@ -37,7 +47,26 @@ impl Origin {
             .trim_end_matches(']')
             .to_ascii_lowercase();
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        Ok(Self { secure, host, port })
+        Ok(Self {
+            secure,
+            host,
+            port,
+            without_credentials: false,
+        })
+    }
+
+    /// The origin of a request, whose URI must be absolute.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`of`](Self::of).
+    pub fn of_request<T>(request: &Request<T>) -> Result<Self, Error> {
+        let origin = Self::of(request.uri())?;
+        let marker = request.extensions().get::<WithoutCredentials>();
+        Ok(Self {
+            without_credentials: marker.is_some(),
+            ..origin
+        })
     }
 }
 

@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let flags = [
             ("layout", node.layout_at.is_some()),
+            ("after load", node.after_load),
             ("parser", node.blocks_parser_at.is_some()),
             ("scripts", node.blocks_scripts),
             ("DCL", node.before_dom_content_loaded),

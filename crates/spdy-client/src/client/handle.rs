@@ -64,6 +64,7 @@ impl Client {
             runtime: runtime.clone(),
             network,
             dns,
+            tls_without_credentials: Arc::default(),
             config: config.clone(),
         };
         let pool = Pool::new(
@@ -108,7 +109,7 @@ impl Client {
         request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, Error>> {
-        let origin = match Origin::of(request.uri()) {
+        let origin = match Origin::of_request(&request) {
             Ok(origin) => origin,
             Err(error) => return Box::pin(async { Err(error) }),
         };

@@ -357,6 +357,7 @@ impl Pool {
             let host = &connection.origin;
             matches!(connection.state, State::Up { .. })
                 && (host.secure, host.port) == (true, origin.port)
+                && host.without_credentials == origin.without_credentials
                 && self.hosts[host].multiplexing == Multiplexing::Multiplexed
         };
         let connections = self.connections.iter();

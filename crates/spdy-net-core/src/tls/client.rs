@@ -28,6 +28,7 @@ pub struct ClientTls {
     config: Arc<ClientConfig>,
     /// `None` for a configuration of the caller, whose verifier is not accessible.
     check: Option<CertificateCheck>,
+    resumption: bool,
 }
 
 /// Decides whether a certificate is trusted.
@@ -70,7 +71,23 @@ impl ClientTls {
         Ok(Self {
             config: Arc::new(config),
             check: Some(judge),
+            resumption: options.resumption,
         })
+    }
+
+    /// The same, without the sessions that this one has stored or will store.
+    #[must_use]
+    pub fn with_own_sessions(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.resumption = match self.resumption {
+            true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
+            false => Resumption::disabled(),
+        };
+        Self {
+            config: Arc::new(config),
+            check: self.check.clone(),
+            resumption: self.resumption,
+        }
     }
 
     /// A client with a configuration of the caller; its ALPN list is replaced when connecting.
@@ -79,6 +96,7 @@ impl ClientTls {
         Self {
             config,
             check: None,
+            resumption: true,
         }
     }
 
@@ -90,6 +108,7 @@ impl ClientTls {
         Self {
             config: Arc::new(config),
             check: self.check.clone(),
+            resumption: self.resumption,
         }
     }
 

@@ -243,7 +243,8 @@ impl<'a> GraphBuilder<'a> {
                     },
                     delay: Duration::ZERO,
                     role: reference.role,
-                    in_page: own.in_page && !matches!(reference.role, Role::Aside | Role::Lazy),
+                    in_page: own.in_page
+                        && !matches!(reference.role, Role::Aside | Role::Icon | Role::Lazy),
                     before_dom_content_loaded,
                 },
             );
@@ -306,6 +307,11 @@ impl<'a> GraphBuilder<'a> {
             .find(|&at| self.exchanges[at].kind == Kind::Document && !self.leads_on[at])
     }
 
+    /// Offset at which the body of `document` starts, if it is real.
+    pub(crate) fn body_at(&self, document: usize) -> Option<u64> {
+        self.body_at.get(&document).copied()
+    }
+
     /// Where the document of `index` must be laid out before it is requested; `None` if layout does not request it.
     fn layout_at(&self, index: usize, causes: &[Cause]) -> Option<u64> {
         let document = self.laid_out_in(index)?;
@@ -319,7 +325,7 @@ impl<'a> GraphBuilder<'a> {
             Cause::Bytes { parent, at_byte } if parent == document => at_byte,
             _ => 0,
         };
-        Some(named_at.max(self.body_at.get(&document).copied().unwrap_or(0)))
+        Some(named_at.max(self.body_at(document).unwrap_or(0)))
     }
 
     /// The tree as nodes, parents first.
@@ -386,8 +392,17 @@ impl<'a> GraphBuilder<'a> {
                 parent: node_of[parent],
             },
         };
-        let started_in_time = match (exchange.started, load) {
-            (Some(started), Some(load)) => started <= load,
+        // Load waits for the first frame of a video, and not for its last byte.
+        let compared = match exchange.kind {
+            Kind::Media => exchange.finished(),
+            _ => exchange.started,
+        };
+        let was_in_time = match (compared, load) {
+            (Some(time), Some(load)) => time <= load,
+            _ => true,
+        };
+        let was_after_load = match (exchange.started, load) {
+            (Some(started), Some(load)) => started >= load,
             _ => true,
         };
         // The tag of a script is the reference to its first redirect.
@@ -421,6 +436,7 @@ impl<'a> GraphBuilder<'a> {
             kind: exchange.kind,
             trigger,
             layout_at: self.layout_at(index, causes),
+            after_load: placed.role == Role::Icon && was_after_load,
             delay: placed.delay,
             is_redirect,
             blocks_parser_at,
@@ -428,7 +444,7 @@ impl<'a> GraphBuilder<'a> {
             before_dom_content_loaded: placed.before_dom_content_loaded,
             // The load event waits for everything that DOMContentLoaded waits for, but not for data that a script fetches.
             before_load: placed.before_dom_content_loaded
-                || placed.in_page && started_in_time && exchange.kind != Kind::Fetch,
+                || placed.in_page && was_in_time && exchange.kind != Kind::Fetch,
             compute,
         }
     }

@@ -24,8 +24,10 @@ pub(crate) enum Role {
     Styled,
     /// A lazy image: layout requests it, and the load event does not wait for it.
     Lazy,
-    /// An icon or a prefetch: requested, but the load event does not wait for it.
+    /// A prefetch: the load event does not wait for it.
     Aside,
+    /// An icon: requested after the load event.
+    Icon,
 }
 
 /// When a script runs.
@@ -193,7 +195,9 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
                 }
             } else if has("preload") || has("modulepreload") || has("manifest") {
                 Role::Embedded
-            } else if rel.contains("icon") || has("prefetch") {
+            } else if rel.contains("icon") {
+                Role::Icon
+            } else if has("prefetch") {
                 Role::Aside
             } else {
                 return;
@@ -279,7 +283,7 @@ mod tests {
             ("d.png", Role::Styled),
             ("v.jpg", Role::Embedded),
             ("v.mp4", Role::Embedded),
-            ("/favicon.ico", Role::Aside),
+            ("/favicon.ico", Role::Icon),
         ];
         let found: Vec<_> = scan
             .references

@@ -17,11 +17,12 @@ use std::time::Duration;
 use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder, Placement};
 use crate::graph::html::{Role, ScriptMode};
+use crate::graph::recorded_delay;
 use crate::head::{self, Head};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
 
 /// A request that starts this soon after the end of a script or style sheet was caused by it, for every kind.
-const NEAR: Duration = Duration::from_millis(100);
+pub(crate) const NEAR: Duration = Duration::from_millis(100);
 
 /// A request that starts this soon after the end of a document was in its last bytes.
 const SLACK: Duration = Duration::from_millis(10);
@@ -80,13 +81,7 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         }
     }
     if guess.has_times {
-        for index in 0..exchanges.len() {
-            if let (Some(delay), Some(placed)) =
-                (delay_after_layout(plan, index), &mut plan.placed[index])
-            {
-                placed.delay = delay;
-            }
-        }
+        recorded_delay::set_delays(plan, replica);
     }
     // DOMContentLoaded waits for sheets on behalf of scripts only.
     let is_waited_for = |placed: &Option<Placement>| {
@@ -101,20 +96,6 @@ pub(crate) fn place_rest(plan: &mut GraphBuilder<'_>, replica: &Replica) {
             }
         }
     }
-}
-
-/// The recorded delay of a resource that layout requests: from the last end of its document, a script or a style sheet. Short
-/// delays are zero. `None` for any other resource.
-fn delay_after_layout(plan: &GraphBuilder<'_>, index: usize) -> Option<Duration> {
-    let document = &plan.exchanges[plan.laid_out_in(index)?];
-    let gap = || {
-        let started = plan.exchanges[index].started?;
-        let ends = plan.ends.range(..=(started, usize::MAX));
-        let last_end = ends.last().map_or(Duration::ZERO, |&(end, _)| end);
-        let gap = started.checked_sub(document.finished()?.max(last_end))?;
-        (gap > NEAR).then_some(gap.min(MAX_DELAY))
-    };
-    Some(gap().unwrap_or_default())
 }
 
 /// True if recorded starts are missing or whole seconds, which are too coarse for a page load.
@@ -303,7 +284,7 @@ impl Inference<'_> {
                 blocking: by_parser,
             },
             Kind::Document => Role::Frame,
-            Kind::Image if exchange.url.path().ends_with("/favicon.ico") => Role::Aside,
+            Kind::Image if exchange.url.path().ends_with("/favicon.ico") => Role::Icon,
             Kind::Image | Kind::Font if self.replica.exchanges[parent].kind == Kind::Stylesheet => {
                 Role::Styled
             }
@@ -317,7 +298,7 @@ impl Inference<'_> {
             cause,
             delay,
             role,
-            in_page: own.in_page && role != Role::Aside,
+            in_page: own.in_page && role != Role::Icon,
             before_dom_content_loaded: blocks && in_time && parent == self.replica.start,
         }
     }

@@ -61,6 +61,8 @@ pub struct Node {
     /// For a resource that layout requests (a font, a background, a lazy image): the offset in the body of its document that must be
     /// laid out before. No parser may wait for such a resource.
     pub layout_at: Option<u64>,
+    /// It is requested after the load event: an icon.
+    pub after_load: bool,
     /// Computation time between trigger, or layout, and request.
     pub delay: Duration,
     /// It is a redirect to its only child, which is requested as soon as this response has arrived.

@@ -12,7 +12,8 @@ pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     let scan = html::scan(text);
     let base = scan.base.as_deref().and_then(|base| url.join(base).ok());
     let base = base.as_ref().unwrap_or(url);
-    let is_included = |role: Role| !matches!(role, Role::Frame | Role::Lazy | Role::Aside);
+    let is_included =
+        |role: Role| !matches!(role, Role::Frame | Role::Lazy | Role::Aside | Role::Icon);
     let references = scan.references.iter();
     resolved(
         base,

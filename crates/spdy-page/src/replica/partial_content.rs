@@ -128,13 +128,14 @@ impl Parts {
         Some(piece)
     }
 
-    /// The bytes from `first` on without a gap; `None` if that byte is missing.
+    /// The bytes from `first` on without a gap: the most that one piece has; `None` if that byte is missing.
     #[must_use]
     pub fn from(&self, first: u64) -> Option<Bytes> {
-        self.pieces.iter().find_map(|(begin, piece)| {
+        let pieces = self.pieces.iter().filter_map(|(begin, piece)| {
             let skipped = usize::try_from(first.checked_sub(*begin)?).ok()?;
             (skipped < piece.len()).then(|| piece.slice(skipped..))
-        })
+        });
+        pieces.max_by_key(Bytes::len)
     }
 }
 
@@ -261,6 +262,13 @@ mod tests {
         ];
         let weak = merged(&weak);
         assert_eq!(weak.whole(), None, "weak tags prove no bytes");
+        // The part that begins earlier ends first.
+        let overlapping = merged(&[
+            ("bytes 0-4/10", "W/\"a\"", "01234"),
+            ("bytes 3-9/10", "W/\"a\"", "3456789"),
+        ]);
+        assert_eq!(overlapping.from(3).as_deref(), Some(&b"3456789"[..]));
+        assert_eq!(overlapping.from(1).as_deref(), Some(&b"1234"[..]));
         assert_eq!(weak.to_string(), "bytes 0-4, 5-9 of 10");
     }
 

@@ -24,6 +24,7 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::Client;
 use spdy_client::error::Error;
+use spdy_client::origin::WithoutCredentials;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
@@ -35,6 +36,7 @@ use spdy_proxy::body::decoder::Decoder;
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};
 use crate::load::proxied_content::ProxiedContent;
+use crate::load::recorded_request::is_without_credentials;
 use crate::load::request_of;
 use crate::load::urgency::urgency_plan;
 use crate::load::{Load, Page, WaterfallRow};
@@ -287,6 +289,12 @@ impl<'a> LoadDriver<'a> {
         exchange: &Exchange,
     ) -> (Result<http::Request<Body>, String>, CacheLookup) {
         let mut http_request = request_of(exchange, self.protocol.is_secure());
+        let document = &self.page.replica().document().url;
+        if let Ok(request) = &mut http_request
+            && is_without_credentials(exchange, document)
+        {
+            request.extensions_mut().insert(WithoutCredentials);
+        }
         let (Ok(request), Cache::Warm { after }) = (&mut http_request, self.options.cache) else {
             return (http_request, CacheLookup::Miss);
         };

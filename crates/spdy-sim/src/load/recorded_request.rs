@@ -7,7 +7,7 @@ use http::{HeaderValue, Request, header};
 use spdy::body::Body;
 use spdy_page::head::{self, Head};
 use spdy_page::partial_content::ContentRange;
-use spdy_page::replica::Exchange;
+use spdy_page::replica::{Exchange, Kind};
 use url::Url;
 
 /// Header fields of a connection, of the request line in HTTP/2 and SPDY, or of a cache that is not empty.
@@ -54,6 +54,17 @@ pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, St
         request.headers_mut().insert(header::RANGE, range);
     }
     Ok(request)
+}
+
+/// True if a page of `document` requests `exchange` without credentials: a GET by CORS of another host, as fonts are. Recordings
+/// that lack `Origin` do not show other requests by CORS.
+pub(crate) fn is_without_credentials(exchange: &Exchange, document: &Url) -> bool {
+    let head = Head::parse(&exchange.request_head);
+    let has = |name| head.as_ref().is_some_and(|head| head.value(name).is_some());
+    exchange.method == http::Method::GET
+        && exchange.url.host() != document.host()
+        && (exchange.kind == Kind::Font || has("origin"))
+        && !has("cookie")
 }
 
 /// The range of `exchange`, if its status is 206. If the response does not state it, the requested range.

@@ -77,6 +77,8 @@ pub struct PageLoad<'a> {
     pub(super) barriers: Vec<VecDeque<usize>>,
     /// By document: nodes that its layout requests, with their offsets in it.
     pub(super) awaiting_layout: BTreeMap<usize, BTreeSet<(u64, usize)>>,
+    /// Discovered nodes that are requested after load.
+    pub(super) awaiting_load: Vec<usize>,
     /// Loaded nodes that cannot be evaluated yet.
     pub(super) waiting: BTreeSet<usize>,
     due: BTreeMap<(Instant, u64), TimerEvent>,
@@ -110,6 +112,7 @@ impl<'a> PageLoad<'a> {
             by_done: vec![Vec::new(); count],
             barriers: vec![VecDeque::new(); count],
             awaiting_layout: BTreeMap::new(),
+            awaiting_load: Vec::new(),
             waiting: BTreeSet::new(),
             due: BTreeMap::new(),
             sequence: 0,
@@ -302,10 +305,9 @@ impl<'a> PageLoad<'a> {
             "node {node} is named twice"
         );
         self.states[node] = NodeState::Discovered;
-        match (
-            self.outline.nodes[node].layout_at,
-            self.outline.document[node],
-        ) {
+        let facts = &self.outline.nodes[node];
+        match (facts.layout_at, self.outline.document[node]) {
+            _ if facts.after_load && self.load.is_none() => self.awaiting_load.push(node),
             (Some(at), Some(document)) => {
                 let of_document = self.awaiting_layout.entry(document).or_default();
                 of_document.insert((at, node));

@@ -27,6 +27,9 @@ impl PageLoad<'_> {
         }
         if self.load.is_none() && self.dom_content_loaded.is_some() && self.before_load == 0 {
             self.load = Some(now);
+            for node in std::mem::take(&mut self.awaiting_load) {
+                self.request_from(now, now, node);
+            }
         }
         self.note_paints(now);
     }

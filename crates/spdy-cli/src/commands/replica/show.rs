@@ -210,6 +210,7 @@ fn trigger_text(node: &Node, number: impl Fn(usize) -> usize) -> String {
         Trigger::Done { parent } => format!("after {}", number(*parent)),
     };
     match node.layout_at {
+        _ if node.after_load => format!("{trigger}, after load"),
         Some(_) => format!("{trigger}, by layout"),
         None => trigger,
     }

@@ -76,6 +76,10 @@ pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
             "{what}: node {place} is waited for and is not"
         );
         assert!(
+            !(node.before_load && node.after_load),
+            "{what}: node {place} is before and after load"
+        );
+        assert!(
             node.delay <= spdy_page::graph::MAX_DELAY,
             "{what}: node {place} after {:?}",
             node.delay

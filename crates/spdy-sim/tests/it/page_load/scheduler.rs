@@ -22,6 +22,7 @@ fn node(kind: Kind, trigger: Trigger, blocks_parser_at: Option<u64>) -> Node {
         is_redirect: false,
         blocks_parser_at,
         layout_at: None,
+        after_load: false,
         blocks_scripts: false,
         before_dom_content_loaded: kind != Kind::Image,
         before_load: true,

@@ -23,6 +23,7 @@ pub(crate) fn node(kind: Kind, trigger: Trigger) -> Node {
         is_redirect: false,
         blocks_parser_at: None,
         layout_at: None,
+        after_load: false,
         blocks_scripts: false,
         before_dom_content_loaded: false,
         before_load: true,

@@ -1,0 +1,78 @@
+//! Delays of a recording: the time that its browser took between what triggers a request and the request itself.
+//!
+//! A recording by this project has each request's time of its page, and the times of evaluation. So what remains is the browser's own
+//! computation: it parses the document, applies the style sheets, and lays out. In other recordings, a short delay is as likely an
+//! error of a clock, and only layout that is more than [`NEAR`] late counts: a script has made its boxes.
+
+use std::time::Duration;
+
+use crate::graph::MAX_DELAY;
+use crate::graph::builder::{Cause, GraphBuilder};
+use crate::graph::html::Role;
+use crate::graph::inference::NEAR;
+use crate::replica::{Exchange, Kind, Replica};
+
+/// Sets the delays of all resources that a parser or layout has found. Those of other resources have their recorded delays already.
+pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
+    let mut exchanges = replica.exchanges.iter();
+    let is_exact = exchanges.any(|exchange| exchange.observed.compute.is_some());
+    for index in 0..plan.exchanges.len() {
+        let Some(cause) = plan.placed[index].map(|placed| placed.cause) else {
+            continue;
+        };
+        let exchange = |index: usize| &plan.exchanges[index];
+        let role = plan.placed[index].map(|placed| placed.role);
+        let ready = match (plan.laid_out_in(index), cause) {
+            _ if role == Some(Role::Icon) => replica.load,
+            (Some(document), _) => laid_out_at(plan, index, document, is_exact),
+            (None, Cause::Bytes { parent, at_byte }) if is_exact => {
+                arrived_at(exchange(parent), at_byte)
+            }
+            (None, Cause::Done { parent })
+                if is_exact && exchange(parent).kind == Kind::Stylesheet =>
+            {
+                evaluated_at(exchange(parent))
+            }
+            _ => continue,
+        };
+        let gap = ready.zip(exchange(index).started);
+        let gap = gap.and_then(|(ready, started)| started.checked_sub(ready));
+        let gap = gap.filter(|&gap| is_exact || gap > NEAR);
+        if let Some(placed) = &mut plan.placed[index] {
+            placed.delay = gap.unwrap_or_default().min(MAX_DELAY);
+        }
+    }
+}
+
+/// When `index` could be laid out: the last end of `document`, a style sheet, or a script before its request. If `is_exact`, only
+/// scripts in the head of `document` count.
+fn laid_out_at(
+    plan: &GraphBuilder<'_>,
+    index: usize,
+    document: usize,
+    is_exact: bool,
+) -> Option<Duration> {
+    let started = plan.exchanges[index].started?;
+    let delays_layout = |ended: usize| {
+        let cause = plan.placed[ended].map(|placed| placed.cause);
+        let is_in_head = matches!(cause, Some(Cause::Bytes { parent, at_byte })
+            if parent == document && Some(at_byte) <= plan.body_at(document));
+        !is_exact || is_in_head || plan.exchanges[ended].kind == Kind::Stylesheet
+    };
+    let mut ends = plan.ends.range(..=(started, usize::MAX)).rev();
+    let last = ends.find(|&&(_, ended)| delays_layout(ended));
+    let last = last.and_then(|&(_, last)| evaluated_at(&plan.exchanges[last]));
+    let document = plan.exchanges[document].finished()?;
+    Some(document.max(last.unwrap_or_default()))
+}
+
+fn evaluated_at(exchange: &Exchange) -> Option<Duration> {
+    Some(exchange.finished()? + exchange.observed.compute.unwrap_or_default())
+}
+
+/// When the first `at_byte` bytes of the body had arrived, if it came evenly.
+fn arrived_at(exchange: &Exchange, at_byte: u64) -> Option<Duration> {
+    let (first, last) = (exchange.first_byte()?, exchange.finished()?);
+    let share = at_byte as f64 / (exchange.body.len() as f64).max(1.0);
+    Some(first + last.saturating_sub(first).mul_f64(share.min(1.0)))
+}
