@@ -27,6 +27,10 @@ pub struct Config {
     pub host_protocols: BTreeMap<String, Protocol>,
     /// Limit of HTTP/1.1 connections to one origin (6, like browsers).
     pub http1_connections: usize,
+    /// Whether each waiting request to an https host opens a connection, up to `http1_connections`, until the protocol of the host
+    /// is known. Browsers do so on a first visit. If the host then speaks SPDY or HTTP/2, its first connection stays. By default
+    /// such a host gets one connection at first.
+    pub assumes_http1: bool,
     /// Trust settings of TLS; `None` rejects https URLs.
     pub tls: Option<ClientTls>,
     /// Windows, limits, compression, and observers.
@@ -90,6 +94,7 @@ impl Default for Config {
             plain_protocol: Protocol::Http1,
             host_protocols: BTreeMap::new(),
             http1_connections: 6,
+            assumes_http1: false,
             tls: None,
             connection: ClientOptions::default(),
             connect_timeout: Some(Duration::from_secs(30)),

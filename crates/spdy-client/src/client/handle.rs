@@ -73,7 +73,8 @@ impl Client {
             config.idle_timeout,
         )
         .with_plain_protocol(config.plain_protocol)
-        .with_host_protocols(config.host_protocols.clone());
+        .with_host_protocols(config.host_protocols.clone())
+        .with_http1_assumed(config.assumes_http1);
         let pool = match config.http1_idle_timeout {
             Some(timeout) => pool
                 .with_http1_idle_timeout(timeout)
@@ -116,6 +117,16 @@ impl Client {
         let queued = self.inner.enqueue(&origin, priority);
         let inner = self.inner.clone();
         Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
+    }
+
+    /// Opens connections to `origin` before there are requests, until it has `count`; fewer if its protocol needs fewer.
+    pub fn preconnect(&self, origin: &Origin, count: usize) {
+        let mut state = self.inner.lock();
+        if !state.is_closed {
+            let now = self.inner.runtime.now();
+            state.pool.preconnect(now, origin, count);
+            self.inner.apply_pool_actions(state);
+        }
     }
 
     /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is

@@ -117,6 +117,7 @@ pub struct Pool {
     pub(super) protocols: Vec<Protocol>,
     pub(super) plain_protocol: Protocol,
     pub(super) host_protocols: BTreeMap<String, Protocol>,
+    pub(super) assumes_http1: bool,
     pub(super) http1_connections: usize,
     pub(super) idle_timeout: Duration,
     pub(super) http1_idle_timeout: Duration,
@@ -137,6 +138,7 @@ impl Pool {
             protocols: protocols.to_vec(),
             plain_protocol: Protocol::Http1,
             host_protocols: BTreeMap::new(),
+            assumes_http1: false,
             http1_connections: http1_connections.max(1),
             idle_timeout,
             http1_idle_timeout: idle_timeout,
@@ -163,6 +165,14 @@ impl Pool {
         self
     }
 
+    /// Treats https hosts as hosts of HTTP/1.1 until one of their connections is open, as
+    /// [`Config::assumes_http1`](crate::config::Config::assumes_http1) describes.
+    #[must_use]
+    pub fn with_http1_assumed(mut self, is_assumed: bool) -> Self {
+        self.assumes_http1 = is_assumed;
+        self
+    }
+
     /// Sets the idle timeout of HTTP/1.1 connections. [`set_idle_timeout`](Self::set_idle_timeout) overrides it for a single
     /// connection.
     #[must_use]
@@ -185,20 +195,32 @@ impl Pool {
         priority: Priority,
     ) {
         self.sweep(now);
+        let host = self.host(origin);
+        host.queue.insert((priority.level(), request));
+        self.queued
+            .insert(request, (origin.clone(), priority.level()));
+        self.dispatch(now, origin);
+    }
+
+    /// Opens connections to `origin` until it has `count`, within the limit of its protocol.
+    pub fn preconnect(&mut self, now: Instant, origin: &Origin, count: usize) {
+        self.sweep(now);
+        self.host(origin);
+        while self.connections_of(origin).count() < count.min(self.limit(origin)) {
+            self.open(origin);
+        }
+    }
+
+    fn host(&mut self, origin: &Origin) -> &mut OriginState {
         let multiplexing = self.expected(origin);
-        let host = self
-            .hosts
+        self.hosts
             .entry(origin.clone())
             .or_insert_with(|| OriginState {
                 multiplexing,
                 queue: BTreeSet::new(),
                 connections: BTreeSet::new(),
                 is_sharing_rejected: false,
-            });
-        host.queue.insert((priority.level(), request));
-        self.queued
-            .insert(request, (origin.clone(), priority.level()));
-        self.dispatch(now, origin);
+            })
     }
 
     /// Removes a queued request. Returns `false` if it was not queued (any more).
@@ -230,6 +252,11 @@ impl Pool {
         let origin = connection.origin.clone();
         if let Some(host) = self.hosts.get_mut(&origin) {
             host.multiplexing = protocol.into();
+        }
+        // One that was opened before the protocol was known is not needed.
+        if protocol.is_multiplexed() && self.up(&origin).any(|other| other != id) {
+            self.forget(id);
+            self.actions.push_back(Action::Close { connection: id });
         }
         self.dispatch(now, &origin);
     }
@@ -454,7 +481,12 @@ impl Pool {
 
     /// The multiplexing of an origin without a connection so far, by the configuration.
     fn expected(&self, origin: &Origin) -> Multiplexing {
-        if let Some(&protocol) = self.host_protocols.get(&origin.host) {
+        let configured = self.host_protocols.get(&origin.host);
+        let preferred = configured.or(self.protocols.first());
+        if self.assumes_http1 && origin.secure && !preferred.is_some_and(|it| it.is_over_quic()) {
+            return Multiplexing::Http1;
+        }
+        if let Some(&protocol) = configured {
             return protocol.into();
         }
         if !origin.secure {
@@ -507,26 +539,37 @@ impl Pool {
                 State::Draining => {}
             }
         }
-        let most = match host.multiplexing {
-            Multiplexing::Http1 => self.http1_connections,
-            Multiplexing::Unknown | Multiplexing::Multiplexed => 1,
-        };
-        while connecting < host.queue.len() && connecting + taking < most {
-            let connection = self.next_connection;
-            self.next_connection += 1;
+        let waiting = host.queue.len();
+        while connecting < waiting && connecting + taking < self.limit(origin) {
             connecting += 1;
-            host.connections.insert(connection);
-            let new = Connection {
-                origin: origin.clone(),
-                joined_origins: Vec::new(),
-                state: State::Connecting,
-            };
-            self.connections.insert(connection, new);
-            self.actions.push_back(Action::Connect {
-                connection,
-                origin: origin.clone(),
-            });
+            self.open(origin);
         }
+    }
+
+    /// The most connections that may be open or connecting to `origin`.
+    fn limit(&self, origin: &Origin) -> usize {
+        match self.hosts.get(origin).map(|host| host.multiplexing) {
+            Some(Multiplexing::Http1) => self.http1_connections,
+            _ => 1,
+        }
+    }
+
+    fn open(&mut self, origin: &Origin) {
+        let connection = self.next_connection;
+        self.next_connection += 1;
+        if let Some(host) = self.hosts.get_mut(origin) {
+            host.connections.insert(connection);
+        }
+        let new = Connection {
+            origin: origin.clone(),
+            joined_origins: Vec::new(),
+            state: State::Connecting,
+        };
+        self.connections.insert(connection, new);
+        self.actions.push_back(Action::Connect {
+            connection,
+            origin: origin.clone(),
+        });
     }
 
     fn assign(&mut self, now: Instant, origin: &Origin) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spdy_client::origin::Origin;
 use spdy_client::pool::Pool;
 use spdy_frame::priority::Priority;
 use spdy_net::protocol::Protocol;
@@ -65,6 +66,38 @@ fn tls_to_an_unknown_origin_opens_one_connection_first() {
             if protocol.is_multiplexed() { 100 } else { 1 },
         );
         assert_eq!(actions(&mut pool), then, "{protocol}");
+    }
+}
+
+#[test]
+fn a_host_that_is_assumed_to_speak_http1_keeps_its_first_multiplexed_connection() {
+    let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).with_http1_assumed(true);
+    enqueue(&mut pool, &secure(), 0..3);
+    assert_eq!(actions(&mut pool), ["+0", "+1", "+2"]);
+    pool.connected(T0, 1, SPDY, 100);
+    assert_eq!(actions(&mut pool), ["0>1", "1>1", "2>1"]);
+    pool.connected(T0, 0, SPDY, 100);
+    assert_eq!(actions(&mut pool), ["-0"]);
+    enqueue(&mut pool, &secure(), 3..5);
+    assert_eq!(actions(&mut pool), ["3>1", "4>1"]);
+    pool.connect_failed(T0, 2);
+    assert_eq!(actions(&mut pool), [""; 0]);
+}
+
+#[test]
+fn connections_ahead_of_requests_are_used_by_them() {
+    for (protocols, expected) in [
+        (vec![Protocol::Http1], vec!["+0", "+1"]),
+        (vec![SPDY], vec!["+0"]),
+    ] {
+        let mut pool = Pool::new(&protocols, 6, IDLE);
+        pool.preconnect(T0, &secure(), 2);
+        pool.preconnect(T0, &secure(), 2);
+        assert_eq!(actions(&mut pool), expected);
+        enqueue(&mut pool, &secure(), 0..1);
+        assert_eq!(actions(&mut pool), [""; 0]);
+        pool.connected(T0, 0, protocols[0], 100);
+        assert_eq!(actions(&mut pool), ["0>0"]);
     }
 }
 
@@ -245,6 +278,12 @@ fn origins_do_not_share_connections() {
         pool.enqueue(T0, &origin(uri), request, Priority::HIGHEST);
     }
     assert_eq!(actions(&mut pool), ["+0", "+1", "+2", "+3"]);
+    let without_credentials = Origin {
+        without_credentials: true,
+        ..origin("https://a.test/")
+    };
+    pool.enqueue(T0, &without_credentials, 4, Priority::HIGHEST);
+    assert_eq!(actions(&mut pool), ["+4"]);
 }
 
 #[test]

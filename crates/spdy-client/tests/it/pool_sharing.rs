@@ -63,6 +63,12 @@ fn only_open_multiplexed_tls_connections_on_the_port_are_shared() {
         enqueue(&mut pool, &origin(url), 5..6);
         assert_eq!(pool.joinable(&origin(url)).count(), 0, "{url}");
     }
+    let mut without_credentials = origin("https://c.test/");
+    enqueue(&mut pool, &without_credentials, 6..7);
+    assert_eq!(pool.joinable(&without_credentials).count(), 1);
+    without_credentials.without_credentials = true;
+    enqueue(&mut pool, &without_credentials, 7..8);
+    assert_eq!(pool.joinable(&without_credentials).count(), 0);
     pool.closing(T0, 0);
     assert!(!pool.joined(T0, 1, 0));
     assert_eq!(pool.connections_of(&second_origin).collect::<Vec<_>>(), [1]);

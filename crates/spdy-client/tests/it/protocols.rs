@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use spdy_client::client::Config;
+use spdy_client::origin::WithoutCredentials;
 use spdy_client::route::Route;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
@@ -155,6 +156,40 @@ async fn queued_requests_wait_for_the_alpn_result() {
             assert!(client.stats().resumed >= 2, "{:?}", client.stats());
         }
     }
+}
+
+#[tokio::test]
+async fn requests_without_credentials_share_names_but_no_connection_or_tls_session() {
+    let (server, tls) = tls_pair();
+    let world = World::default();
+    world.name("a.test", &["10.0.0.1"]).server(
+        HTTPS,
+        &Protocol::ALL,
+        Some(server),
+        Latch::new(),
+        numbers,
+    );
+    let config = Config {
+        tls: Some(tls),
+        protocols: vec![Protocol::Http1],
+        ..Config::default()
+    };
+    let client = client(&world, config);
+    let fetch = async |without_credentials: bool| {
+        let mut request = get("https://a.test/10");
+        if without_credentials {
+            request.extensions_mut().insert(WithoutCredentials);
+        }
+        let response = client.send(request, Priority::HIGHEST).await.unwrap();
+        read(response).await.unwrap();
+        let stats = client.stats();
+        (stats.connections, stats.resumed)
+    };
+    assert_eq!(fetch(false).await, (1, 0));
+    assert_eq!(fetch(true).await, (2, 0), "a second full handshake");
+    assert_eq!(fetch(false).await, (2, 0));
+    assert_eq!(fetch(true).await, (2, 0));
+    assert_eq!(world.look_ups(), ["a.test"]);
 }
 
 /// A TLS server that speaks HTTP/1.1 and knows no ALPN, and what a client needs to reach it.

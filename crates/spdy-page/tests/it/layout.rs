@@ -117,3 +117,33 @@ fn a_recorded_initiator_without_text_waits_for_layout_too() {
     let node = nodes.find(|node| node.exchange == font).unwrap();
     assert_eq!(node.trigger, Trigger::Done { parent: sheet });
 }
+
+#[test]
+fn a_recording_with_times_of_evaluation_has_the_delays_of_its_browser() {
+    let mut replica = page();
+    let ms = Duration::from_millis;
+    for (at, exchange) in replica.exchanges.iter_mut().enumerate() {
+        // The document arrives from 110 to 120 ms, and the sheet until 220 ms.
+        exchange.started = Some(ms(if at == 0 { 20 } else { 120 }));
+        (exchange.wait, exchange.receive) = (Some(ms(90)), Some(ms(10)));
+    }
+    let number = |path: &str| {
+        let mut exchanges = replica.exchanges.iter();
+        exchanges
+            .position(|exchange| exchange.url.path() == path)
+            .unwrap()
+    };
+    let [sheet, font, image] = ["/a.css", "/text.woff", "/eager.png"].map(number);
+    replica.exchanges[sheet].observed.compute = Some(ms(15));
+    replica.exchanges[font].started = Some(ms(240));
+    replica.exchanges[image].started = Some(ms(150));
+    let graph = PageGraph::of(&replica);
+    let delay = |exchange: usize| {
+        let mut nodes = graph.nodes.iter();
+        nodes.find(|node| node.exchange == exchange).unwrap().delay
+    };
+    // The sheet is evaluated at 235 ms.
+    assert_eq!(delay(font), ms(5));
+    // Its tag is in the last half of the document, from 115 ms on.
+    assert!((ms(30)..=ms(35)).contains(&delay(image)));
+}

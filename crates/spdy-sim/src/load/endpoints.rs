@@ -17,7 +17,7 @@ use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 
 use crate::load::tls;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::{Options, Push, RaceProtocol, Scheduler};
 use crate::runtime::WALL_EPOCH;
 use crate::seed;
 
@@ -42,6 +42,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         protocols: vec![protocol.wire_protocol()],
         plain_protocol: protocol.wire_protocol(),
         http1_connections: options.http1_connections,
+        assumes_http1: options.scheduler != Scheduler::None,
         tls: protocol.is_secure().then(|| tls::client(protocol, options)),
         ip_pooling: options.ip_pooling,
         connection: ClientOptions {

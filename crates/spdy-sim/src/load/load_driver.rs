@@ -24,11 +24,12 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::Client;
 use spdy_client::error::Error;
-use spdy_client::origin::WithoutCredentials;
+use spdy_client::origin::{Origin, WithoutCredentials};
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::interim::interim_responses::InterimResponses;
+use spdy_page::graph::Trigger;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::Coding;
 use spdy_proxy::body::decoder::Decoder;
@@ -41,7 +42,7 @@ use crate::load::request_of;
 use crate::load::urgency::urgency_plan;
 use crate::load::{Load, Page, WaterfallRow};
 use crate::network::Traffic;
-use crate::options::{Cache, Options, RaceProtocol, Scheduler};
+use crate::options::{CONNECTIONS_OF_NAVIGATION, Cache, Options, RaceProtocol, Scheduler};
 use crate::page_load::{PageLoad, Request};
 
 /// The most that a body may decode to, bytes.
@@ -246,6 +247,12 @@ impl<'a> LoadDriver<'a> {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
         let (http_request, held) = self.prepare_request(exchange);
+        if self.options.scheduler != Scheduler::None && node.trigger == Trigger::Start {
+            let origin = http_request.as_ref().ok();
+            if let Some(Ok(origin)) = origin.map(Origin::of_request) {
+                self.client.preconnect(&origin, CONNECTIONS_OF_NAVIGATION);
+            }
+        }
         if let CacheLookup::Fresh(bytes) = held {
             let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
             machine.handle_head(now, request.node);

@@ -144,6 +144,26 @@ mod tests {
         );
     }
     #[test]
+    fn fonts_and_cors_requests_to_other_hosts_have_no_credentials() {
+        let document = "https://a.test/".parse().unwrap();
+        let has_none = |url: &str, kind: Kind, fields: &str| {
+            let head = format!("GET / HTTP/1.1\r\n{fields}\r\n").into_bytes();
+            let exchange = Exchange {
+                request_head: head.into(),
+                ..Exchange::synthetic(url.parse().unwrap(), kind, "text/plain", "")
+            };
+            is_without_credentials(&exchange, &document)
+        };
+        let cors = "Origin: https://a.test\r\n";
+        assert!(has_none("http://b.test/f", Kind::Font, ""));
+        assert!(!has_none("http://a.test/f", Kind::Font, cors));
+        assert!(has_none("http://b.test/s", Kind::Script, cors));
+        assert!(!has_none("http://b.test/s", Kind::Script, ""));
+        let with_cookie = format!("{cors}Cookie: a=b\r\n");
+        assert!(!has_none("http://b.test/s", Kind::Script, &with_cookie));
+    }
+
+    #[test]
     fn only_a_recorded_part_is_requested_by_a_range() {
         let head = b"GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n";
         for (response, expected) in [

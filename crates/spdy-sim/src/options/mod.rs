@@ -22,4 +22,5 @@ pub use push::{Push, UnknownPush};
 
 pub use race_protocol::{RaceProtocol, UnknownRaceProtocol};
 
+pub(crate) use scheduler::CONNECTIONS_OF_NAVIGATION;
 pub use scheduler::{Scheduler, UnknownScheduler};

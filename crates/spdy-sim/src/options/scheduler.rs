@@ -1,7 +1,13 @@
-//! The schedulers of a browser, which delay requests.
+//! The schedulers of a browser, which delay requests, and its connections.
+//!
+//! A browser that has never visited a host does not know its protocol. So with a browser's scheduler, each request to such a host
+//! opens a connection, and the navigation opens [two](CONNECTIONS_OF_NAVIGATION).
 
 use std::fmt;
 use std::str::FromStr;
+
+/// Connections that a navigation opens to the document's host (Chromium, `LoadingPredictor`).
+pub(crate) const CONNECTIONS_OF_NAVIGATION: usize = 2;
 
 /// The scheduler that delays requests before they are passed to a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

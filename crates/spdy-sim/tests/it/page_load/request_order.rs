@@ -132,6 +132,18 @@ fn resources_after_load_are_still_fetched() {
 }
 
 #[test]
+fn an_icon_is_requested_after_the_load_event() {
+    let icon = |delay| Node {
+        after_load: true,
+        before_load: false,
+        delay: Duration::from_millis(delay),
+        ..image(at(500))
+    };
+    let page = vec![document(), icon(0), image(at(900)), icon(5)];
+    assert_eq!(run(page, &[]), expected(&[0, 199, 99, 204], 100.0, 199.0));
+}
+
+#[test]
 fn a_redirect_is_followed_before_anything_of_the_page() {
     let target = Node {
         trigger: Trigger::Done { parent: 0 },
