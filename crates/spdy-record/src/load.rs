@@ -19,6 +19,9 @@ const PIN_SCRIPT: &str = include_str!("pin.js");
 /// Timeout of operations without work: to start, to open a page, to return a trace.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Time for the browser to start its processes before the load, so that they do not delay it.
+const START_UP: Duration = Duration::from_millis(1500);
+
 /// What a trace contains: evaluation and paints, layout shifts, and tasks of at least 4 ms.
 const TRACE_CATEGORIES: [&str; 3] = ["devtools.timeline", "loading", "scheduler.long_tasks"];
 
@@ -130,6 +133,7 @@ impl<'a> Load<'a> {
             .to_owned();
         self.page = Some(session.clone());
         self.prepare(&session, "page").await;
+        self.wait(START_UP).await?;
         let page = self.page.clone();
         // Of the whole browser: a trace of the page's session sometimes does not end.
         let config = json!({
@@ -216,6 +220,13 @@ impl<'a> Load<'a> {
     /// Returns the results.
     pub(crate) fn into_result(self) -> LoadResult {
         self.loaded
+    }
+
+    /// Handles messages for `time`.
+    async fn wait(&mut self, time: Duration) -> Result<(), RecordError> {
+        let until = Instant::now() + time;
+        while self.event(until, "its start").await?.is_some() {}
+        Ok(())
     }
 
     /// Waits until the page has settled, or until `deadline`.

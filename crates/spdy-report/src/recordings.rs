@@ -65,11 +65,14 @@ fn load(name: &str, page: &Replica) -> Load {
     waterfall.sort_by_key(|row| row.needed);
     let connections: BTreeSet<_> = waterfall.iter().map(|row| row.connection).collect();
     let ms = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64() * 1e3;
+    let largest = page.paints.largest_contentful.as_ref();
     Load {
         replica: page.name.clone(),
         protocol: name.to_owned(),
         dom_content_loaded_ms: ms(page.dom_content_loaded),
         load_ms: ms(page.load),
+        fcp_ms: page.paints.first_contentful.map(|at| ms(Some(at))),
+        lcp_ms: largest.map(|paint| ms(Some(paint.at))),
         connections: connections.len() as u64,
         requests: waterfall.len() as u64,
         waterfall,

@@ -138,6 +138,8 @@ pub(crate) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
         "network",
         "protocol",
         "runs",
+        "FCP ms",
+        "LCP ms",
         "DOMContentLoaded ms",
         "load ms",
         "time on wire ms",
@@ -163,11 +165,16 @@ pub(crate) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
                 entrant.loads.len()
             )?;
             for ms in [
-                load.dom_content_loaded_ms,
-                load.load_ms,
-                load.time_on_wire_ms,
+                load.fcp_ms,
+                load.lcp_ms,
+                Some(load.dom_content_loaded_ms),
+                Some(load.load_ms),
+                Some(load.time_on_wire_ms),
             ] {
-                write!(out, "<td>{}</td>", Millis(ms))?;
+                match ms {
+                    Some(ms) => write!(out, "<td>{}</td>", Millis(ms))?,
+                    None => write!(out, "<td>–</td>")?,
+                }
             }
             for count in [
                 load.connections,

@@ -77,7 +77,9 @@ pub(crate) fn legend(out: &mut String) -> fmt::Result {
     }
     write!(
         out,
-        "<span><i class=\"dcl-mark\"></i>DOMContentLoaded</span> <span><i class=\"load-mark\"></i>load</span></p>"
+        "<span><i class=\"fcp-mark\"></i>first contentful paint</span> \
+         <span><i class=\"lcp-mark\"></i>largest contentful paint</span> \
+         <span><i class=\"dcl-mark\"></i>DOMContentLoaded</span> <span><i class=\"load-mark\"></i>load</span></p>"
     )
 }
 
@@ -153,16 +155,22 @@ pub(crate) fn figure<'a>(
     };
     let phases = Phase::ALL.map(|phase| (ShapeStyle::Phase(phase), phase.name().to_owned()));
     figure.legend = phases.to_vec();
-    figure
-        .legend
-        .push((ShapeStyle::Dcl, "DOMContentLoaded".to_owned()));
-    figure.legend.push((ShapeStyle::Load, "load".to_owned()));
+    let marks = MARKS.map(|(style, name)| (style, name.to_owned()));
+    figure.legend.extend(marks);
     figure.panels = loads
         .iter()
         .map(|load| one(load, over, Layout::of(named), end))
         .collect();
     (figure, loads)
 }
+
+/// Marks of a load in its waterfall, and their names.
+const MARKS: [(ShapeStyle, &str); 4] = [
+    (ShapeStyle::Fcp, "first contentful paint"),
+    (ShapeStyle::Lcp, "largest contentful paint"),
+    (ShapeStyle::Dcl, "DOMContentLoaded"),
+    (ShapeStyle::Load, "load"),
+];
 
 /// Time of the last event of `load`, in milliseconds.
 fn end_of(load: &Load) -> f64 {
@@ -219,10 +227,14 @@ fn one(load: &Load, over: &str, layout: Layout, end: f64) -> Panel {
         });
     }
     for (ink, at) in [
-        (ShapeStyle::Dcl, load.dom_content_loaded_ms),
-        (ShapeStyle::Load, load.load_ms),
+        (ShapeStyle::Fcp, load.fcp_ms),
+        (ShapeStyle::Lcp, load.lcp_ms),
+        (ShapeStyle::Dcl, Some(load.dom_content_loaded_ms)),
+        (ShapeStyle::Load, Some(load.load_ms)),
     ] {
-        panel.path(ink, format!("M{:.1} {HEAD}V{bottom}", x(at)), "");
+        if let Some(at) = at {
+            panel.path(ink, format!("M{:.1} {HEAD}V{bottom}", x(at)), "");
+        }
     }
     panel
 }

@@ -114,7 +114,7 @@ impl Figure {
                     row.path(*ink, tone.mark(left + 7.0, middle, 3.2), "");
                 }
                 ShapeStyle::Midline => row.path(*ink, format!("M{left} {middle}h14"), ""),
-                ShapeStyle::Dcl | ShapeStyle::Load => {
+                ShapeStyle::Fcp | ShapeStyle::Lcp | ShapeStyle::Dcl | ShapeStyle::Load => {
                     row.path(*ink, format!("M{} {}v10", left + 7.0, middle - 5.0), "");
                 }
                 ShapeStyle::Good(_) | ShapeStyle::Bad(_) => {

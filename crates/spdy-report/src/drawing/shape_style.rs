@@ -148,6 +148,10 @@ pub(crate) enum ShapeStyle {
     Absent,
     /// A phase of an exchange.
     Phase(Phase),
+    /// First contentful paint.
+    Fcp,
+    /// Largest contentful paint.
+    Lcp,
     /// DOMContentLoaded.
     Dcl,
     /// Load.
@@ -243,6 +247,8 @@ impl fmt::Display for HtmlAttributes {
             ShapeStyle::Complete => f.write_str("class=\"whole\""),
             ShapeStyle::Suspect => f.write_str("class=\"doubtful\""),
             ShapeStyle::Absent => f.write_str("class=\"absent\""),
+            ShapeStyle::Fcp => f.write_str("class=\"fcp-line\""),
+            ShapeStyle::Lcp => f.write_str("class=\"lcp-line\""),
             ShapeStyle::Dcl => f.write_str("class=\"dcl-line\""),
             ShapeStyle::Load => f.write_str("class=\"load-line\""),
             ShapeStyle::HitArea => f.write_str("class=\"hit\""),
@@ -274,6 +280,8 @@ impl fmt::Display for LegendAttributes {
             ShapeStyle::Complete => mixed(f, "whole", 1.0),
             ShapeStyle::Suspect => mixed(f, "doubtful", 1.0),
             ShapeStyle::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
+            ShapeStyle::Fcp => f.write_str("class=\"fcp-mark\""),
+            ShapeStyle::Lcp => f.write_str("class=\"lcp-mark\""),
             ShapeStyle::Dcl => f.write_str("class=\"dcl-mark\""),
             ShapeStyle::Load => f.write_str("class=\"load-mark\""),
             ShapeStyle::Absent => f.write_str("class=\"frame\""),
@@ -318,6 +326,8 @@ impl fmt::Display for SvgAttributes {
             ShapeStyle::Suspect => fill(f, "#e09f1f", 1.0),
             ShapeStyle::Absent => stroke(f, "#9aa4af", 0.8),
             ShapeStyle::Phase(phase) => fill(f, phase.color(), 1.0),
+            ShapeStyle::Fcp => stroke(f, "#1b7f43", 1.2),
+            ShapeStyle::Lcp => stroke(f, "#a35a00", 1.2),
             ShapeStyle::Dcl => stroke(f, "#2146c7", 1.2),
             ShapeStyle::Load => stroke(f, "#c62f2f", 1.2),
             ShapeStyle::HitArea => f.write_str("fill=\"none\""),

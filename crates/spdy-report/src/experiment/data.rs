@@ -24,6 +24,9 @@ pub(super) struct CellStats {
     pub(super) load: MedianTime,
     pub(super) dom_content_loaded: Option<MedianTime>,
     pub(super) time_on_wire: Option<MedianTime>,
+    /// First and largest contentful paint.
+    pub(super) fcp_ms: Option<f64>,
+    pub(super) lcp_ms: Option<f64>,
     pub(super) connections: Option<f64>,
     pub(super) packets: Option<f64>,
     pub(super) bytes: Option<f64>,
@@ -343,6 +346,8 @@ fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<CellStats> {
         load: MedianTime::of(&loads)?,
         dom_content_loaded: MedianTime::of(&times("dom_content_loaded_ms")),
         time_on_wire: MedianTime::of(&times("time_on_wire_ms")),
+        fcp_ms: column("fcp_ms"),
+        lcp_ms: column("lcp_ms"),
         connections: column("connections"),
         packets: sum("packets_up", "packets_down"),
         bytes: sum("bytes_up", "bytes_down"),

@@ -20,6 +20,8 @@ pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
         "page",
         "protocol",
         "trials",
+        "FCP",
+        "LCP",
         "DOMContentLoaded",
         "load",
         "time on wire",
@@ -46,12 +48,14 @@ pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
             write!(
                 out,
                 "<tr{first}><th scope=\"row\">{page}</th><td class=\"word {class}\">{protocol}</td><td>{count}</td>\
-                 <td>{dcl}</td><td>{load}</td><td>{tow}</td><td>{least}</td><td>{most}</td><td>{faster}</td></tr>",
+                 <td>{fcp}</td><td>{lcp}</td><td>{dcl}</td><td>{load}</td><td>{tow}</td><td>{least}</td><td>{most}</td><td>{faster}</td></tr>",
                 first = if number == 0 { " class=\"first\"" } else { "" },
                 page = Text(if number == 0 { page } else { "" }),
                 class = class_of(protocol),
                 protocol = Text(protocol),
                 count = loads.len(),
+                fcp = Ratio(geometric_mean(&ratios(&|cell| cell.fcp_ms))),
+                lcp = Ratio(geometric_mean(&ratios(&|cell| cell.lcp_ms))),
                 dcl = Ratio(geometric_mean(&ratios(&|cell| Some(
                     cell.dom_content_loaded?.ms
                 )))),
