@@ -43,7 +43,7 @@ use crate::live::resolver::Resolver;
 use crate::live::served_requests::{ServedRequest, ServedRequests};
 use crate::live::server_side::{RunningServers, ServerSide};
 
-/// The icon that browsers request for the tab.
+/// The end of the path of a tab's icon. Crawlers do not fetch it, and it is requested after the load.
 const FAVICON: &str = "/favicon.ico";
 /// Maximum number of reported requests of each kind.
 const MAX_UNRECORDED: usize = 1_000;
@@ -342,7 +342,7 @@ fn log(
         requests.add(served);
         let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
+        let is_here = status == 404 && (missing.contains(target) || target.ends_with(FAVICON));
         let is_expected =
             is_here || is_websocket(served.headers) || expected_failures.has_uri(method, uri);
         if matches!(status, 404 | 405 | 421) && !is_expected {

@@ -1,13 +1,16 @@
 //! What a browser draws of a page: the first text, and the largest image.
 //!
-//! A recording of Chromium has its largest contentful paint. For any other page the layout is not known. Then the image with the most
-//! pixels that the document names counts as the largest content, unless all are small.
+//! A recording of Chromium has its largest contentful paint. If that is text, and later than the first paint, it waited for the last
+//! web font before it. For any other page the layout is not known. Then the image with the most pixels that the document names counts
+//! as the largest content, unless all are small.
+
+use std::time::Duration;
 
 use spdy_page::body_start::body_start;
 use spdy_page::first_text::first_text;
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
-use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_page::replica::{Exchange, Kind, LargestPaint, Replica};
 use url::Url;
 
 use crate::page_load::PaintPlan;
@@ -29,8 +32,8 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
     let images: Vec<(usize, u64)> = images.collect();
     let exchange = |node: usize| &replica.exchanges[graph.nodes[node].exchange];
     let largest = match &replica.paints.largest_contentful {
-        Some(recorded) => recorded.url.as_deref().and_then(|url| {
-            let url: Url = url.parse().ok()?;
+        Some(LargestPaint { at, url: None }) => font_of_text(replica, graph, *at),
+        Some(LargestPaint { url: Some(url), .. }) => url.parse().ok().and_then(|url: Url| {
             let images =
                 || (0..graph.nodes.len()).filter(|&node| graph.nodes[node].kind == Kind::Image);
             images()
@@ -57,6 +60,19 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
         images,
         largest,
     })
+}
+
+/// The web font whose arrival showed the text that was painted at `at`: the last one after the first paint.
+fn font_of_text(replica: &Replica, graph: &PageGraph, at: Duration) -> Option<usize> {
+    let first = replica.paints.first_contentful?;
+    let ended = |node: &Node| {
+        let exchange = &replica.exchanges[node.exchange];
+        let ended = exchange.finished().filter(|_| node.kind == Kind::Font)?;
+        (first < ended && ended <= at).then_some(ended)
+    };
+    let nodes = graph.nodes.iter().enumerate();
+    let fonts = nodes.filter_map(|(number, node)| Some((ended(node)?, number)));
+    fonts.max().map(|(_, number)| number)
 }
 
 /// The images that the text of `document` names, each with the offset of its tag; no icons.
@@ -86,10 +102,8 @@ fn pixels(image: &Exchange) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use spdy_page::builtin;
-    use spdy_page::replica::{LargestPaint, Paints};
+    use spdy_page::replica::Paints;
 
     use super::*;
 
@@ -139,6 +153,29 @@ mod tests {
         assert_eq!(largest([9_999, 9_000, 10_000]).as_deref(), Some("/z"));
         // All are smaller than a paragraph.
         assert_eq!(largest([9_999, 9_000, 10]), None);
+    }
+
+    #[test]
+    fn text_that_is_painted_late_waits_for_the_last_font_before_it() {
+        let ms = Duration::from_millis;
+        let largest = |first, at, font_end| {
+            let paints = Paints {
+                first_contentful: Some(ms(first)),
+                largest_contentful: Some(LargestPaint {
+                    at: ms(at),
+                    url: None,
+                }),
+            };
+            let mut replica = page([50_000; 3], paints);
+            let font = &mut replica.exchanges[2];
+            font.kind = Kind::Font;
+            (font.started, font.wait) = (Some(ms(font_end)), Some(ms(0)));
+            font.receive = Some(ms(0));
+            plan(&replica).0.map(str::to_owned)
+        };
+        assert_eq!(largest(400, 900, 850).as_deref(), Some("/early"));
+        assert_eq!(largest(400, 900, 950), None);
+        assert_eq!(largest(400, 900, 300), None);
     }
 
     #[test]

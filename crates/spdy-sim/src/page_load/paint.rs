@@ -2,13 +2,14 @@
 //!
 //! The first paint needs text or an image of the page's own document that its parser has passed: no synchronous script before it
 //! is left to run, and no style sheet before it is left to load. If the document has no text, it needs DOMContentLoaded. It
-//! follows when the main thread is free, after [`RENDER_DELAY`]. The largest paint is the first one, or that of one image if it
-//! arrives later. An image that fails or is never requested is not painted. Paints delay nothing else.
+//! follows when the main thread is free, after [`RENDER_DELAY`]. The largest paint is the first one, or that of one image, or of
+//! text in one web font, if that arrives later. What fails or is never requested is not painted. Paints delay nothing else.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use spdy_clock::Instant;
+use spdy_page::replica::Kind;
 
 use super::machine::{NodeState, PageLoad};
 
@@ -16,6 +17,9 @@ use super::machine::{NodeState, PageLoad};
 /// for the next frame. Measured as FCP after DOMContentLoaded: the median of four undisturbed loads is 33.5 ms, here rounded up.
 /// `docs/measurements/visual-metrics.md` has the loads.
 pub const RENDER_DELAY: Duration = Duration::from_millis(35);
+
+/// How long text stays invisible while its web font loads (CSS Fonts Level 4, `font-display: block`).
+const FONT_BLOCK_PERIOD: Duration = Duration::from_secs(3);
 
 /// What a browser draws of a page, by the nodes of its graph.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -26,7 +30,7 @@ pub struct PaintPlan {
     pub text_at: Option<u64>,
     /// Images that the document names: node, and bytes of the document up to its tag.
     pub images: Vec<(usize, u64)>,
-    /// The image that is the largest content of the window; `None` if that is text.
+    /// The image that is the largest content of the window, or the web font of the text that is; `None` for other text.
     pub largest: Option<usize>,
 }
 
@@ -97,9 +101,13 @@ impl PageLoad<'_> {
         }
         if let (Some(first), None) = (paints.first, paints.largest) {
             paints.largest = match paints.plan.largest {
-                Some(image) if paints.arrived.contains(&image) => Some(painted_at.max(first)),
+                Some(node) if paints.arrived.contains(&node) => {
+                    let is_font = self.outline.nodes[node].kind == Kind::Font;
+                    let latest = is_font.then(|| first + FONT_BLOCK_PERIOD);
+                    Some(latest.unwrap_or(painted_at).min(painted_at).max(first))
+                }
                 // It can still arrive.
-                Some(image) if self.states[image] != NodeState::Settled => None,
+                Some(node) if self.states[node] != NodeState::Settled => None,
                 _ => Some(first),
             };
         }

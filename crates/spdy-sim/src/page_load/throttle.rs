@@ -11,13 +11,15 @@
 //!   the body, which needs every script of the head to have run, all requests are released. Navigations are not scheduled, and a
 //!   followed redirect continues as the original request.
 //! - **Network service** (`ResourceScheduler`). Requests to a host with priorities (HTTP/2 or HTTP/3) are counted only on a slow
-//!   network: one where every round trip took at least [`SLOW`]. TCP's handshake shows that when the page's document arrives. QUIC's
-//!   handshakes are not measured, so one response is not enough.
+//!   network, and before the host's first response, when the browser does not know its protocol. A network is slow if every round
+//!   trip took at least [`SLOW`]. TCP's handshake shows that when the page's document arrives. QUIC's handshakes are not measured,
+//!   so one response is not enough.
 //!
 //! Chromium 49 has no scheduler in the renderer, and other rules for the page. Only requests of low urgency to a host without
 //! priorities are delayable: 10 in flight, and none if 6 requests to the same host are. While the document is not complete or has no
 //! body, or while a style sheet loads that was requested before the body, one is in flight, and none beside two requests of others.
-//! A host has no priorities before its first response: the browser learns the protocol from the handshake.
+//!
+//! Browsers learn the protocol of a host from its handshake, one round trip before its first response.
 //!
 //! The client limits HTTP/1.1 to six connections per host.
 
@@ -267,13 +269,12 @@ impl Throttle {
     }
 
     fn is_delayable(&self, node: usize) -> bool {
-        if self.scheduler == Scheduler::Chromium49 {
-            let is_known = self.known_hosts.contains(&self.plan.host[node]);
-            let has_priorities = self.plan.is_multiplexed[node] && is_known;
-            return self.plan.urgency[node] == Urgency::Low && !has_priorities;
+        let is_known = self.known_hosts.contains(&self.plan.host[node]);
+        let has_priorities = self.plan.is_multiplexed[node] && is_known;
+        match self.scheduler {
+            Scheduler::Chromium49 => self.plan.urgency[node] == Urgency::Low && !has_priorities,
+            _ => self.plan.urgency[node] < Urgency::High && (self.is_slow() || !has_priorities),
         }
-        self.plan.urgency[node] < Urgency::High
-            && (self.is_slow() || !self.plan.is_multiplexed[node])
     }
 
     fn may_start(&self, node: usize) -> bool {
@@ -413,9 +414,14 @@ mod tests {
         assert_eq!(enqueue_all(&mut throttle), (1..11).collect::<Vec<_>>());
         throttle.done(3);
         assert_eq!(polled(&mut throttle), [11]);
+        // Nodes 0 to 10 are of one host, and the others of another.
         let mut throttle = page(&[Low; 15], true);
         throttle.handle_body_start(0);
-        assert_eq!(enqueue_all(&mut throttle).len(), 15);
+        assert_eq!(enqueue_all(&mut throttle), (1..11).collect::<Vec<_>>());
+        throttle.done(3);
+        assert_eq!(polled(&mut throttle), [11]);
+        throttle.handle_head(11);
+        assert_eq!(polled(&mut throttle), (12..16).collect::<Vec<_>>());
     }
 
     #[test]

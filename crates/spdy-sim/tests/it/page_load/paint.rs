@@ -96,6 +96,22 @@ fn a_late_large_image_decides_the_largest_paint() {
 }
 
 #[test]
+fn large_text_waits_at_most_three_seconds_for_its_font() {
+    let font = Node {
+        layout_at: Some(500),
+        ..node(Kind::Font, Trigger::Done { parent: 1 })
+    };
+    let nodes = || vec![document(), style(at(300)), font.clone()];
+    let plan = PaintPlan {
+        largest: Some(2),
+        ..text()
+    };
+    let at = |arrival| paints(nodes(), plan.clone(), &[(400, 1), (arrival, 2)]);
+    assert_eq!(at(900), [Some(400), Some(900)]);
+    assert_eq!(at(9_000), [Some(400), Some(3_400)]);
+}
+
+#[test]
 fn a_page_without_text_is_painted_with_its_first_image_or_at_dom_content_loaded() {
     let images = PaintPlan {
         images: vec![(1, 200)],
