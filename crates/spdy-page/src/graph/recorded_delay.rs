@@ -2,7 +2,8 @@
 //!
 //! A recording by this project has each request's time of its page, and the times of evaluation. So what remains is the browser's own
 //! computation: it parses the document, applies the style sheets, and lays out. In other recordings, a short delay is as likely an
-//! error of a clock, and only layout that is more than [`NEAR`] late counts: a script has made its boxes.
+//! error of a clock, and only layout that is more than [`NEAR`] late counts: a script has made its boxes. It counts only if the ends
+//! of all style sheets are known, because layout waits for them; a page cannot see those of other hosts (Resource Timing).
 
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use crate::replica::{Exchange, Kind, Replica};
 pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
     let mut exchanges = replica.exchanges.iter();
     let is_exact = exchanges.any(|exchange| exchange.observed.compute.is_some());
+    let mut sheets = exchanges_of(replica, Kind::Stylesheet);
+    let has_ends = sheets.all(|sheet| sheet.wait.is_some());
     for index in 0..plan.exchanges.len() {
         let Some(cause) = plan.placed[index].map(|placed| placed.cause) else {
             continue;
@@ -37,11 +40,16 @@ pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
         };
         let gap = ready.zip(exchange(index).started);
         let gap = gap.and_then(|(ready, started)| started.checked_sub(ready));
-        let gap = gap.filter(|&gap| is_exact || gap > NEAR);
+        let gap = gap.filter(|&gap| is_exact || has_ends && gap > NEAR);
         if let Some(placed) = &mut plan.placed[index] {
             placed.delay = gap.unwrap_or_default().min(MAX_DELAY);
         }
     }
+}
+
+fn exchanges_of(replica: &Replica, kind: Kind) -> impl Iterator<Item = &Exchange> {
+    let exchanges = replica.exchanges.iter();
+    exchanges.filter(move |exchange| exchange.kind == kind)
 }
 
 /// When `index` could be laid out: the last end of `document`, a style sheet, or a script before its request. If `is_exact`, only
