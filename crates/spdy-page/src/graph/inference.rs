@@ -17,12 +17,9 @@ use std::time::Duration;
 use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder, Placement};
 use crate::graph::html::{Role, ScriptMode};
-use crate::graph::recorded_delay;
+use crate::graph::recorded_delay::{self, NEAR};
 use crate::head::{self, Head};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
-
-/// A request that starts this soon after the end of a script or style sheet was caused by it, for every kind.
-pub(crate) const NEAR: Duration = Duration::from_millis(100);
 
 /// A request that starts this soon after the end of a document was in its last bytes.
 const SLACK: Duration = Duration::from_millis(10);

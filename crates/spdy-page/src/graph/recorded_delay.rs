@@ -10,8 +10,13 @@ use std::time::Duration;
 use crate::graph::MAX_DELAY;
 use crate::graph::builder::{Cause, GraphBuilder};
 use crate::graph::html::Role;
-use crate::graph::inference::NEAR;
 use crate::replica::{Exchange, Kind, Replica};
+
+/// A request that starts this soon after the end of a script or style sheet was caused by it, for every kind.
+pub(crate) const NEAR: Duration = Duration::from_millis(100);
+
+/// No recorded transfer is longer.
+const MAX_TRANSFER: Duration = Duration::from_secs(24 * 3600);
 
 /// Sets the delays of all resources that a parser or layout has found. Those of other resources have their recorded delays already.
 pub(crate) fn set_delays(plan: &mut GraphBuilder<'_>, replica: &Replica) {
@@ -75,12 +80,14 @@ fn laid_out_at(
 }
 
 fn evaluated_at(exchange: &Exchange) -> Option<Duration> {
-    Some(exchange.finished()? + exchange.observed.compute.unwrap_or_default())
+    let compute = exchange.observed.compute.unwrap_or_default();
+    Some(exchange.finished()?.saturating_add(compute))
 }
 
 /// When the first `at_byte` bytes of the body had arrived, if it came evenly.
 fn arrived_at(exchange: &Exchange, at_byte: u64) -> Option<Duration> {
     let (first, last) = (exchange.first_byte()?, exchange.finished()?);
     let share = at_byte as f64 / (exchange.body.len() as f64).max(1.0);
-    Some(first + last.saturating_sub(first).mul_f64(share.min(1.0)))
+    let transfer = last.saturating_sub(first).min(MAX_TRANSFER);
+    Some(first.saturating_add(transfer.mul_f64(share.min(1.0))))
 }

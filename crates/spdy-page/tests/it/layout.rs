@@ -104,6 +104,18 @@ fn a_recorded_delay_after_the_last_sheet_and_document_is_kept() {
 }
 
 #[test]
+fn absurd_times_of_a_recording_are_no_error() {
+    let mut replica = page();
+    for exchange in &mut replica.exchanges {
+        exchange.started = Some(Duration::MAX / 2);
+        (exchange.wait, exchange.receive) = (Some(Duration::ZERO), Some(Duration::MAX));
+        exchange.observed.compute = Some(Duration::MAX);
+    }
+    replica.exchanges[0].started = Some(Duration::ZERO);
+    assert!(layout_of(&replica, "/sheet.png").is_some());
+}
+
+#[test]
 fn a_recorded_initiator_without_text_waits_for_layout_too() {
     let mut replica = page();
     replica.exchanges[1].body_is_real = false;

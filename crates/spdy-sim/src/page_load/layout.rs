@@ -26,7 +26,9 @@ impl PageLoad<'_> {
         }
         let documents: Vec<usize> = self.awaiting_layout.keys().copied().collect();
         for document in documents {
-            while let Some(&(at, node)) = self.awaiting_layout[&document].first()
+            // A request of what a hint has loaded ends at once, and comes back to this place.
+            while let Some(waiting) = self.awaiting_layout.get(&document)
+                && let Some(&(at, node)) = waiting.first()
                 && self.can_lay_out(document, at)
             {
                 if let Some(waiting) = self.awaiting_layout.get_mut(&document) {

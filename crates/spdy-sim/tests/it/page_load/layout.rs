@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use spdy_page::graph::{Node, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::replica::Kind;
 
 use crate::support::timeline::{
-    at, compute, document, expected, image, node, run, style, sync_script,
+    at, compute, document, expected, image, node, run, run_hinted, style, sync_script,
 };
 
 /// The node, if layout up to `layout_at` requests it.
@@ -81,6 +81,20 @@ fn layout_waits_for_the_main_thread_and_then_for_the_recorded_delay() {
         delayed(styled(500, font_of(2))),
     ];
     assert_eq!(run(page, &[]), expected(&[0, 91, 95, 228], 100.0, 328.0));
+}
+
+#[test]
+fn what_hints_have_loaded_is_there_at_layout() {
+    let nodes = vec![
+        document(),
+        compute(30, style(at(100))),
+        styled(500, font_of(1)),
+        styled(500, font_of(1)),
+    ];
+    let graph = PageGraph { nodes };
+    // The fonts arrive at 190 ms, and are laid out at 221 ms.
+    let loaded = run_hinted(&graph, &[], &[2, 3]);
+    assert_eq!(loaded, expected(&[0, 91, 90, 90], 100.0, 221.0));
 }
 
 #[test]
