@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Connections that a navigation opens to the document's host (Chromium, `LoadingPredictor`).
+/// Connections that a navigation opens to the document's host, as captures of Chromium show.
 pub(crate) const CONNECTIONS_OF_NAVIGATION: usize = 2;
 
 /// The scheduler that delays requests before they are passed to a connection.
