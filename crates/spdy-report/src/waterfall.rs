@@ -14,7 +14,7 @@ use spdy_sim::load::{Load, Span, WaterfallRow};
 use crate::drawing::figure::Figure;
 use crate::drawing::letters::{shorten, shorten_start, width};
 use crate::drawing::panel::Panel;
-use crate::drawing::shape_style::{Phase, ShapeStyle, TextStyle};
+use crate::drawing::shape_style::{LegendAttributes, Phase, ShapeStyle, TextStyle};
 use crate::text::{Bytes, Millis, Text, ticks};
 use crate::times::{class_of, tick_label};
 
@@ -75,12 +75,14 @@ pub(crate) fn legend(out: &mut String) -> fmt::Result {
             phase.name()
         )?;
     }
-    write!(
-        out,
-        "<span><i class=\"fcp-mark\"></i>first contentful paint</span> \
-         <span><i class=\"lcp-mark\"></i>largest contentful paint</span> \
-         <span><i class=\"dcl-mark\"></i>DOMContentLoaded</span> <span><i class=\"load-mark\"></i>load</span></p>"
-    )
+    for (style, name) in MARKS {
+        write!(
+            out,
+            "<span><i {}></i>{name}</span> ",
+            LegendAttributes(style)
+        )?;
+    }
+    write!(out, "</p>")
 }
 
 /// Writes the waterfalls of one page under the same conditions on the same time scale, one for each protocol; `over` names the
@@ -164,7 +166,7 @@ pub(crate) fn figure<'a>(
     (figure, loads)
 }
 
-/// Marks of a load in its waterfall, and their names.
+/// Marks of a load in its waterfall, and their names. A load without a paint lacks its mark.
 const MARKS: [(ShapeStyle, &str); 4] = [
     (ShapeStyle::Fcp, "first contentful paint"),
     (ShapeStyle::Lcp, "largest contentful paint"),
@@ -226,14 +228,15 @@ fn one(load: &Load, over: &str, layout: Layout, end: f64) -> Panel {
             }
         });
     }
-    for (ink, at) in [
-        (ShapeStyle::Fcp, load.fcp_ms),
-        (ShapeStyle::Lcp, load.lcp_ms),
-        (ShapeStyle::Dcl, Some(load.dom_content_loaded_ms)),
-        (ShapeStyle::Load, Some(load.load_ms)),
-    ] {
+    let times = [
+        load.fcp_ms,
+        load.lcp_ms,
+        Some(load.dom_content_loaded_ms),
+        Some(load.load_ms),
+    ];
+    for ((style, _), at) in MARKS.into_iter().zip(times) {
         if let Some(at) = at {
-            panel.path(ink, format!("M{:.1} {HEAD}V{bottom}", x(at)), "");
+            panel.path(style, format!("M{:.1} {HEAD}V{bottom}", x(at)), "");
         }
     }
     panel
