@@ -111,6 +111,20 @@ async fn an_http1_response_to_spdy_fails_once_with_its_name() {
     assert_eq!(world.connects().len(), 1, "a retry would be useless");
 }
 
+/// `a.test`, which speaks every protocol in TLS, and what a client needs to reach it.
+fn world_with_numbers() -> (World, ClientTls) {
+    let (server, tls) = tls_pair();
+    let world = World::default();
+    world.name("a.test", &["10.0.0.1"]).server(
+        HTTPS,
+        &Protocol::ALL,
+        Some(server),
+        Latch::new(),
+        numbers,
+    );
+    (world, tls)
+}
+
 #[tokio::test]
 async fn queued_requests_wait_for_the_alpn_result() {
     for (protocol, connections) in [
@@ -118,15 +132,7 @@ async fn queued_requests_wait_for_the_alpn_result() {
         (Protocol::Http2, 1),
         (Protocol::Http1, 6),
     ] {
-        let (server, tls) = tls_pair();
-        let world = World::default();
-        world.name("a.test", &["10.0.0.1"]).server(
-            HTTPS,
-            &Protocol::ALL,
-            Some(server),
-            Latch::new(),
-            numbers,
-        );
+        let (world, tls) = world_with_numbers();
         let protocols = vec![protocol, Protocol::Http1];
         let client = client(
             &world,
@@ -160,15 +166,7 @@ async fn queued_requests_wait_for_the_alpn_result() {
 
 #[tokio::test]
 async fn requests_without_credentials_share_names_but_no_connection_or_tls_session() {
-    let (server, tls) = tls_pair();
-    let world = World::default();
-    world.name("a.test", &["10.0.0.1"]).server(
-        HTTPS,
-        &Protocol::ALL,
-        Some(server),
-        Latch::new(),
-        numbers,
-    );
+    let (world, tls) = world_with_numbers();
     let config = Config {
         tls: Some(tls),
         protocols: vec![Protocol::Http1],

@@ -46,6 +46,17 @@ fn page() -> Replica {
     }
 }
 
+/// The page with recorded times: its document arrives from 110 to 120 ms, and all else until 220 ms.
+fn timed_page() -> Replica {
+    let mut replica = page();
+    let ms = Duration::from_millis;
+    for (at, exchange) in replica.exchanges.iter_mut().enumerate() {
+        exchange.started = Some(ms(if at == 0 { 20 } else { 120 }));
+        (exchange.wait, exchange.receive) = (Some(ms(90)), Some(ms(10)));
+    }
+    replica
+}
+
 /// The text of the document before each layout, its delay, and whether the load event waits for the resource.
 fn layout_of(replica: &Replica, path: &str) -> Option<(&'static str, Duration, bool)> {
     let graph = PageGraph::of(replica);
@@ -77,13 +88,8 @@ fn fonts_images_of_styles_and_lazy_images_wait_for_layout() {
 
 #[test]
 fn a_recorded_delay_after_the_last_sheet_and_document_is_kept() {
-    let mut replica = page();
+    let mut replica = timed_page();
     let ms = Duration::from_millis;
-    for (at, exchange) in replica.exchanges.iter_mut().enumerate() {
-        // The document ends at 120 ms, the sheet at 220 ms.
-        exchange.started = Some(ms(if at == 0 { 20 } else { 120 }));
-        (exchange.wait, exchange.receive) = (Some(ms(90)), Some(ms(10)));
-    }
     let start = |replica: &mut Replica, path: &str, at: u64| {
         let mut exchanges = replica.exchanges.iter_mut();
         let exchange = exchanges.find(|exchange| exchange.url.path() == path);
@@ -137,13 +143,8 @@ fn a_recorded_initiator_without_text_waits_for_layout_too() {
 
 #[test]
 fn a_recording_with_times_of_evaluation_has_the_delays_of_its_browser() {
-    let mut replica = page();
+    let mut replica = timed_page();
     let ms = Duration::from_millis;
-    for (at, exchange) in replica.exchanges.iter_mut().enumerate() {
-        // The document arrives from 110 to 120 ms, and the sheet until 220 ms.
-        exchange.started = Some(ms(if at == 0 { 20 } else { 120 }));
-        (exchange.wait, exchange.receive) = (Some(ms(90)), Some(ms(10)));
-    }
     let number = |path: &str| {
         let mut exchanges = replica.exchanges.iter();
         exchanges
