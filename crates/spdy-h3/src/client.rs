@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
@@ -19,7 +19,7 @@ use spdy_net_core::header_bytes::{HeaderByteCounters, HeaderBytes};
 use spdy_net_core::interim::interim_responses::InterimResponses;
 use spdy_net_core::latch::{Latch, until};
 use spdy_net_core::options::ClientOptions;
-use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::tap::ConnectionTap;
 use spdy_net_core::timing::progress_timeout::ProgressTimeout;
 use tokio::sync::oneshot;
@@ -255,17 +255,7 @@ impl Http3Client {
         let (mut head, body) = request.into_parts();
         let listens = head.extensions.remove::<InterimResponses>();
         drop_connection_headers(&mut head.headers);
-        let precedence = HttpPriority {
-            urgency: priority.level(),
-            ..HttpPriority::default()
-        };
-        if precedence != HttpPriority::default() {
-            let field = HeaderValue::try_from(format!("u={priority}"));
-            head.headers.insert(
-                PRIORITY_HEADER,
-                field.expect("a digit is a valid header value"),
-            );
-        }
+        let precedence = HttpPriority::announce(&mut head.headers, priority);
         let is_empty = body.is_end_stream();
         if !is_empty && let Some(len) = body.size_hint().exact() {
             head.headers

@@ -30,7 +30,7 @@ use spdy_net_core::interim::continue_on_read;
 use spdy_net_core::interim::early_hints::EarlyHints;
 use spdy_net_core::limit::ConnectionLimit;
 use spdy_net_core::options::ServerOptions;
-use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::protocol::Protocol;
 use spdy_net_core::serve_context::ServeContext;
 use spdy_net_core::timing::idle::IdleTracker;
@@ -274,9 +274,7 @@ impl ExchangeContext {
         };
         let head = fields::request(fields)?;
         let len = fields::content_length(&head.headers)?;
-        let field = head.headers.get(PRIORITY_HEADER);
-        let field = field.and_then(|field| field.to_str().ok());
-        let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
+        let precedence = HttpPriority::of(&head.headers);
         sending.set_priority(precedence);
         Ok(ParsedRequest {
             head,

@@ -50,5 +50,5 @@ pub use spdy_h3::quic;
 #[doc(inline)]
 pub use spdy_net_core::{
     body_wrapper, connection_slot, error, handler, header_bytes, interim, latch, limit, network,
-    options, protocol, refusal, tap, tls,
+    options, priority, protocol, refusal, tap, tls,
 };

@@ -24,7 +24,7 @@ use spdy_net_core::interim::interim_responses::InterimResponses;
 use spdy_net_core::latch::{Latch, until};
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::options::{ClientOptions, MIN_MAX_FRAME_BYTES};
-use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::tap::{ConnectionTap, TapEvent};
 use spdy_net_core::timing::progress_timeout::{
     ProgressTimeout, StreamProgressTimeout, is_progress_timeout,
@@ -227,13 +227,7 @@ impl Http2Client {
         let (mut head, body) = request.into_parts();
         drop_connection_headers(&mut head.headers);
         head.version = http::Version::HTTP_2;
-        if priority.level() != HttpPriority::default().urgency {
-            let field = http::HeaderValue::try_from(format!("u={priority}"));
-            head.headers.insert(
-                PRIORITY_HEADER,
-                field.expect("a digit is a valid header value"),
-            );
-        }
+        HttpPriority::announce(&mut head.headers, priority);
         if !body.is_end_stream()
             && let Some(len) = body.size_hint().exact()
         {

@@ -23,7 +23,7 @@ use spdy_net_core::interim::early_hints::EarlyHints;
 use spdy_net_core::limit::ConnectionLimit;
 use spdy_net_core::network::BoxIo;
 use spdy_net_core::options::MIN_MAX_FRAME_BYTES;
-use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::protocol::Protocol;
 use spdy_net_core::refusal::{Flaw, Refusal};
 use spdy_net_core::serve_context::ServeContext;
@@ -203,11 +203,7 @@ async fn answer(
     data_frame_bytes: usize,
 ) {
     let (mut head, stream) = request.into_parts();
-    let field = head
-        .headers
-        .get(PRIORITY_HEADER)
-        .and_then(|field| field.to_str().ok());
-    let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
+    let precedence = HttpPriority::of(&head.headers);
     let priority = Priority::new(precedence.urgency);
     head.extensions.insert(RequestInfo {
         protocol: Protocol::Http2,

@@ -29,6 +29,8 @@ use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::interim::interim_responses::InterimResponses;
+use spdy_net::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net::protocol::Protocol;
 use spdy_page::graph::Trigger;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::Coding;
@@ -36,6 +38,7 @@ use spdy_proxy::body::decoder::Decoder;
 
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};
+use crate::load::http_priority::priority_field;
 use crate::load::proxied_content::ProxiedContent;
 use crate::load::recorded_request::is_without_credentials;
 use crate::load::request_of;
@@ -184,10 +187,7 @@ impl<'a> LoadDriver<'a> {
         let mut sleep: Option<(Instant, BoxFuture<()>)> = None;
         std::future::poll_fn(|cx| {
             loop {
-                while let Some(mut request) = { machine.borrow_mut().poll_request() } {
-                    if !self.options.priorities {
-                        request.priority = Priority::LOWEST;
-                    }
+                while let Some(request) = { machine.borrow_mut().poll_request() } {
                     exchanges.push(self.exchange(request, &machine));
                 }
                 // Completed or not: the events that an exchange passed to the machine may lead to new requests.
@@ -243,10 +243,13 @@ impl<'a> LoadDriver<'a> {
     }
 
     /// Runs one request and its response, from the page's request to the last byte.
-    async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
+    async fn exchange(&self, mut request: Request, machine: &RefCell<PageLoad<'_>>) {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
-        let (http_request, held) = self.prepare_request(exchange);
+        let (mut http_request, held) = self.prepare_request(exchange);
+        if let Ok(http_request) = &mut http_request {
+            self.set_priority(&mut request, http_request.headers_mut(), exchange);
+        }
         if self.options.scheduler != Scheduler::None && node.trigger == Trigger::Start {
             let origin = http_request.as_ref().ok();
             if let Some(Ok(origin)) = origin.map(Origin::of_request) {
@@ -287,6 +290,30 @@ impl<'a> LoadDriver<'a> {
         match failed {
             Ok(()) => machine.borrow_mut().handle_done(now, request.node),
             Err(()) => machine.borrow_mut().handle_failed(now, request.node),
+        }
+    }
+
+    /// Sets the priority of `request`, also in its `headers` if a browser would send it there.
+    fn set_priority(&self, request: &mut Request, headers: &mut HeaderMap, exchange: &Exchange) {
+        if !self.options.priorities {
+            request.priority = Priority::LOWEST;
+            return;
+        }
+        let host = exchange.url.host_str().unwrap_or_default();
+        let protocol = self.page.protocol_for(self.protocol, self.options, host);
+        if !matches!(protocol, Protocol::Http2 | Protocol::Http3) {
+            return;
+        }
+        match (self.options.scheduler, request.urgency) {
+            (Scheduler::Chromium, Some(urgency)) => {
+                headers.extend(priority_field(exchange, urgency).map(|it| (PRIORITY_HEADER, it)));
+                request.priority = Priority::new(HttpPriority::of(headers).urgency);
+            }
+            // Its weights (RFC 7540) mean nothing to servers of RFC 9218.
+            (Scheduler::Chromium49, _) => {
+                request.priority = Priority::new(HttpPriority::default().urgency);
+            }
+            _ => {}
         }
     }
 

@@ -4,7 +4,7 @@
 //! page.rs ──┬─► load_driver.rs   the machine of `page_load/` over a client, in either clock     ─► result.rs: Load
 //!           │     recorded_request.rs, client_cache.rs    what is requested
 //!           │     body_check.rs, proxied_content.rs       what must come back
-//!           │     urgency.rs                              how urgent each request is
+//!           │     urgency.rs, http_priority.rs            how urgent each request is, and how it says so
 //!           │     paint_plan.rs                           what a browser draws
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
@@ -17,6 +17,7 @@ pub(crate) mod body_check;
 pub(crate) mod client_cache;
 pub(crate) mod endpoints;
 mod host_layout;
+mod http_priority;
 mod load_driver;
 mod page;
 mod paint_plan;

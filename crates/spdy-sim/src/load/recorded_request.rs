@@ -10,9 +10,9 @@ use spdy_page::partial_content::ContentRange;
 use spdy_page::replica::{Exchange, Kind};
 use url::Url;
 
-/// Header fields of a connection, of the request line in HTTP/2 and SPDY, or of a cache that is not empty.
+/// Header fields of a connection, of the recorded protocol, of the request line in HTTP/2 and SPDY, or of a cache that is not empty.
 fn is_left_out(name: &str) -> bool {
-    const LEFT_OUT: [&str; 12] = [
+    const LEFT_OUT: [&str; 13] = [
         "host",
         "connection",
         "proxy-connection",
@@ -25,6 +25,7 @@ fn is_left_out(name: &str) -> bool {
         "content-length",
         "expect",
         "range",
+        "priority",
     ];
     name.starts_with(':') || name.starts_with("if-") || LEFT_OUT.contains(&name)
 }

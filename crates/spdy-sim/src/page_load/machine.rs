@@ -8,6 +8,7 @@ use spdy_page::graph::{PageGraph, Trigger};
 
 use super::outline::{Outline, reveal_at};
 use super::paint::Paints;
+use crate::page_load::Urgency;
 use crate::page_load::throttle::Throttle;
 
 /// State of a node, in the order of its life.
@@ -52,6 +53,8 @@ pub struct Request {
     pub node: usize,
     /// The priority that Chromium gives to its kind.
     pub priority: Priority,
+    /// Its urgency in the plan of a [scheduler](PageLoad::schedule).
+    pub urgency: Option<Urgency>,
     /// When the page needed it.
     pub needed: Instant,
 }

@@ -131,6 +131,7 @@ impl PageLoad<'_> {
         let request = Request {
             node,
             priority: priority_of(facts.kind),
+            urgency: self.throttle.as_ref().map(|it| it.plan().urgency[node]),
             needed: now,
         };
         let goes_on = parent_of(facts).is_some_and(|parent| self.outline.nodes[parent].is_redirect);
