@@ -14,6 +14,8 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
 
 use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
@@ -87,6 +89,8 @@ pub struct Race {
     pub hosts: HostLayout,
     /// Every other choice of a load.
     pub options: Options,
+    /// `Some` if the pages are one [visit](crate::load::visit()), with this pause between two.
+    pub visit: Option<Duration>,
     /// Threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,
 }
@@ -124,6 +128,7 @@ impl Race {
             seed: 1,
             hosts: HostLayout::Recorded,
             options,
+            visit: None,
             threads: None,
         }
     }
@@ -170,7 +175,11 @@ impl Race {
     ///
     /// As [`run`](Self::run).
     pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
-        let pages: Vec<Page> = self.replicas.iter().map(|it| self.hosts.page(it)).collect();
+        let pages = self.replicas.iter().map(|it| self.hosts.page(it));
+        let pages: Vec<Arc<Page>> = match self.visit {
+            Some(pause) => load::visit(pages.collect(), pause),
+            None => pages.map(Arc::new).collect(),
+        };
         let total = self.total();
         // Loads that were done before an earlier one.
         let mut early = BTreeMap::new();

@@ -144,7 +144,7 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
         let client = Client::new(runtime, Arc::new(network), config);
         let tab = LoadDriver::new(page, which.protocol, &which.options, &client, &clock);
         let whole = async {
-            tab.run().await;
+            tab.run(&|| ()).await;
             client.close().await;
         };
         let ended = tokio::time::timeout(which.timeout, whole).await;

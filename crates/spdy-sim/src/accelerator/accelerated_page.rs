@@ -48,6 +48,9 @@ impl AcceleratedPage {
     ///
     /// The reason why an accelerator cannot serve the page.
     pub(crate) fn of(page: &Page, secure: bool, paper_urls: bool) -> Result<Self, String> {
+        if !page.earlier().pages.is_empty() {
+            return Err("a visit of several pages has no accelerator".to_owned());
+        }
         let (original, graph) = (page.replica(), page.graph());
         let names = site::names(original, graph, page.operator_config())?;
         let sites = site::sites(original, &names, secure, paper_urls, page.operator_config())?;

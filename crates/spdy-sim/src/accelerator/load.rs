@@ -99,11 +99,11 @@ pub(crate) fn load(
     let ended = executor.run(async {
         if options.accelerator == Accelerator::Warm {
             stage.open(&before, seed::derive(seed, "before"));
-            tab_of(&first).run().await;
+            tab_of(&first).run(&|| ()).await;
             first.close().await;
             before.quiet().await;
         }
-        tab.run().await;
+        tab.run(&|| access.restart_traffic()).await;
         client.close().await;
         access.quiet().await;
     });

@@ -10,7 +10,9 @@
 //! computation that the page's graph states.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
+use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ use http_body::Body as _;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
-use spdy_client::client::Client;
+use spdy_client::client::{Client, Stats};
 use spdy_client::error::Error;
 use spdy_client::origin::{Origin, WithoutCredentials};
 use spdy_client::timing::Timings;
@@ -43,10 +45,11 @@ use crate::load::proxied_content::ProxiedContent;
 use crate::load::recorded_request::is_without_credentials;
 use crate::load::request_of;
 use crate::load::urgency::urgency_plan;
+use crate::load::visit::VisitState;
 use crate::load::{Load, Page, WaterfallRow};
 use crate::network::Traffic;
 use crate::options::{CONNECTIONS_OF_NAVIGATION, Cache, Options, RaceProtocol, Scheduler};
-use crate::page_load::{PageLoad, Request};
+use crate::page_load::{PageLoad, Request, UrgencyPlan};
 
 /// The most that a body may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
@@ -56,6 +59,8 @@ const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 struct LoadRecord {
     /// From the runtime's origin to the start of the load.
     begun: Duration,
+    /// Counts of the client at that time.
+    stats_before: Stats,
     dom_content_loaded: Option<Instant>,
     load: Option<Instant>,
     first_paint: Option<Instant>,
@@ -75,6 +80,8 @@ pub struct LoadDriver<'a> {
     runtime: &'a dyn Runtime,
     /// Content that comes through an accelerator, if there is one.
     proxied_content: Option<&'a ProxiedContent>,
+    /// What the earlier pages of a visit left.
+    visited: OnceLock<VisitState>,
     record: Mutex<LoadRecord>,
 }
 
@@ -95,6 +102,7 @@ impl<'a> LoadDriver<'a> {
             client,
             runtime,
             proxied_content: None,
+            visited: OnceLock::new(),
             record: Mutex::default(),
         }
     }
@@ -107,9 +115,33 @@ impl<'a> LoadDriver<'a> {
         }
     }
 
-    /// Loads the page until no request is left.
-    pub async fn run(&self) {
-        self.record().begun = self.runtime.now() - Instant::ZERO;
+    /// Loads the earlier pages of the visit, then the page, until no request is left. Calls `on_begin` between these two, if there are
+    /// earlier pages.
+    pub async fn run(&self, on_begin: &(dyn Fn() + Sync)) {
+        let earlier = self.page.earlier();
+        let mut visited = VisitState::default();
+        for (number, page) in earlier.pages.iter().enumerate() {
+            let tab = Self {
+                visited: OnceLock::from(visited),
+                ..Self::new(page, self.protocol, self.options, self.client, self.runtime)
+            };
+            tab.drive_page().await;
+            let record = tab.record.into_inner();
+            let failures = record.failures.into_iter();
+            let of_page = |failure| format!("page {} of the visit: {failure}", number + 1);
+            self.record().failures.extend(failures.map(of_page));
+            visited = tab.visited.into_inner().unwrap_or_default();
+            visited.extend(page, &record.rows);
+            let next = self.runtime.now() + earlier.pause;
+            self.runtime.sleep_until(next).await;
+            on_begin();
+        }
+        self.visited.get_or_init(|| visited);
+        {
+            let mut record = self.record();
+            record.begun = self.runtime.now() - Instant::ZERO;
+            record.stats_before = self.client.stats();
+        }
         self.drive_page().await;
         self.record().is_over = true;
     }
@@ -136,7 +168,7 @@ impl<'a> LoadDriver<'a> {
                 .failures
                 .push(format!("the page load did not end: {reason}"));
         }
-        let stats = self.client.stats();
+        let (stats, before) = (self.client.stats(), record.stats_before);
         record.rows.sort_by_key(|(node, row)| (row.needed, *node));
         Load {
             replica: self.page.replica().name.clone(),
@@ -154,10 +186,12 @@ impl<'a> LoadDriver<'a> {
             packets_down: traffic.packets_down,
             bytes_up: traffic.bytes_up,
             bytes_down: traffic.bytes_down,
-            request_header_bytes: stats.request_header_bytes,
-            request_header_bytes_wire: stats.request_header_bytes_wire,
-            response_header_bytes: stats.response_header_bytes,
-            response_header_bytes_wire: stats.response_header_bytes_wire,
+            request_header_bytes: stats.request_header_bytes - before.request_header_bytes,
+            request_header_bytes_wire: stats.request_header_bytes_wire
+                - before.request_header_bytes_wire,
+            response_header_bytes: stats.response_header_bytes - before.response_header_bytes,
+            response_header_bytes_wire: stats.response_header_bytes_wire
+                - before.response_header_bytes_wire,
             failures: record.failures,
             waterfall: record
                 .rows
@@ -175,7 +209,8 @@ impl<'a> LoadDriver<'a> {
             machine.hint(graph.preload_candidates(self.page.replica()));
         }
         if self.options.scheduler != Scheduler::None {
-            let plan = urgency_plan(self.page, self.protocol, self.options);
+            let mut plan = urgency_plan(self.page, self.protocol, self.options);
+            plan.known_hosts = self.known_hosts(&plan);
             machine.schedule(self.options.scheduler, plan);
         }
         if let Some(plan) = self.page.paint_plan() {
@@ -293,6 +328,21 @@ impl<'a> LoadDriver<'a> {
         }
     }
 
+    /// The hosts of `plan` that responded to earlier pages of the visit.
+    fn known_hosts(&self, plan: &UrgencyPlan) -> BTreeSet<usize> {
+        let Some(visited) = self.visited.get() else {
+            return BTreeSet::new();
+        };
+        let exchanges = &self.page.replica().exchanges;
+        let nodes = self.page.graph().nodes.iter().zip(&plan.host);
+        let is_known = |exchange: usize| {
+            let host = exchanges[exchange].url.host_str();
+            visited.has_responded(host.unwrap_or_default())
+        };
+        let known = nodes.filter(|(node, _)| is_known(node.exchange));
+        known.map(|(_, &host)| host).collect()
+    }
+
     /// Sets the priority of `request`, also in its `headers` if a browser would send it there.
     fn set_priority(&self, request: &mut Request, headers: &mut HeaderMap, exchange: &Exchange) {
         if !self.options.priorities {
@@ -329,17 +379,22 @@ impl<'a> LoadDriver<'a> {
         {
             request.extensions_mut().insert(WithoutCredentials);
         }
-        let (Ok(request), Cache::Warm { after }) = (&mut http_request, self.options.cache) else {
+        let visited = self.visited.get();
+        let stored = visited.and_then(|visited| visited.stored(exchange));
+        // From an earlier page of the visit, or from an earlier load of this page.
+        let (stored, age) = match (stored, self.options.cache) {
+            (Some((index, received)), _) => (index, self.runtime.now() - received),
+            (None, Cache::Warm { after }) => (self.page.sent_index(exchange), after),
+            (None, Cache::Cold) => return (http_request, CacheLookup::Miss),
+        };
+        let Ok(request) = &mut http_request else {
             return (http_request, CacheLookup::Miss);
         };
         for name in client_cache::CACHE_REQUEST_HEADERS {
             request.headers_mut().remove(name);
         }
-        // If several responses match, the site sends the first one with a status.
-        let mut answers = self.page.matching_exchanges(exchange);
-        let stored = answers.find(|it| it.status() != Some(304));
-        let stored = stored.unwrap_or(exchange);
-        let held = client_cache::held(self.page.replica(), stored, request, after);
+        let replica = self.page.replica();
+        let held = client_cache::held(replica, &replica.exchanges[stored], request, age);
         if let CacheLookup::Stale(_, validators) = &held {
             request.headers_mut().extend(validators.clone());
         }

@@ -8,6 +8,7 @@
 //!           │     paint_plan.rs                           what a browser draws
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
+//! visit.rs                       pages one after the other
 //! virtual_time.rs                [`load()`]: the driver and the servers in virtual time
 //! ```
 //!
@@ -28,6 +29,7 @@ pub(crate) mod serve_page;
 pub(crate) mod tls;
 pub(crate) mod urgency;
 mod virtual_time;
+mod visit;
 
 pub use host_layout::{HostLayout, MAX_SHARDS, folded};
 
@@ -40,3 +42,5 @@ pub use recorded_request::request_of;
 pub use result::{Load, Span, WaterfallRow};
 
 pub use virtual_time::load;
+
+pub use visit::{MAX_PAGES, MAX_PAUSE, visit};

@@ -22,6 +22,7 @@ use crate::accelerator::site::OperatorConfig;
 use crate::load::endpoints;
 use crate::load::paint_plan::paint_plan;
 use crate::load::proxied_content::ProxiedContent;
+use crate::load::visit::EarlierPages;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::page_load::PaintPlan;
 
@@ -39,6 +40,8 @@ pub struct Page {
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
+    /// The pages of the same visit before it.
+    earlier: EarlierPages,
     /// `None` without a document in the graph.
     paint_plan: Option<PaintPlan>,
     /// The configuration of accelerators; `None` proxies the whole page.
@@ -57,7 +60,7 @@ const UNLIMITED_PUSH: Budget = Budget {
 };
 
 /// Method, authority and target.
-type RequestKey = (String, String, String);
+pub(super) type RequestKey = (String, String, String);
 
 impl Page {
     /// Prepares `replica`.
@@ -76,11 +79,8 @@ impl Page {
     pub fn with_graph(replica: Replica, graph: PageGraph) -> Self {
         let site = Arc::new(Site::of_replica(&replica));
         let hosts = addresses(&site);
-        let mut by_request: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        for (index, exchange) in replica.exchanges.iter().enumerate() {
-            by_request.entry(key_of(exchange)).or_default().push(index);
-        }
         Self {
+            by_request: by_request(&replica),
             paint_plan: paint_plan(&replica, &graph),
             replica,
             graph,
@@ -88,8 +88,8 @@ impl Page {
             hosts,
             own_hosts: BTreeSet::new(),
             pushing: Default::default(),
-            by_request,
             hints: Vec::new(),
+            earlier: EarlierPages::default(),
             operator_config: None,
             accelerated_pages: Default::default(),
         }
@@ -127,6 +127,36 @@ impl Page {
         Self { hints, ..self }
     }
 
+    /// The same page as a part of a visit: `replica` has the exchanges of all its pages, its own from `offset`, and `site` serves them.
+    pub(super) fn in_visit(
+        self,
+        replica: Replica,
+        offset: usize,
+        site: Arc<Site>,
+        earlier: EarlierPages,
+    ) -> Self {
+        let mut graph = self.graph;
+        for node in &mut graph.nodes {
+            node.exchange += offset;
+        }
+        Self {
+            by_request: by_request(&replica),
+            hosts: addresses(&site),
+            replica,
+            graph,
+            site,
+            earlier,
+            pushing: Default::default(),
+            accelerated_pages: Default::default(),
+            ..self
+        }
+    }
+
+    /// The pages of the same visit before it.
+    pub(crate) fn earlier(&self) -> &EarlierPages {
+        &self.earlier
+    }
+
     /// The same with the largest image of `page`, which has the same nodes.
     pub(crate) fn with_largest_image_of(mut self, page: &Self) -> Self {
         if let (Some(plan), Some(other)) = (&mut self.paint_plan, &page.paint_plan) {
@@ -146,6 +176,11 @@ impl Page {
             own_hosts: owned,
             ..self
         }
+    }
+
+    /// Those hosts.
+    pub(super) fn own_hosts(&self) -> &BTreeSet<String> {
+        &self.own_hosts
     }
 
     /// The replica.
@@ -276,6 +311,14 @@ impl Page {
         self.by_request[&key_of(exchange)].iter().copied()
     }
 
+    /// The index of the exchange whose response the site sends for the request of `exchange`.
+    pub(super) fn sent_index(&self, exchange: &Exchange) -> usize {
+        let mut indexes = self.matching_indexes(exchange);
+        let is_sent = |index: &usize| self.replica.exchanges[*index].status() != Some(304);
+        let first = self.by_request[&key_of(exchange)][0];
+        indexes.find(is_sent).unwrap_or(first)
+    }
+
     /// The ports of the page's URLs if their scheme is `https` (if `secure`) or `http`.
     #[must_use]
     pub fn ports(&self, secure: bool) -> Vec<u16> {
@@ -323,7 +366,16 @@ fn synthetic_address(number: usize) -> IpAddr {
     Ipv4Addr::new(198, 18, high, low).into()
 }
 
-fn key_of(exchange: &Exchange) -> RequestKey {
+/// The exchanges of `replica` by their requests.
+fn by_request(replica: &Replica) -> BTreeMap<RequestKey, Vec<usize>> {
+    let mut by_request: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (index, exchange) in replica.exchanges.iter().enumerate() {
+        by_request.entry(key_of(exchange)).or_default().push(index);
+    }
+    by_request
+}
+
+pub(super) fn key_of(exchange: &Exchange) -> RequestKey {
     (
         exchange.method.to_string(),
         head::authority(&exchange.url),

@@ -26,6 +26,17 @@ use crate::network::{NetworkConfig, SimNetwork};
 use crate::options::{Accelerator, Options, RaceProtocol};
 use crate::runtime::{Executor, ExecutorLimits};
 
+/// Each page of a visit may take as long as any other.
+fn limits(page: &Page) -> ExecutorLimits {
+    let limits = ExecutorLimits::default();
+    let earlier = page.earlier();
+    let pages = earlier.pages.len() as u32; // at most MAX_PAGES
+    ExecutorLimits {
+        virtual_time: limits.virtual_time * (pages + 1) + earlier.pause * pages,
+        events: limits.events * u64::from(pages + 1),
+    }
+}
+
 /// Loads `page` once over `protocol` and the network that `network` describes. `network_name` and `seed` are copied into the result;
 /// all randomness comes from `seed`.
 ///
@@ -43,7 +54,7 @@ pub fn load(
     if options.accelerator != Accelerator::Off {
         return accelerator::load(page, protocol, network_name, network, options, seed);
     }
-    let executor = Executor::new(ExecutorLimits::default());
+    let executor = Executor::new(limits(page));
     let runtime = executor.runtime();
     let mut config = page.client_config(protocol, options);
     config.connection.quic = endpoints::quic(&network.client_tcp, seed);
@@ -57,7 +68,7 @@ pub fn load(
     );
     let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
     let ended = executor.run(async {
-        tab.run().await;
+        tab.run(&|| network.restart_traffic()).await;
         client.close().await;
         network.quiet().await;
     });

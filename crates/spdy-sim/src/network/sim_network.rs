@@ -97,6 +97,11 @@ impl SimNetwork {
         self.inner.lock().traffic
     }
 
+    /// Counts from zero again.
+    pub(crate) fn restart_traffic(&self) {
+        self.inner.lock().traffic = Traffic::default();
+    }
+
     /// Completes when every connection is closed on both sides and no packet is in transit.
     pub fn quiet(&self) -> impl Future<Output = ()> + Send + use<> {
         let inner = self.inner.clone();

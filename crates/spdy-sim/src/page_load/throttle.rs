@@ -110,7 +110,7 @@ impl Throttle {
         };
         Self {
             scheduler,
-            known_hosts: BTreeSet::new(),
+            known_hosts: plan.known_hosts.clone(),
             layout_blocking: plan.body_at.keys().copied().take(1).collect(),
             frames: plan.body_at.keys().map(frame).collect(),
             plan,
@@ -340,6 +340,7 @@ mod tests {
             host: (0..urgency.len()).map(|it| usize::from(it > 10)).collect(),
             is_multiplexed: vec![is_multiplexed; urgency.len()],
             is_measured: vec![true; urgency.len()],
+            known_hosts: BTreeSet::new(),
             urgency,
             body_at: [(0, 100)].into(),
         };

@@ -1,6 +1,6 @@
 //! A scheduler's data on a page: the urgency of each request, and the ends of the documents' heads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Urgency of a request, in Chromium's three levels.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -22,6 +22,8 @@ pub struct UrgencyPlan {
     pub host: Vec<usize>,
     /// True if its host serves many requests on one connection, by priority.
     pub is_multiplexed: Vec<bool>,
+    /// Hosts that have responded before the load, so that their protocols are known.
+    pub known_hosts: BTreeSet<usize>,
     /// True if its duration is a sample of the network: Chromium ignores hosts at addresses that are not routed, such as those of
     /// laboratories.
     pub is_measured: Vec<bool>,

@@ -6,3 +6,4 @@ mod network;
 mod page_load;
 mod race;
 mod support;
+mod visit;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
@@ -10,10 +11,9 @@ use spdy_lab::experiment::clock::Clock;
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_sim::load::HostLayout;
-use spdy_sim::load::Load;
+use spdy_sim::load::{HostLayout, Load, MAX_PAGES, MAX_PAUSE};
 use spdy_sim::model::MODEL_VERSION;
-use spdy_sim::options::RaceProtocol;
+use spdy_sim::options::{Accelerator, Options, RaceProtocol};
 use spdy_sim::race::{Race, RaceNetwork};
 use spdy_sim::race_results::{ProtocolLoads, RaceResults};
 
@@ -57,6 +57,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
+    /// The pages are one visit: each is loaded with the cache, names and connections that those before it left, after a pause of
+    /// this many seconds
+    #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = parse_pause)]
+    visit: Option<Duration>,
+
     /// Print one JSON object a load instead of the table
     #[arg(long)]
     json: bool,
@@ -85,6 +90,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy race flags --protocols http,spdy --set tls=1.2 --set tcp=2013 --json"
     "spdy race portal --network lte --protocols h2,h3"
     "spdy race portal --network 3g --doctor            with the changes that help most"
+    "spdy race home.warc.gz article.warc.gz --visit    one after the other, with one cache"
     "spdy race portal --protocols https,spdy --deploy first-party --set cache=warm:1h"
 };
 
@@ -169,6 +175,9 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     }
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);
+    if args.visit.is_some() {
+        check_visit(&replicas, &options, args.doctor)?;
+    }
     Ok(Race {
         replicas,
         networks,
@@ -177,8 +186,33 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         seed: args.seed,
         hosts,
         options,
+        visit: args.visit,
         threads: args.choices.threads(),
     })
+}
+
+fn parse_pause(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    let pause = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let most = MAX_PAUSE.as_secs();
+    pause
+        .filter(|pause| *pause <= MAX_PAUSE)
+        .ok_or_else(|| format!("expected seconds from 0 to {most}, such as 10 or 0.5"))
+}
+
+/// Reports options that a visit cannot have.
+fn check_visit(pages: &[Replica], options: &Options, doctor: Option<u32>) -> Result<(), Usage> {
+    let count = pages.len();
+    let fault = if !(2..=MAX_PAGES).contains(&count) {
+        format!("--visit needs 2 to {MAX_PAGES} pages, found {count}")
+    } else if options.accelerator != Accelerator::Off {
+        "--visit cannot be used with an accelerator: remove one of them".to_owned()
+    } else if doctor.is_some() {
+        "--doctor cannot be used with --visit, because it examines each page alone".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Usage(fault))
 }
 
 /// Finds the changes that help each page over each network, with the fastest protocol there.
@@ -256,6 +290,10 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     if race.protocols.contains(&RaceProtocol::H3) {
         let missing = "QPACK's dynamic table, 0-RTT and HyStart are missing; browsers have them";
         notes.push(("h3".to_owned(), missing.to_owned()));
+    }
+    if let Some(pause) = race.visit {
+        let visit = format!("one after the other, {} s between two", pause.as_secs_f64());
+        notes.push(("visit".to_owned(), visit));
     }
     notes.extend(hosts.map(|hosts| ("hosts".to_owned(), hosts)));
     let program = format!("spdy {}", env!("CARGO_PKG_VERSION"));

@@ -61,6 +61,7 @@ fn images_wait_until_head_scripts_and_their_output_ran() {
         host: vec![0; 8],
         is_multiplexed: vec![true; 8],
         is_measured: vec![true; 8],
+        known_hosts: [].into(),
         body_at: [(0, 50)].into(),
     };
     page.schedule(Scheduler::Chromium, plan);
