@@ -36,7 +36,9 @@ pub mod replica;
 pub mod summary;
 
 pub use error::OpenError;
-pub use graph::{Node, PageGraph, Trigger, body_start, es_modules, first_text, references};
+pub use graph::{
+    Node, PageGraph, Trigger, body_start, es_modules, first_text, preconnects, references,
+};
 pub use import::har::export as har_export;
 pub use import::result::{ImportOptions, OpenedReplica};
 pub use import::{devtools, netlog, notes, page_trace, screencast, warc};

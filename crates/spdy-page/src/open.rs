@@ -22,7 +22,8 @@ use crate::coding::{self, CodingError};
 use crate::import::har::import;
 use crate::import::{mahimahi, netlog, speedreport, warc};
 use crate::limits::Limits;
-use crate::replica::{archive, warc_record};
+use crate::replica::archive;
+use crate::replica::warc_record::{self, WarcRecord};
 
 pub use crate::error::OpenError;
 pub use crate::import::result::{ImportOptions, OpenedReplica};
@@ -65,6 +66,34 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedRe
         name_or_path,
         options,
     )
+}
+
+/// Opens every page of a recording with several, in their order, at most `most`. Pages without a document are omitted.
+///
+/// # Errors
+///
+/// Like [`open`]. [`OpenError::Limit`] if there are more.
+pub fn open_pages(name_or_path: &str, most: usize) -> Result<Vec<OpenedReplica>, OpenError> {
+    let mut pages = Vec::new();
+    for number in 1.. {
+        let options = ImportOptions {
+            page: Some(number),
+            ..ImportOptions::default()
+        };
+        match open_with(name_or_path, &options) {
+            Ok(_) if pages.len() == most => {
+                return Err(OpenError::Limit {
+                    what: "pages in the recording",
+                    limit: most,
+                });
+            }
+            Ok(opened) => pages.push(opened),
+            Err(OpenError::NoPageLoad { .. }) if number > 1 => {}
+            Err(OpenError::NoSuchPage { .. }) if !pages.is_empty() => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(pages)
 }
 
 /// Reads the file at `path`, or the target of that link, for [`read`].
@@ -195,7 +224,7 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedRe
     if file.starts_with(b"WARC/") {
         let records = warc_record::read_all(&file, limits)?;
         if archive::is_replica(&records) {
-            return Ok(OpenedReplica::whole(archive::decode(&records, limits)?));
+            return read_archive(&records, options);
         }
         return warc::import(&records, stem(hint), options);
     }
@@ -207,6 +236,28 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedRe
     }
     let seen = String::from_utf8_lossy(&text[..text.len().min(24)]).into_owned();
     Err(OpenError::Unrecognised { seen })
+}
+
+/// Decodes the requested page of `records`, a replica.
+fn read_archive(
+    records: &[WarcRecord],
+    options: &ImportOptions,
+) -> Result<OpenedReplica, OpenError> {
+    let pages = archive::pages(records);
+    let number = options.page.unwrap_or(1);
+    let page = number.checked_sub(1).and_then(|index| pages.get(index));
+    let page = page.ok_or(OpenError::NoSuchPage {
+        page: number,
+        pages: pages.len(),
+    })?;
+    let mut opened = OpenedReplica::whole(archive::decode(page, &options.limits)?);
+    if pages.len() > 1 {
+        let count = pages.len();
+        opened
+            .notes
+            .remark(format!("page {number} of {count} opened"));
+    }
+    Ok(opened)
 }
 
 /// True if `text` begins like Chromium's logs: they may be cut off, so they are not parsed here.

@@ -97,6 +97,12 @@ impl Emulator {
         }
     }
 
+    /// Counts from zero again. Packets in flight stay, and are then counted only where they arrive.
+    pub fn restart_counts(&mut self, now: Instant) {
+        (self.up, self.down) = (Meter::new(now), Meter::new(now));
+        (self.began, self.seen) = (now, None);
+    }
+
     /// Captures every packet that arrives from now on. Packets and their metadata take at most `limit_bytes`.
     pub fn start_capture(&mut self, limit_bytes: usize) {
         let _ = self.end_capture(); // discards a capture that was not ended

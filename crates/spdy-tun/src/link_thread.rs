@@ -37,7 +37,9 @@ const NICE_VALUE: i32 = -15;
 pub(crate) enum LinkCommand {
     /// Begin a run: an idle link, with all counts at zero.
     Begin { config: PathConfig, seed: u64 },
-    /// Report the statistics since the last `Begin`.
+    /// Set all counts to zero, and change nothing else.
+    RestartCounts,
+    /// Report the statistics since the last `Begin` or `RestartCounts`.
     Measure(mpsc::Sender<LinkStats>),
     /// Capture the packets of this run, up to this many bytes.
     StartCapture(usize),
@@ -159,6 +161,10 @@ impl LinkThread {
             match command {
                 LinkCommand::Begin { config, seed } => {
                     self.emulator = Emulator::new(&config, seed, now);
+                    self.cpu_at_begin = CpuTime::of_this_thread();
+                }
+                LinkCommand::RestartCounts => {
+                    self.emulator.restart_counts(now);
                     self.cpu_at_begin = CpuTime::of_this_thread();
                 }
                 LinkCommand::Measure(reply) => {

@@ -52,6 +52,21 @@ pub struct RealNetwork {
     missed_at_begin: [u64; 2],
 }
 
+/// Sets the counts of a link to zero, from any thread.
+#[derive(Clone, Debug)]
+pub struct CountRestart {
+    orders: mpsc::Sender<LinkCommand>,
+    wake_fd: Arc<EventFd>,
+}
+
+impl CountRestart {
+    /// Sets all counts to zero. The link goes on; if its thread has ended, [`measure`](RealNetwork::measure) reports that.
+    pub fn restart(&self) {
+        let _ = self.orders.send(LinkCommand::RestartCounts);
+        let _ = self.wake_fd.write(1);
+    }
+}
+
 impl RealNetwork {
     /// Creates the network. The process must be in an [enclosure](crate::namespaces), or be root.
     ///
@@ -106,7 +121,16 @@ impl RealNetwork {
         self.order(LinkCommand::Begin { config, seed })
     }
 
-    /// The statistics since the last [`begin`](Self::begin).
+    /// For the client's thread: sets the counts of this run to zero while it runs.
+    #[must_use]
+    pub fn count_restart(&self) -> CountRestart {
+        CountRestart {
+            orders: self.orders.clone(),
+            wake_fd: self.wake_fd.clone(),
+        }
+    }
+
+    /// The statistics since the last [`begin`](Self::begin) or [`restart`](CountRestart::restart).
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use spdy_frame::compress::Compression;
-use spdy_lab::experiment::conditions;
+use spdy_lab::experiment::conditions::{self, LoadChoices};
 use spdy_lab::experiment::factor::Factor;
 use spdy_lab::experiment::factor_level::LoadChoice;
 use spdy_sim::load::HostLayout;
@@ -56,6 +56,10 @@ pub(crate) struct RaceChoiceArgs {
     /// Accelerator in front of the page's hosts: off, cold (just started), or warm (it has the page)
     #[arg(long, value_name = "STATE", value_parser = |text: &str| LoadChoice::new(Factor::Accelerator, text))]
     accelerator: Option<LoadChoice>,
+
+    /// The pages are one visit: each is loaded with the cache, names and connections that those before it left, after this pause
+    #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = |text: &str| LoadChoice::new(Factor::Visit, text))]
+    visit: Option<LoadChoice>,
 }
 
 impl PageLoadArgs {
@@ -66,21 +70,21 @@ impl PageLoadArgs {
 
     /// The options of page loads that keep each resource on its host.
     pub(crate) fn options(&self) -> Result<Options, Usage> {
-        match self.compile(&[])? {
-            (options, HostLayout::Recorded) => Ok(options),
-            _ => {
-                let message = "--set fold and --set shard: only `spdy race` can move resources to other hosts";
-                Err(Usage(message.to_owned()))
-            }
-        }
+        let choices = self.compile(&[])?;
+        let fault = match (choices.hosts, choices.visit) {
+            (HostLayout::Recorded, None) => return Ok(choices.options),
+            (HostLayout::Recorded, Some(_)) => "--set visit: only `spdy race` loads several pages",
+            _ => "--set fold and --set shard: only `spdy race` can move resources to other hosts",
+        };
+        Err(Usage(fault.to_owned()))
     }
 
-    /// The options of a race, including the hosts of a page's resources.
-    pub(crate) fn race(&self, more: &RaceChoiceArgs) -> Result<(Options, HostLayout), Usage> {
-        self.compile(&[&more.push, &more.deploy, &more.accelerator])
+    /// The choices of a race, including the hosts of a page's resources.
+    pub(crate) fn race(&self, more: &RaceChoiceArgs) -> Result<LoadChoices, Usage> {
+        self.compile(&[&more.push, &more.deploy, &more.accelerator, &more.visit])
     }
 
-    fn compile(&self, more: &[&Option<LoadChoice>]) -> Result<(Options, HostLayout), Usage> {
+    fn compile(&self, more: &[&Option<LoadChoice>]) -> Result<LoadChoices, Usage> {
         let more = more.iter().copied().chain([&self.backhaul]).flatten();
         let choices = self.choices.iter().chain(more);
         let mut levels: Vec<_> = choices.map(|it| (it.factor, &it.level[..])).collect();
@@ -91,13 +95,14 @@ impl PageLoadArgs {
                 "{name} is set twice, to {first} and {second}: remove one of them"
             )));
         }
-        let (options, hosts) = conditions::choices_of(&levels).map_err(Usage)?;
+        let choices = conditions::choices_of(&levels).map_err(Usage)?;
+        let options = &choices.options;
         if options.paper_urls && options.accelerator == Accelerator::Off {
             let message =
                 "urls=paper needs an accelerator: also set accelerator=cold or accelerator=warm";
             return Err(Usage(message.to_owned()));
         }
-        Ok((options, hosts))
+        Ok(choices)
     }
 
     /// The level of `factor`, if the command line sets it.

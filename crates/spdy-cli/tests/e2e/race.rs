@@ -4,6 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
+use spdy_page::archive;
+use spdy_page::builtin;
+
 use crate::support::program::{run_expecting, spdy, stdout_of};
 
 /// The fields of a load, in the order in which they are printed.
@@ -52,6 +55,70 @@ fn a_race_with_an_incomplete_load_shows_the_others_and_fails() {
     );
     let last = stderr.lines().last().expect("a reason");
     assert_eq!(last, "error: 1 of 2 loads are incomplete");
+}
+
+#[test]
+fn the_pages_of_a_visit_are_loaded_one_after_the_other() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let visit = folder.path().join("visit.warc.gz");
+    let pages = [builtin::portal(), builtin::flags()];
+    let files = pages.iter().flat_map(|page| archive::encode(page, true));
+    fs::write(&visit, files.collect::<Vec<_>>()).expect("write the file");
+    let visit = visit.to_str().expect("a path of text");
+    let race = [
+        "race",
+        visit,
+        "portal",
+        "--visit=3s",
+        "--network",
+        "cable",
+        "--protocols",
+        "h2",
+        "--json",
+    ];
+    let loads: Vec<Value> = stdout_of(0, &race)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    let facts = loads
+        .iter()
+        .map(|load| (load["replica"].as_str(), load["connections"].as_u64()));
+    assert_eq!(
+        facts.collect::<Vec<_>>(),
+        [
+            (Some("portal"), Some(7)),
+            (Some("flags"), Some(1)),
+            (Some("portal 2"), Some(0))
+        ]
+    );
+    let table = stdout_of(
+        0,
+        &["race", "portal", "flags", "--visit", "--network", "cable"],
+    );
+    assert!(table.contains("flags"), "{table}");
+    for (options, expected) in [
+        (
+            &["portal", "--visit"][..],
+            "a visit has 2 to 20 pages, found 1",
+        ),
+        (
+            &["portal", "flags", "--visit=1h"],
+            "expected no, or a pause",
+        ),
+        (
+            &["portal", "flags", "--visit", "--doctor"],
+            "--doctor cannot be used with a visit",
+        ),
+        (
+            &["portal", "flags", "--visit", "--accelerator=warm"],
+            "a visit has no accelerator",
+        ),
+    ] {
+        let words = [&["race"], options].concat();
+        let output = run_expecting(2, &mut spdy(&words));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains(expected), "{stderr}");
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
+use spdy_page::archive;
+use spdy_page::builtin;
 use spdy_testkit::wait::output_within;
 
 use super::{MAX_CALIBRATION_TIME, turn};
@@ -234,4 +236,36 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     let page = std::fs::read_to_string(lab.path("a.html")).expect("text");
     assert!(page.contains("Excluded from all figures, because no run is valid: "));
     assert!(!page.contains("None: every load"));
+}
+
+/// The second load of the same page has the first one's connections and its cache.
+#[test]
+fn a_visit_carries_connections_and_cache_in_both_clocks() {
+    let Some(_turn) = turn() else { return };
+    use rusqlite::types::Value::Null;
+    let lab = Lab::new(
+        "name = 'visit'\npages = ['portal', 'again.warc']\nprotocols = ['https', 'spdy']\n[factors]\nnetwork = 'lte'\n\
+         visit = '200ms'\nclock = ['virtual', 'real']\n",
+    );
+    let again = archive::encode(&builtin::portal(), false);
+    std::fs::write(lab.path("again.warc"), again).expect("write the file");
+    let run = lab.run(&["run", "small.toml", "--store", "a.db"]);
+    let rows = rows(&lab, "a.db");
+    assert_eq!(rows.len(), 8, "{}", text(&run.stderr));
+    for ((key, run), row) in &rows {
+        let is_again = key.contains("page=again.warc");
+        let has_connections = number(&row["connections"]) > 0.0;
+        assert_eq!(has_connections, !is_again, "{key}");
+        assert_eq!(row["failures"], Null, "{key}");
+        if !key.contains("clock=real") {
+            continue;
+        }
+        let virtual_row = &rows[&(key.replace("clock=real", "clock=virtual"), *run)];
+        for name in ["load_ms", "bytes_down"] {
+            let ratio = number(&row[name]) / number(&virtual_row[name]);
+            // A run that is not valid may be late.
+            let is_near = (0.9..1.1).contains(&ratio) || row["invalid"] != Null;
+            assert!(is_near, "{key}: {name} {ratio}");
+        }
+    }
 }

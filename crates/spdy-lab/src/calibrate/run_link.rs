@@ -137,12 +137,14 @@ impl RunLink {
         expected: Duration,
     ) -> Result<(LiveLoad, Vec<Fault>), CalibrateError> {
         let seed = which.seed;
+        let earlier = page.earlier();
+        let count = earlier.pages.len() as u32; // at most MAX_PAGES
         self.run_measured(path, seed, expected, |network, patience| {
             let loaded = live::load(
                 network,
                 page,
                 &LoadSpec {
-                    timeout: patience,
+                    timeout: patience * (count + 1) + earlier.pause * count,
                     ..which
                 },
             )?;

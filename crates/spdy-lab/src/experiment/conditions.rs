@@ -1,9 +1,10 @@
 //! The conditions of a cell by its levels: a network, the options of a load, and the hosts of its page.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use spdy_netem::profile::{Era, Profile};
-use spdy_sim::load::HostLayout;
+use spdy_sim::load::{HostLayout, MAX_PAGES};
 use spdy_sim::options::{Accelerator, Cache, Options};
 use spdy_sim::race::RaceNetwork;
 
@@ -11,7 +12,7 @@ use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::Factor;
-use crate::experiment::factor_level::shards as parse_shards;
+use crate::experiment::factor_level::{shards as parse_shards, visit as parse_visit};
 
 /// The network and the options of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Conditions {
     pub options: Options,
     /// Distribution of the page's resources over hosts.
     pub hosts: HostLayout,
+    /// The pause between two pages, if they are one visit.
+    pub visit: Option<Duration>,
     /// The clock.
     pub clock: Clock,
 }
@@ -33,7 +36,15 @@ impl Conditions {
     ///
     /// Levels that contradict each other, such as a rate and a rate for one direction.
     pub fn of(cell: &Cell<'_>) -> Result<Self, PlanError> {
-        Self::of_levels(cell.levels()).map_err(|what| PlanError::Cell {
+        let conditions = Self::of_levels(cell.levels());
+        let checked = conditions.and_then(|conditions| {
+            let count = cell.plan().pages().len();
+            let is_possible = conditions.visit.is_none() || (2..=MAX_PAGES).contains(&count);
+            is_possible
+                .then_some(conditions)
+                .ok_or_else(|| format!("visit: expected 2 to {MAX_PAGES} pages, found {count}"))
+        });
+        checked.map_err(|what| PlanError::Cell {
             key: cell.key(),
             what,
         })
@@ -45,7 +56,11 @@ impl Conditions {
     ///
     /// The contradiction.
     pub(crate) fn of_levels(levels: &[(Factor, &str)]) -> Result<Self, String> {
-        let (options, hosts) = choices_of(levels)?;
+        let LoadChoices {
+            options,
+            hosts,
+            visit,
+        } = choices_of(levels)?;
         let profile = profile(levels)?;
         let network = RaceNetwork {
             name: profile.settings(),
@@ -56,6 +71,7 @@ impl Conditions {
             network,
             options,
             hosts,
+            visit,
             clock: clock.unwrap_or_default(),
         };
         match conditions.clock {
@@ -106,19 +122,29 @@ impl Conditions {
 
     /// Delay that each pass of a pipe adds.
     #[must_use]
-    pub fn delay(&self) -> std::time::Duration {
+    pub fn delay(&self) -> Duration {
         let path = &self.network.profile.path;
         path.rtt / (2 * path.topology.passes())
     }
 }
 
-/// The options of a load, and the distribution of the page's resources, by `levels`. They are in the order of their factors; other
-/// factors are ignored.
+/// What levels choose of a load, besides its network and clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadChoices {
+    /// The options of the load.
+    pub options: Options,
+    /// Distribution of the page's resources over hosts.
+    pub hosts: HostLayout,
+    /// The pause between two pages, if they are one visit.
+    pub visit: Option<Duration>,
+}
+
+/// The choices by `levels`, which are in the order of their factors; other factors are ignored.
 ///
 /// # Errors
 ///
 /// The contradiction.
-pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), String> {
+pub fn choices_of(levels: &[(Factor, &str)]) -> Result<LoadChoices, String> {
     let mut options = Options::default();
     // A preset sets all options, so it precedes other options in their order.
     for (factor, level) in levels {
@@ -136,7 +162,16 @@ pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), St
         let what = "accelerator and fold: both map other hosts below /.spdy/1/ of the page's host; give one of them";
         return Err(what.to_owned());
     }
-    Ok((options, hosts))
+    let visit = level(levels, Factor::Visit).and_then(parse_visit).flatten();
+    if is_accelerated && visit.is_some() {
+        let what = "accelerator and visit: a visit has no accelerator; give one of them";
+        return Err(what.to_owned());
+    }
+    Ok(LoadChoices {
+        options,
+        hosts,
+        visit,
+    })
 }
 
 fn level<'a>(levels: &[(Factor, &'a str)], factor: Factor) -> Option<&'a str> {

@@ -92,6 +92,8 @@ pub enum Factor {
     Urls,
     /// How much of the recorded think times of servers is replayed.
     Think,
+    /// Whether the pages are one visit, and the pause between two.
+    Visit,
     /// The clock.
     Clock,
 }
@@ -111,7 +113,7 @@ pub(super) enum FactorKind {
 
 impl Factor {
     /// All factors, in their order.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -154,6 +156,7 @@ impl Factor {
         Self::Prefetch,
         Self::Urls,
         Self::Think,
+        Self::Visit,
         Self::Clock,
     ];
 
@@ -203,6 +206,7 @@ impl Factor {
             Self::Prefetch => "prefetch",
             Self::Urls => "urls",
             Self::Think => "think",
+            Self::Visit => "visit",
             Self::Clock => "clock",
         }
     }
@@ -257,6 +261,7 @@ impl Factor {
             | Self::Prefetch
             | Self::Urls
             | Self::Think
+            | Self::Visit
             | Self::Clock => FactorKind::Choice,
         }
     }

@@ -2,11 +2,12 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::str::FromStr;
+use std::time::Duration;
 
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
-use spdy_sim::load::MAX_SHARDS;
+use spdy_sim::load::{MAX_PAUSE, MAX_SHARDS};
 use spdy_sim::network::dns::NameLookups;
 use spdy_sim::options::{
     Deployment, MAX_FRAME_BYTES, MAX_THINK_TIME_SCALE, MIN_FRAME_BYTES, Options, Scheduler,
@@ -150,6 +151,11 @@ impl Factor {
             Self::Fold => yes_or_no(level)
                 .map(|_| ())
                 .ok_or_else(|| invalid(SWITCH))?,
+            Self::Visit => {
+                let most = MAX_PAUSE.as_secs();
+                let range = format!("no, or a pause with its unit of at most {most}s, such as 10s");
+                visit(level).map(|_| ()).ok_or_else(|| invalid(&range))?;
+            }
             Self::Clock => {
                 let clock = level.parse::<Clock>().map(|_| ());
                 clock.map_err(|_| invalid("virtual or real"))?;
@@ -222,6 +228,15 @@ fn yes_or_no(level: &str) -> Option<bool> {
 /// Number of hosts for a page's own resources.
 pub(super) fn shards(level: &str) -> Option<NonZeroU32> {
     count(level, MAX_SHARDS).and_then(NonZeroU32::new)
+}
+
+/// The pause between two pages of a visit; `Some(None)` without a visit.
+pub(super) fn visit(level: &str) -> Option<Option<Duration>> {
+    if level == "no" {
+        return Some(None);
+    }
+    let pause = probe("rtt", level).ok()?.path.rtt;
+    (pause <= MAX_PAUSE).then_some(Some(pause))
 }
 
 /// A factor for think times: a decimal number from 0 to [`MAX_THINK_TIME_SCALE`].

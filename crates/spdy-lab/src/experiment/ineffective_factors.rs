@@ -104,6 +104,7 @@ impl Factor {
             | Self::Accelerator
             | Self::Backhaul
             | Self::Think
+            | Self::Visit
             | Self::Clock => (false, ""),
         };
         is_idle.then_some(reason)

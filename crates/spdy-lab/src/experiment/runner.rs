@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -23,7 +24,12 @@ use crate::experiment::plan::{Plan, hex};
 pub struct Runner {
     plan: Plan,
     pages: Vec<ExperimentPage>,
+    /// Visits of all pages, by distribution of resources and pause, each created when a cell needs it.
+    visits: Mutex<BTreeMap<(HostLayout, Duration), Visit>>,
 }
+
+/// The pages of a visit, in the plan's order.
+type Visit = Vec<Arc<Page>>;
 
 /// A page, prepared as the levels of its cells require.
 struct ExperimentPage {
@@ -107,7 +113,11 @@ impl Runner {
             }
         };
         let pages = plan.pages().iter().zip(replicas).map(opened).collect();
-        Self { plan, pages }
+        Self {
+            plan,
+            pages,
+            visits: Mutex::default(),
+        }
     }
 
     /// The plan.
@@ -127,9 +137,18 @@ impl Runner {
         self.pages.iter().map(|opened| &opened.fingerprint)
     }
 
-    /// The page of `cell` with its resources distributed as in `conditions`.
+    /// The page of `cell` as `conditions` require it.
     pub(crate) fn page(&self, cell: &Cell<'_>, conditions: &Conditions) -> Arc<Page> {
-        self.pages[cell.page].page(conditions.hosts)
+        let hosts = conditions.hosts;
+        let Some(pause) = conditions.visit else {
+            return self.pages[cell.page].page(hosts);
+        };
+        let mut visits = self.visits.lock();
+        let visit = visits.entry((hosts, pause)).or_insert_with(|| {
+            let pages = self.pages.iter().map(|page| hosts.page(&page.replica));
+            load::visit(pages.collect(), pause)
+        });
+        visit[cell.page].clone()
     }
 
     /// Loads all runs of one cell on this thread, in virtual time even if its clock is real. Returns `None` if `stops`, which is
@@ -168,9 +187,8 @@ impl Runner {
     }
 
     fn load_under(&self, conditions: &Conditions, cell: &Cell<'_>, run: u32) -> Load {
-        let opened = &self.pages[cell.page];
         load::load(
-            &opened.page(conditions.hosts),
+            &self.page(cell, conditions),
             cell.protocol(),
             &conditions.network.name,
             &conditions.network.config(&conditions.options),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 use spdy_sim::load::LoadDriver;
@@ -16,7 +17,7 @@ use spdy_sim::options::{Options, RaceProtocol};
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::host::SERVER;
-use spdy_tun::network::RealNetwork;
+use spdy_tun::network::{CountRestart, RealNetwork};
 use spdy_tun::stats::LinkStats;
 
 use crate::live::addresses;
@@ -94,10 +95,10 @@ pub fn load(
     let serving = far_side
         .start(&network.server)
         .map_err(sockets("the servers"))?;
-    let (page, which) = (page.clone(), which.clone());
+    let (page, which, counts) = (page.clone(), which.clone(), network.count_restart());
     let loaded = network
         .client
-        .run(move || client_side(&page, &which, names));
+        .run(move || client_side(&page, &which, names, &counts));
     network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
     let measured = network.measure()?;
     let served = serving.stop().map_err(sockets("the servers"))?;
@@ -127,8 +128,13 @@ struct ClientResult {
 }
 
 /// Runs on the client's thread: the load, and its CPU time.
-fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<ClientResult> {
-    let before = CpuTime::of_this_thread();
+fn client_side(
+    page: &Page,
+    which: &LoadSpec,
+    names: Resolver,
+    counts: &CountRestart,
+) -> io::Result<ClientResult> {
+    let before = Mutex::new(CpuTime::of_this_thread());
     let loaded = block_on(async {
         let clock = LiveRuntime::start();
         let runtime = SharedRuntime::new(clock);
@@ -144,7 +150,12 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
         let client = Client::new(runtime, Arc::new(network), config);
         let tab = LoadDriver::new(page, which.protocol, &which.options, &client, &clock);
         let whole = async {
-            tab.run(&|| ()).await;
+            tab.run(&|| {
+                counts.restart();
+                connections.store(0, Ordering::Relaxed);
+                *before.lock() = CpuTime::of_this_thread();
+            })
+            .await;
             client.close().await;
         };
         let ended = tokio::time::timeout(which.timeout, whole).await;
@@ -157,7 +168,7 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
         let load = tab.into_load(&which.network, which.seed, ended, &traffic);
         Ok((load, was_given_up))
     });
-    let computed = CpuTime::of_this_thread().zip(before);
+    let computed = CpuTime::of_this_thread().zip(before.into_inner());
     let (load, was_given_up) = loaded?;
     Ok(ClientResult {
         load,

@@ -74,7 +74,7 @@ const fn added_column(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 83] = [
+pub const COLUMNS: [Column; 84] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -204,6 +204,10 @@ pub const COLUMNS: [Column; 83] = [
     }),
     added_column("think", "REAL", "CAST(0 AS DOUBLE PRECISION)", |it| {
         Value::Real(it.conditions.options.think_time_scale)
+    }),
+    added_column("visit_ms", "REAL", NO_FIGURE, |it| {
+        let pause = it.conditions.visit;
+        figure(pause.map(|pause| pause.as_nanos() as f64 / 1e6))
     }),
     // and the results of the load.
     column("dom_content_loaded_ms", "REAL", |it| {

@@ -51,12 +51,24 @@ pub(crate) struct Reference {
     pub(crate) role: Role,
 }
 
+/// An origin to connect to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct PreconnectHint {
+    /// As written, entities decoded; relative to the base.
+    pub(crate) url: String,
+    /// Offset directly behind the tag.
+    pub(crate) at: usize,
+    /// For requests without credentials.
+    pub(crate) is_anonymous: bool,
+}
+
 /// The references of a scanned document.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Scan {
     /// `href` of the first `base`.
     pub(crate) base: Option<String>,
     pub(crate) references: Vec<Reference>,
+    pub(crate) preconnects: Vec<PreconnectHint>,
     /// Offset of the last script that DOMContentLoaded waits for, including inline ones.
     pub(crate) last_script: Option<usize>,
     /// Texts of import maps.
@@ -184,6 +196,15 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
         "link" => {
             let rel = attribute("rel").unwrap_or_default().to_ascii_lowercase();
             let has = |word: &str| rel.split_ascii_whitespace().any(|rel| rel == word);
+            if let (true, Some(url)) = (has("preconnect"), attribute("href")) {
+                let mode = attribute("crossorigin");
+                scan.preconnects.push(PreconnectHint {
+                    url,
+                    at,
+                    is_anonymous: mode
+                        .is_some_and(|mode| !mode.eq_ignore_ascii_case("use-credentials")),
+                });
+            }
             let role = if has("stylesheet") {
                 let media = attribute("media").unwrap_or_default().to_ascii_lowercase();
                 let other_medium =

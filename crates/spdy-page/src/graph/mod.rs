@@ -9,6 +9,7 @@ pub(crate) mod from_replica;
 pub(crate) mod html;
 pub(crate) mod inference;
 mod page_graph;
+pub mod preconnects;
 pub(crate) mod recorded_delay;
 pub mod references;
 

@@ -376,7 +376,18 @@ fn record_id(parts: &[&[u8]]) -> String {
 
 // ---- reading
 
-/// Decodes the replica in `records`.
+/// The records of each page: joined files make one with several pages.
+pub(crate) fn pages(records: &[WarcRecord]) -> Vec<&[WarcRecord]> {
+    let is_first = |record: &WarcRecord| record.kind() == "warcinfo";
+    let starts = records.iter().enumerate();
+    let starts = starts.filter(|(number, record)| *number == 0 || is_first(record));
+    let starts: Vec<usize> = starts.map(|(number, _)| number).collect();
+    let ends = starts.iter().skip(1).copied().chain([records.len()]);
+    let pages = starts.iter().zip(ends);
+    pages.map(|(&start, end)| &records[start..end]).collect()
+}
+
+/// Decodes the replica in the records of one page.
 pub(crate) fn decode(records: &[WarcRecord], limits: &Limits) -> Result<Replica, OpenError> {
     let fault = |record: usize, what: String| OpenError::Replica {
         record: record + 1,

@@ -6,4 +6,5 @@ mod import;
 mod laws;
 mod layout;
 mod netlog;
+mod several_pages;
 mod support;

@@ -10,7 +10,6 @@
 //! computation that the page's graph states.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
@@ -26,13 +25,10 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::{Client, Stats};
 use spdy_client::error::Error;
-use spdy_client::origin::{Origin, WithoutCredentials};
+use spdy_client::origin::WithoutCredentials;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
-use spdy_frame::priority::Priority;
 use spdy_net::interim::interim_responses::InterimResponses;
-use spdy_net::priority::{HttpPriority, PRIORITY_HEADER};
-use spdy_net::protocol::Protocol;
 use spdy_page::graph::Trigger;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::Coding;
@@ -40,7 +36,6 @@ use spdy_proxy::body::decoder::Decoder;
 
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};
-use crate::load::http_priority::priority_field;
 use crate::load::proxied_content::ProxiedContent;
 use crate::load::recorded_request::is_without_credentials;
 use crate::load::request_of;
@@ -48,8 +43,8 @@ use crate::load::urgency::urgency_plan;
 use crate::load::visit::VisitState;
 use crate::load::{Load, Page, WaterfallRow};
 use crate::network::Traffic;
-use crate::options::{CONNECTIONS_OF_NAVIGATION, Cache, Options, RaceProtocol, Scheduler};
-use crate::page_load::{PageLoad, Request, UrgencyPlan};
+use crate::options::{Cache, Options, RaceProtocol, Scheduler};
+use crate::page_load::{PageLoad, Request};
 
 /// The most that a body may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
@@ -73,15 +68,15 @@ struct LoadRecord {
 
 /// One load while it runs.
 pub struct LoadDriver<'a> {
-    page: &'a Page,
-    protocol: RaceProtocol,
-    options: &'a Options,
-    client: &'a Client,
+    pub(super) page: &'a Page,
+    pub(super) protocol: RaceProtocol,
+    pub(super) options: &'a Options,
+    pub(super) client: &'a Client,
     runtime: &'a dyn Runtime,
     /// Content that comes through an accelerator, if there is one.
     proxied_content: Option<&'a ProxiedContent>,
     /// What the earlier pages of a visit left.
-    visited: OnceLock<VisitState>,
+    pub(super) visited: OnceLock<VisitState>,
     record: Mutex<LoadRecord>,
 }
 
@@ -181,7 +176,7 @@ impl<'a> LoadDriver<'a> {
             lcp_ms: record.largest_paint.map(since_start),
             time_on_wire_ms: traffic.time_on_wire().as_nanos() as f64 / 1e6,
             connections: traffic.connections,
-            requests: stats.requests,
+            requests: stats.requests - before.requests,
             packets_up: traffic.packets_up,
             packets_down: traffic.packets_down,
             bytes_up: traffic.bytes_up,
@@ -285,16 +280,16 @@ impl<'a> LoadDriver<'a> {
         if let Ok(http_request) = &mut http_request {
             self.set_priority(&mut request, http_request.headers_mut(), exchange);
         }
-        if self.options.scheduler != Scheduler::None && node.trigger == Trigger::Start {
-            let origin = http_request.as_ref().ok();
-            if let Some(Ok(origin)) = origin.map(Origin::of_request) {
-                self.client.preconnect(&origin, CONNECTIONS_OF_NAVIGATION);
-            }
+        if node.trigger == Trigger::Start
+            && let Ok(http_request) = &http_request
+        {
+            self.preconnect_navigation(http_request);
         }
         if let CacheLookup::Fresh(bytes) = held {
             let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
             machine.handle_head(now, request.node);
             machine.handle_bytes(now, request.node, bytes);
+            self.preconnect(request.node, 0, bytes);
             return machine.handle_done(now, request.node);
         }
         let mut row = WaterfallRow {
@@ -325,45 +320,6 @@ impl<'a> LoadDriver<'a> {
         match failed {
             Ok(()) => machine.borrow_mut().handle_done(now, request.node),
             Err(()) => machine.borrow_mut().handle_failed(now, request.node),
-        }
-    }
-
-    /// The hosts of `plan` that responded to earlier pages of the visit.
-    fn known_hosts(&self, plan: &UrgencyPlan) -> BTreeSet<usize> {
-        let Some(visited) = self.visited.get() else {
-            return BTreeSet::new();
-        };
-        let exchanges = &self.page.replica().exchanges;
-        let nodes = self.page.graph().nodes.iter().zip(&plan.host);
-        let is_known = |exchange: usize| {
-            let host = exchanges[exchange].url.host_str();
-            visited.has_responded(host.unwrap_or_default())
-        };
-        let known = nodes.filter(|(node, _)| is_known(node.exchange));
-        known.map(|(_, &host)| host).collect()
-    }
-
-    /// Sets the priority of `request`, also in its `headers` if a browser would send it there.
-    fn set_priority(&self, request: &mut Request, headers: &mut HeaderMap, exchange: &Exchange) {
-        if !self.options.priorities {
-            request.priority = Priority::LOWEST;
-            return;
-        }
-        let host = exchange.url.host_str().unwrap_or_default();
-        let protocol = self.page.protocol_for(self.protocol, self.options, host);
-        if !matches!(protocol, Protocol::Http2 | Protocol::Http3) {
-            return;
-        }
-        match (self.options.scheduler, request.urgency) {
-            (Scheduler::Chromium, Some(urgency)) => {
-                headers.extend(priority_field(exchange, urgency).map(|it| (PRIORITY_HEADER, it)));
-                request.priority = Priority::new(HttpPriority::of(headers).urgency);
-            }
-            // Its weights (RFC 7540) mean nothing to servers of RFC 9218.
-            (Scheduler::Chromium49, _) => {
-                request.priority = Priority::new(HttpPriority::default().urgency);
-            }
-            _ => {}
         }
     }
 
@@ -510,6 +466,7 @@ impl<'a> LoadDriver<'a> {
         }
         let (mut plain, mut expected) = self.body_check(request.node, exchange, &head.headers);
         let mut body = pin!(body);
+        let mut scanned_bytes = 0;
         while let Some(piece) = next_piece(body.as_mut()).await {
             let piece = piece
                 .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
@@ -527,6 +484,8 @@ impl<'a> LoadDriver<'a> {
             machine
                 .borrow_mut()
                 .handle_bytes(self.runtime.now(), request.node, received_bytes);
+            self.preconnect(request.node, scanned_bytes, received_bytes);
+            scanned_bytes = received_bytes;
         }
         if let Some(plain) = plain {
             expected.compare(&plain.finish()?);

@@ -5,7 +5,8 @@
 //!           │     recorded_request.rs, client_cache.rs    what is requested
 //!           │     body_check.rs, proxied_content.rs       what must come back
 //!           │     urgency.rs, http_priority.rs            how urgent each request is, and how it says so
-//!           │     paint_plan.rs                           what a browser draws
+//!           │     browser_requests.rs                     connections opened ahead, as browsers do
+//!           │     paint_plan.rs, render_delay.rs          what a browser draws, and how long it takes
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
 //! visit.rs                       pages one after the other
@@ -15,6 +16,7 @@
 //! `spdy-lab/src/live` has the same driver in real time. `host_layout.rs` distributes the resources of a page over hosts.
 
 pub(crate) mod body_check;
+mod browser_requests;
 pub(crate) mod client_cache;
 pub(crate) mod endpoints;
 mod host_layout;
@@ -24,6 +26,7 @@ mod page;
 mod paint_plan;
 pub(crate) mod proxied_content;
 mod recorded_request;
+mod render_delay;
 mod result;
 pub(crate) mod serve_page;
 pub(crate) mod tls;
@@ -43,4 +46,4 @@ pub use result::{Load, Span, WaterfallRow};
 
 pub use virtual_time::load;
 
-pub use visit::{MAX_PAGES, MAX_PAUSE, visit};
+pub use visit::{EarlierPages, MAX_PAGES, MAX_PAUSE, visit};

@@ -9,6 +9,7 @@ use spdy_client::config::Config;
 use spdy_net::protocol::Protocol;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
+use spdy_page::preconnects::{Preconnect, preconnects};
 use spdy_page::replica::{Exchange, Replica};
 use spdy_proxy::sites::site_table::Sites;
 use spdy_server::page_resources::PageResources;
@@ -42,6 +43,8 @@ pub struct Page {
     hints: Vec<usize>,
     /// The pages of the same visit before it.
     earlier: EarlierPages,
+    /// The connections that each document asks for, by its node; created when the first load needs them.
+    preconnects: OnceLock<BTreeMap<usize, Vec<Preconnect>>>,
     /// `None` without a document in the graph.
     paint_plan: Option<PaintPlan>,
     /// The configuration of accelerators; `None` proxies the whole page.
@@ -90,6 +93,7 @@ impl Page {
             pushing: Default::default(),
             hints: Vec::new(),
             earlier: EarlierPages::default(),
+            preconnects: OnceLock::new(),
             operator_config: None,
             accelerated_pages: Default::default(),
         }
@@ -153,7 +157,8 @@ impl Page {
     }
 
     /// The pages of the same visit before it.
-    pub(crate) fn earlier(&self) -> &EarlierPages {
+    #[must_use]
+    pub fn earlier(&self) -> &EarlierPages {
         &self.earlier
     }
 
@@ -181,6 +186,19 @@ impl Page {
     /// Those hosts.
     pub(super) fn own_hosts(&self) -> &BTreeSet<String> {
         &self.own_hosts
+    }
+
+    /// The connections that the document of `node` asks for.
+    pub(super) fn preconnects(&self, node: usize) -> &[Preconnect] {
+        let all = self.preconnects.get_or_init(|| {
+            let nodes = self.graph.nodes.iter().enumerate();
+            let found = nodes.map(|(number, node)| {
+                let exchange = &self.replica.exchanges[node.exchange];
+                (number, preconnects(exchange))
+            });
+            found.filter(|(_, found)| !found.is_empty()).collect()
+        });
+        all.get(&node).map_or(&[], |found| &found[..])
     }
 
     /// The replica.

@@ -13,6 +13,7 @@ use spdy_page::head;
 use spdy_page::replica::{Exchange, Kind, LargestPaint, Replica};
 use url::Url;
 
+use crate::load::render_delay::recorded_render_delay;
 use crate::page_load::PaintPlan;
 
 /// Pixels of the window of `spdy record` and `spdy lab browse`: a larger image is not seen as a whole.
@@ -54,11 +55,16 @@ pub(crate) fn paint_plan(replica: &Replica, graph: &PageGraph) -> Option<PaintPl
                 .map(|(_, node)| node)
         }
     };
-    Some(PaintPlan {
+    let plan = PaintPlan {
         document,
         text_at: first_text(&replica.exchanges[replica.start]),
         images,
         largest,
+        render_delay: None,
+    };
+    Some(PaintPlan {
+        render_delay: recorded_render_delay(replica, graph, &plan),
+        ..plan
     })
 }
 

@@ -87,7 +87,8 @@ fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
         .or(Some(HeaderValue::from_static("bytes=0-")))
 }
 
-fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
+/// The URI of `url`, with `https` if `secure`, else with `http`.
+pub(crate) fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!(
             "scheme {:?} needs no request over a network",

@@ -6,13 +6,14 @@
 //!
 //! Chromium 49 has other rules: the urgency of a resource depends only on its kind, and on whether a script is asynchronous.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use spdy_net::protocol::Protocol;
 use spdy_page::body_start::body_start;
 use spdy_page::graph::{Node, Trigger};
-use spdy_page::replica::Kind;
+use spdy_page::head::Head;
+use spdy_page::replica::{Exchange, Kind, Replica};
 
 use crate::load::Page;
 use crate::options::{Options, RaceProtocol, Scheduler};
@@ -32,6 +33,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         },
         ..UrgencyPlan::default()
     };
+    let announced = announced_by_alt_svc(replica);
     let mut hosts = BTreeMap::new();
     for (number, node) in nodes.iter().enumerate() {
         let exchange = &replica.exchanges[node.exchange];
@@ -45,7 +47,11 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         let next = hosts.len();
         plan.host.push(*hosts.entry(host).or_insert(next));
         let spoken = page.protocol_for(protocol, options, host);
-        plan.is_multiplexed.push(spoken != Protocol::Http1);
+        plan.is_multiplexed.push(match spoken {
+            Protocol::Http1 => false,
+            Protocol::Http3 => announced.contains(host),
+            _ => true,
+        });
         // A host without a recorded address counts as public.
         plan.is_measured
             .push(exchange.address.is_none_or(is_public));
@@ -55,6 +61,21 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         }
     }
     plan
+}
+
+/// The hosts of which a response has `Alt-Svc` for HTTP/3: Chromium does not know that other hosts over HTTP/3 have priorities.
+fn announced_by_alt_svc(replica: &Replica) -> BTreeSet<&str> {
+    let announces = |exchange: &&Exchange| {
+        let head = Head::parse(&exchange.response_head);
+        head.is_some_and(|head| {
+            let mut fields = head.values("alt-svc");
+            fields.any(|field| field.windows(2).any(|window| window == b"h3"))
+        })
+    };
+    let exchanges = replica.exchanges.iter().filter(announces);
+    exchanges
+        .filter_map(|exchange| exchange.url.host_str())
+        .collect()
 }
 
 /// True if the Internet routes packets to `address` (IANA's registries of special addresses, as far as servers can have them).
@@ -141,7 +162,7 @@ fn first_image(nodes: &[Node], document: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use spdy_page::builtin;
+    use spdy_page::{builtin, head};
 
     use super::*;
 
@@ -149,7 +170,7 @@ mod tests {
     fn urgency_is_recorded_or_guessed_by_chromiums_rules() {
         let mut replica = builtin::portal();
         let options = Options::default();
-        let count = |replica: &spdy_page::replica::Replica, expected| {
+        let count = |replica: &Replica, expected| {
             let plan = urgency_plan(&Page::new(replica.clone()), RaceProtocol::H2, &options);
             assert!(plan.is_multiplexed.iter().all(|&it| it));
             assert!(!plan.is_measured.iter().any(|&it| it), "192.0.2.0/24");
@@ -161,6 +182,33 @@ mod tests {
             exchange.observed.priority = Some("VeryLow".to_owned());
         }
         assert_eq!(count(&replica, Urgency::Low), replica.exchanges.len());
+    }
+
+    #[test]
+    fn hosts_over_http3_have_priorities_if_alt_svc_announces_it() {
+        let mut replica = builtin::portal();
+        let announce = |exchange: &mut Exchange, value| {
+            exchange.response_head = head::with_field(&exchange.response_head, "Alt-Svc", value);
+        };
+        announce(&mut replica.exchanges[0], Some("h3=\":443\"; ma=86400"));
+        announce(&mut replica.exchanges[1], Some("clear"));
+        let own = replica.exchanges[0].url.host_str().unwrap().to_owned();
+        let page = Page::new(replica);
+        let options = Options {
+            scheduler: Scheduler::Chromium,
+            ..Options::default()
+        };
+        let is_multiplexed = |protocol| {
+            let plan = urgency_plan(&page, protocol, &options);
+            let nodes = page.graph().nodes.iter().zip(plan.is_multiplexed);
+            let of =
+                |node: &Node| page.replica().exchanges[node.exchange].url.host_str() == Some(&own);
+            nodes.map(|(node, it)| (of(node), it)).collect::<Vec<_>>()
+        };
+        let by_h3 = is_multiplexed(RaceProtocol::H3);
+        assert!(by_h3.iter().all(|(is_own, it)| is_own == it));
+        assert!(by_h3.iter().any(|(is_own, _)| !is_own));
+        assert!(is_multiplexed(RaceProtocol::H2).iter().all(|(_, it)| *it));
     }
 
     #[test]

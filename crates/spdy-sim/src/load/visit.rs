@@ -33,7 +33,7 @@ pub const MAX_PAGES: usize = 20;
 
 /// The pages that a client has loaded before a page, in this order, and the pause after each.
 #[derive(Clone, Default)]
-pub(crate) struct EarlierPages {
+pub struct EarlierPages {
     /// Pages of the same visit.
     pub pages: Vec<Arc<Page>>,
     /// From the end of the load of each to the next navigation.

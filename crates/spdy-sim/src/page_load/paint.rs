@@ -2,7 +2,7 @@
 //!
 //! The first paint needs text or an image of the page's own document that its parser has passed: no synchronous script before it
 //! is left to run, and no style sheet before it is left to load. If the document has no text, it needs DOMContentLoaded. It
-//! follows when the main thread is free, after [`RENDER_DELAY`]. The largest paint is the first one, or that of one image, or of
+//! follows when the main thread is free, after the recorded render delay, or else [`RENDER_DELAY`]. The largest paint is the first one, or that of one image, or of
 //! text in one web font, if that arrives later. What fails or is never requested is not painted. Paints delay nothing else.
 
 use std::collections::BTreeSet;
@@ -32,6 +32,8 @@ pub struct PaintPlan {
     pub images: Vec<(usize, u64)>,
     /// The image that is the largest content of the window, or the web font of the text that is; `None` for other text.
     pub largest: Option<usize>,
+    /// From the moment at which a browser can draw to the first paint, if the recording shows it; else [`RENDER_DELAY`].
+    pub render_delay: Option<Duration>,
 }
 
 /// A plan, and the paints so far.
@@ -95,10 +97,11 @@ impl PageLoad<'_> {
         let Some(mut paints) = self.paints.take_if(is_open) else {
             return;
         };
-        let painted_at = self.main_thread_free.max(now) + RENDER_DELAY;
+        let drawn_at = self.main_thread_free.max(now);
         if paints.first.is_none() && self.can_paint(&paints) {
-            paints.first = Some(painted_at);
+            paints.first = Some(drawn_at + paints.plan.render_delay.unwrap_or(RENDER_DELAY));
         }
+        let painted_at = drawn_at + RENDER_DELAY;
         if let (Some(first), None) = (paints.first, paints.largest) {
             paints.largest = match paints.plan.largest {
                 Some(node) if paints.arrived.contains(&node) => {

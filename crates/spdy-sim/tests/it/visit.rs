@@ -96,6 +96,7 @@ fn later_pages_use_what_the_earlier_ones_left() {
         );
         // The first page has a name look-up and handshakes; each later one only requests.
         for later in &loads[1..] {
+            assert_eq!(later.requests, 3, "{protocol}");
             assert!(later.connections < alone.connections, "{protocol}");
             assert!(
                 later.load_ms + 100.0 < alone.load_ms,

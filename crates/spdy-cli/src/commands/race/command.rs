@@ -3,22 +3,22 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
 use spdy_lab::experiment::clock::Clock;
+use spdy_lab::experiment::conditions::LoadChoices;
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_sim::load::{HostLayout, Load, MAX_PAGES, MAX_PAUSE};
+use spdy_sim::load::{HostLayout, Load, MAX_PAGES};
 use spdy_sim::model::MODEL_VERSION;
-use spdy_sim::options::{Accelerator, Options, RaceProtocol};
+use spdy_sim::options::RaceProtocol;
 use spdy_sim::race::{Race, RaceNetwork};
 use spdy_sim::race_results::{ProtocolLoads, RaceResults};
 
 use super::results_table;
-use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_replica, retain_first};
+use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_pages, open_replica, retain_first};
 use crate::commands::doctor::savings_table;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
@@ -56,11 +56,6 @@ pub(crate) struct Args {
     /// Seed of the first run; each further run adds 1
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     seed: u64,
-
-    /// The pages are one visit: each is loaded with the cache, names and connections that those before it left, after a pause of
-    /// this many seconds
-    #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "10", value_parser = parse_pause)]
-    visit: Option<Duration>,
 
     /// Print one JSON object a load instead of the table
     #[arg(long)]
@@ -150,34 +145,44 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     } else {
         args.replicas.clone()
     };
-    retain_first(&mut names);
-    let (options, hosts) = args.choices.race(&args.common)?;
+    let LoadChoices {
+        options,
+        hosts,
+        visit,
+    } = args.choices.race(&args.common)?;
+    if visit.is_none() {
+        retain_first(&mut names);
+    }
     if args.doctor.is_some() && hosts != HostLayout::Recorded {
         let what = "--doctor cannot be used with fold or shard, because it examines the page on its own hosts";
         return Err(Usage(what.to_owned()).into());
     }
+    if args.doctor.is_some() && visit.is_some() {
+        let what = "--doctor cannot be used with a visit, because it examines each page alone";
+        return Err(Usage(what.to_owned()).into());
+    }
     let networks = networks(&args.networks)?;
-    let mut replicas = Vec::with_capacity(names.len());
+    let mut replicas: Vec<Replica> = Vec::with_capacity(names.len());
     for name in &names {
-        let opened = open_replica(name, &ImportOptions::default())?;
-        if !opened.notes.skipped.is_empty() {
-            printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
+        let opened = match visit {
+            None => vec![open_replica(name, &ImportOptions::default())?],
+            Some(_) => open_pages(name, MAX_PAGES)?,
+        };
+        for opened in opened {
+            if !opened.notes.skipped.is_empty() {
+                printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
+            }
+            let mut replica = opened.replica;
+            replica.name = free_name(&replica.name, name, &replicas);
+            replicas.push(replica);
         }
-        let mut replica = opened.replica;
-        // Results identify pages by name, and two files may contain the same page.
-        if replicas
-            .iter()
-            .any(|other: &Replica| other.name == replica.name)
-        {
-            replica.name.clone_from(name);
-        }
-        replicas.push(replica);
+    }
+    if visit.is_some() && !(2..=MAX_PAGES).contains(&replicas.len()) {
+        let count = replicas.len();
+        return Err(Usage(format!("a visit has 2 to {MAX_PAGES} pages, found {count}")).into());
     }
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);
-    if args.visit.is_some() {
-        check_visit(&replicas, &options, args.doctor)?;
-    }
     Ok(Race {
         replicas,
         networks,
@@ -186,33 +191,19 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         seed: args.seed,
         hosts,
         options,
-        visit: args.visit,
+        visit,
         threads: args.choices.threads(),
     })
 }
 
-fn parse_pause(text: &str) -> Result<Duration, String> {
-    let seconds: Option<f64> = text.parse().ok();
-    let pause = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let most = MAX_PAUSE.as_secs();
-    pause
-        .filter(|pause| *pause <= MAX_PAUSE)
-        .ok_or_else(|| format!("expected seconds from 0 to {most}, such as 10 or 0.5"))
-}
-
-/// Reports options that a visit cannot have.
-fn check_visit(pages: &[Replica], options: &Options, doctor: Option<u32>) -> Result<(), Usage> {
-    let count = pages.len();
-    let fault = if !(2..=MAX_PAGES).contains(&count) {
-        format!("--visit needs 2 to {MAX_PAGES} pages, found {count}")
-    } else if options.accelerator != Accelerator::Off {
-        "--visit cannot be used with an accelerator: remove one of them".to_owned()
-    } else if doctor.is_some() {
-        "--doctor cannot be used with --visit, because it examines each page alone".to_owned()
-    } else {
-        return Ok(());
-    };
-    Err(Usage(fault))
+/// The name of a page in results, which identify pages by it: two files may contain the same page, and one file several pages.
+fn free_name(own: &str, file: &str, others: &[Replica]) -> String {
+    let is_free = |name: &String| others.iter().all(|other| other.name != *name);
+    let numbered = (2..).map(|number| format!("{own} {number}"));
+    let mut names = [own.to_owned(), file.to_owned()]
+        .into_iter()
+        .chain(numbered);
+    names.find(is_free).expect("numbers do not end")
 }
 
 /// Finds the changes that help each page over each network, with the fastest protocol there.

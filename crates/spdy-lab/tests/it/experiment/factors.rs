@@ -337,6 +337,57 @@ fn a_page_that_is_folded_is_not_sharded() {
     assert_eq!(folded[0].connections, 1);
 }
 
+#[test]
+fn the_pages_of_a_visit_share_their_connections() {
+    let text = "name = 'v'\npages = ['a', 'b']\nprotocols = ['h2']\n[factors]\nnetwork = 'cable'\nvisit = ['no', '500ms', '2s']\n";
+    let plan = Plan::parse(text).unwrap();
+    let runner = Runner::new(plan, vec![builtin::portal(), builtin::flags()]);
+    let connections = runner.plan().cells().map(|cell| {
+        let loads = runner.load(cell, || false).unwrap().unwrap().loads;
+        assert!(loads[0].failures.is_empty(), "{:?}", loads[0].failures);
+        (loads[0].replica.clone(), loads[0].connections)
+    });
+    let connections: Vec<_> = connections.collect();
+    let of = |page: &str| {
+        let loads = connections.iter().filter(|(name, _)| name == page);
+        loads.map(|(_, count)| *count).collect::<Vec<_>>()
+    };
+    assert_eq!(of("a"), [7, 7, 7], "the first page loads as alone");
+    assert_eq!(of("b"), [1, 1, 1], "another site");
+    let twice = text.replace("'b'", "'portal again'");
+    let runner = Runner::new(
+        Plan::parse(&twice).unwrap(),
+        vec![builtin::portal(), builtin::portal()],
+    );
+    let again = runner.plan().cells().skip(3).map(|cell| {
+        let loads = runner.load(cell, || false).unwrap().unwrap().loads;
+        loads[0].connections
+    });
+    assert_eq!(again.collect::<Vec<_>>(), [7, 0, 0]);
+}
+
+#[test]
+fn a_visit_that_cannot_be_is_refused() {
+    for (factors, expected) in [
+        ("visit = '1s'", "expected 2 to 20 pages, found 1"),
+        (
+            "visit = 'yes'",
+            "expected no, or a pause with its unit of at most 600s",
+        ),
+        (
+            "visit = '601s'",
+            "expected no, or a pause with its unit of at most 600s",
+        ),
+        (
+            "visit = '1s'\naccelerator = 'warm'",
+            "a visit has no accelerator",
+        ),
+    ] {
+        let message = plan_error(factors);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
 /// `exchange` with these header fields in its response.
 fn with_response_fields(fields: &str, exchange: Exchange) -> Exchange {
     let mut head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n".to_vec();

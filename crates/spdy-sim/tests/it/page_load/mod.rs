@@ -4,6 +4,7 @@ mod hints;
 mod layout;
 mod odd_pages;
 mod paint;
+mod preconnect;
 mod request_order;
 mod request_order_laws;
 mod scheduler;

@@ -1,0 +1,91 @@
+//! What a browser adds to the requests of a page: priorities, and connections opened ahead.
+
+use std::collections::BTreeSet;
+
+use http::{HeaderMap, Request as HttpRequest};
+use spdy_client::origin::Origin;
+use spdy_frame::priority::Priority;
+use spdy_net::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net::protocol::Protocol;
+use spdy_page::replica::Exchange;
+
+use crate::load::LoadDriver;
+use crate::load::http_priority::priority_field;
+use crate::load::recorded_request::uri_of;
+use crate::options::{CONNECTIONS_OF_NAVIGATION, Scheduler};
+use crate::page_load::{Request, UrgencyPlan};
+
+impl LoadDriver<'_> {
+    /// Sets the priority of `request`, also in its `headers` if a browser would send it there.
+    pub(super) fn set_priority(
+        &self,
+        request: &mut Request,
+        headers: &mut HeaderMap,
+        exchange: &Exchange,
+    ) {
+        if !self.options.priorities {
+            request.priority = Priority::LOWEST;
+            return;
+        }
+        let host = exchange.url.host_str().unwrap_or_default();
+        let protocol = self.page.protocol_for(self.protocol, self.options, host);
+        if !matches!(protocol, Protocol::Http2 | Protocol::Http3) {
+            return;
+        }
+        match (self.options.scheduler, request.urgency) {
+            (Scheduler::Chromium, Some(urgency)) => {
+                headers.extend(priority_field(exchange, urgency).map(|it| (PRIORITY_HEADER, it)));
+                request.priority = Priority::new(HttpPriority::of(headers).urgency);
+            }
+            // Its weights (RFC 7540) mean nothing to servers of RFC 9218.
+            (Scheduler::Chromium49, _) => {
+                request.priority = Priority::new(HttpPriority::default().urgency);
+            }
+            _ => {}
+        }
+    }
+
+    /// Opens the connections that a browser opens for the navigation `http_request`.
+    pub(super) fn preconnect_navigation<B>(&self, http_request: &HttpRequest<B>) {
+        if self.options.scheduler == Scheduler::None {
+            return;
+        }
+        if let Ok(origin) = Origin::of_request(http_request) {
+            self.client.preconnect(&origin, CONNECTIONS_OF_NAVIGATION);
+        }
+    }
+
+    /// Opens the connections that the bytes `from` to `until` of the document of `node` ask for, as browsers do.
+    pub(super) fn preconnect(&self, node: usize, from: u64, until: u64) {
+        if self.options.scheduler == Scheduler::None || from >= until {
+            return;
+        }
+        let hints = self.page.preconnects(node).iter();
+        for hint in hints.filter(|hint| from < hint.at_byte && hint.at_byte <= until) {
+            let uri = uri_of(&hint.url, self.protocol.is_secure());
+            if let Some(Ok(origin)) = uri.ok().map(|uri| Origin::of(&uri)) {
+                let without_credentials = hint.without_credentials;
+                let origin = Origin {
+                    without_credentials,
+                    ..origin
+                };
+                self.client.preconnect(&origin, 1);
+            }
+        }
+    }
+
+    /// The hosts of `plan` that responded to earlier pages of the visit.
+    pub(super) fn known_hosts(&self, plan: &UrgencyPlan) -> BTreeSet<usize> {
+        let Some(visited) = self.visited.get() else {
+            return BTreeSet::new();
+        };
+        let exchanges = &self.page.replica().exchanges;
+        let nodes = self.page.graph().nodes.iter().zip(&plan.host);
+        let is_known = |exchange: usize| {
+            let host = exchanges[exchange].url.host_str();
+            visited.has_responded(host.unwrap_or_default())
+        };
+        let known = nodes.filter(|(node, _)| is_known(node.exchange));
+        known.map(|(_, &host)| host).collect()
+    }
+}

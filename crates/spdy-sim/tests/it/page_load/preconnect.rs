@@ -1,0 +1,83 @@
+//! Connections that a page asks for by `<link rel=preconnect>`.
+
+use spdy_page::builtin;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_sim::load::{self, Load, Page};
+use spdy_sim::options::{Options, RaceProtocol, Scheduler};
+use spdy_sim::race::RaceNetwork;
+
+fn exchange(url: &str, kind: Kind, body: String) -> Exchange {
+    Exchange::synthetic(url.parse().unwrap(), kind, "text/html", body)
+}
+
+/// A page whose sheet names a font of another host, with `hint` in its head.
+fn page(hint: &str) -> Page {
+    let html = format!("<!DOCTYPE html>{hint}<link rel=stylesheet href=/s.css><p>text");
+    let mut document = exchange("http://www.page.test/", Kind::Document, html);
+    document.initiator = Initiator::Navigation;
+    let css = "@font-face { font-family: f; src: url(//fonts.test/f) } p { font-family: f }";
+    let sheet = exchange(
+        "http://www.page.test/s.css",
+        Kind::Stylesheet,
+        css.to_owned(),
+    );
+    let mut font = exchange("http://fonts.test/f", Kind::Font, "font".to_owned());
+    font.initiator = Initiator::Resource {
+        index: 1,
+        at_byte: None,
+    };
+    Page::new(Replica {
+        name: "page".to_owned(),
+        exchanges: vec![document, sheet, font],
+        start: 0,
+        ..builtin::flags()
+    })
+}
+
+fn load_with(hint: &str, protocol: RaceProtocol, scheduler: Scheduler) -> Load {
+    let network = RaceNetwork::parse("down=5mbit,up=1mbit,rtt=100ms").unwrap();
+    let options = Options {
+        scheduler,
+        ..Options::default()
+    };
+    let config = network.config(&options);
+    let load = load::load(&page(hint), protocol, &network.name, &config, &options, 1);
+    assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
+    load
+}
+
+#[test]
+fn a_hinted_connection_is_open_when_the_request_needs_it() {
+    let anonymous = "<link rel=preconnect href=//fonts.test crossorigin>";
+    for protocol in [RaceProtocol::Https, RaceProtocol::H2, RaceProtocol::H3] {
+        let without = load_with("", protocol, Scheduler::Chromium);
+        let with = load_with(anonymous, protocol, Scheduler::Chromium);
+        let saved = without.load_ms - with.load_ms;
+        // At least the sheet's round trip, in which names and handshakes were done.
+        assert!(
+            saved > 90.0,
+            "{protocol}: {} to {}",
+            without.load_ms,
+            with.load_ms
+        );
+        assert_eq!(with.connections, without.connections, "{protocol}");
+        // With credentials it is another connection, which no request uses.
+        let unused = load_with(
+            "<link rel=preconnect href=//fonts.test>",
+            protocol,
+            Scheduler::Chromium,
+        );
+        assert!(unused.load_ms > with.load_ms + 50.0, "{protocol}");
+        assert_eq!(unused.connections, with.connections + 1, "{protocol}");
+    }
+}
+
+#[test]
+fn hints_act_only_with_a_browsers_scheduler_and_may_name_unknown_hosts() {
+    let hint = "<link rel=preconnect href=//fonts.test crossorigin>";
+    let load = |hint| load_with(hint, RaceProtocol::H2, Scheduler::None);
+    assert_eq!(load(hint).connections, load("").connections);
+    let unknown =
+        "<link rel=preconnect href=//unknown.test><link rel=preconnect href='http://[::bad'>";
+    load_with(unknown, RaceProtocol::H2, Scheduler::Chromium);
+}
