@@ -28,6 +28,9 @@ use crate::replica::warc_record::{self, WarcRecord};
 pub use crate::error::OpenError;
 pub use crate::import::result::{ImportOptions, OpenedReplica};
 
+/// Pages without a document that are omitted; each costs another reading of the file.
+const MAX_OMITTED_PAGES: usize = 16;
+
 /// Opens a shipped replica by its name, or the file or folder at that path.
 ///
 /// # Errors
@@ -72,28 +75,35 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedRe
 ///
 /// # Errors
 ///
-/// Like [`open`]. [`OpenError::Limit`] if there are more.
+/// Like [`open`], if no page has a document. [`OpenError::Limit`] if there are more than `most`, or too many without a document.
 pub fn open_pages(name_or_path: &str, most: usize) -> Result<Vec<OpenedReplica>, OpenError> {
     let mut pages = Vec::new();
-    for number in 1.. {
+    let mut first_fault = None;
+    let limit = most + MAX_OMITTED_PAGES;
+    for number in 1..=limit {
         let options = ImportOptions {
             page: Some(number),
             ..ImportOptions::default()
         };
         match open_with(name_or_path, &options) {
-            Ok(_) if pages.len() == most => {
-                return Err(OpenError::Limit {
-                    what: "pages in the recording",
-                    limit: most,
-                });
-            }
+            Ok(_) if pages.len() == most => break,
             Ok(opened) => pages.push(opened),
-            Err(OpenError::NoPageLoad { .. }) if number > 1 => {}
-            Err(OpenError::NoSuchPage { .. }) if !pages.is_empty() => break,
+            Err(fault @ OpenError::NoPageLoad { .. }) => {
+                first_fault.get_or_insert(fault);
+            }
+            Err(OpenError::NoSuchPage { .. }) if number > 1 => {
+                return match (pages.is_empty(), first_fault) {
+                    (true, Some(fault)) => Err(fault),
+                    _ => Ok(pages),
+                };
+            }
             Err(error) => return Err(error),
         }
     }
-    Ok(pages)
+    Err(OpenError::Limit {
+        what: "pages in the recording",
+        limit: most,
+    })
 }
 
 /// Reads the file at `path`, or the target of that link, for [`read`].

@@ -57,7 +57,9 @@ pub(crate) struct RaceChoiceArgs {
     #[arg(long, value_name = "STATE", value_parser = |text: &str| LoadChoice::new(Factor::Accelerator, text))]
     accelerator: Option<LoadChoice>,
 
-    /// The pages are one visit: each is loaded with the cache, names and connections that those before it left, after this pause
+    /// The pages are one visit, with this pause between two (10s without a value).
+    ///
+    /// Each page is loaded with the cache, names and connections that those before it left.
     #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = |text: &str| LoadChoice::new(Factor::Visit, text))]
     visit: Option<LoadChoice>,
 }

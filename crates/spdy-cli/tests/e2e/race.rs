@@ -99,7 +99,7 @@ fn the_pages_of_a_visit_are_loaded_one_after_the_other() {
     for (options, expected) in [
         (
             &["portal", "--visit"][..],
-            "a visit has 2 to 20 pages, found 1",
+            "a visit has 2 to 10 pages, found 1",
         ),
         (
             &["portal", "flags", "--visit=1h"],

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 use spdy_page::archive;
 use spdy_page::builtin;
+use spdy_page::head;
 use spdy_testkit::wait::output_within;
 
 use super::{MAX_CALIBRATION_TIME, turn};
@@ -238,17 +239,25 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     assert!(!page.contains("None: every load"));
 }
 
-/// The second load of the same page has the first one's connections and its cache.
+/// The second page is the first one again, of which nothing may be stored.
 #[test]
-fn a_visit_carries_connections_and_cache_in_both_clocks() {
+fn a_visit_carries_its_connections_in_both_clocks() {
     let Some(_turn) = turn() else { return };
     use rusqlite::types::Value::Null;
     let lab = Lab::new(
-        "name = 'visit'\npages = ['portal', 'again.warc']\nprotocols = ['https', 'spdy']\n[factors]\nnetwork = 'lte'\n\
+        "name = 'visit'\npages = ['first.warc', 'again.warc']\nprotocols = ['https', 'spdy']\n[factors]\nnetwork = 'lte'\n\
          visit = '200ms'\nclock = ['virtual', 'real']\n",
     );
-    let again = archive::encode(&builtin::portal(), false);
-    std::fs::write(lab.path("again.warc"), again).expect("write the file");
+    let mut page = builtin::portal();
+    for exchange in &mut page.exchanges {
+        let control = Some("no-store");
+        exchange.response_head =
+            head::with_field(&exchange.response_head, "Cache-Control", control);
+    }
+    for name in ["first.warc", "again.warc"] {
+        let file = archive::encode(&page, false);
+        std::fs::write(lab.path(name), file).expect("write the file");
+    }
     let run = lab.run(&["run", "small.toml", "--store", "a.db"]);
     let rows = rows(&lab, "a.db");
     assert_eq!(rows.len(), 8, "{}", text(&run.stderr));

@@ -28,6 +28,8 @@ pub(super) const QUIET_FOR: Duration = Duration::from_millis(20);
 pub(super) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that a run may take beyond ten times its virtual time.
 const EXTRA_RUN_TIME: Duration = Duration::from_secs(30);
+/// Timeout of each earlier page of a visit.
+const EARLIER_PAGE_TIME: Duration = Duration::from_secs(600);
 
 /// Limits for a run that takes `expected` in virtual time: lateness is limited by its effect. One packet may be late by 0.5 % of the
 /// time, one in a hundred by 0.25 %, and the mean by 0.1 %. Each limit is at least what a machine with a spare core easily keeps, and
@@ -144,7 +146,7 @@ impl RunLink {
                 network,
                 page,
                 &LoadSpec {
-                    timeout: patience * (count + 1) + earlier.pause * count,
+                    timeout: patience + (EARLIER_PAGE_TIME + earlier.pause) * count,
                     ..which
                 },
             )?;

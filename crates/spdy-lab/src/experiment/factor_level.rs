@@ -235,6 +235,8 @@ pub(super) fn visit(level: &str) -> Option<Option<Duration>> {
     if level == "no" {
         return Some(None);
     }
+    // A comma would begin another setting.
+    let level = Some(level).filter(|level| !level.contains(','))?;
     let pause = probe("rtt", level).ok()?.path.rtt;
     (pause <= MAX_PAUSE).then_some(Some(pause))
 }
@@ -346,6 +348,7 @@ mod tests {
             ("prefetch", "no"),
             ("urls", "paper"),
             ("think", "0.5"),
+            ("visit", "10s"),
             ("clock", "real"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();

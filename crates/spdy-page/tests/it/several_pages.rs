@@ -50,6 +50,6 @@ fn all_pages_are_opened_up_to_a_limit() {
         matches!(fault, OpenError::Limit { limit: 2, .. }),
         "{fault}"
     );
-    assert_eq!(open::open_pages("portal", 20).unwrap().len(), 1);
-    assert!(open::open_pages("no such page", 20).is_err());
+    assert_eq!(open::open_pages("portal", 10).unwrap().len(), 1);
+    assert!(open::open_pages("no such page", 10).is_err());
 }

@@ -21,8 +21,8 @@ use crate::options::{Options, Push, RaceProtocol, Scheduler};
 use crate::runtime::WALL_EPOCH;
 use crate::seed;
 
-/// Longer than the maximum duration of a load.
-const NO_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
+/// Longer than the maximum duration of a load, and of a visit of several pages.
+const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// QUIC of one end, configured like the TCP of the same end as far as possible: the congestion control, and the initial window.
 pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {

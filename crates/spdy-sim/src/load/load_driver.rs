@@ -10,6 +10,7 @@
 //! computation that the page's graph states.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
@@ -64,6 +65,8 @@ struct LoadRecord {
     /// The page is loaded; only connections are still closed.
     is_over: bool,
     failures: Vec<String>,
+    /// Nodes of failed requests.
+    failed: BTreeSet<usize>,
 }
 
 /// One load while it runs.
@@ -115,6 +118,7 @@ impl<'a> LoadDriver<'a> {
     pub async fn run(&self, on_begin: &(dyn Fn() + Sync)) {
         let earlier = self.page.earlier();
         let mut visited = VisitState::default();
+        let began = self.runtime.now();
         for (number, page) in earlier.pages.iter().enumerate() {
             let tab = Self {
                 visited: OnceLock::from(visited),
@@ -126,9 +130,10 @@ impl<'a> LoadDriver<'a> {
             let of_page = |failure| format!("page {} of the visit: {failure}", number + 1);
             self.record().failures.extend(failures.map(of_page));
             visited = tab.visited.into_inner().unwrap_or_default();
-            visited.extend(page, &record.rows);
+            visited.extend(page, &record.rows, &record.failed);
             let next = self.runtime.now() + earlier.pause;
             self.runtime.sleep_until(next).await;
+            visited.elapsed = self.runtime.now() - began;
             on_begin();
         }
         self.visited.get_or_init(|| visited);
@@ -316,6 +321,9 @@ impl<'a> LoadDriver<'a> {
         record.rows.push((request.node, row));
         let failed =
             fetched.map_err(|reason| record.failures.push(format!("{}: {reason}", exchange.url)));
+        if failed.is_err() {
+            record.failed.insert(request.node);
+        }
         drop(record);
         match failed {
             Ok(()) => machine.borrow_mut().handle_done(now, request.node),
@@ -340,7 +348,10 @@ impl<'a> LoadDriver<'a> {
         // From an earlier page of the visit, or from an earlier load of this page.
         let (stored, age) = match (stored, self.options.cache) {
             (Some((index, received)), _) => (index, self.runtime.now() - received),
-            (None, Cache::Warm { after }) => (self.page.sent_index(exchange), after),
+            (None, Cache::Warm { after }) => {
+                let elapsed = visited.map_or(Duration::ZERO, |visited| visited.elapsed);
+                (self.page.sent_index(exchange), after + elapsed)
+            }
             (None, Cache::Cold) => return (http_request, CacheLookup::Miss),
         };
         let Ok(request) = &mut http_request else {
@@ -462,6 +473,7 @@ impl<'a> LoadDriver<'a> {
         if let (CacheLookup::Stale(bytes, _), 304) = (held, row.status) {
             let now = self.runtime.now();
             machine.borrow_mut().handle_bytes(now, request.node, bytes);
+            self.preconnect(request.node, 0, bytes);
             return Ok(());
         }
         let (mut plain, mut expected) = self.body_check(request.node, exchange, &head.headers);

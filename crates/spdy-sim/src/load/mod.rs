@@ -4,7 +4,7 @@
 //! page.rs ──┬─► load_driver.rs   the machine of `page_load/` over a client, in either clock     ─► result.rs: Load
 //!           │     recorded_request.rs, client_cache.rs    what is requested
 //!           │     body_check.rs, proxied_content.rs       what must come back
-//!           │     urgency.rs, http_priority.rs            how urgent each request is, and how it says so
+//!           │     urgency.rs, http_priority.rs            how urgent each request is, and its priority field
 //!           │     browser_requests.rs                     connections opened ahead, as browsers do
 //!           │     paint_plan.rs, render_delay.rs          what a browser draws, and how long it takes
 //!           └─► serve_page.rs    a server behind every address

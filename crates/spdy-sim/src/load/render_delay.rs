@@ -1,15 +1,15 @@
 //! The render delay of a recording: from the moment at which its browser could draw to the first paint.
 //!
 //! A recording has the ends of all exchanges, the times of evaluation, and the first paint. The machine of the
-//! [page load model](crate::page_load) takes the recorded ends in place of a network, and states when the page could be drawn. What
-//! remains until the recorded paint is style, layout and painting on the recording's machine, which no network changes.
+//! [page load model](crate::page_load) takes the recorded ends in place of a network, and states when the page could be drawn. The
+//! time from then to the recorded paint is that of style, layout and painting on the recording's machine. No network changes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_page::graph::{MAX_DELAY, PageGraph};
-use spdy_page::replica::Replica;
+use spdy_page::replica::{Kind, Replica};
 
 use crate::page_load::{PageLoad, PaintPlan, RENDER_DELAY};
 
@@ -48,7 +48,10 @@ fn first_paint(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Option
             let exchange = &replica.exchanges[graph.nodes[request.node].exchange];
             let (first, last) = exchange.first_byte().zip(exchange.finished())?;
             let step = last.saturating_sub(first) / STEPS;
-            for number in 0..=STEPS {
+            // Only the parts of a text can name other resources.
+            let is_text = matches!(exchange.kind, Kind::Document | Kind::Stylesheet);
+            let numbers = (0..=STEPS).filter(|&number| is_text || number % STEPS == 0);
+            for number in numbers {
                 let at = Instant::ZERO + first.saturating_add(step * number);
                 arrivals.insert((at.max(now), request.node, number));
             }
@@ -78,7 +81,7 @@ fn first_paint(replica: &Replica, graph: &PageGraph, plan: &PaintPlan) -> Option
 
 #[cfg(test)]
 mod tests {
-    use spdy_page::replica::{Exchange, Initiator, Kind, Paints};
+    use spdy_page::replica::{Exchange, Initiator, Paints};
 
     use super::*;
     use crate::load::paint_plan::paint_plan;
@@ -123,8 +126,7 @@ mod tests {
     fn delay(painted: Option<Duration>, compute: Option<Duration>) -> Option<Duration> {
         let replica = page(painted, compute);
         let graph = PageGraph::of(&replica);
-        let plan = paint_plan(&replica, &graph).unwrap();
-        recorded_render_delay(&replica, &graph, &plan)
+        paint_plan(&replica, &graph).unwrap().render_delay
     }
 
     #[test]

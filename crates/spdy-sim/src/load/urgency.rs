@@ -33,7 +33,7 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
         },
         ..UrgencyPlan::default()
     };
-    let announced = announced_by_alt_svc(replica);
+    let announced = announced_by_alt_svc(replica, nodes);
     let mut hosts = BTreeMap::new();
     for (number, node) in nodes.iter().enumerate() {
         let exchange = &replica.exchanges[node.exchange];
@@ -63,8 +63,8 @@ pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Option
     plan
 }
 
-/// The hosts of which a response has `Alt-Svc` for HTTP/3: Chromium does not know that other hosts over HTTP/3 have priorities.
-fn announced_by_alt_svc(replica: &Replica) -> BTreeSet<&str> {
+/// The hosts of which a response to `nodes` has `Alt-Svc` for HTTP/3: Chromium does not know that other hosts over HTTP/3 have priorities.
+fn announced_by_alt_svc<'a>(replica: &'a Replica, nodes: &[Node]) -> BTreeSet<&'a str> {
     let announces = |exchange: &&Exchange| {
         let head = Head::parse(&exchange.response_head);
         head.is_some_and(|head| {
@@ -72,8 +72,9 @@ fn announced_by_alt_svc(replica: &Replica) -> BTreeSet<&str> {
             fields.any(|field| field.windows(2).any(|window| window == b"h3"))
         })
     };
-    let exchanges = replica.exchanges.iter().filter(announces);
+    let exchanges = nodes.iter().map(|node| &replica.exchanges[node.exchange]);
     exchanges
+        .filter(announces)
         .filter_map(|exchange| exchange.url.host_str())
         .collect()
 }

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use spdy_clock::Instant;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_server::site::Site;
@@ -28,8 +29,8 @@ use crate::load::{Page, WaterfallRow};
 /// Longest pause between two pages.
 pub const MAX_PAUSE: Duration = Duration::from_secs(600);
 
-/// Maximum number of pages.
-pub const MAX_PAGES: usize = 20;
+/// Maximum number of pages: each has the exchanges of all.
+pub const MAX_PAGES: usize = 10;
 
 /// The pages that a client has loaded before a page, in this order, and the pause after each.
 #[derive(Clone, Default)]
@@ -56,13 +57,16 @@ pub fn visit(pages: Vec<Page>, pause: Duration) -> Vec<Arc<Page>> {
         "{} pages: at most {MAX_PAGES}",
         pages.len()
     );
+    // The earliest date; unknown if that of a page is, because ages are differences of dates.
+    let dates = pages.iter().map(|page| page.replica().recorded);
+    let began = dates.collect::<Option<Vec<_>>>();
+    let began = began.and_then(|dates| dates.into_iter().min());
     let (mut exchanges, mut offsets, mut think_times) = (Vec::new(), Vec::new(), Vec::new());
     for page in &pages {
         offsets.push(exchanges.len());
         think_times.extend(page.replica().think_times());
-        exchanges.extend(on_clock_of(pages[0].replica(), page.replica()));
+        exchanges.extend(on_clock_of(began, page.replica()));
     }
-    let began = pages.first().and_then(|page| page.replica().recorded);
     let own_hosts: BTreeSet<String> = pages.iter().flat_map(|it| it.own_hosts().clone()).collect();
     let mut site = None;
     let mut visited: Vec<Arc<Page>> = Vec::new();
@@ -85,10 +89,10 @@ pub fn visit(pages: Vec<Page>, pause: Duration) -> Vec<Arc<Page>> {
     visited
 }
 
-/// The exchanges of `replica`, with starts since the start of `first`.
-fn on_clock_of(first: &Replica, replica: &Replica) -> impl Iterator<Item = Exchange> {
-    let later = first.recorded.zip(replica.recorded);
-    let later = later.map(|(first, recorded)| recorded.duration_since(first));
+/// The exchanges of `replica`, with starts since `began`.
+fn on_clock_of(began: Option<Timestamp>, replica: &Replica) -> impl Iterator<Item = Exchange> {
+    let later = began.zip(replica.recorded);
+    let later = later.map(|(began, recorded)| recorded.duration_since(began));
     let later = later.and_then(|later| Duration::try_from(later).ok());
     replica.exchanges.iter().map(move |exchange| Exchange {
         started: exchange.started.zip(later).map(|(at, later)| at + later),
@@ -103,6 +107,8 @@ pub(crate) struct VisitState {
     received: BTreeMap<RequestKey, (usize, Instant)>,
     /// Hosts that have responded, so that a browser knows their protocols.
     hosts: BTreeSet<String>,
+    /// Time since the start of the visit.
+    pub(crate) elapsed: Duration,
 }
 
 impl VisitState {
@@ -116,14 +122,15 @@ impl VisitState {
         self.hosts.contains(host)
     }
 
-    /// Adds the responses of a load of `page`, whose `rows` have the numbers of their nodes.
+    /// Adds the responses of a load of `page`, whose `rows` have the numbers of their nodes. Those of `failed` nodes are not whole.
     pub(crate) fn extend<'a>(
         &mut self,
         page: &Page,
         rows: impl IntoIterator<Item = &'a (usize, WaterfallRow)>,
+        failed: &BTreeSet<usize>,
     ) {
         for (node, row) in rows {
-            if row.status == 0 {
+            if row.status == 0 || failed.contains(node) {
                 continue;
             }
             let exchange = &page.replica().exchanges[page.graph().nodes[*node].exchange];

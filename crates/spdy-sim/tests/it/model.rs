@@ -27,7 +27,7 @@ lulic:1024kbit:50ms spdy: load 7860.000 ms, DOMContentLoaded 1050.000 ms, 23427 
 lulic:1024kbit:50ms h2: load 8470.000 ms, DOMContentLoaded 1050.000 ms, 22235 B up, 364304 B down
 lulic:1024kbit:50ms h3: load 7580.000 ms, DOMContentLoaded 790.000 ms, 43747 B up, 371514 B down
 cable spdy browser: load 882.859 ms, DOMContentLoaded 173.464 ms, 45949 B up, 404160 B down
-cable h3 browser: load 860.560 ms, DOMContentLoaded 140.853 ms, 58675 B up, 379001 B down
+cable h3 browser: load 898.149 ms, DOMContentLoaded 140.853 ms, 60131 B up, 380275 B down
 cable spdy accelerator: load 689.230 ms, DOMContentLoaded 135.432 ms, 12044 B up, 343773 B down
 cable h2 accelerator: load 682.580 ms, DOMContentLoaded 151.467 ms, 10098 B up, 339692 B down
 cable h3 accelerator: load 743.528 ms, DOMContentLoaded 121.567 ms, 22449 B up, 350107 B down

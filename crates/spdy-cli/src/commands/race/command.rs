@@ -168,12 +168,13 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
             None => vec![open_replica(name, &ImportOptions::default())?],
             Some(_) => open_pages(name, MAX_PAGES)?,
         };
+        let file = (opened.len() == 1).then_some(&name[..]);
         for opened in opened {
             if !opened.notes.skipped.is_empty() {
                 printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
             }
             let mut replica = opened.replica;
-            replica.name = free_name(&replica.name, name, &replicas);
+            replica.name = free_name(&replica.name, file, &replicas);
             replicas.push(replica);
         }
     }
@@ -197,12 +198,11 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
 }
 
 /// The name of a page in results, which identify pages by it: two files may contain the same page, and one file several pages.
-fn free_name(own: &str, file: &str, others: &[Replica]) -> String {
+fn free_name(own: &str, file: Option<&str>, others: &[Replica]) -> String {
     let is_free = |name: &String| others.iter().all(|other| other.name != *name);
     let numbered = (2..).map(|number| format!("{own} {number}"));
-    let mut names = [own.to_owned(), file.to_owned()]
-        .into_iter()
-        .chain(numbered);
+    let names = [Some(own), file].into_iter().flatten().map(str::to_owned);
+    let mut names = names.chain(numbered);
     names.find(is_free).expect("numbers do not end")
 }
 
