@@ -245,7 +245,7 @@ fn a_visit_carries_its_connections_in_both_clocks() {
     let Some(_turn) = turn() else { return };
     use rusqlite::types::Value::Null;
     let lab = Lab::new(
-        "name = 'visit'\npages = ['first.warc', 'again.warc']\nprotocols = ['https', 'spdy']\n[factors]\nnetwork = 'lte'\n\
+        "name = 'visit'\npages = ['first.warc', 'again.warc']\nprotocols = ['spdy']\n[factors]\nnetwork = '3g'\n\
          visit = '200ms'\nclock = ['virtual', 'real']\n",
     );
     let mut page = builtin::portal();
@@ -260,7 +260,7 @@ fn a_visit_carries_its_connections_in_both_clocks() {
     }
     let run = lab.run(&["run", "small.toml", "--store", "a.db"]);
     let rows = rows(&lab, "a.db");
-    assert_eq!(rows.len(), 8, "{}", text(&run.stderr));
+    assert_eq!(rows.len(), 4, "{}", text(&run.stderr));
     for ((key, run), row) in &rows {
         let is_again = key.contains("page=again.warc");
         let has_connections = number(&row["connections"]) > 0.0;

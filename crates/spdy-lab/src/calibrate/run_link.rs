@@ -114,7 +114,7 @@ impl RunLink {
             Ok((attempt, under))
         };
         let (Attempt { took, hosts, .. }, faults) =
-            self.run_measured(&subject.path(), seed, expected, run)?;
+            self.run_measured(&subject.path(), seed, expected, 1, run)?;
         Ok(RunResult {
             // An error of the load takes precedence over a fault of the link.
             took: took.and_then(|took| match faults.first() {
@@ -141,7 +141,7 @@ impl RunLink {
         let seed = which.seed;
         let earlier = page.earlier();
         let count = earlier.pages.len() as u32; // at most MAX_PAGES
-        self.run_measured(path, seed, expected, |network, patience| {
+        self.run_measured(path, seed, expected, count + 1, |network, patience| {
             let loaded = live::load(
                 network,
                 page,
@@ -155,12 +155,14 @@ impl RunLink {
         })
     }
 
-    /// Calls `work` with an idle link, and returns the faults of the link and of its ends meanwhile.
+    /// Calls `work` with an idle link, and returns the faults of the link and of its ends meanwhile. `work` loads so many `pages`, the
+    /// last of which takes `expected`.
     fn run_measured<T>(
         &mut self,
         path: &PathConfig,
         seed: u64,
         expected: Duration,
+        pages: u32,
         work: impl FnOnce(&mut RealNetwork, Duration) -> Result<(T, LinkAndCpu), CalibrateError>,
     ) -> Result<(T, Vec<Fault>), CalibrateError> {
         self.network.begin(path, seed::derive(seed, "path"))?;
@@ -171,7 +173,8 @@ impl RunLink {
             return Err(CalibrateError::LinkNotQuiet { seconds });
         }
         let mut faults = limits(expected).faults(&measured);
-        let limit_ms = cpu_wait_limit_ms(expected);
+        // The servers' wait is that of all pages of a visit.
+        let limit_ms = cpu_wait_limit_ms(expected * pages);
         if let Some(hosts) = hosts
             && hosts.waited.as_secs_f64() * 1e3 > limit_ms
         {
