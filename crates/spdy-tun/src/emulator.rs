@@ -358,6 +358,19 @@ mod tests {
     }
 
     #[test]
+    fn restarted_counts_have_only_what_follows() {
+        let config = PathConfig::new(500_000, 2_000_000, 100 * MS);
+        let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
+        emulator.offer(Instant::ZERO, Direction::Up, &[7; 1_500]);
+        emulator.restart_counts(Instant::from_millis(1));
+        let delivered = deliveries(&mut emulator);
+        assert_eq!(delivered.len(), 1, "a packet in flight stays");
+        let stats = emulator.stats(Instant::from_millis(101));
+        assert_eq!((stats.up.offered, stats.up.packets), (0, 1));
+        assert_eq!((stats.down.packets, stats.seconds), (0, 0.1));
+    }
+
+    #[test]
     fn a_packet_is_due_at_its_path_arrival_time() {
         let config = PathConfig::new(500_000, 2_000_000, 100 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);

@@ -60,7 +60,8 @@ pub struct CountRestart {
 }
 
 impl CountRestart {
-    /// Sets all counts to zero. The link goes on; if its thread has ended, [`measure`](RealNetwork::measure) reports that.
+    /// Sets all counts to zero but those of missed packets, which are errors of the whole run. The link goes on; if its thread has
+    /// ended, [`measure`](RealNetwork::measure) reports that.
     pub fn restart(&self) {
         let _ = self.orders.send(LinkCommand::RestartCounts);
         let _ = self.wake_fd.write(1);
