@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use spdy_page::builtin;
 use spdy_page::error::OpenError;
+use spdy_page::har_export;
 use spdy_page::open::{self, ImportOptions};
 use spdy_page::replica::archive;
 
@@ -33,6 +34,26 @@ fn joined_files_are_one_with_several_pages() {
                 matches!(fault, OpenError::NoSuchPage { page, pages: 3 } if page == number);
             assert!(is_expected, "{fault}");
         }
+    }
+}
+
+/// Pages without a document are omitted, but not as many as a file may have.
+#[test]
+fn pages_without_a_document_are_omitted_up_to_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let har = |before: usize| {
+        let log = String::from_utf8(har_export::export(&builtin::flags())).unwrap();
+        let empty = r#"{"startedDateTime":"2014-05-01T10:00:00Z","id":"empty","title":"","pageTimings":{}},"#;
+        let list = r#""pages": ["#;
+        assert!(log.contains(list));
+        let log = log.replace(list, &format!("{list}{}", empty.repeat(before)));
+        let path = folder.path().join("pages.har");
+        std::fs::write(&path, log).unwrap();
+        open::open_pages(path.to_str().unwrap(), 2)
+    };
+    for (before, expected) in [(0, Some(1)), (3, Some(1)), (40, None)] {
+        let pages = har(before);
+        assert_eq!(pages.ok().map(|pages| pages.len()), expected, "{before}");
     }
 }
 
