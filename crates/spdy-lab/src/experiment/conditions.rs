@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use spdy_netem::profile::{Era, Profile};
-use spdy_sim::load::{HostLayout, MAX_PAGES};
+use spdy_sim::load::{HostLayout, check_page_count};
 use spdy_sim::options::{Accelerator, Cache, Options};
 use spdy_sim::race::RaceNetwork;
 
@@ -38,11 +38,10 @@ impl Conditions {
     pub fn of(cell: &Cell<'_>) -> Result<Self, PlanError> {
         let conditions = Self::of_levels(cell.levels());
         let checked = conditions.and_then(|conditions| {
-            let count = cell.plan().pages().len();
-            let is_possible = conditions.visit.is_none() || (2..=MAX_PAGES).contains(&count);
-            is_possible
-                .then_some(conditions)
-                .ok_or_else(|| format!("visit: expected 2 to {MAX_PAGES} pages, found {count}"))
+            if conditions.visit.is_some() {
+                check_page_count(cell.plan().pages().len())?;
+            }
+            Ok(conditions)
         });
         checked.map_err(|what| PlanError::Cell {
             key: cell.key(),

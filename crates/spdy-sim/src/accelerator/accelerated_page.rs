@@ -176,7 +176,7 @@ impl AcceleratedPage {
         Ok(Self {
             page: Page::with_graph(replica, accelerated_graph)
                 .with_hints(page.hints().to_vec())
-                .with_largest_image_of(page),
+                .with_paints_of(page),
             content: ProxiedContent { bodies, nodes, own },
             names,
             sites,

@@ -134,6 +134,8 @@ impl<'a> LoadDriver<'a> {
             let next = self.runtime.now() + earlier.pause;
             self.runtime.sleep_until(next).await;
             visited.elapsed = self.runtime.now() - began;
+        }
+        if !earlier.pages.is_empty() {
             on_begin();
         }
         self.visited.get_or_init(|| visited);

@@ -5,7 +5,7 @@
 //!           │     recorded_request.rs, client_cache.rs    what is requested
 //!           │     body_check.rs, proxied_content.rs       what must come back
 //!           │     urgency.rs, http_priority.rs            how urgent each request is, and its priority field
-//!           │     browser_requests.rs                     connections opened ahead, as browsers do
+//!           │     browser_requests.rs                     priorities, and connections opened ahead
 //!           │     paint_plan.rs, render_delay.rs          what a browser draws, and how long it takes
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
@@ -46,4 +46,4 @@ pub use result::{Load, Span, WaterfallRow};
 
 pub use virtual_time::load;
 
-pub use visit::{EarlierPages, MAX_PAGES, MAX_PAUSE, visit};
+pub use visit::{EarlierPages, MAX_PAGES, MAX_PAUSE, check_page_count, visit};

@@ -162,10 +162,11 @@ impl Page {
         &self.earlier
     }
 
-    /// The same with the largest image of `page`, which has the same nodes.
-    pub(crate) fn with_largest_image_of(mut self, page: &Self) -> Self {
+    /// The same with the largest image and the render delay of `page`, which has the same nodes.
+    pub(crate) fn with_paints_of(mut self, page: &Self) -> Self {
         if let (Some(plan), Some(other)) = (&mut self.paint_plan, &page.paint_plan) {
             plan.largest = other.largest;
+            plan.render_delay = other.render_delay;
         }
         self
     }
@@ -331,10 +332,9 @@ impl Page {
 
     /// The index of the exchange whose response the site sends for the request of `exchange`.
     pub(super) fn sent_index(&self, exchange: &Exchange) -> usize {
-        let mut indexes = self.matching_indexes(exchange);
-        let is_sent = |index: &usize| self.replica.exchanges[*index].status() != Some(304);
-        let first = self.by_request[&key_of(exchange)][0];
-        indexes.find(is_sent).unwrap_or(first)
+        let indexes = &self.by_request[&key_of(exchange)];
+        let is_sent = |&&index: &&usize| self.replica.exchanges[index].status() != Some(304);
+        *indexes.iter().find(is_sent).unwrap_or(&indexes[0])
     }
 
     /// The ports of the page's URLs if their scheme is `https` (if `secure`) or `http`.

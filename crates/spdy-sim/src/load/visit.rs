@@ -41,6 +41,18 @@ pub struct EarlierPages {
     pub pause: Duration,
 }
 
+/// Checks the number of pages of a visit.
+///
+/// # Errors
+///
+/// Fewer than two, or more than [`MAX_PAGES`].
+pub fn check_page_count(count: usize) -> Result<(), String> {
+    match (2..=MAX_PAGES).contains(&count) {
+        true => Ok(()),
+        false => Err(format!("a visit has 2 to {MAX_PAGES} pages, found {count}")),
+    }
+}
+
 /// Makes a visit of `pages`, with `pause` from the end of each load to the next navigation.
 ///
 /// # Panics

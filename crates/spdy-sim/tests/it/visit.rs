@@ -8,7 +8,7 @@ use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_sim::load::{self, Load, Page, visit};
-use spdy_sim::options::{Accelerator, Options, RaceProtocol, Scheduler};
+use spdy_sim::options::{Accelerator, Cache, Options, RaceProtocol, Scheduler};
 use spdy_sim::race::{Race, RaceNetwork};
 
 const PROTOCOLS: [RaceProtocol; 5] = [
@@ -146,6 +146,46 @@ fn stored_responses_age_during_the_visit() {
     };
     assert!(!logo_of(25), "50 s old");
     assert!(logo_of(40), "80 s old, and fresh for 60 s");
+}
+
+/// The document of the second page is an hour older than the first page, and its logo was fresh for ten minutes then.
+#[test]
+fn ages_are_those_since_each_recording_in_any_order() {
+    let first = page("home", "2024-05-01T10:00:00Z");
+    let mut second = page("article", "2024-05-01T09:00:00Z");
+    let mut third = page("basket", "2024-05-01T10:00:00Z");
+    let shared = |page: &mut Replica| {
+        let mut shared = resource("/shared", Kind::Image, "shared", "max-age=600");
+        let date = Some("Wed, 01 May 2024 09:00:00 GMT");
+        shared.response_head = head::with_field(&shared.response_head, "Date", date);
+        page.exchanges[0].body = "<!DOCTYPE html><img src=/shared>".into();
+        page.exchanges.truncate(1);
+        page.exchanges.push(shared);
+    };
+    shared(&mut second);
+    shared(&mut third);
+    let pages = [first, second, third].map(Page::new);
+    let visited = visit(pages.into(), Duration::from_secs(5));
+    let last = whole(&visited[2], RaceProtocol::H2);
+    assert_eq!(paths(&last), ["/basket"], "5 s old");
+}
+
+#[test]
+fn a_warm_cache_ages_during_the_visit() {
+    let options = Options {
+        cache: Cache::Warm {
+            after: Duration::from_secs(30),
+        },
+        ..Options::default()
+    };
+    let requests_logo = |pause, number: usize| {
+        let visited = visit(pages(), Duration::from_secs(pause));
+        let load = load_of(&visited[number], RaceProtocol::H2, &options);
+        paths(&load).contains(&"/logo")
+    };
+    assert!(!requests_logo(40, 0), "30 s old, and fresh for 60 s");
+    assert!(!requests_logo(20, 1), "50 s old");
+    assert!(requests_logo(40, 1), "70 s old");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use spdy_lab::experiment::conditions::LoadChoices;
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_sim::load::{HostLayout, Load, MAX_PAGES};
+use spdy_sim::load::{HostLayout, Load, MAX_PAGES, check_page_count};
 use spdy_sim::model::MODEL_VERSION;
 use spdy_sim::options::RaceProtocol;
 use spdy_sim::race::{Race, RaceNetwork};
@@ -178,9 +178,8 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
             replicas.push(replica);
         }
     }
-    if visit.is_some() && !(2..=MAX_PAGES).contains(&replicas.len()) {
-        let count = replicas.len();
-        return Err(Usage(format!("a visit has 2 to {MAX_PAGES} pages, found {count}")).into());
+    if visit.is_some() {
+        check_page_count(replicas.len()).map_err(Usage)?;
     }
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);

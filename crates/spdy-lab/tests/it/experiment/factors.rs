@@ -369,7 +369,7 @@ fn the_pages_of_a_visit_share_their_connections() {
 #[test]
 fn a_visit_that_cannot_be_is_refused() {
     for (factors, expected) in [
-        ("visit = '1s'", "expected 2 to 10 pages, found 1"),
+        ("visit = '1s'", "a visit has 2 to 10 pages, found 1"),
         (
             "visit = 'yes'",
             "expected no, or a pause with its unit of at most 600s",
