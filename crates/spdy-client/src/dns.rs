@@ -98,6 +98,35 @@ impl Dns {
 
     /// The addresses of `origin`'s host, in the order in which they are tried.
     pub(crate) async fn resolve(&self, origin: &Origin) -> ResolveResult {
+        if let Some(configured) = self.without_lookup(origin) {
+            return (Ok(configured), None);
+        }
+        let began = self.runtime.now();
+        let look_up = self.lookup(self.name(origin), began);
+        let was_cached = look_up.answered.is_set();
+        look_up.answered.wait().await;
+        let (_, answer) = look_up
+            .answer
+            .get()
+            .expect("the latch is set after the result");
+        let waited = (!was_cached).then(|| (began, self.runtime.now()));
+        (answer.clone(), waited)
+    }
+
+    /// Starts the lookup of `origin`'s host, unless it is cached or pending.
+    pub(crate) fn prefetch(&self, origin: &Origin) {
+        if self.without_lookup(origin).is_none() {
+            self.lookup(self.name(origin), self.runtime.now());
+        }
+    }
+
+    /// The name that is looked up for `origin`.
+    fn name<'a>(&'a self, origin: &'a Origin) -> &'a str {
+        self.aliases.get(&origin.host).unwrap_or(&origin.host)
+    }
+
+    /// The addresses of `origin`'s host if they are configured, or if it is an address.
+    fn without_lookup(&self, origin: &Origin) -> Option<Vec<IpAddr>> {
         let fixed: Vec<IpAddr> = self
             .fixed
             .iter()
@@ -107,22 +136,10 @@ impl Dns {
             .map(|(_, _, address)| *address)
             .collect();
         if !fixed.is_empty() {
-            return (Ok(fixed), None);
+            return Some(fixed);
         }
-        let host = self.aliases.get(&origin.host).unwrap_or(&origin.host);
-        if let Ok(address) = host.trim_matches(['[', ']']).parse() {
-            return (Ok(vec![address]), None);
-        }
-        let began = self.runtime.now();
-        let look_up = self.lookup(host, began);
-        let was_cached = look_up.answered.is_set();
-        look_up.answered.wait().await;
-        let (_, answer) = look_up
-            .answer
-            .get()
-            .expect("the latch is set after the result");
-        let waited = (!was_cached).then(|| (began, self.runtime.now()));
-        (answer.clone(), waited)
+        let address = self.name(origin).trim_matches(['[', ']']).parse().ok()?;
+        Some(vec![address])
     }
 
     /// The pending or fresh lookup of `host`, or a new one.

@@ -132,6 +132,13 @@ impl Client {
         }
     }
 
+    /// Resolves the name of `origin` before there are requests.
+    pub fn prefetch_name(&self, origin: &Origin) {
+        if !self.inner.lock().is_closed {
+            self.inner.connector.dns.prefetch(origin);
+        }
+    }
+
     /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is
     /// reached.
     #[must_use]

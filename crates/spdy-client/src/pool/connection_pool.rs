@@ -24,6 +24,7 @@ use spdy_frame::priority::Priority;
 use spdy_net::protocol::Protocol;
 
 use crate::origin::Origin;
+use crate::pool::connection_state::{Connection, Multiplexing, OriginState, State};
 use crate::pool::idle_sweep::Sweep;
 
 /// ID of a request, ascending.
@@ -53,62 +54,6 @@ pub enum Action {
         /// ID of the connection.
         connection: ConnectionId,
     },
-}
-
-/// Whether an origin's protocol is multiplexed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Multiplexing {
-    /// Known after the first connection.
-    Unknown,
-    /// One exchange at a time on each connection.
-    Http1,
-    /// Many exchanges at a time.
-    Multiplexed,
-}
-
-impl From<Protocol> for Multiplexing {
-    fn from(protocol: Protocol) -> Self {
-        if protocol.is_multiplexed() {
-            Self::Multiplexed
-        } else {
-            Self::Http1
-        }
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct OriginState {
-    pub(super) multiplexing: Multiplexing,
-    /// By priority level, then by order.
-    pub(super) queue: BTreeSet<(u8, RequestId)>,
-    /// Its own connections, and those that it joined.
-    pub(super) connections: BTreeSet<ConnectionId>,
-    /// True after a connection of another origin rejected it.
-    pub(super) is_sharing_rejected: bool,
-}
-
-#[derive(Debug)]
-pub(super) enum State {
-    Connecting,
-    Up {
-        limit: usize,
-        /// Number of open exchanges when the server refused one more.
-        ceiling: usize,
-        open: usize,
-        idle_since: Instant,
-        /// How long the connection may be idle before it is reused.
-        idle_timeout: Duration,
-    },
-    /// Accepts no new requests.
-    Draining,
-}
-
-#[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) origin: Origin,
-    /// Origins that joined this connection, in order.
-    pub(super) joined_origins: Vec<Origin>,
-    pub(super) state: State,
 }
 
 /// The requests and connections of one client.
@@ -511,115 +456,5 @@ impl Pool {
             }
         }
         Some(connection)
-    }
-
-    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for the origins that joined it.
-    fn dispatch_all(&mut self, now: Instant, id: ConnectionId) {
-        let connection = &self.connections[&id];
-        let (origin, joined_origins) =
-            (connection.origin.clone(), connection.joined_origins.clone());
-        self.dispatch(now, &origin);
-        for joined_origin in &joined_origins {
-            self.dispatch(now, joined_origin);
-        }
-    }
-
-    /// Assigns requests to connections, and opens more for the remaining requests.
-    fn dispatch(&mut self, now: Instant, origin: &Origin) {
-        self.assign(now, origin);
-        let Some(host) = self.hosts.get_mut(origin) else {
-            return;
-        };
-        let mut connecting = 0;
-        let mut taking = 0;
-        for id in &host.connections {
-            match self.connections[id].state {
-                State::Connecting => connecting += 1,
-                State::Up { .. } => taking += 1,
-                State::Draining => {}
-            }
-        }
-        let waiting = host.queue.len();
-        while connecting < waiting && connecting + taking < self.limit(origin) {
-            connecting += 1;
-            self.open(origin);
-        }
-    }
-
-    /// The most connections that may be open or connecting to `origin`.
-    fn limit(&self, origin: &Origin) -> usize {
-        match self.hosts.get(origin).map(|host| host.multiplexing) {
-            Some(Multiplexing::Http1) => self.http1_connections,
-            _ => 1,
-        }
-    }
-
-    fn open(&mut self, origin: &Origin) {
-        let connection = self.next_connection;
-        self.next_connection += 1;
-        if let Some(host) = self.hosts.get_mut(origin) {
-            host.connections.insert(connection);
-        }
-        let new = Connection {
-            origin: origin.clone(),
-            joined_origins: Vec::new(),
-            state: State::Connecting,
-        };
-        self.connections.insert(connection, new);
-        self.actions.push_back(Action::Connect {
-            connection,
-            origin: origin.clone(),
-        });
-    }
-
-    fn assign(&mut self, now: Instant, origin: &Origin) {
-        loop {
-            let Some(host) = self.hosts.get_mut(origin) else {
-                return;
-            };
-            if host.queue.is_empty() {
-                return;
-            }
-            // If several have room, the most recently used one: its congestion window is the largest.
-            let room = host
-                .connections
-                .iter()
-                .filter_map(|id| match self.connections[id].state {
-                    State::Up {
-                        limit,
-                        ceiling,
-                        open,
-                        idle_since,
-                        idle_timeout,
-                    } if open < limit.min(ceiling) => Some((idle_since, open, *id, idle_timeout)),
-                    _ => None,
-                });
-            let Some((idle_since, open, id, idle_timeout)) =
-                room.max_by_key(|(since, _, id, _)| (*since, u64::MAX - *id))
-            else {
-                return;
-            };
-            if open == 0 && now.saturating_since(idle_since) > idle_timeout {
-                self.forget(id);
-                self.actions.push_back(Action::Close { connection: id });
-                continue;
-            }
-            let Some((_, request)) = host.queue.pop_first() else {
-                return;
-            };
-            self.queued.remove(&request);
-            let Some(Connection {
-                state: State::Up { open, .. },
-                ..
-            }) = self.connections.get_mut(&id)
-            else {
-                unreachable!("connection {id} is not up");
-            };
-            *open += 1;
-            self.actions.push_back(Action::Assign {
-                request,
-                connection: id,
-            });
-        }
     }
 }

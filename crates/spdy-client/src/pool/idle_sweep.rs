@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use crate::pool::connection_pool::{Action, Connection, Pool, State};
+use crate::pool::connection_pool::{Action, Pool};
+use crate::pool::connection_state::{Connection, State};
 
 /// Schedule of the sweep over all origins.
 #[derive(Debug)]

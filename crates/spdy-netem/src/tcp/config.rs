@@ -87,8 +87,10 @@ pub struct TcpConfig {
     /// Maximum size as the window grows, bytes.
     pub max_send_buffer_bytes: usize,
     /// Size of the send buffer for each segment of twice the congestion window, bytes. Linux reserves the maximum cost of a segment,
-    /// 4,352 bytes since 3.13, which is enough for three segments of large writes: 87,040 bytes for a window of ten.
+    /// 4,352 bytes since 3.13: 87,040 bytes for a window of ten. The buffer grows only after a writer has filled it.
     pub send_buffer_segment_bytes: usize,
+    /// Bytes of the send buffer that a sent buffer (two segments or more) needs besides its data: 960 in Linux 6.18.
+    pub send_buffer_overhead_bytes: usize,
     /// Limit on bytes that were written but not sent, like Linux's `TCP_NOTSENT_LOWAT`. With `None`, its default, only the send
     /// buffer limits them; an urgent byte may then wait behind a whole buffer.
     pub notsent_lowat_bytes: Option<usize>,
@@ -128,6 +130,7 @@ impl TcpConfig {
             min_send_buffer_bytes: 16 * 1024,
             max_send_buffer_bytes: 4 * 1024 * 1024,
             send_buffer_segment_bytes: 4_352,
+            send_buffer_overhead_bytes: 960,
             notsent_lowat_bytes: None,
         }
     }
@@ -143,6 +146,8 @@ impl TcpConfig {
             syn_retries: 5,
             syn_linear_retries: 0,
             initial_receive_window_bytes: 10 * 1_460,
+            // One buffer has up to 64 KiB.
+            send_buffer_overhead_bytes: 0,
             ..Self::today()
         }
     }

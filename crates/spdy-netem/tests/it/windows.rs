@@ -231,6 +231,49 @@ fn hystart_ends_slow_start_before_the_queue_overflows() {
     );
 }
 
+/// In Linux 6.18, a server with a window of 76 sent 46 segments of a large response, because its earlier responses had fitted its buffer.
+#[test]
+fn a_send_buffer_that_no_writer_has_filled_does_not_grow() {
+    /// Responses of 13, 28 and 60 kB, and then as much as the server accepts.
+    struct Growing {
+        written: usize,
+        last: usize,
+    }
+    impl Apps for Growing {
+        fn client(&mut self, now: Instant, tcp: &mut Tcp) {
+            while tcp.readable_bytes() > 0 {
+                let _ = tcp.read(now, usize::MAX);
+            }
+        }
+        fn server(&mut self, now: Instant, tcp: &mut Tcp) {
+            if !tcp.is_established() || tcp.unacknowledged_bytes() > 0 || self.is_done() {
+                return;
+            }
+            if let Some(size) = [13_000, 28_000, 60_000].get(self.written) {
+                self.written += 1;
+                assert_eq!(tcp.write(now, &vec![7; *size]), *size);
+                return;
+            }
+            self.last = tcp.write(now, &vec![7; 200_000]);
+        }
+        fn is_done(&self) -> bool {
+            self.last > 0
+        }
+    }
+    let mut world = world(&path(100), TcpConfig::today());
+    let mut apps = Growing {
+        written: 0,
+        last: 0,
+    };
+    world.run(&mut apps, at_ms(3_000));
+    assert!(
+        world.server.window_segments() > 60,
+        "{}",
+        world.server.window_segments()
+    );
+    assert_eq!(apps.last, 87_040);
+}
+
 #[test]
 fn the_send_buffer_follows_twice_the_window() {
     let mut world = world(&path(100), TcpConfig::today());

@@ -51,7 +51,7 @@ pub(crate) struct Reference {
     pub(crate) role: Role,
 }
 
-/// An origin to connect to.
+/// An origin whose name is resolved, or that a connection is opened to, ahead of requests.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct PreconnectHint {
     /// As written, entities decoded; relative to the base.
@@ -60,6 +60,8 @@ pub(crate) struct PreconnectHint {
     pub(crate) at: usize,
     /// For requests without credentials.
     pub(crate) is_anonymous: bool,
+    /// Only the name is resolved (`dns-prefetch`).
+    pub(crate) is_only_name: bool,
 }
 
 /// The references of a scanned document.
@@ -196,11 +198,13 @@ fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
         "link" => {
             let rel = attribute("rel").unwrap_or_default().to_ascii_lowercase();
             let has = |word: &str| rel.split_ascii_whitespace().any(|rel| rel == word);
-            if let (true, Some(url)) = (has("preconnect"), attribute("href")) {
+            let is_hint = has("preconnect") || has("dns-prefetch");
+            if let (true, Some(url)) = (is_hint, attribute("href")) {
                 let mode = attribute("crossorigin");
                 scan.preconnects.push(PreconnectHint {
                     url,
                     at,
+                    is_only_name: !has("preconnect"),
                     is_anonymous: mode
                         .is_some_and(|mode| !mode.eq_ignore_ascii_case("use-credentials")),
                 });

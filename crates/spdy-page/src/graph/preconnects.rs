@@ -1,4 +1,4 @@
-//! Connections that a document asks for before any request needs them: `<link rel=preconnect>`.
+//! Connections and names that a document asks for before any request needs them: `<link rel=preconnect>` and `dns-prefetch`.
 
 use url::Url;
 
@@ -9,7 +9,7 @@ use crate::replica::{Exchange, Kind};
 /// Maximum number of hints in a document; further ones are ignored.
 pub const MAX_PRECONNECTS: usize = 64;
 
-/// A connection that a document asks for.
+/// A connection or a name that a document asks for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Preconnect {
     /// Transferred bytes of the document's body up to the end of the tag.
@@ -18,6 +18,8 @@ pub struct Preconnect {
     pub url: Url,
     /// True for requests without credentials, such as those for fonts (`crossorigin`).
     pub without_credentials: bool,
+    /// True if only the name is resolved, and no connection is opened (`dns-prefetch`).
+    pub is_only_name: bool,
 }
 
 /// The hints of `exchange` in their order; none if it is no document or its body is not real.
@@ -37,6 +39,7 @@ pub fn preconnects(exchange: &Exchange) -> Vec<Preconnect> {
         is_web.then(|| Preconnect {
             at_byte: decoded.transferred_at(found.at),
             without_credentials: found.is_anonymous && url.origin() != exchange.url.origin(),
+            is_only_name: found.is_only_name,
             url,
         })
     });
@@ -82,6 +85,24 @@ mod tests {
             ]
         );
         assert_eq!(found[0].2, "<link rel='preconnect' href=https://b.test>");
+    }
+
+    #[test]
+    fn dns_prefetch_asks_only_for_a_name() {
+        let text = "<link rel=dns-prefetch href=//b.test><link rel='dns-prefetch preconnect' href=//c.test>";
+        let url = "https://a.test/".parse().unwrap();
+        let exchange = Exchange::synthetic(url, Kind::Document, "text/html", text);
+        let found = preconnects(&exchange).into_iter();
+        let found: Vec<_> = found
+            .map(|hint| (hint.url.to_string(), hint.is_only_name))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("https://b.test/".to_owned(), true),
+                ("https://c.test/".to_owned(), false)
+            ]
+        );
     }
 
     #[test]

@@ -55,7 +55,8 @@ impl LoadDriver<'_> {
         }
     }
 
-    /// Opens the connections that the bytes `from` to `until` of the document of `node` ask for, as browsers do.
+    /// Opens the connections, and resolves the names, that the bytes `from` to `until` of the document of `node` ask for, as browsers
+    /// do.
     pub(super) fn preconnect(&self, node: usize, from: u64, until: u64) {
         if self.options.scheduler == Scheduler::None || from >= until {
             return;
@@ -69,7 +70,10 @@ impl LoadDriver<'_> {
                     without_credentials,
                     ..origin
                 };
-                self.client.preconnect(&origin, 1);
+                match hint.is_only_name {
+                    true => self.client.prefetch_name(&origin),
+                    false => self.client.preconnect(&origin, 1),
+                }
             }
         }
     }

@@ -11,48 +11,28 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::pin::{Pin, pin};
 use std::sync::OnceLock;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use http_body::Body as _;
 use parking_lot::{Mutex, MutexGuard};
-use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::{Client, Stats};
-use spdy_client::error::Error;
-use spdy_client::origin::WithoutCredentials;
-use spdy_client::timing::Timings;
 use spdy_clock::Instant;
-use spdy_net::interim::interim_responses::InterimResponses;
-use spdy_page::graph::Trigger;
-use spdy_page::replica::{Exchange, Kind};
-use spdy_proxy::body::content_coding::Coding;
-use spdy_proxy::body::decoder::Decoder;
 
-use crate::load::body_check::BodyCheck;
-use crate::load::client_cache::{self, CacheLookup};
 use crate::load::proxied_content::ProxiedContent;
-use crate::load::recorded_request::is_without_credentials;
-use crate::load::request_of;
 use crate::load::urgency::urgency_plan;
 use crate::load::visit::VisitState;
 use crate::load::{Load, Page, WaterfallRow};
 use crate::network::Traffic;
-use crate::options::{Cache, Options, RaceProtocol, Scheduler};
-use crate::page_load::{PageLoad, Request};
-
-/// The most that a body may decode to, bytes.
-const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+use crate::options::{Options, RaceProtocol, Scheduler};
+use crate::page_load::PageLoad;
 
 /// State that is recorded while the load runs. It outlives a run that does not end.
 #[derive(Default)]
-struct LoadRecord {
+pub(super) struct LoadRecord {
     /// From the runtime's origin to the start of the load.
     begun: Duration,
     /// Counts of the client at that time.
@@ -61,12 +41,12 @@ struct LoadRecord {
     load: Option<Instant>,
     first_paint: Option<Instant>,
     largest_paint: Option<Instant>,
-    rows: Vec<(usize, WaterfallRow)>,
+    pub(super) rows: Vec<(usize, WaterfallRow)>,
     /// The page is loaded; only connections are still closed.
     is_over: bool,
-    failures: Vec<String>,
+    pub(super) failures: Vec<String>,
     /// Nodes of failed requests.
-    failed: BTreeSet<usize>,
+    pub(super) failed: BTreeSet<usize>,
 }
 
 /// One load while it runs.
@@ -75,9 +55,9 @@ pub struct LoadDriver<'a> {
     pub(super) protocol: RaceProtocol,
     pub(super) options: &'a Options,
     pub(super) client: &'a Client,
-    runtime: &'a dyn Runtime,
+    pub(super) runtime: &'a dyn Runtime,
     /// Content that comes through an accelerator, if there is one.
-    proxied_content: Option<&'a ProxiedContent>,
+    pub(super) proxied_content: Option<&'a ProxiedContent>,
     /// What the earlier pages of a visit left.
     pub(super) visited: OnceLock<VisitState>,
     record: Mutex<LoadRecord>,
@@ -275,282 +255,7 @@ impl<'a> LoadDriver<'a> {
         record.largest_paint = machine.largest_contentful_paint();
     }
 
-    fn record(&self) -> MutexGuard<'_, LoadRecord> {
+    pub(super) fn record(&self) -> MutexGuard<'_, LoadRecord> {
         self.record.lock()
-    }
-
-    /// Runs one request and its response, from the page's request to the last byte.
-    async fn exchange(&self, mut request: Request, machine: &RefCell<PageLoad<'_>>) {
-        let node = &self.page.graph().nodes[request.node];
-        let exchange = &self.page.replica().exchanges[node.exchange];
-        let (mut http_request, held) = self.prepare_request(exchange);
-        if let Ok(http_request) = &mut http_request {
-            self.set_priority(&mut request, http_request.headers_mut(), exchange);
-        }
-        if node.trigger == Trigger::Start
-            && let Ok(http_request) = &http_request
-        {
-            self.preconnect_navigation(http_request);
-        }
-        if let CacheLookup::Fresh(bytes) = held {
-            let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
-            machine.handle_head(now, request.node);
-            machine.handle_bytes(now, request.node, bytes);
-            self.preconnect(request.node, 0, bytes);
-            return machine.handle_done(now, request.node);
-        }
-        let mut row = WaterfallRow {
-            url: exchange.url.to_string(),
-            kind: node.kind,
-            status: 0,
-            connection: 0,
-            priority: request.priority.level(),
-            body_bytes: 0,
-            needed: request.needed,
-            dns: None,
-            connect: None,
-            tls: None,
-            sent: request.needed,
-            first_byte: request.needed,
-            done: request.needed,
-        };
-        let fetched = self
-            .fetch(request, exchange, http_request, held, &mut row, machine)
-            .await;
-        let now = self.runtime.now();
-        row.done = now;
-        let mut record = self.record();
-        record.rows.push((request.node, row));
-        let failed =
-            fetched.map_err(|reason| record.failures.push(format!("{}: {reason}", exchange.url)));
-        if failed.is_err() {
-            record.failed.insert(request.node);
-        }
-        drop(record);
-        match failed {
-            Ok(()) => machine.borrow_mut().handle_done(now, request.node),
-            Err(()) => machine.borrow_mut().handle_failed(now, request.node),
-        }
-    }
-
-    /// Builds the request for `exchange`, and looks it up in the cache.
-    fn prepare_request(
-        &self,
-        exchange: &Exchange,
-    ) -> (Result<http::Request<Body>, String>, CacheLookup) {
-        let mut http_request = request_of(exchange, self.protocol.is_secure());
-        let document = &self.page.replica().document().url;
-        if let Ok(request) = &mut http_request
-            && is_without_credentials(exchange, document)
-        {
-            request.extensions_mut().insert(WithoutCredentials);
-        }
-        let visited = self.visited.get();
-        let stored = visited.and_then(|visited| visited.stored(exchange));
-        // From an earlier page of the visit, or from an earlier load of this page.
-        let (stored, age) = match (stored, self.options.cache) {
-            (Some((index, received)), _) => (index, self.runtime.now() - received),
-            (None, Cache::Warm { after }) => {
-                let elapsed = visited.map_or(Duration::ZERO, |visited| visited.elapsed);
-                (self.page.sent_index(exchange), after + elapsed)
-            }
-            (None, Cache::Cold) => return (http_request, CacheLookup::Miss),
-        };
-        let Ok(request) = &mut http_request else {
-            return (http_request, CacheLookup::Miss);
-        };
-        for name in client_cache::CACHE_REQUEST_HEADERS {
-            request.headers_mut().remove(name);
-        }
-        let replica = self.page.replica();
-        let held = client_cache::held(replica, &replica.exchanges[stored], request, age);
-        if let CacheLookup::Stale(_, validators) = &held {
-            request.headers_mut().extend(validators.clone());
-        }
-        (http_request, held)
-    }
-
-    /// How the body of `node` is decoded, and what it must equal: the replica's bytes, or their text behind an accelerator.
-    fn body_check(
-        &self,
-        node: usize,
-        exchange: &Exchange,
-        headers: &HeaderMap,
-    ) -> (Option<ProxiedBodyDecoder>, BodyCheck<'a>) {
-        let number = self.page.graph().nodes[node].exchange;
-        let whole = self
-            .proxied_content
-            .and_then(|through| through.body(number));
-        let text = whole.and_then(|whole| whole.text.as_ref());
-        let (Some(through), Some(whole), Some(text), Some(coding)) =
-            (self.proxied_content, whole, text, Coding::of(headers))
-        else {
-            let answers = self.page.matching_exchanges(exchange);
-            return (None, BodyCheck::of(answers, exchange));
-        };
-        let plain = ProxiedBodyDecoder {
-            decoder: Decoder::new(coding, MAX_TEXT_BYTES),
-            is_rewritten: whole.is_rewritten,
-        };
-        let expected = match whole.is_replaced {
-            true => BodyCheck::anything(),
-            false => {
-                let text_of = |index| through.body(index)?.text.as_deref();
-                let exchanges = &self.page.replica().exchanges;
-                let answers = self.page.matching_indexes(exchange);
-                let texts = answers.filter_map(|at| Some((&exchanges[at], text_of(at)?)));
-                BodyCheck::texts(texts, text.len())
-            }
-        };
-        (Some(plain), expected)
-    }
-
-    /// Waits for the response to `http_request`. The page requests early hints that arrive before it.
-    async fn answered(
-        &self,
-        request: Request,
-        mut http_request: http::Request<Body>,
-        machine: &RefCell<PageLoad<'_>>,
-    ) -> Result<http::Response<Body>, Error> {
-        let Some(through) = self.proxied_content.filter(|_| self.options.hints) else {
-            return self.client.send(http_request, request.priority).await;
-        };
-        let nodes = &self.page.graph().nodes;
-        let node = &nodes[request.node];
-        let is_page = node.parent().is_none_or(|parent| nodes[parent].is_redirect);
-        if is_page && node.kind == Kind::Document {
-            announce_navigation(http_request.headers_mut());
-        }
-        let (heads, mut heard) = InterimResponses::channel();
-        http_request.extensions_mut().insert(heads);
-        let mut answer = self.client.send(http_request, request.priority);
-        std::future::poll_fn(|cx| {
-            let answer = answer.as_mut().poll(cx);
-            while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {
-                let hinted = through.hinted_nodes(&head.headers);
-                let now = self.runtime.now();
-                let mut machine = machine.borrow_mut();
-                machine.handle_early_hints(now, request.node, hinted);
-            }
-            answer
-        })
-        .await
-    }
-
-    async fn fetch(
-        &self,
-        request: Request,
-        exchange: &Exchange,
-        http_request: Result<http::Request<Body>, String>,
-        held: CacheLookup,
-        row: &mut WaterfallRow,
-        machine: &RefCell<PageLoad<'_>>,
-    ) -> Result<(), String> {
-        let response = self.answered(request, http_request?, machine).await;
-        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
-        row.status = head.status.as_u16();
-        match head.extensions.get::<Timings>() {
-            Some(timings) => {
-                row.connection = timings.connection;
-                (row.dns, row.connect, row.tls) = (timings.dns, timings.connect, timings.tls);
-                (row.sent, row.first_byte) = (timings.sent, timings.first_byte);
-            }
-            None => row.first_byte = self.runtime.now(),
-        }
-        if let Some(through) = self.proxied_content.filter(|_| self.options.hints) {
-            machine
-                .borrow_mut()
-                .hint(through.hinted_nodes(&head.headers));
-        }
-        {
-            let mut machine = machine.borrow_mut();
-            let handshake = row.connect.map(|(from, until)| until - from);
-            let handshake = handshake.filter(|_| !self.protocol.wire_protocol().is_over_quic());
-            let answer = row.first_byte - row.sent;
-            for time in handshake.into_iter().chain([answer]) {
-                machine.handle_round_trip(request.node, time);
-            }
-            machine.handle_head(self.runtime.now(), request.node);
-        }
-        if let (CacheLookup::Stale(bytes, _), 304) = (held, row.status) {
-            let now = self.runtime.now();
-            machine.borrow_mut().handle_bytes(now, request.node, bytes);
-            self.preconnect(request.node, 0, bytes);
-            return Ok(());
-        }
-        let (mut plain, mut expected) = self.body_check(request.node, exchange, &head.headers);
-        let mut body = pin!(body);
-        let mut scanned_bytes = 0;
-        while let Some(piece) = next_piece(body.as_mut()).await {
-            let piece = piece
-                .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
-            row.body_bytes += piece.len() as u64;
-            let received_bytes = match &mut plain {
-                Some(plain) => expected.compare(&plain.write(&piece)?),
-                None => expected.compare(&piece),
-            };
-            let counts_text = plain.as_ref().is_some_and(ProxiedBodyDecoder::counts_text);
-            let received_bytes = if counts_text {
-                received_bytes
-            } else {
-                row.body_bytes
-            };
-            machine
-                .borrow_mut()
-                .handle_bytes(self.runtime.now(), request.node, received_bytes);
-            self.preconnect(request.node, scanned_bytes, received_bytes);
-            scanned_bytes = received_bytes;
-        }
-        if let Some(plain) = plain {
-            expected.compare(&plain.finish()?);
-        }
-        expected.finish(row.status)
-    }
-}
-
-/// Sets the headers that a browser sends with a navigation (Fetch Metadata). A server sends hints by 103 only to clients that send
-/// them.
-fn announce_navigation(headers: &mut HeaderMap) {
-    for (name, word) in [
-        ("sec-fetch-dest", "document"),
-        ("sec-fetch-mode", "navigate"),
-    ] {
-        let word = HeaderValue::from_static(word);
-        headers.insert(HeaderName::from_static(name), word);
-    }
-}
-
-/// Decodes a body that came through an accelerator, which chooses its own codings.
-struct ProxiedBodyDecoder {
-    decoder: Decoder,
-    is_rewritten: bool,
-}
-
-impl ProxiedBodyDecoder {
-    /// True if offsets are those of the text, and not of the transferred bytes.
-    fn counts_text(&self) -> bool {
-        self.is_rewritten
-    }
-
-    fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, String> {
-        self.decoder.write(piece).map_err(|error| error.to_string())
-    }
-
-    fn finish(self) -> Result<Vec<u8>, String> {
-        self.decoder.finish().map_err(|error| error.to_string())
-    }
-}
-
-/// The next bytes of a body; trailers are skipped.
-async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body::BoxError>> {
-    loop {
-        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
-            Ok(frame) => {
-                if let Ok(piece) = frame.into_data() {
-                    return Some(Ok(piece));
-                }
-            }
-            Err(error) => return Some(Err(error)),
-        }
     }
 }

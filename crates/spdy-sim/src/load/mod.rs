@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! page.rs ──┬─► load_driver.rs   the machine of `page_load/` over a client, in either clock     ─► result.rs: Load
+//!           │     exchange.rs                             one request and its response
 //!           │     recorded_request.rs, client_cache.rs    what is requested
 //!           │     body_check.rs, proxied_content.rs       what must come back
 //!           │     urgency.rs, http_priority.rs            how urgent each request is, and its priority field
@@ -19,6 +20,7 @@ pub(crate) mod body_check;
 mod browser_requests;
 pub(crate) mod client_cache;
 pub(crate) mod endpoints;
+mod exchange;
 mod host_layout;
 mod http_priority;
 mod load_driver;

@@ -189,7 +189,7 @@ impl Page {
         &self.own_hosts
     }
 
-    /// The connections that the document of `node` asks for.
+    /// The connections and names that the document of `node` asks for.
     pub(super) fn preconnects(&self, node: usize) -> &[Preconnect] {
         let all = self.preconnects.get_or_init(|| {
             let nodes = self.graph.nodes.iter().enumerate();

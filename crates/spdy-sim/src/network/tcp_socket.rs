@@ -57,12 +57,10 @@ impl SimIo {
                 return Poll::Ready(Ok(0));
             }
             let mut written = 0;
-            for slice in slices {
-                let room = end.tcp().send_capacity().min(slice.len());
-                if room > 0 {
-                    written += end.tcp_mut().write(now, &slice[..room]);
-                }
-                if room < slice.len() {
+            for slice in slices.iter().filter(|slice| !slice.is_empty()) {
+                let accepted = end.tcp_mut().write(now, slice);
+                written += accepted;
+                if accepted < slice.len() {
                     break;
                 }
             }

@@ -56,6 +56,7 @@ impl Sender {
             return;
         }
         self.probes_unanswered = 0;
+        self.is_space_check_due = true;
         let una_before = self.una;
         let mut summary = AckSummary {
             una_advanced: segment.ack > self.una,
@@ -103,7 +104,6 @@ impl Sender {
         }
         summary.lost = u32::try_from(self.stats.losses_detected - lost_before).unwrap_or(u32::MAX);
         self.adjust_window(now, &summary);
-        self.grow_buffer();
     }
 
     /// RFC 9293 §3.10.7.4: a newer segment, or one with a larger window, updates it.

@@ -105,6 +105,8 @@ pub(crate) struct Sender {
     pub(crate) last_sent: Instant,
     /// New data was sent since the end of the last burst.
     pub(crate) burst_sent: bool,
+    /// An acknowledgement arrived since the last check for free space.
+    pub(crate) is_space_check_due: bool,
 }
 
 impl Sender {
@@ -147,6 +149,7 @@ impl Sender {
             timer: None,
             last_sent: Instant::ZERO,
             burst_sent: false,
+            is_space_check_due: false,
         }
     }
 
@@ -163,11 +166,38 @@ impl Sender {
     // --- data of the application ---
 
     fn held_bytes(&self) -> usize {
-        self.buffer.len_bytes() + usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX)
+        let sent = usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX);
+        self.buffer.len_bytes() + sent + self.overhead_bytes()
+    }
+
+    /// What sent segments cost besides their data. Linux sends in buffers of a millisecond's data, at least two segments each
+    /// (`tcp_tso_autosize`).
+    fn overhead_bytes(&self) -> usize {
+        let segments = self.board.len() as usize;
+        let rate_percent = match u64::from(self.cwnd.segments) < u64::from(self.cwnd.threshold) / 2
+        {
+            true => 200,
+            false => 120,
+        };
+        let per_ms = u64::from(self.cwnd.segments) * rate_percent * 10;
+        let of_one = usize::try_from(per_ms / self.rtt.srtt_us().max(1)).unwrap_or(usize::MAX);
+        segments.div_ceil(of_one.max(2)) * self.config.send_buffer_overhead_bytes
+    }
+
+    /// Handles free space after an acknowledgement, once all segments were sent that may be sent: a buffer that a writer has filled
+    /// grows, unless the window is the limit (Linux's `tcp_check_space`).
+    pub(crate) fn check_space(&mut self) {
+        if !std::mem::take(&mut self.is_space_check_due) || !self.is_full {
+            return;
+        }
+        if self.in_flight() < self.cwnd.segments {
+            self.grow_buffer();
+        }
+        self.is_full = !self.has_room_again();
     }
 
     /// Grows the buffer to twice the window; it never shrinks.
-    pub(crate) fn grow_buffer(&mut self) {
+    fn grow_buffer(&mut self) {
         let segments = self.cwnd.segments.max(self.config.initial_window_segments);
         let target_bytes = (segments.max(self.reordering + 1) as usize)
             .saturating_mul(2 * self.config.send_buffer_segment_bytes);
@@ -176,9 +206,6 @@ impl Sender {
             .max(self.config.min_send_buffer_bytes)
             .min(most);
         self.buffer_limit_bytes = self.buffer_limit_bytes.max(target_bytes);
-        if self.is_full {
-            self.is_full = !self.has_room_again();
-        }
     }
 
     /// As in Linux: a writer that filled the buffer is woken when a third of it is free, and with a limit on unsent bytes when they
@@ -208,7 +235,7 @@ impl Sender {
             self.restart_after_idle(now);
             self.buffer.write(&bytes[..accepted], self.mss_bytes);
         }
-        self.is_full |= self.capacity_bytes() == 0;
+        self.is_full |= accepted < bytes.len();
         accepted
     }
 

@@ -50,6 +50,7 @@ impl Sender {
             }
         }
         self.end_burst(now);
+        self.check_space();
         None
     }
 

@@ -105,8 +105,7 @@ impl Apps for SlowReader {
     }
 
     fn server(&mut self, now: Instant, tcp: &mut Tcp) {
-        let room = tcp.send_capacity().min(self.answer - self.written);
-        self.written += tcp.write(now, &vec![7; room]);
+        self.written += tcp.write(now, &vec![7; self.answer - self.written]);
     }
 
     fn is_done(&self) -> bool {
@@ -143,8 +142,7 @@ impl Apps for Twice {
         } else {
             200_000
         };
-        let room = tcp.send_capacity().min(until - self.written);
-        for part in vec![7; room].chunks(self.part_bytes) {
+        for part in vec![7; until - self.written].chunks(self.part_bytes) {
             self.written += tcp.write(now, part);
         }
     }
