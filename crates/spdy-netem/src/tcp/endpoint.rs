@@ -94,7 +94,7 @@ impl Tcp {
         self.receiver.take_syn(segment);
         self.handshake.note_peer(segment);
         self.handshake.is_due = true;
-        self.sender.window_bytes = segment.window_bytes;
+        self.sender.set_window(segment.window_bytes);
         self.state = State::SynReceived;
     }
 
@@ -149,7 +149,7 @@ impl Tcp {
 
         self.sender.sack = self.config.sack && peer.sack;
         self.sender.timestamps = clock;
-        self.sender.window_bytes = segment.window_bytes;
+        self.sender.set_window(segment.window_bytes);
         self.sender.window_seq = segment.seq;
         if self.handshake.was_hard(echo_ms) {
             self.sender.cwnd.segments = 1;

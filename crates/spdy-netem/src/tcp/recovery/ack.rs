@@ -113,7 +113,7 @@ impl Sender {
             || segment.seq > self.window_seq
             || (segment.seq == self.window_seq && wider);
         if is_newer {
-            self.window_bytes = segment.window_bytes;
+            self.set_window(segment.window_bytes);
             self.window_seq = segment.seq;
         }
         is_newer

@@ -31,6 +31,8 @@ use crate::tcp::stats::TcpStats;
 
 /// Number of duplicate acknowledgements, or of segments delivered above, that indicate a loss.
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
+/// Maximum size of a chunk of the send buffer: the maximum IP packet less Linux's reserve for headers.
+const MAX_CHUNK_BYTES: usize = 65_215;
 
 /// The current use of the timer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,11 +66,15 @@ pub(crate) struct Sender {
     /// The peer's window beyond `una`, and the sequence number of its segment.
     pub(crate) window_bytes: u64,
     pub(crate) window_seq: u64,
+    /// The largest window so far.
+    pub(crate) max_window_bytes: u64,
     pub(crate) buffer: SendBuffer,
     pub(crate) board: Scoreboard,
     pub(crate) fin: Fin,
-    /// Maximum bytes of buffer and scoreboard together.
+    /// Bytes of buffer and scoreboard together, with their overhead, from which on no further chunk is stored.
     buffer_limit_bytes: usize,
+    /// Size of the last chunk of the buffer; a write fills it first.
+    pub(crate) last_chunk_bytes: usize,
     /// A write was cut short; no further one until a third of the buffer is free.
     pub(crate) is_full: bool,
 
@@ -125,6 +131,8 @@ impl Sender {
             board: Scoreboard::default(),
             fin: Fin::NotYet,
             buffer_limit_bytes: 0,
+            last_chunk_bytes: 0,
+            max_window_bytes: 0,
             is_full: false,
             cwnd: Cwnd::new(config.initial_window_segments),
             congestion: Congestion::new(&config),
@@ -163,25 +171,39 @@ impl Sender {
         self.grow_buffer();
     }
 
-    // --- data of the application ---
-
-    fn held_bytes(&self) -> usize {
-        let sent = usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX);
-        self.buffer.len_bytes() + sent + self.overhead_bytes()
+    /// Updates the peer's window.
+    pub(crate) fn set_window(&mut self, window_bytes: u64) {
+        self.window_bytes = window_bytes;
+        self.max_window_bytes = self.max_window_bytes.max(window_bytes);
     }
 
-    /// What sent segments cost besides their data. Linux sends in buffers of a millisecond's data, at least two segments each
-    /// (`tcp_tso_autosize`).
-    fn overhead_bytes(&self) -> usize {
-        let segments = self.board.len() as usize;
-        let rate_percent = match u64::from(self.cwnd.segments) < u64::from(self.cwnd.threshold) / 2
-        {
+    // --- data of the application ---
+
+    /// Bytes in the buffer with their overhead, sent or not.
+    fn held_bytes(&self) -> usize {
+        let sent = usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX);
+        let unsent = self.buffer.len_bytes();
+        let chunks = unsent.div_ceil(self.chunk_bytes()) + self.sent_chunks();
+        unsent + sent + chunks * self.config.send_buffer_overhead_bytes
+    }
+
+    /// Maximum size of an unsent chunk (Linux's `tcp_xmit_size_goal`).
+    fn chunk_bytes(&self) -> usize {
+        let half_window = usize::try_from(self.max_window_bytes / 2).unwrap_or(usize::MAX);
+        let mss_bytes = self.mss_bytes.max(1);
+        (half_window.min(MAX_CHUNK_BYTES) / mss_bytes).max(1) * mss_bytes
+    }
+
+    /// Sent chunks that are not acknowledged. Each has a millisecond's data, and at least two segments (`tcp_tso_autosize`).
+    fn sent_chunks(&self) -> usize {
+        let cwnd = u64::from(self.cwnd.segments);
+        let percent = match cwnd < u64::from(self.cwnd.threshold) / 2 {
             true => 200,
             false => 120,
         };
-        let per_ms = u64::from(self.cwnd.segments) * rate_percent * 10;
-        let of_one = usize::try_from(per_ms / self.rtt.srtt_us().max(1)).unwrap_or(usize::MAX);
-        segments.div_ceil(of_one.max(2)) * self.config.send_buffer_overhead_bytes
+        let of_one = cwnd * percent * 10 / self.rtt.srtt_us().max(1);
+        let of_one = usize::try_from(of_one).unwrap_or(usize::MAX).max(2);
+        (self.board.len() as usize).div_ceil(of_one)
     }
 
     /// Handles free space after an acknowledgement, once all segments were sent that may be sent: a buffer that a writer has filled
@@ -219,24 +241,45 @@ impl Sender {
     }
 
     pub(crate) fn capacity_bytes(&self) -> usize {
+        self.admit(usize::MAX).0
+    }
+
+    /// How many of `wanted` bytes a write stores, and the size of the last unsent chunk after that. As in Linux's
+    /// `tcp_sendmsg_locked`, the last chunk is filled, and each new one is stored whole if the buffer was not full before.
+    fn admit(&self, wanted: usize) -> (usize, usize) {
+        let (mut admitted, mut last) = (0, self.last_chunk_bytes);
         if self.fin != Fin::NotYet || self.is_full {
-            return 0;
+            return (admitted, last);
         }
-        let room = self.buffer_limit_bytes.saturating_sub(self.held_bytes());
-        match self.config.notsent_lowat_bytes {
-            Some(most) => room.min(most.saturating_sub(self.buffer.len_bytes())),
-            None => room,
+        let chunk_bytes = self.chunk_bytes();
+        let mut held = self.held_bytes();
+        let most_unsent = self.config.notsent_lowat_bytes.unwrap_or(usize::MAX);
+        let mut room = match last {
+            0 => 0,
+            last => chunk_bytes.saturating_sub(last),
+        };
+        loop {
+            let now = room.min(wanted - admitted);
+            (admitted, last, held) = (admitted + now, last + now, held + now);
+            let unsent = self.buffer.len_bytes() + admitted;
+            let is_full = held >= self.buffer_limit_bytes || unsent >= most_unsent;
+            if admitted == wanted || is_full {
+                return (admitted, last);
+            }
+            held += self.config.send_buffer_overhead_bytes;
+            (last, room) = (0, chunk_bytes);
         }
     }
 
     pub(crate) fn write(&mut self, now: Instant, bytes: &[u8]) -> usize {
-        let accepted = bytes.len().min(self.capacity_bytes());
-        if accepted > 0 {
+        let (admitted, last) = self.admit(bytes.len());
+        if admitted > 0 {
             self.restart_after_idle(now);
-            self.buffer.write(&bytes[..accepted], self.mss_bytes);
+            self.buffer.write(&bytes[..admitted], self.mss_bytes);
+            self.last_chunk_bytes = last;
         }
-        self.is_full |= accepted < bytes.len();
-        accepted
+        self.is_full |= admitted < bytes.len();
+        admitted
     }
 
     pub(crate) fn queue_fin(&mut self) {
