@@ -63,6 +63,12 @@ pub enum RecordError {
         /// The browser's message, such as `net::ERR_NAME_NOT_RESOLVED`.
         reason: String,
     },
+    /// The browser's log exceeded the limit during a visit.
+    #[error("the browser's log exceeds the limit of {limit} bytes before the end of the visit")]
+    LogLimit {
+        /// The limit.
+        limit: usize,
+    },
     /// The browser's log cannot be read from disk.
     #[error("cannot read the browser's log: {0}")]
     Log(#[source] std::io::Error),

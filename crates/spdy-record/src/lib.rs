@@ -11,6 +11,8 @@
 //!              initiators, times        bytes
 //! ```
 //!
+//! `visit.rs` loads several pages in one tab, and reports only their times.
+//!
 //! This is the only crate that starts a browser. `spdy-page`, which does no I/O, parses its logs. `docs/reference/recorded-data.md`
 //! lists stored and omitted data.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
@@ -20,6 +22,7 @@ pub mod error;
 pub mod fingerprint;
 pub mod options;
 pub mod record;
+pub mod visit;
 
 mod browser;
 mod devtools_pipe;

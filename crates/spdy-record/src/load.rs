@@ -1,4 +1,4 @@
-//! One load of one page over the DevTools protocol: attach, navigate, wait until the page is quiet.
+//! A tab over the DevTools protocol, and the page that it loads: attach, navigate, wait until the page is quiet.
 
 use std::time::Duration;
 
@@ -117,6 +117,33 @@ impl<'a> Load<'a> {
     ///
     /// The browser failed, or the page was not loaded. A page that does not settle in time is not an error.
     pub(crate) async fn run(&mut self, url: &str) -> Result<(), RecordError> {
+        self.open_tab().await?;
+        self.start_trace().await?;
+        let page = self.page.clone();
+        if self.options.screenshots {
+            let form = json!({
+                "format": "jpeg",
+                "quality": 60,
+                "maxWidth": SCREENSHOT_SIDE,
+                "maxHeight": SCREENSHOT_SIDE,
+            });
+            self.call(page.as_deref(), "Page.startScreencast", form)
+                .await?;
+        }
+        self.load(url).await?;
+        if self.options.screenshots {
+            let stop = self.call(page.as_deref(), "Page.stopScreencast", json!({}));
+            stop.await?;
+        }
+        self.end_trace().await?;
+        if self.options.screenshot {
+            self.take_screenshot().await?;
+        }
+        Ok(())
+    }
+
+    /// Opens an empty tab, and waits until the browser has started all its processes.
+    pub(crate) async fn open_tab(&mut self) -> Result<(), RecordError> {
         let version = self.call(None, "Browser.getVersion", json!({})).await?;
         self.loaded.product = version["product"].as_str().unwrap_or_default().to_owned();
         // A page may start downloads without a click.
@@ -133,8 +160,12 @@ impl<'a> Load<'a> {
             .to_owned();
         self.page = Some(session.clone());
         self.prepare(&session, "page").await;
-        self.wait(START_UP).await?;
-        let page = self.page.clone();
+        self.hold_until(Instant::now() + START_UP, "its start")
+            .await
+    }
+
+    /// Starts the trace of a load.
+    pub(crate) async fn start_trace(&mut self) -> Result<(), RecordError> {
         // Of the whole browser: a trace of the page's session sometimes does not end.
         let config = json!({
             "includedCategories": TRACE_CATEGORIES,
@@ -142,18 +173,34 @@ impl<'a> Load<'a> {
             "traceBufferSizeInKb": TRACE_BYTES >> 10,
         });
         let trace = json!({"transferMode": "ReportEvents", "traceConfig": config});
+        self.is_traced = false;
         self.call(None, "Tracing.start", trace).await?;
-        if self.options.screenshots {
-            let form = json!({
-                "format": "jpeg",
-                "quality": 60,
-                "maxWidth": SCREENSHOT_SIDE,
-                "maxHeight": SCREENSHOT_SIDE,
-            });
-            self.call(page.as_deref(), "Page.startScreencast", form)
-                .await?;
-        }
+        Ok(())
+    }
 
+    /// Ends the trace, and receives its events.
+    pub(crate) async fn end_trace(&mut self) -> Result<(), RecordError> {
+        self.call(None, "Tracing.end", json!({})).await?;
+        let trace_deadline = Instant::now() + COMMAND_TIMEOUT;
+        while !self.is_traced
+            && self
+                .event(trace_deadline, "the transfer of its trace")
+                .await?
+                .is_some()
+        {}
+        if !self.is_traced {
+            self.loaded.observations.set_trace_incomplete();
+        }
+        Ok(())
+    }
+
+    /// Loads `url` in the tab. Returns when the last activity of the page was.
+    ///
+    /// # Errors
+    ///
+    /// Like [`run`](Self::run).
+    pub(crate) async fn load(&mut self, url: &str) -> Result<Instant, RecordError> {
+        let page = self.page.clone();
         let deadline = Instant::now() + self.options.timeout;
         let navigated = self.call_until(
             page.as_deref(),
@@ -174,26 +221,17 @@ impl<'a> Load<'a> {
         if let Some(reason) = navigated["errorText"].as_str() {
             return Err(fault(reason));
         }
-        self.watch(deadline).await?;
-        if self.options.screenshots {
-            let stop = self.call(page.as_deref(), "Page.stopScreencast", json!({}));
-            stop.await?;
-        }
-        self.call(None, "Tracing.end", json!({})).await?;
-        let trace_deadline = Instant::now() + COMMAND_TIMEOUT;
-        while !self.is_traced
-            && self
-                .event(trace_deadline, "the transfer of its trace")
-                .await?
-                .is_some()
-        {}
-        if !self.is_traced {
-            self.loaded.observations.set_trace_incomplete();
-        }
-        if self.options.screenshot {
-            self.take_screenshot().await?;
-        }
-        Ok(())
+        self.watch(deadline).await
+    }
+
+    /// Drops the observations so far, before another page is loaded.
+    pub(crate) fn clear_observations(&mut self) {
+        self.loaded.observations = Observations::new(&self.options.limits);
+    }
+
+    /// The observations so far.
+    pub(crate) fn observations(&self) -> &Observations {
+        &self.loaded.observations
     }
 
     /// A browser that renders nothing does not invalidate a recording.
@@ -222,15 +260,18 @@ impl<'a> Load<'a> {
         self.loaded
     }
 
-    /// Handles messages for `time`.
-    async fn wait(&mut self, time: Duration) -> Result<(), RecordError> {
-        let until = Instant::now() + time;
-        while self.event(until, "its start").await?.is_some() {}
+    /// Handles messages until `until`.
+    pub(crate) async fn hold_until(
+        &mut self,
+        until: Instant,
+        during: &'static str,
+    ) -> Result<(), RecordError> {
+        while self.event(until, during).await?.is_some() {}
         Ok(())
     }
 
-    /// Waits until the page has settled, or until `deadline`.
-    async fn watch(&mut self, deadline: Instant) -> Result<(), RecordError> {
+    /// Waits until the page has settled, or until `deadline`. Returns when the last change was.
+    async fn watch(&mut self, deadline: Instant) -> Result<Instant, RecordError> {
         let mut changed_at = Instant::now();
         let mut last_progress = Progress::default();
         loop {
@@ -250,7 +291,7 @@ impl<'a> Load<'a> {
                 deadline
             };
             if self.event(until, "the page load").await?.is_none() {
-                return Ok(());
+                return Ok(changed_at);
             }
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use spdy_record::error::RecordError;
 use spdy_record::options::RecordOptions;
 use spdy_record::record::record;
+use spdy_record::visit::visit;
 use tokio::net::TcpListener;
 
 fn beside(name: &str) -> PathBuf {
@@ -103,4 +104,30 @@ async fn a_recording_whose_trace_has_lost_data_has_a_remark() {
             .any(|remark| remark.starts_with("the browser's trace is incomplete"));
         assert_eq!(has_remark, lost, "{remarks:?}");
     }
+}
+
+#[tokio::test]
+async fn the_pages_of_a_visit_are_loaded_in_one_browser_with_pauses() {
+    // A second browser could not start.
+    let folder = tempfile::tempdir().unwrap();
+    let once = folder.path().join("once");
+    let options = options(&[format!("once={}", once.display())]);
+    let urls = ["http://a.test/", "http://b.test/"].map(|url| url.parse().unwrap());
+    let pause = Duration::from_millis(100);
+    let mut navigations = 0;
+    let visited = visit(&urls, pause, &options, || navigations += 1).await;
+    let pauses: Vec<_> = visited.unwrap().iter().map(|page| page.pause).collect();
+    assert_eq!((pauses.len(), navigations), (2, 2));
+    assert_eq!(pauses[0], None);
+    assert!(pauses[1] >= Some(pause), "{pauses:?}");
+}
+
+#[tokio::test]
+async fn a_log_past_its_limit_ends_a_visit_with_an_error() {
+    let mut options = options(&["flood=20000".to_owned()]);
+    options.limits.file_bytes = 500_000;
+    let urls = ["http://a.test/".parse().unwrap()];
+    let visited = visit(&urls, Duration::ZERO, &options, || ()).await;
+    let is_full = matches!(visited, Err(RecordError::LogLimit { limit: 500_000 }));
+    assert!(is_full, "{visited:?}");
 }

@@ -13,6 +13,6 @@ pub(crate) use condition::ConditionArgs;
 pub(crate) use header::BlockArgs;
 pub(crate) use networks::{networks, retain_first};
 pub(crate) use page_load::{PageLoadArgs, RaceChoiceArgs};
-pub(crate) use replica::{open_pages, open_replica};
+pub(crate) use replica::{open_all, open_replica};
 pub(crate) use request::RequestArgs;
 pub(crate) use server_limits::ServerLimitArgs;

@@ -3,8 +3,11 @@
 use anyhow::Context;
 use spdy_lab::experiment::builtin_experiments;
 use spdy_page::open::{self, ImportOptions, OpenError, OpenedReplica};
+use spdy_page::replica::Replica;
+use spdy_sim::load::{MAX_PAGES, check_page_count};
 
 use crate::outcome::Usage;
+use crate::output::{Printer, WARN};
 
 /// Opens `flags` or `portal`, a file of that name, or a page of an experiment. An unknown name is a usage error.
 pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<OpenedReplica> {
@@ -14,8 +17,45 @@ pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Resul
     }
 }
 
-/// The same with every page of a recording with several, at most `most`.
-pub(crate) fn open_pages(name: &str, most: usize) -> anyhow::Result<Vec<OpenedReplica>> {
+/// Opens the pages of `names`, each with a name of its own. In a visit, a file may have several pages; their number is checked.
+pub(crate) fn open_all(
+    names: &[String],
+    is_visit: bool,
+    printer: &Printer,
+) -> anyhow::Result<Vec<Replica>> {
+    let mut replicas: Vec<Replica> = Vec::with_capacity(names.len());
+    for name in names {
+        let opened = match is_visit {
+            false => vec![open_replica(name, &ImportOptions::default())?],
+            true => open_pages(name, MAX_PAGES)?,
+        };
+        let file = (opened.len() == 1).then_some(&name[..]);
+        for opened in opened {
+            if !opened.notes.skipped.is_empty() {
+                printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
+            }
+            let mut replica = opened.replica;
+            replica.name = free_name(&replica.name, file, &replicas);
+            replicas.push(replica);
+        }
+    }
+    if is_visit {
+        check_page_count(replicas.len()).map_err(Usage)?;
+    }
+    Ok(replicas)
+}
+
+/// The name of a page in results, which identify pages by it: two files may contain the same page, and one file several pages.
+fn free_name(own: &str, file: Option<&str>, others: &[Replica]) -> String {
+    let is_free = |name: &String| others.iter().all(|other| other.name != *name);
+    let numbered = (2..).map(|number| format!("{own} {number}"));
+    let names = [Some(own), file].into_iter().flatten().map(str::to_owned);
+    let mut names = names.chain(numbered);
+    names.find(is_free).expect("numbers do not end")
+}
+
+/// The same as [`open_replica`] with every page of a recording with several, at most `most`.
+fn open_pages(name: &str, most: usize) -> anyhow::Result<Vec<OpenedReplica>> {
     match open::open_pages(name, most) {
         Err(OpenError::NotFound { .. }) => Ok(vec![of_experiment(name)?]),
         opened => opened.with_context(|| format!("cannot open {name}")),

@@ -5,8 +5,10 @@
 //! are the browser's own, so only the network, the connections and the protocol differ.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use spdy_page::replica::Replica;
 use spdy_sim::load;
 use spdy_sim::load::Page;
 use spdy_sim::options::{Options, RaceProtocol};
@@ -36,7 +38,10 @@ pub struct BrowserCell {
     pub virtual_failure: Option<String>,
 }
 
-fn by_name<S: Serializer>(protocol: &RaceProtocol, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn by_name<S: Serializer>(
+    protocol: &RaceProtocol,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(protocol.name())
 }
 
@@ -119,6 +124,15 @@ impl BrowserCell {
     pub fn error(&self) -> Option<f64> {
         Some(self.virtual_load_ms()? / self.load_ms()? - 1.0)
     }
+}
+
+/// Copies of the recordings of the valid loads among `visits`, each with the think times of its servers.
+pub(super) fn recordings(visits: &[BrowserLoad]) -> Vec<(Replica, Vec<Duration>)> {
+    let common = common(visits);
+    let valid = visits.iter().filter(|visit| does_count(visit, common));
+    let recordings =
+        valid.filter_map(|visit| Some((visit.recording.clone()?, visit.think_times.clone())));
+    recordings.collect()
 }
 
 /// True if `visit` is averaged with others, most of which fetched `common`.
@@ -209,8 +223,6 @@ fn browser_ratio(base: &BrowserCell, cell: &BrowserCell) -> Option<Estimate> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use spdy_netem::path::PathConfig;
     use spdy_page::builtin;
     use spdy_tun::emulator::Emulator;

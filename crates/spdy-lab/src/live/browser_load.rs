@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_page::notes::{FROM_SERVICE_WORKER, WEBSOCKETS};
+use spdy_page::observation::Failure;
 use spdy_page::replica::Replica;
 use spdy_record::error::RecordError;
 use spdy_record::options::RecordOptions;
@@ -108,13 +109,35 @@ impl BrowserLoad {
         if self.load_ms.is_none() {
             return Some("the load event did not occur".to_owned());
         }
-        let first = self.failed_requests.first()?;
-        let more = match self.failed_requests.len() {
-            1 => String::new(),
-            count => format!(" (and {} more)", count - 1),
-        };
-        Some(format!("not recorded: {first}{more}"))
+        not_recorded(&self.failed_requests)
     }
+}
+
+/// `time` in milliseconds.
+pub(super) fn ms(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64() * 1e3)
+}
+
+/// The reason to exclude a load with these failed requests, if there are any.
+pub(super) fn not_recorded(failed_requests: &[String]) -> Option<String> {
+    let first = failed_requests.first()?;
+    let more = match failed_requests.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    Some(format!("not recorded: {first}{more}"))
+}
+
+/// Descriptions of those of `failures` that are neither expected on `stage` nor caused by the browser.
+pub(super) fn unexpected<'a>(
+    failures: impl IntoIterator<Item = &'a Failure>,
+    stage: &Replay,
+) -> impl Iterator<Item = String> {
+    let failures = failures.into_iter();
+    failures
+        .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
+        .filter(|failure| !stage.is_expected_failure(failure))
+        .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error))
 }
 
 /// Why there is no load.
@@ -178,15 +201,10 @@ impl BrowserLoader {
         let mut omitted = recorded.page.notes.skipped;
         omitted.retain(|reason, _| [WEBSOCKETS, FROM_SERVICE_WORKER].contains(&&reason[..]));
         let recording = recorded.page.replica;
-        let failed = recording.failures.iter();
-        let failed = failed
-            .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
-            .filter(|failure| !stage.is_expected_failure(failure))
-            .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
+        let failed = unexpected(&recording.failures, stage);
         let unrecorded = stage.unrecorded_requests();
         let failed_requests = unrecorded.unknown.into_iter().chain(failed).collect();
         let largest = recording.paints.largest_contentful.as_ref();
-        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
         Ok(BrowserLoad {
             dom_content_loaded_ms: ms(recording.dom_content_loaded),
             load_ms: ms(recording.load),
@@ -213,7 +231,8 @@ impl BrowserLoader {
         })
     }
 
-    fn options(&self, stage: &Replay) -> RecordOptions {
+    /// The options of the browser.
+    pub(super) fn options(&self, stage: &Replay) -> RecordOptions {
         let pin = stage.pin().to_string();
         let believed = pin.trim_start_matches("sha256//");
         RecordOptions {

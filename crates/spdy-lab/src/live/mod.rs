@@ -15,6 +15,7 @@
 pub mod addresses;
 pub mod browser_cell;
 pub mod browser_load;
+pub mod browser_visit;
 pub mod chromium49_load;
 pub mod clock;
 mod expected_failures;
@@ -27,4 +28,5 @@ pub mod run_files;
 pub mod runner;
 pub mod served_requests;
 pub mod server_side;
+pub mod visit_cell;
 pub mod visual_metrics;

@@ -32,7 +32,7 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_record::fingerprint::Fingerprint;
 use spdy_server::serve::{AccessLogEntry, ServeConfig};
 use spdy_server::site::{LookupResult, Site};
-use spdy_sim::load::Page;
+use spdy_sim::load::{self, Page};
 use spdy_sim::options::{Options, RaceProtocol};
 use spdy_tun::host::Host;
 use url::Url;
@@ -48,9 +48,10 @@ const FAVICON: &str = "/favicon.ico";
 /// Maximum number of reported requests of each kind.
 const MAX_UNRECORDED: usize = 1_000;
 
-/// A page prepared for one protocol; it may be served many times.
+/// A page, or the pages of a visit, prepared for one protocol; it may be served many times.
 pub struct Replay {
-    start: Url,
+    /// The URL of each page.
+    starts: Vec<Url>,
     pin: Pin,
     by_quic: Vec<String>,
     far_side: ServerSide,
@@ -105,12 +106,44 @@ impl Replay {
         protocol: RaceProtocol,
         key_log: KeyLogTarget,
     ) -> Result<Self, TlsSetupError> {
-        let mut replica = replica.clone();
-        let start = start_of(&replica, protocol.is_secure());
-        if protocol.is_secure() {
-            replica.exchanges.iter_mut().for_each(upgrade);
-        }
-        let page = Page::new(replica);
+        let start = start_of(replica, protocol.is_secure());
+        let page = Page::new(prepared(replica, protocol));
+        let replica = page.replica().clone();
+        Self::of_page(&page, replica, vec![start], protocol, key_log)
+    }
+
+    /// Prepares the pages of a visit. The servers have the responses of all of them, as those of a [simulated visit](load::visit()).
+    ///
+    /// # Errors
+    ///
+    /// Like [`new`](Self::new).
+    ///
+    /// # Panics
+    ///
+    /// Like [`new`](Self::new), and without pages.
+    pub fn of_visit(replicas: &[Replica], protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
+        let starts = replicas.iter();
+        let starts = starts.map(|replica| start_of(replica, protocol.is_secure()));
+        let pages = replicas.iter();
+        let pages = pages.map(|replica| Page::new(prepared(replica, protocol)));
+        let pages = load::visit(pages.collect(), Duration::ZERO);
+        let page = pages.last().expect("a visit has pages");
+        let replica = Replica {
+            failures: replicas.iter().flat_map(|it| it.failures.clone()).collect(),
+            ..page.replica().clone()
+        };
+        let starts = starts.collect();
+        Self::of_page(page, replica, starts, protocol, KeyLogTarget::Disabled)
+    }
+
+    /// Prepares the exchanges of `page`, and the failures of `replica`, which has the same exchanges.
+    fn of_page(
+        page: &Page,
+        replica: Replica,
+        starts: Vec<Url>,
+        protocol: RaceProtocol,
+        key_log: KeyLogTarget,
+    ) -> Result<Self, TlsSetupError> {
         let reached = addresses::assign_addresses(page.hosts(protocol, &Options::default()));
         let mut names: BTreeMap<Ipv4Addr, Vec<String>> = BTreeMap::new();
         for (host, &address) in &reached {
@@ -125,9 +158,9 @@ impl Replay {
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
         let unrecorded = Arc::default();
-        let expected_failures = ExpectedFailures::of(page.replica());
+        let expected_failures = ExpectedFailures::of(&replica);
         let requests = ServedRequests::default();
-        let log = log(page.replica(), &expected_failures, &unrecorded, &requests);
+        let log = log(&replica, &expected_failures, &unrecorded, &requests);
         let tls_options = TlsOptions {
             key_log,
             ..TlsOptions::default()
@@ -147,35 +180,42 @@ impl Replay {
                 tls: Some(tls),
                 ..plain.clone()
             };
-            for (port, is_secure) in ports(page.replica()) {
+            for (port, is_secure) in ports(&replica) {
                 let config = if is_secure { &secure } else { &plain };
                 servers.insert(SocketAddrV4::new(*address, port), config.clone());
             }
         }
         let by_quic = match protocol {
-            RaceProtocol::H3 => secure_origins(&reached, page.replica()),
+            RaceProtocol::H3 => secure_origins(&reached, &replica),
             _ => Vec::new(),
         };
+        let site = Site::with_think_times(&replica, page.think_times());
         Ok(Self {
-            start,
+            starts,
             by_quic,
             pin: Pin::of(authority.certificate())?,
             far_side: ServerSide {
-                site: Arc::new(Site::of_replica(page.replica()).with_similar_queries()),
+                site: Arc::new(site.with_similar_queries()),
                 servers,
                 names: Resolver::new(reached),
             },
             expected_failures,
             unrecorded,
-            page: page.replica().clone(),
+            page: replica,
             requests,
         })
     }
 
-    /// The URL of the page.
+    /// The URL of the page, or of the first page.
     #[must_use]
     pub fn start(&self) -> &Url {
-        &self.start
+        &self.starts[0]
+    }
+
+    /// The URL of each page.
+    #[must_use]
+    pub fn starts(&self) -> &[Url] {
+        &self.starts
     }
 
     /// The pin of the authority of all certificates.
@@ -212,6 +252,12 @@ impl Replay {
     #[must_use]
     pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
         self.far_side.names.address(host)
+    }
+
+    /// For any thread: the number of requests since [`serve`](Self::serve).
+    pub(crate) fn request_count(&self) -> impl Fn() -> usize + Send + use<> {
+        let requests = self.requests.clone();
+        move || requests.count()
     }
 
     /// Requests since [`serve`](Self::serve), in the order of arrival; at most ten thousand.
@@ -274,6 +320,15 @@ impl Replay {
     pub fn unknown_names(&self) -> Vec<String> {
         self.far_side.names.unknown()
     }
+}
+
+/// `replica` as the servers send it by `protocol`.
+fn prepared(replica: &Replica, protocol: RaceProtocol) -> Replica {
+    let mut replica = replica.clone();
+    if protocol.is_secure() {
+        replica.exchanges.iter_mut().for_each(upgrade);
+    }
+    replica
 }
 
 /// The URL of the first exchange of the load, with the requested scheme.
@@ -391,6 +446,35 @@ mod tests {
             for (at, config) in &stage.far_side.servers {
                 assert_eq!(config.tls.is_some(), at.port() == 443, "{at}");
             }
+        }
+    }
+
+    #[test]
+    fn the_servers_of_a_visit_have_the_responses_of_all_pages() {
+        let mut pages = [builtin::flags(), builtin::portal()];
+        for (page, url) in pages.iter_mut().zip(["http://a.test/x", "http://b.test/y"]) {
+            page.failures = vec![Failure {
+                method: "GET".to_owned(),
+                url: url.to_owned(),
+                error: "net::ERR_EMPTY_RESPONSE".to_owned(),
+                started: None,
+            }];
+        }
+        let stage = Replay::of_visit(&pages, RaceProtocol::H2).expect("the names are valid");
+        let alone = pages.each_ref().map(|page| {
+            let stage = Replay::new(page, RaceProtocol::H2, KeyLogTarget::Disabled);
+            stage.expect("the names are valid").start().clone()
+        });
+        assert_eq!(stage.starts(), alone);
+        let exchanges = pages.iter().flat_map(|page| &page.exchanges);
+        for exchange in exchanges {
+            let mut url = exchange.url.clone();
+            url.set_scheme("https").expect("it is a web page");
+            let recorded = stage.recorded(&exchange.method, &url);
+            assert!(recorded.exchange.is_some(), "{url}");
+        }
+        for failure in pages.iter().flat_map(|page| &page.failures) {
+            assert!(stage.is_expected_failure(failure), "{failure:?}");
         }
     }
 

@@ -32,13 +32,20 @@ pub struct ServedRequest {
 
 /// The first ten thousand requests, in the order of arrival; clones are the same list.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ServedRequests(Arc<Mutex<Vec<ServedRequest>>>);
+pub(crate) struct ServedRequests(Arc<Mutex<Received>>);
+
+#[derive(Debug, Default)]
+struct Received {
+    first: Vec<ServedRequest>,
+    count: usize,
+}
 
 impl ServedRequests {
     pub(crate) fn add(&self, served: &AccessLogEntry<'_>) {
-        let mut requests = self.0.lock();
-        if requests.len() < MAX_REQUESTS {
-            requests.push(ServedRequest {
+        let mut received = self.0.lock();
+        received.count += 1;
+        if received.first.len() < MAX_REQUESTS {
+            received.first.push(ServedRequest {
                 at: Instant::now(),
                 method: served.method.clone(),
                 uri: served.uri.clone(),
@@ -51,10 +58,15 @@ impl ServedRequests {
     }
 
     pub(crate) fn clear(&self) {
-        self.0.lock().clear();
+        *self.0.lock() = Received::default();
     }
 
     pub(crate) fn all(&self) -> Vec<ServedRequest> {
-        self.0.lock().clone()
+        self.0.lock().first.clone()
+    }
+
+    /// The number of all requests.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().count
     }
 }

@@ -167,6 +167,12 @@ fn address_of(stream: &TcpStream) -> Option<SocketAddrV4> {
 }
 
 impl RunningServers {
+    /// For any thread: the number of connections accepted so far.
+    pub(crate) fn connection_count(&self) -> impl Fn() -> u64 + Send + use<> {
+        let accepted = self.accepted.clone();
+        move || accepted.load(Ordering::Relaxed)
+    }
+
     /// Stops the servers, and closes every open connection.
     ///
     /// # Errors

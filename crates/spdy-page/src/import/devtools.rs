@@ -16,12 +16,21 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::import::assemble::seconds;
 use crate::import::page_trace::{PageTrace, TraceEntry, Vitals};
 use crate::import::screencast::{FrameEvent, Screencast, Screenshot};
 use crate::limits::Limits;
+use crate::replica::observation::Failure;
+
+/// The error of a missing or incomplete response without another cause.
+pub(crate) const IN_PROGRESS: &str = "in progress when the recording ended";
+
+/// The start of the error of a response that the page may not read.
+const CORS: &str = "CORS: ";
 
 /// All messages of one load of one page.
 #[derive(Clone, Debug, Default)]
@@ -299,6 +308,37 @@ impl Observations {
         self.in_flight.len()
     }
 
+    /// From the start of the load to DOMContentLoaded, if it occurred.
+    #[must_use]
+    pub fn dom_content_loaded_time(&self) -> Option<Duration> {
+        self.since_start(self.dom_content_loaded?)
+    }
+
+    /// From the start of the load to the load event, if it occurred.
+    #[must_use]
+    pub fn load_time(&self) -> Option<Duration> {
+        self.since_start(self.load?)
+    }
+
+    /// The requests without a response. A response that the page may not read by CORS is one.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Failure> {
+        let failure = |(index, seen): (usize, &ObservedRequest)| {
+            let is_in_progress = self.in_flight.contains(&index);
+            let in_progress = || is_in_progress.then(|| IN_PROGRESS.to_owned());
+            let error = seen.error.clone().or_else(in_progress)?;
+            let has_response = seen.timing.is_some() || error.starts_with(CORS);
+            (!has_response && seen.url.starts_with("http")).then(|| Failure {
+                method: seen.method.clone(),
+                url: seen.url.clone(),
+                error,
+                started: self.since_start(seen.requested_at),
+            })
+        };
+        let requests = self.requests.iter().enumerate();
+        requests.filter_map(failure).collect()
+    }
+
     /// What a user saw of the load, if the trace has it.
     #[must_use]
     pub fn vitals(&self) -> Option<Vitals> {
@@ -328,6 +368,11 @@ impl Observations {
     /// When the load began, seconds of the browser's clock.
     fn origin(&self) -> Option<f64> {
         self.requests.first().map(|first| first.requested_at)
+    }
+
+    /// The time from the start of the load to `moment`; `None` without a request.
+    fn since_start(&self, moment: f64) -> Option<Duration> {
+        self.origin().map(|origin| seconds(moment - origin))
     }
 
     fn sent(&mut self, event: Option<RequestWillBeSent>) {
@@ -397,7 +442,7 @@ impl Observations {
         seen.finished = Some(event.timestamp);
         seen.error = match (event.blocked_reason, event.cors_error_status) {
             (Some(reason), _) => Some(format!("blocked: {reason}")),
-            (None, Some(cors)) => Some(format!("CORS: {}", cors.cors_error)),
+            (None, Some(cors)) => Some(format!("{CORS}{}", cors.cors_error)),
             (None, None) => Some(event.error_text).filter(|text| !text.is_empty()),
         };
     }

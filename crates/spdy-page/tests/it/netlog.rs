@@ -473,6 +473,45 @@ fn devtools_request(number: usize, url: &str, priority: &str, from_memory: bool)
     }
 }
 
+#[test]
+fn times_and_failures_of_a_load_need_no_log() {
+    let mut observations = Observations::new(&Limits::default());
+    assert_eq!(observations.load_time(), None);
+    for number in 1..=5 {
+        let url = format!("http://a.test/{number}");
+        observations.take(&devtools_request(number, &url, "Low", false), true);
+    }
+    let messages = [
+        r#"{"method":"Page.domContentEventFired","params":{"timestamp":6.25}}"#,
+        r#"{"method":"Page.loadEventFired","params":{"timestamp":6.5}}"#,
+        // Complete; without a response; of another origin without CORS; cut off.
+        r#"{"method":"Network.loadingFinished","params":{"requestId":"1"}}"#,
+        r#"{"method":"Network.loadingFailed","params":{"requestId":"2","errorText":"net::ERR_EMPTY_RESPONSE"}}"#,
+        r#"{"method":"Network.loadingFailed","params":{"requestId":"3","corsErrorStatus":{"corsError":"MissingAllowOriginHeader"}}}"#,
+        r#"{"method":"Network.responseReceived","params":{"requestId":"4","response":{"timing":{"requestTime":4}}}}"#,
+        r#"{"method":"Network.loadingFailed","params":{"requestId":"4","errorText":"net::ERR_ABORTED"}}"#,
+    ];
+    messages
+        .iter()
+        .for_each(|message| observations.take(message, true));
+    let times = (
+        observations.dom_content_loaded_time(),
+        observations.load_time(),
+    );
+    let ms = |ms| Some(Duration::from_millis(ms));
+    assert_eq!(times, (ms(5_250), ms(5_500)));
+    let failures = observations.failures();
+    let failures: Vec<_> = failures
+        .iter()
+        .map(|it| (&it.url[..], &it.error[..]))
+        .collect();
+    let expected = [
+        ("http://a.test/2", "net::ERR_EMPTY_RESPONSE"),
+        ("http://a.test/5", "in progress when the recording ended"),
+    ];
+    assert_eq!(failures, expected);
+}
+
 /// As with QUIC: no event has the address of its sockets.
 #[test]
 fn addresses_missing_in_the_log_come_from_devtools() {

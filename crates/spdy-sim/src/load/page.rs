@@ -32,6 +32,8 @@ pub struct Page {
     replica: Replica,
     graph: PageGraph,
     site: Arc<Site>,
+    /// The think time of the servers for each exchange.
+    think_times: Vec<Duration>,
     hosts: Vec<(String, IpAddr)>,
     /// Hosts of the page's own site whose names do not show it.
     own_hosts: BTreeSet<String>,
@@ -80,7 +82,8 @@ impl Page {
     /// In loads, if a node of `graph` has no exchange in `replica`.
     #[must_use]
     pub fn with_graph(replica: Replica, graph: PageGraph) -> Self {
-        let site = Arc::new(Site::of_replica(&replica));
+        let think_times = replica.think_times();
+        let site = Arc::new(Site::with_think_times(&replica, &think_times));
         let hosts = addresses(&site);
         Self {
             by_request: by_request(&replica),
@@ -88,6 +91,7 @@ impl Page {
             replica,
             graph,
             site,
+            think_times,
             hosts,
             own_hosts: BTreeSet::new(),
             pushing: Default::default(),
@@ -104,6 +108,7 @@ impl Page {
     pub fn with_think_times(self, think_times: &[Duration]) -> Self {
         Self {
             site: Arc::new(Site::with_think_times(&self.replica, think_times)),
+            think_times: think_times.to_vec(),
             pushing: Default::default(),
             accelerated_pages: Default::default(),
             ..self
@@ -131,12 +136,14 @@ impl Page {
         Self { hints, ..self }
     }
 
-    /// The same page as a part of a visit: `replica` has the exchanges of all its pages, its own from `offset`, and `site` serves them.
+    /// The same page as a part of a visit: `replica` has the exchanges of all its pages, its own from `offset`, and `site` serves them
+    /// after `think_times`.
     pub(super) fn in_visit(
         self,
         replica: Replica,
         offset: usize,
         site: Arc<Site>,
+        think_times: Vec<Duration>,
         earlier: EarlierPages,
     ) -> Self {
         let mut graph = self.graph;
@@ -149,6 +156,7 @@ impl Page {
             replica,
             graph,
             site,
+            think_times,
             earlier,
             pushing: Default::default(),
             accelerated_pages: Default::default(),
@@ -217,6 +225,12 @@ impl Page {
     /// Nodes that the head of the document hints at.
     pub(crate) fn hints(&self) -> &[usize] {
         &self.hints
+    }
+
+    /// The think time of the servers for each exchange of its [replica](Self::replica).
+    #[must_use]
+    pub fn think_times(&self) -> &[Duration] {
+        &self.think_times
     }
 
     /// The site with its responses.

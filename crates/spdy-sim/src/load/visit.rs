@@ -76,7 +76,7 @@ pub fn visit(pages: Vec<Page>, pause: Duration) -> Vec<Arc<Page>> {
     let (mut exchanges, mut offsets, mut think_times) = (Vec::new(), Vec::new(), Vec::new());
     for page in &pages {
         offsets.push(exchanges.len());
-        think_times.extend(page.replica().think_times());
+        think_times.extend_from_slice(page.think_times());
         exchanges.extend(on_clock_of(began, page.replica()));
     }
     let own_hosts: BTreeSet<String> = pages.iter().flat_map(|it| it.own_hosts().clone()).collect();
@@ -95,7 +95,7 @@ pub fn visit(pages: Vec<Page>, pause: Duration) -> Vec<Arc<Page>> {
             pages: visited.clone(),
             pause,
         };
-        let page = page.in_visit(replica, offset, site.clone(), earlier);
+        let page = page.in_visit(replica, offset, site.clone(), think_times.clone(), earlier);
         visited.push(Arc::new(page.with_own_hosts(own_hosts.clone())));
     }
     visited

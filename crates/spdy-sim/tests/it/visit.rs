@@ -211,6 +211,19 @@ fn with_a_browsers_scheduler_hosts_of_earlier_pages_are_known() {
 }
 
 #[test]
+fn think_times_of_a_page_stay_in_a_visit() {
+    let simulated = |think_ms: u64| {
+        let think_times = [think_ms, 0, 0, 0].map(Duration::from_millis);
+        let page = |name| Page::new(page(name, "2024-05-01T10:00:00Z"));
+        let pages = vec![page("home"), page("article").with_think_times(&think_times)];
+        let visited = visit(pages, Duration::from_secs(1));
+        whole(&visited[1], RaceProtocol::H2).load_ms
+    };
+    let added = simulated(500) - simulated(0);
+    assert!((added - 500.0).abs() < 25.0, "{added} ms");
+}
+
+#[test]
 fn a_failure_of_an_earlier_page_is_reported_with_its_number() {
     let mut broken = page("home", "2024-05-01T10:00:00Z");
     let mut image = resource("/gone", Kind::Image, "", "no-store");

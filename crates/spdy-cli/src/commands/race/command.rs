@@ -9,16 +9,14 @@ use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
 use spdy_lab::experiment::clock::Clock;
 use spdy_lab::experiment::conditions::LoadChoices;
 use spdy_page::builtin;
-use spdy_page::open::ImportOptions;
-use spdy_page::replica::Replica;
-use spdy_sim::load::{HostLayout, Load, MAX_PAGES, check_page_count};
+use spdy_sim::load::{HostLayout, Load};
 use spdy_sim::model::MODEL_VERSION;
 use spdy_sim::options::RaceProtocol;
 use spdy_sim::race::{Race, RaceNetwork};
 use spdy_sim::race_results::{ProtocolLoads, RaceResults};
 
 use super::results_table;
-use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_pages, open_replica, retain_first};
+use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_all, retain_first};
 use crate::commands::doctor::savings_table;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
@@ -162,25 +160,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         return Err(Usage(what.to_owned()).into());
     }
     let networks = networks(&args.networks)?;
-    let mut replicas: Vec<Replica> = Vec::with_capacity(names.len());
-    for name in &names {
-        let opened = match visit {
-            None => vec![open_replica(name, &ImportOptions::default())?],
-            Some(_) => open_pages(name, MAX_PAGES)?,
-        };
-        let file = (opened.len() == 1).then_some(&name[..]);
-        for opened in opened {
-            if !opened.notes.skipped.is_empty() {
-                printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
-            }
-            let mut replica = opened.replica;
-            replica.name = free_name(&replica.name, file, &replicas);
-            replicas.push(replica);
-        }
-    }
-    if visit.is_some() {
-        check_page_count(replicas.len()).map_err(Usage)?;
-    }
+    let replicas = open_all(&names, visit.is_some(), printer)?;
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);
     Ok(Race {
@@ -194,15 +174,6 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         visit,
         threads: args.choices.threads(),
     })
-}
-
-/// The name of a page in results, which identify pages by it: two files may contain the same page, and one file several pages.
-fn free_name(own: &str, file: Option<&str>, others: &[Replica]) -> String {
-    let is_free = |name: &String| others.iter().all(|other| other.name != *name);
-    let numbered = (2..).map(|number| format!("{own} {number}"));
-    let names = [Some(own), file].into_iter().flatten().map(str::to_owned);
-    let mut names = names.chain(numbered);
-    names.find(is_free).expect("numbers do not end")
 }
 
 /// Finds the changes that help each page over each network, with the fastest protocol there.

@@ -1,6 +1,8 @@
 //! `spdy lab`: runs, stores, reports and real-time links.
 
 mod browse_files;
+#[cfg(target_os = "linux")]
+mod browse_visits;
 mod chromium49;
 mod cluster;
 #[cfg(target_os = "linux")]

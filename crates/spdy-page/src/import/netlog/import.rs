@@ -15,7 +15,7 @@ use super::parse;
 use crate::error::OpenError;
 use crate::head::Head;
 use crate::import::assemble::{document, kinds_of_redirects, seconds};
-use crate::import::devtools::{Observations, ObservedRequest, RequestInitiator};
+use crate::import::devtools::{IN_PROGRESS, Observations, ObservedRequest, RequestInitiator};
 use crate::import::notes::{FROM_SERVICE_WORKER, ImportNotes, WEBSOCKETS};
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::limits::Limits;
@@ -92,9 +92,6 @@ fn open(
     recording.collect_exchanges(&mut exact)?;
     recording.finish(name, source)
 }
-
-/// The error of a missing or incomplete response without another cause.
-const UNDER_WAY: &str = "in progress when the recording ended";
 
 /// One exchange, before its initiator is determined.
 struct ImportedExchange {
@@ -211,7 +208,7 @@ impl Recording<'_> {
             Some(error) => self.fail(leg, error, seen),
             None if redirected => self.notes.skip("that the browser redirected internally"),
             None if leg.transactions.is_empty() => self.notes.skip("from the browser's cache"),
-            None => self.fail(leg, UNDER_WAY.to_owned(), seen),
+            None => self.fail(leg, IN_PROGRESS.to_owned(), seen),
         }
         Ok(())
     }
@@ -222,7 +219,7 @@ impl Recording<'_> {
         let seen = seen.and_then(|seen| self.seen(seen));
         Some(match (seen, self.log.errors.get(&error)) {
             // The browser aborts unfinished requests when it exits.
-            (Some(seen), _) if seen.finished.is_none() => UNDER_WAY.to_owned(),
+            (Some(seen), _) if seen.finished.is_none() => IN_PROGRESS.to_owned(),
             (_, Some(name)) => format!("net::{name}"),
             (_, None) => format!("net error {error}"),
         })

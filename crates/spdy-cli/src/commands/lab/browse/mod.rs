@@ -1,0 +1,10 @@
+//! `spdy lab browse`: recorded pages in a real browser behind a link, beside virtual time.
+
+mod args;
+mod command;
+mod files;
+mod series;
+mod visit_series;
+
+pub(crate) use args::{Args, EXAMPLES};
+pub(crate) use command::run;
