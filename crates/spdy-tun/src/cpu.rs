@@ -1,7 +1,10 @@
-//! CPU time of a thread, and the time that it waited for a core.
+//! CPU time of a thread or a process, and the time that it waited for a core.
 
 use std::fs;
+use std::iter::Sum;
 use std::ops::{Add, Sub};
+use std::path::Path;
+use std::process::{self, Child};
 use std::time::Duration;
 
 /// Times of a thread since its start, or between two instants (schedstat of proc(5)).
@@ -18,6 +21,21 @@ impl CpuTime {
     #[must_use]
     pub fn of_this_thread() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+    }
+
+    /// The times of all threads of `child` so far, which must be a child of this process; `None` if the system does not report them.
+    #[must_use]
+    pub fn of_child(child: &Child) -> Option<Self> {
+        // Without a /proc of this pid namespace, the number is that of another process.
+        let own = fs::read_link("/proc/self").ok()?;
+        (own == Path::new(&process::id().to_string())).then_some(())?;
+        let threads = fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
+        let times = threads.map(|thread| {
+            let path = thread.ok()?.path().join("schedstat");
+            // A thread that has just ended has no file.
+            fs::read_to_string(path).map_or(Some(Self::default()), |text| Self::parse(&text))
+        });
+        times.sum()
     }
 
     /// Parses nanoseconds on a core, nanoseconds in the run queue, and the number of time slices.
@@ -53,6 +71,12 @@ impl Add for CpuTime {
     }
 }
 
+impl Sum for CpuTime {
+    fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
+        times.fold(Self::default(), Add::add)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +90,18 @@ mod tests {
             Some(CpuTime { ran, waited })
         );
         assert_eq!(CpuTime::parse("7000001"), None);
+    }
+
+    #[test]
+    fn a_child_has_the_times_of_its_threads_until_it_is_waited_for() {
+        let mut child = process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("start `sleep`");
+        let times = CpuTime::of_child(&child);
+        child.kill().expect("it runs");
+        child.wait().expect("it is a child");
+        assert_eq!(times.is_some(), CpuTime::of_this_thread().is_some());
+        assert_eq!(CpuTime::of_child(&child), None);
     }
 }
