@@ -92,7 +92,7 @@ pub fn load(
     let serving = far_side
         .start(&network.server)
         .map_err(sockets("the servers"))?;
-    let gateway_before = gateway.and_then(Gateway::cpu_time);
+    let gateway_before = gateway.and_then(Gateway::cpu_times);
     let (page, which, counts) = (page.clone(), which.clone(), network.count_restart());
     let loaded = network
         .client
@@ -100,12 +100,12 @@ pub fn load(
     network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
     let measured = network.measure()?;
     let served = serving.stop().map_err(sockets("the servers"))?;
-    let gateway_after = gateway.and_then(Gateway::cpu_time);
+    let gateway_after = gateway.and_then(Gateway::cpu_times);
     let gateway_time = match gateway {
         None => Some(CpuTime::default()),
         Some(_) => gateway_after
             .zip(gateway_before)
-            .map(|(after, before)| after - before),
+            .map(|(after, before)| after.since(&before)),
     };
     let ClientResult {
         mut load,

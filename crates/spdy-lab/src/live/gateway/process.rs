@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use spdy_sim::load::{CHAIN_PEM, KEY_PEM, Page};
 use spdy_sim::options::RaceProtocol;
-use spdy_tun::cpu::CpuTime;
+use spdy_tun::cpu::ChildCpuTimes;
 use spdy_tun::host::Host;
 use tempfile::TempDir;
 
@@ -111,10 +111,10 @@ impl Gateway {
         self.config.upstream()
     }
 
-    /// CPU time of its threads so far, and their waits for a core; `None` if the system does not report it.
+    /// CPU times of its threads so far; `None` if the system does not report them.
     #[must_use]
-    pub fn cpu_time(&self) -> Option<CpuTime> {
-        CpuTime::of_child(&self.child)
+    pub fn cpu_times(&self) -> Option<ChildCpuTimes> {
+        ChildCpuTimes::of(&self.child)
     }
 
     fn wait_until_it_listens(&mut self, host: &Host) -> Result<(), GatewayError> {
