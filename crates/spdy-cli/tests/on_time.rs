@@ -8,8 +8,12 @@
 
 #[path = "on_time/experiment.rs"]
 mod experiment;
+#[path = "on_time/lab.rs"]
+mod lab;
 #[path = "on_time/pause.rs"]
 mod pause;
+#[path = "on_time/servers.rs"]
+mod servers;
 #[path = "on_time/tally.rs"]
 mod tally;
 #[path = "e2e/support/unprivileged.rs"]

@@ -58,6 +58,8 @@ pub struct ServeConfig {
     pub protocols: Vec<Protocol>,
     /// TLS, whose ALPN must offer the same protocols; `None` for plain TCP.
     pub tls: Option<ServerTls>,
+    /// True if a gateway before this server ends TLS: its requests count as requests over TLS.
+    pub behind_tls: bool,
     /// Limits and timeouts of connections.
     pub options: ServerOptions,
     /// Limits of requests.
@@ -87,6 +89,7 @@ impl Default for ServeConfig {
         Self {
             protocols: Protocol::ALL.to_vec(),
             tls: None,
+            behind_tls: false,
             options: ServerOptions::default(),
             limits: Limits::default(),
             wall_clock: WallClock::default(),
@@ -159,6 +162,7 @@ fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> Si
         .map(|pushing| SessionPusher::new(pushing, site.clone(), runtime.clone(), config.from));
     SiteHandler {
         site,
+        behind_tls: config.behind_tls,
         pusher: pushing,
         limits: config.limits,
         wall_clock: config.wall_clock,
@@ -187,6 +191,7 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
 /// A request handler for a site.
 struct SiteHandler {
     site: Arc<Site>,
+    behind_tls: bool,
     limits: Limits,
     wall_clock: WallClock,
     runtime: SharedRuntime,
@@ -199,7 +204,10 @@ struct SiteHandler {
 
 impl Handler for SiteHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        if let Some(arrival) = head.extensions.get_mut::<RequestInfo>() {
+            arrival.secure |= self.behind_tls;
+        }
         let now = self.wall_clock.now(&self.runtime);
         let mut response = respond(&self.site, &head, now, &self.limits);
         if let (Some(alt_svc), Some(RequestInfo { secure: true, .. })) =

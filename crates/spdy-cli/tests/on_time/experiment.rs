@@ -1,93 +1,16 @@
 //! `clock = "real"`: experiments whose loads go through the kernel.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
 use rusqlite::Connection;
 use serde_json::Value;
 use spdy_page::archive;
 use spdy_page::builtin;
 use spdy_page::head;
-use spdy_testkit::wait::output_within;
 
-use super::{MAX_CALIBRATION_TIME, turn};
+use super::lab::{Lab, number, rows, text};
+use super::turn;
 
 const BOTH_CLOCKS: &str = "name = 'clocks'\nruns = 2\npages = ['lulic-bing']\nprotocols = ['http', 'spdy']\n[factors]\nnetwork = \
                            'lte'\nclock = ['virtual', 'real']\n";
-
-/// A folder with an experiment, and `spdy lab` in it.
-struct Lab(tempfile::TempDir);
-
-impl Lab {
-    fn new(experiment: &str) -> Self {
-        let folder = tempfile::tempdir().expect("create a folder");
-        std::fs::write(folder.path().join("small.toml"), experiment).expect("write the file");
-        Self(folder)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spdy"));
-        command
-            .arg("lab")
-            .args(arguments)
-            .current_dir(self.0.path());
-        command.env_remove("SPDY_LOG").stdin(Stdio::null());
-        let child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        output_within(MAX_CALIBRATION_TIME, child.expect("start `spdy`"))
-    }
-
-    /// Runs a command that must exit with `code`.
-    fn run_expecting(&self, code: i32, arguments: &[&str]) -> Output {
-        let output = self.run(arguments);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {stderr}");
-        output
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The columns of each load in a store, by its cell key and run.
-fn rows(
-    lab: &Lab,
-    store: &str,
-) -> BTreeMap<(String, i64), BTreeMap<String, rusqlite::types::Value>> {
-    let store = Connection::open(lab.path(store)).expect("a store");
-    let mut query = store.prepare("SELECT * FROM results").expect("a table");
-    let names: Vec<String> = query.column_names().map(str::to_owned).collect();
-    let mut selected = query.query([]).expect("rows");
-    let mut rows = BTreeMap::new();
-    while let Some(row) = selected.next().expect("a row") {
-        let values = names
-            .iter()
-            .map(|name| (name.clone(), row.get(&name[..]).expect("a value")));
-        let values: BTreeMap<_, _> = values.collect();
-        let key = (
-            row.get("cell").expect("a key"),
-            row.get("run").expect("a number"),
-        );
-        rows.insert(key, values);
-    }
-    rows
-}
-
-fn number(value: &rusqlite::types::Value) -> f64 {
-    match value {
-        rusqlite::types::Value::Integer(number) => *number as f64,
-        rusqlite::types::Value::Real(number) => *number,
-        other => panic!("expected a number, found {other:?}"),
-    }
-}
 
 #[test]
 fn real_time_runs_store_link_stats_and_average_valid_runs_only() {

@@ -4,6 +4,8 @@ use std::io;
 
 use spdy_tun::error::RealTimeError;
 
+use crate::live::gateway::error::GatewayError;
+
 /// A failed comparison.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -11,6 +13,9 @@ pub enum CalibrateError {
     /// The network in real time cannot be used.
     #[error("cannot set up a network in real time")]
     RealTime(#[from] RealTimeError),
+    /// Another server cannot serve the page.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     /// A run in virtual time failed.
     #[error("{what} failed in virtual time")]
     Virtual {

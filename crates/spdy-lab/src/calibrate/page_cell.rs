@@ -140,7 +140,7 @@ impl Workload for PageCell {
             initial_window: None,
             timeout: patience,
         };
-        let loaded = live::load(network, &self.page, &which)?;
+        let loaded = live::load(network, &self.page, &which, None)?;
         Ok(Attempt {
             took: if loaded.was_given_up {
                 Err("it did not end".to_owned())

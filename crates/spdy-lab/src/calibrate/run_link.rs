@@ -18,6 +18,8 @@ use spdy_tun::stats::LinkStats;
 
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
+use crate::experiment::server_program::ServerProgram;
+use crate::live::gateway::process::{Gateway, GatewayConfig};
 use crate::live::load::{self as live, LiveLoad, LoadSpec};
 
 /// The congestion control of both model and kernel.
@@ -30,6 +32,14 @@ pub(super) const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
 const EXTRA_RUN_TIME: Duration = Duration::from_secs(30);
 /// Timeout of each earlier page of a visit.
 const EARLIER_PAGE_TIME: Duration = Duration::from_secs(600);
+
+/// Loads of a page over an open link from another server that has just started. They are not stored.
+const WARM_UP_LOADS: usize = 3;
+
+/// The path of a link without a delay that any load notices.
+fn open_path() -> PathConfig {
+    PathConfig::new(1 << 30, 1 << 30, Duration::ZERO)
+}
 
 /// Limits for a run that takes `expected` in virtual time: lateness is limited by its effect. One packet may be late by 0.5 % of the
 /// time, one in a hundred by 0.25 %, and the mean by 0.1 %. Each limit is at least what a machine with a spare core easily keeps, and
@@ -68,6 +78,8 @@ type LinkAndCpu = (LinkStats, Option<CpuTime>);
 /// A link that runs subjects one after the other.
 #[derive(Debug)]
 pub struct RunLink {
+    /// The other server that served the load before; it ends before the network.
+    gateway: Option<Gateway>,
     network: RealNetwork,
 }
 
@@ -87,15 +99,17 @@ impl RunLink {
     ///
     /// Like [`start`](Self::start).
     pub fn with_window(initial_window: Option<u32>) -> Result<Self, CalibrateError> {
-        let open = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
         let config = RealNetworkConfig {
             congestion: CONGESTION.to_owned(),
             initial_window,
-            ..RealNetworkConfig::new(open)
+            ..RealNetworkConfig::new(open_path())
         };
         let network = RealNetwork::start(&config)?;
         check_congestion(&network)?;
-        Ok(Self { network })
+        Ok(Self {
+            gateway: None,
+            network,
+        })
     }
 
     /// Runs `subject`. `expected` is its duration in virtual time: a run of ten times as much is cancelled.
@@ -126,8 +140,8 @@ impl RunLink {
         })
     }
 
-    /// Loads `page` over `path` with `which`, and returns the faults that make the load invalid, without the page's own failures.
-    /// `which.timeout` is set here.
+    /// Loads `page` from `server` over `path` with `which`, and returns the faults that make the load invalid, without the page's own
+    /// failures. `which.timeout` is set here. Another server than ours runs until a load that it cannot serve.
     ///
     /// # Errors
     ///
@@ -135,6 +149,7 @@ impl RunLink {
     pub fn load(
         &mut self,
         page: &Arc<Page>,
+        server: ServerProgram,
         path: &PathConfig,
         which: LoadSpec,
         expected: Duration,
@@ -142,7 +157,8 @@ impl RunLink {
         let seed = which.seed;
         let earlier = page.earlier();
         let count = earlier.pages.len() as u32; // at most MAX_PAGES
-        self.run_measured(path, seed, expected, count + 1, |network, patience| {
+        let gateway = self.gateway(server, page, &which)?;
+        let loaded = self.run_measured(path, seed, expected, count + 1, |network, patience| {
             let loaded = live::load(
                 network,
                 page,
@@ -150,10 +166,41 @@ impl RunLink {
                     timeout: patience + (EARLIER_PAGE_TIME + earlier.pause) * count,
                     ..which
                 },
+                gateway.as_ref(),
             )?;
             let under = (loaded.measured.clone(), loaded.hosts);
             Ok((loaded, under))
-        })
+        })?;
+        self.gateway = gateway;
+        Ok(loaded)
+    }
+
+    /// The gateway of a load from `server`: the one of the load before if it fits, or a new one; `None` if the server is ours.
+    fn gateway(
+        &mut self,
+        server: ServerProgram,
+        page: &Arc<Page>,
+        which: &LoadSpec,
+    ) -> Result<Option<Gateway>, CalibrateError> {
+        let mut before = self.gateway.take();
+        let Some(config) = GatewayConfig::of(server, which.protocol, page) else {
+            return Ok(None);
+        };
+        if before.as_mut().is_some_and(|it| it.serves(&config)) {
+            return Ok(before);
+        }
+        drop(before); // its ports are free then
+        let gateway = Gateway::start(config, &self.network.server)?;
+        // A new process compiles its code and fills its caches with its first responses.
+        self.network.begin(&open_path(), which.seed)?;
+        let which = LoadSpec {
+            timeout: EARLIER_PAGE_TIME,
+            ..which.clone()
+        };
+        for _ in 0..WARM_UP_LOADS {
+            live::load(&mut self.network, page, &which, Some(&gateway))?;
+        }
+        Ok(Some(gateway))
     }
 
     /// Calls `work` with an idle link, and returns the faults of the link and of its ends meanwhile. `work` loads so many `pages`, the

@@ -68,8 +68,8 @@ impl<'a> Cell<'a> {
         self.spell(Some(self.protocol))
     }
 
-    /// The seed of its run `run`, counted from 1. It depends only on the plan's seed, on the key without protocol and clock, and on
-    /// the run. So protocols and clocks have the same random numbers, and any load can be repeated alone.
+    /// The seed of its run `run`, counted from 1. It depends only on the plan's seed, on the key without protocol, clock and server,
+    /// and on the run. So protocols, clocks and servers have the same random numbers, and any load can be repeated alone.
     #[must_use]
     pub fn seed(&self, run: u32) -> u64 {
         let name = format!("{}/{run}", self.spell(None));
@@ -83,7 +83,7 @@ impl<'a> Cell<'a> {
             push(&mut key, "protocol", protocol.name());
         }
         for (factor, level) in &self.levels {
-            if protocol.is_none() && *factor == Factor::Clock {
+            if protocol.is_none() && matches!(factor, Factor::Clock | Factor::Server) {
                 continue;
             }
             push(&mut key, factor.name(), level);

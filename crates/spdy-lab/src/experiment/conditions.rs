@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spdy_netem::profile::{Era, Profile};
 use spdy_sim::load::{HostLayout, check_page_count};
-use spdy_sim::options::{Accelerator, Cache, Options};
+use spdy_sim::options::{Accelerator, Cache, Deployment, Options};
 use spdy_sim::race::RaceNetwork;
 
 use crate::experiment::cell::Cell;
@@ -13,6 +13,7 @@ use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::Factor;
 use crate::experiment::factor_level::{shards as parse_shards, visit as parse_visit};
+use crate::experiment::server_program::ServerProgram;
 
 /// The network and the options of a cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub struct Conditions {
     pub visit: Option<Duration>,
     /// The clock.
     pub clock: Clock,
+    /// The program that serves the page.
+    pub server: ServerProgram,
 }
 
 impl Conditions {
@@ -41,6 +44,7 @@ impl Conditions {
             if conditions.visit.is_some() {
                 check_page_count(cell.plan().pages().len())?;
             }
+            conditions.server.check_protocol(cell.protocol())?;
             Ok(conditions)
         });
         checked.map_err(|what| PlanError::Cell {
@@ -66,16 +70,38 @@ impl Conditions {
             profile,
         };
         let clock = level(levels, Factor::Clock).and_then(|level| level.parse().ok());
+        let server = level(levels, Factor::Server).and_then(|level| level.parse().ok());
         let conditions = Self {
             network,
             options,
             hosts,
             visit,
             clock: clock.unwrap_or_default(),
+            server: server.unwrap_or_default(),
         };
+        conditions.check_server()?;
         match conditions.clock {
             Clock::Virtual => Ok(conditions),
             Clock::Real => conditions.in_real_time(),
+        }
+    }
+
+    /// Checks that its server supports the other levels.
+    fn check_server(&self) -> Result<(), String> {
+        let Self { server, clock, .. } = self;
+        if *server == ServerProgram::Ours {
+            return Ok(());
+        }
+        if *clock == Clock::Virtual {
+            return Err(format!(
+                "server={server} serves through the kernel: expected clock=real"
+            ));
+        }
+        match self.options.deployment {
+            Deployment::All => Ok(()),
+            other => Err(format!(
+                "server={server} speaks one protocol on all hosts: expected deploy=all, found deploy={other}"
+            )),
         }
     }
 

@@ -96,6 +96,8 @@ pub enum Factor {
     Visit,
     /// The clock.
     Clock,
+    /// The program that serves the page.
+    Server,
 }
 
 /// The part of a cell that a factor changes.
@@ -113,7 +115,7 @@ pub(super) enum FactorKind {
 
 impl Factor {
     /// All factors, in their order.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 45] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -158,6 +160,7 @@ impl Factor {
         Self::Think,
         Self::Visit,
         Self::Clock,
+        Self::Server,
     ];
 
     /// Its name in an experiment and in keys.
@@ -208,6 +211,7 @@ impl Factor {
             Self::Think => "think",
             Self::Visit => "visit",
             Self::Clock => "clock",
+            Self::Server => "server",
         }
     }
 
@@ -262,8 +266,14 @@ impl Factor {
             | Self::Urls
             | Self::Think
             | Self::Visit
-            | Self::Clock => FactorKind::Choice,
+            | Self::Clock
+            | Self::Server => FactorKind::Choice,
         }
+    }
+
+    /// True if it is an option of a load alone, outside an experiment too.
+    pub(super) fn is_load_option(self) -> bool {
+        self.kind() == FactorKind::Choice && !matches!(self, Self::Clock | Self::Server)
     }
 
     /// The setting of a network that its level is, if it is a setting by itself.

@@ -16,6 +16,7 @@ use spdy_sim::options::{
 
 use crate::experiment::clock::Clock;
 use crate::experiment::factor::{Factor, FactorKind};
+use crate::experiment::server_program::{ServerProgram, UnknownServer};
 
 impl Factor {
     /// Checks that `level` is a valid level of it by itself.
@@ -160,6 +161,10 @@ impl Factor {
                 let clock = level.parse::<Clock>().map(|_| ());
                 clock.map_err(|_| invalid("virtual or real"))?;
             }
+            Self::Server => {
+                let server = level.parse::<ServerProgram>().map(|_| ());
+                server.map_err(|unknown: UnknownServer| unknown.to_string())?;
+            }
             _ => {}
         }
         Ok(())
@@ -195,16 +200,15 @@ impl FromStr for LoadChoice {
         let (name, level) = text
             .split_once('=')
             .ok_or("expected FACTOR=LEVEL, such as tls=1.2")?;
-        let is_choice =
-            |factor: &Factor| factor.kind() == FactorKind::Choice && *factor != Factor::Clock;
         match Factor::named(name) {
-            Some(factor) if is_choice(&factor) => Self::new(factor, level),
-            Some(Factor::Clock) => {
-                Err("clock is a factor of experiments: use spdy lab run".to_owned())
-            }
+            Some(factor) if factor.is_load_option() => Self::new(factor, level),
+            Some(factor @ (Factor::Clock | Factor::Server)) => Err(format!(
+                "{factor} is a factor of experiments: use spdy lab run"
+            )),
             Some(_) => Err(format!("{name} is a setting of the network: use --network")),
             None => {
-                let names = Factor::ALL.into_iter().filter(is_choice);
+                let names = Factor::ALL.into_iter();
+                let names = names.filter(|factor| factor.is_load_option());
                 let names: Vec<_> = names.map(Factor::name).collect();
                 Err(format!(
                     "unknown factor {name}: expected one of {}",
@@ -295,6 +299,7 @@ mod tests {
             ("tls=1.1", "expected 1.2 or 1.3"),
             ("rtt=9ms", "rtt is a setting of the network"),
             ("clock=real", "spdy lab run"),
+            ("server=nginx", "spdy lab run"),
             ("header_window=16", "from 11 to 15"),
         ] {
             let message = wrong.parse::<LoadChoice>().expect_err(wrong);
@@ -350,6 +355,7 @@ mod tests {
             ("think", "0.5"),
             ("visit", "10s"),
             ("clock", "real"),
+            ("server", "nginx"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

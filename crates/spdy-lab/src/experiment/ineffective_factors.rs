@@ -20,6 +20,7 @@ use crate::experiment::cell;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::Plan;
+use crate::experiment::server_program::ServerProgram;
 
 impl Factor {
     /// True if its levels can change loads by `protocol` under `conditions`. They need not: hosts that a page does not have cannot be
@@ -41,6 +42,7 @@ impl Factor {
         let is_spdy = matches!(spoken, Protocol::Spdy(_));
         // Behind the accelerator, connections use HTTP/1.1 and HTTP/2 over TCP, some of them with TLS.
         let is_direct = options.accelerator == Accelerator::Off;
+        let is_ours = conditions.server == ServerProgram::Ours;
         let is_alone = is_direct && options.deployment == Deployment::All;
         let (is_idle, reason) = match self {
             Self::Reorder => (
@@ -57,6 +59,10 @@ impl Factor {
             Self::Connections => (
                 spoken.is_multiplexed() && options.deployment == Deployment::All,
                 "a host gets one session",
+            ),
+            Self::Streams | Self::Push if !is_ours => (
+                true,
+                "another server has its own limits, and pushes nothing",
             ),
             Self::Streams => (
                 is_direct && !spoken.is_multiplexed(),
@@ -105,7 +111,8 @@ impl Factor {
             | Self::Backhaul
             | Self::Think
             | Self::Visit
-            | Self::Clock => (false, ""),
+            | Self::Clock
+            | Self::Server => (false, ""),
         };
         is_idle.then_some(reason)
     }
@@ -258,6 +265,17 @@ mod tests {
             reported.collect::<Vec<_>>(),
             [(4, "no connection uses TLS"), (2, "QUIC has TLS 1.3")]
         );
+    }
+
+    #[test]
+    fn limits_of_our_server_have_no_effect_on_another_one() {
+        let plan = plan(
+            "protocols = ['spdy']\n[factors]\nnetwork = 'dsl'\nclock = 'real'\nserver = ['ours', 'netty']\nstreams = [3, 100]\n\
+             push = ['no', 'yes']\n",
+        );
+        let idle = ineffective_factors(&plan);
+        let reported: Vec<_> = idle.iter().map(|it| (it.factor.name(), it.cells)).collect();
+        assert_eq!(reported, [("streams", 8), ("push", 8)]);
     }
 
     #[test]

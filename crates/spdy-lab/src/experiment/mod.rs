@@ -22,5 +22,6 @@ pub mod factor_level;
 pub mod ineffective_factors;
 pub mod plan;
 pub mod runner;
+pub mod server_program;
 
 mod parse;

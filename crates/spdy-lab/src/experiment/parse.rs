@@ -217,11 +217,13 @@ impl Plan {
     /// The line of the error and the expected content, or the cell whose levels contradict each other.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let plan = plan(text)?;
-        // Pages and protocols do not matter for contradictions.
-        let combinations = plan.len() / plan.pages.len() / plan.protocols.len();
-        for number in 0..combinations {
-            let cell = plan.cell_at(number * plan.protocols.len());
-            Conditions::of(&cell)?;
+        // Pages do not matter for contradictions, and protocols only for servers.
+        let step = match plan.factors.contains_key(&Factor::Server) {
+            true => 1,
+            false => plan.protocols.len(),
+        };
+        for number in (0..plan.len() / plan.pages.len()).step_by(step) {
+            Conditions::of(&plan.cell_at(number))?;
         }
         Ok(plan)
     }
@@ -410,6 +412,18 @@ mod tests {
             (
                 "network = \"dsl\"\ndelay = \"1ms\"\nrtt = \"4ms\"\n",
                 "give either delay or rtt",
+            ),
+            (
+                "network = \"dsl\"\nserver = \"netty\"\n",
+                "server=netty serves through the kernel: expected clock=real",
+            ),
+            (
+                "network = \"dsl\"\nclock = \"real\"\nserver = [\"ours\", \"nginx\"]\n",
+                "server=nginx does not speak spdy: expected http, https or h2",
+            ),
+            (
+                "network = \"dsl\"\nclock = \"real\"\nserver = \"netty\"\ndeploy = \"first-party\"\n",
+                "expected deploy=all, found deploy=first-party",
             ),
             (
                 "network = \"dsl\"\npipe = [\"two\", \"shared\"]\n",

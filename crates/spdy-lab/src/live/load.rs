@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +10,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
+use spdy_net::protocol::Protocol;
+use spdy_server::serve::ServeConfig;
 use spdy_sim::load::LoadDriver;
 use spdy_sim::load::{Load, Page};
 use spdy_sim::network::Traffic;
@@ -22,6 +24,7 @@ use spdy_tun::stats::LinkStats;
 
 use crate::live::addresses;
 use crate::live::clock::{LiveRuntime, block_on};
+use crate::live::gateway::process::Gateway;
 use crate::live::network::LiveNetwork;
 use crate::live::resolver::{self, Resolver};
 use crate::live::server_side::ServerSide;
@@ -58,11 +61,11 @@ pub struct LiveLoad {
     pub measured: LinkStats,
     /// True if it exceeded its timeout.
     pub was_given_up: bool,
-    /// CPU time of the client and the servers, and their waits for a core; `None` if the system does not report it.
+    /// CPU time of the client, the servers and a gateway, and their waits for a core; `None` if the system does not report it.
     pub hosts: Option<CpuTime>,
 }
 
-/// Loads `page` over `network`, whose link the caller has [begun](RealNetwork::begin).
+/// Loads `page` over `network`, whose link the caller has [begun](RealNetwork::begin), from `gateway` or else from our own servers.
 ///
 /// # Errors
 ///
@@ -71,20 +74,14 @@ pub fn load(
     network: &mut RealNetwork,
     page: &Arc<Page>,
     which: &LoadSpec,
+    gateway: Option<&Gateway>,
 ) -> Result<LiveLoad, RealTimeError> {
     let (protocol, options) = (which.protocol, &which.options);
     let reached = addresses::assign_addresses(page.hosts(protocol, options));
-    let ports = page.ports(protocol.is_secure());
-    let mut servers = BTreeMap::new();
-    for (host, &address) in &reached {
-        let spoken = page.protocol_for(protocol, options, host);
-        let mut config = page.serve_config(protocol, spoken, options);
-        if let Some(window) = which.initial_window {
-            config.options.quic.initial_window = window;
-        }
-        let at = |&port: &u16| (SocketAddrV4::new(address, port), config.clone());
-        servers.extend(ports.iter().map(at));
-    }
+    let servers = match gateway {
+        None => own_servers(page, which, &reached),
+        Some(gateway) => BTreeMap::from([(gateway.upstream(), upstream_config(page, which))]),
+    };
     let names = Resolver::new(reached);
     let far_side = ServerSide {
         site: page.site().clone(),
@@ -95,6 +92,7 @@ pub fn load(
     let serving = far_side
         .start(&network.server)
         .map_err(sockets("the servers"))?;
+    let gateway_before = gateway.and_then(Gateway::cpu_times);
     let (page, which, counts) = (page.clone(), which.clone(), network.count_restart());
     let loaded = network
         .client
@@ -102,6 +100,13 @@ pub fn load(
     network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
     let measured = network.measure()?;
     let served = serving.stop().map_err(sockets("the servers"))?;
+    let gateway_after = gateway.and_then(Gateway::cpu_times);
+    let gateway_time = match gateway {
+        None => Some(CpuTime::default()),
+        Some(_) => gateway_after
+            .zip(gateway_before)
+            .map(|(after, before)| after.since(&before)),
+    };
     let ClientResult {
         mut load,
         was_given_up,
@@ -116,8 +121,39 @@ pub fn load(
         measured,
         hosts: computed
             .zip(served.computed)
-            .map(|(client, servers)| client + servers),
+            .zip(gateway_time)
+            .map(|((client, servers), gateway)| client + servers + gateway),
     })
+}
+
+/// Our own servers: one at each address of the page, on each of its ports.
+fn own_servers(
+    page: &Page,
+    which: &LoadSpec,
+    reached: &BTreeMap<String, Ipv4Addr>,
+) -> BTreeMap<SocketAddrV4, ServeConfig> {
+    let (protocol, options) = (which.protocol, &which.options);
+    let ports = page.ports(protocol.is_secure());
+    let mut servers = BTreeMap::new();
+    for (host, &address) in reached {
+        let spoken = page.protocol_for(protocol, options, host);
+        let mut config = page.serve_config(protocol, spoken, options);
+        if let Some(window) = which.initial_window {
+            config.options.quic.initial_window = window;
+        }
+        let at = |&port: &u16| (SocketAddrV4::new(address, port), config.clone());
+        servers.extend(ports.iter().map(at));
+    }
+    servers
+}
+
+/// The configuration of our site behind a gateway.
+fn upstream_config(page: &Page, which: &LoadSpec) -> ServeConfig {
+    ServeConfig {
+        behind_tls: which.protocol.is_secure(),
+        pusher: None,
+        ..page.serve_config(RaceProtocol::Http, Protocol::Http1, &which.options)
+    }
 }
 
 /// What the client's thread reports of a load.

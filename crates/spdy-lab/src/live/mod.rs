@@ -10,7 +10,7 @@
 //!
 //! Three things differ from virtual time, each behind its trait: [`clock`] is a [`Runtime`](spdy::runtime::Runtime) of tokio with
 //! exact timers, `network` a [`Network`](spdy_net::network::Network), and seeds only affect the link. Computing takes time here;
-//! [`load`] reports how much.
+//! [`load`] reports how much. [`gateway`] puts another server before the page's site.
 
 pub mod addresses;
 pub mod browser_cell;
@@ -20,6 +20,7 @@ pub mod chromium49_load;
 pub mod clock;
 mod expected_failures;
 pub mod filmstrip;
+pub mod gateway;
 pub mod load;
 mod network;
 pub mod replay;

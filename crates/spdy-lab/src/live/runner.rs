@@ -24,7 +24,11 @@ use crate::experiment::cell::Cell;
 use crate::experiment::clock::{RealDirection, RealRun};
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
+use crate::experiment::factor::Factor;
+use crate::experiment::plan::Plan;
 use crate::experiment::runner::{CellLoads, Runner};
+use crate::live::gateway::error::GatewayError;
+use crate::live::gateway::programs;
 use crate::live::load::{LiveLoad, LoadSpec};
 
 /// Why a cell cannot be loaded in real time. An invalid run is no error.
@@ -37,6 +41,9 @@ pub enum CellError {
     /// The link or a host failed.
     #[error(transparent)]
     RealTime(#[from] CalibrateError),
+    /// A server is not installed.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
 }
 
 /// A link that loads cells one after the other.
@@ -48,12 +55,16 @@ pub struct RealTimeRunner {
 }
 
 impl RealTimeRunner {
-    /// Creates one.
+    /// Creates one for the cells of `plan`.
     ///
     /// # Errors
     ///
-    /// Namespaces, devices or cubic are not available.
-    pub fn start() -> Result<Self, CalibrateError> {
+    /// Namespaces, devices, cubic or a server of the plan are not available.
+    pub fn start(plan: &Plan) -> Result<Self, CellError> {
+        let servers = plan.factors.get(&Factor::Server).into_iter().flatten();
+        for server in servers.filter_map(|name| name.parse().ok()) {
+            programs::check(server)?;
+        }
         Ok(Self {
             lane: RunLink::start()?,
             window: None,
@@ -130,8 +141,8 @@ impl RealTimeRunner {
                 initial_window: conditions.initial_window(),
                 timeout: Duration::MAX,
             };
-            let path = &network.profile.path;
-            let (loaded, faults) = self.lane.load(&page, path, which, expected)?;
+            let (server, path) = (conditions.server, &network.profile.path);
+            let (loaded, faults) = self.lane.load(&page, server, path, which, expected)?;
             let reasons = invalid_reasons(&loaded, &faults, can_be_whole);
             if reasons.is_empty() || attempt == MAX_RETRIES {
                 let real = real_run(&loaded, reasons, rejected);

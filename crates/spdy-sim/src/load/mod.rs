@@ -46,6 +46,8 @@ pub use recorded_request::request_of;
 
 pub use result::{Load, Span, WaterfallRow};
 
+pub use tls::{CHAIN_PEM, KEY_PEM};
+
 pub use virtual_time::load;
 
 pub use visit::{EarlierPages, MAX_PAGES, MAX_PAUSE, check_page_count, visit};

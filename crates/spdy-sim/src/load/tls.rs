@@ -23,14 +23,15 @@ use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions, TlsVersion};
 use crate::options::{Options, RaceProtocol};
 use crate::runtime::WALL_EPOCH;
 
+/// The certificates of every server, as PEM.
+pub const CHAIN_PEM: &[u8] = include_bytes!("../../data/tls/chain.pem");
+/// Their private key, as PEM.
+pub const KEY_PEM: &[u8] = include_bytes!("../../data/tls/key.pem");
+
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| {
-        let (chain, key) = (
-            include_bytes!("../../data/tls/chain.pem"),
-            include_bytes!("../../data/tls/key.pem"),
-        );
-        Identity::from_pem(chain, key, "the lab's own")
+        Identity::from_pem(CHAIN_PEM, KEY_PEM, "the lab's own")
             .expect("the identity in data/tls is complete")
     })
 }

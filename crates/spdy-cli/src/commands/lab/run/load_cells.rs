@@ -46,7 +46,7 @@ impl RealTimeLoader {
     #[cfg(target_os = "linux")]
     pub(crate) fn start(plan: &Plan) -> anyhow::Result<Self> {
         let cells = plan.has_real_time();
-        let cells = cells.then(spdy_lab::live::runner::RealTimeRunner::start);
+        let cells = cells.then(|| spdy_lab::live::runner::RealTimeRunner::start(plan));
         Ok(Self(cells.transpose()?))
     }
 

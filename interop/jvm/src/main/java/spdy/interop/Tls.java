@@ -19,10 +19,12 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509TrustManager;
 
 /**
- * TLS 1.2 contexts for clients and servers. OkHttp 2.7 fails on the name of a later version; the other libraries are
- * as old.
+ * TLS contexts for clients and servers, by default of TLS 1.2. OkHttp 2.7 fails on the name of a later version; the other
+ * libraries are as old.
  */
 public final class Tls {
+    private static final String DEFAULT_VERSION = "TLSv1.2";
+
     private Tls() {}
 
     /** A client context that accepts every certificate. */
@@ -39,11 +41,16 @@ public final class Tls {
                 return new X509Certificate[0];
             }
         };
-        return context(null, new TrustManager[] {acceptAll});
+        return context(null, new TrustManager[] {acceptAll}, DEFAULT_VERSION);
     }
 
-    /** A server context with the certificate and elliptic-curve key from these PEM files. */
+    /** A server context with the certificate and the key from these PEM files. */
     public static SSLContext forServer(String cert, String key) throws Exception {
+        return forServer(cert, key, DEFAULT_VERSION);
+    }
+
+    /** The same for these versions of TLS, separated by commas. */
+    public static SSLContext forServer(String cert, String key, String versions) throws Exception {
         Certificate[] chain = CertificateFactory.getInstance("X.509")
                 .generateCertificates(new ByteArrayInputStream(Files.readAllBytes(Path.of(cert))))
                 .toArray(Certificate[]::new);
@@ -52,16 +59,16 @@ public final class Tls {
         store.load(null, null);
         char[] password = "none".toCharArray();
         PKCS8EncodedKeySpec bytes = new PKCS8EncodedKeySpec(Base64.getDecoder().decode(pem));
-        store.setKeyEntry("key", KeyFactory.getInstance("EC").generatePrivate(bytes), password, chain);
+        store.setKeyEntry("key", KeyFactory.getInstance(chain[0].getPublicKey().getAlgorithm()).generatePrivate(bytes), password, chain);
         KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         keys.init(store, password);
-        return context(keys, null);
+        return context(keys, null, versions);
     }
 
-    private static SSLContext context(KeyManagerFactory keys, TrustManager[] trust) throws Exception {
+    private static SSLContext context(KeyManagerFactory keys, TrustManager[] trust, String versions) throws Exception {
         // A "TLS" context supports the versions in these properties. A "TLSv1.2" context limits only clients.
-        System.setProperty("jdk.tls.server.protocols", "TLSv1.2");
-        System.setProperty("jdk.tls.client.protocols", "TLSv1.2");
+        System.setProperty("jdk.tls.server.protocols", versions);
+        System.setProperty("jdk.tls.client.protocols", versions);
         SSLContext context = SSLContext.getInstance("TLS");
         context.init(keys == null ? null : keys.getKeyManagers(), trust, new SecureRandom());
         return context;
