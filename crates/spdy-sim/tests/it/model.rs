@@ -28,11 +28,11 @@ lulic:1024kbit:50ms h2: load 8470.000 ms, DOMContentLoaded 1050.000 ms, 22235 B 
 lulic:1024kbit:50ms h3: load 7580.000 ms, DOMContentLoaded 790.000 ms, 43747 B up, 371514 B down
 cable spdy browser: load 882.859 ms, DOMContentLoaded 173.464 ms, 45949 B up, 404160 B down
 cable h3 browser: load 898.149 ms, DOMContentLoaded 140.853 ms, 60131 B up, 380275 B down
-cable spdy accelerator: load 689.230 ms, DOMContentLoaded 135.432 ms, 12044 B up, 343773 B down
-cable h2 accelerator: load 682.580 ms, DOMContentLoaded 151.467 ms, 10098 B up, 339692 B down
+cable spdy accelerator: load 689.019 ms, DOMContentLoaded 135.432 ms, 12044 B up, 343641 B down
+cable h2 accelerator: load 682.369 ms, DOMContentLoaded 151.467 ms, 10098 B up, 339560 B down
 cable h3 accelerator: load 743.528 ms, DOMContentLoaded 121.567 ms, 22449 B up, 350107 B down
-cable spdy warm accelerator: load 694.730 ms, DOMContentLoaded 135.190 ms, 12000 B up, 343685 B down
-cable h2 warm accelerator: load 686.002 ms, DOMContentLoaded 134.622 ms, 9846 B up, 339328 B down
+cable spdy warm accelerator: load 694.800 ms, DOMContentLoaded 135.190 ms, 12000 B up, 343729 B down
+cable h2 warm accelerator: load 685.966 ms, DOMContentLoaded 134.622 ms, 9846 B up, 339306 B down
 cable h3 warm accelerator: load 741.256 ms, DOMContentLoaded 121.264 ms, 22337 B up, 349915 B down
 ";
 

@@ -84,7 +84,9 @@ fn a_hinted_name_is_known_when_the_request_needs_it() {
         assert_eq!(with.connections, without.connections, "{protocol}");
         let ignored = load_with(hint, protocol, Scheduler::None);
         let plain = load_with("", protocol, Scheduler::None);
-        assert_eq!(ignored.load_ms, plain.load_ms, "{protocol}");
+        // Only the bytes of the tag are more.
+        let added = ignored.load_ms - plain.load_ms;
+        assert!(added.abs() < 1.0, "{protocol}: {added} ms");
     }
 }
 
