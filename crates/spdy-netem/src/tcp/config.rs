@@ -89,7 +89,8 @@ pub struct TcpConfig {
     /// Size of the send buffer for each segment of twice the congestion window, bytes. Linux reserves the maximum cost of a segment,
     /// 4,352 bytes since 3.13: 87,040 bytes for a window of ten. The buffer grows only after a writer has filled it.
     pub send_buffer_segment_bytes: usize,
-    /// Bytes of the send buffer that a sent buffer (two segments or more) needs besides its data: 960 in Linux 6.18.
+    /// What a chunk of the send buffer costs besides its data, bytes: 960 in Linux 6.18 (`sk_buff` and its head). A sent chunk has two
+    /// segments or more, an unsent one up to 64 KB.
     pub send_buffer_overhead_bytes: usize,
     /// Limit on bytes that were written but not sent, like Linux's `TCP_NOTSENT_LOWAT`. With `None`, its default, only the send
     /// buffer limits them; an urgent byte may then wait behind a whole buffer.
@@ -146,7 +147,7 @@ impl TcpConfig {
             syn_retries: 5,
             syn_linear_retries: 0,
             initial_receive_window_bytes: 10 * 1_460,
-            // One buffer has up to 64 KiB.
+            // Sent chunks have up to 64 KB too (before Linux 3.12), so their cost is small.
             send_buffer_overhead_bytes: 0,
             ..Self::today()
         }

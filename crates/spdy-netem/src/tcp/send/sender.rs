@@ -67,14 +67,14 @@ pub(crate) struct Sender {
     pub(crate) window_bytes: u64,
     pub(crate) window_seq: u64,
     /// The largest window so far.
-    pub(crate) max_window_bytes: u64,
+    max_window_bytes: u64,
     pub(crate) buffer: SendBuffer,
     pub(crate) board: Scoreboard,
     pub(crate) fin: Fin,
-    /// Bytes of buffer and scoreboard together, with their overhead, from which on no further chunk is stored.
+    /// The buffer is full, and stores no further chunk, when buffer and scoreboard with their overhead have this size.
     buffer_limit_bytes: usize,
-    /// Size of the last chunk of the buffer; a write fills it first.
-    pub(crate) last_chunk_bytes: usize,
+    /// Size of the last chunk after the last write.
+    last_chunk_bytes: usize,
     /// A write was cut short; no further one until a third of the buffer is free.
     pub(crate) is_full: bool,
 
@@ -194,7 +194,8 @@ impl Sender {
         (half_window.min(MAX_CHUNK_BYTES) / mss_bytes).max(1) * mss_bytes
     }
 
-    /// Sent chunks that are not acknowledged. Each has a millisecond's data, and at least two segments (`tcp_tso_autosize`).
+    /// Number of sent chunks that are not acknowledged. A chunk has what Linux would pace in a millisecond, twice or 1.2 times the
+    /// window in a round trip, and at least two segments (`tcp_tso_autosize`).
     fn sent_chunks(&self) -> usize {
         let cwnd = u64::from(self.cwnd.segments);
         let percent = match cwnd < u64::from(self.cwnd.threshold) / 2 {
@@ -206,8 +207,8 @@ impl Sender {
         (self.board.len() as usize).div_ceil(of_one)
     }
 
-    /// Handles free space after an acknowledgement, once all segments were sent that may be sent: a buffer that a writer has filled
-    /// grows, unless the window is the limit (Linux's `tcp_check_space`).
+    /// Called after each burst: after an acknowledgement, a buffer that a writer has filled grows, unless the window is the limit
+    /// (Linux's `tcp_check_space`).
     pub(crate) fn check_space(&mut self) {
         if !std::mem::take(&mut self.is_space_check_due) || !self.is_full {
             return;
@@ -244,10 +245,10 @@ impl Sender {
         self.admit(usize::MAX).0
     }
 
-    /// How many of `wanted` bytes a write stores, and the size of the last unsent chunk after that. As in Linux's
-    /// `tcp_sendmsg_locked`, the last chunk is filled, and each new one is stored whole if the buffer was not full before.
+    /// The number of bytes that a write of `wanted` bytes stores, and the size of the last unsent chunk after it. As in Linux's
+    /// `tcp_sendmsg_locked`, a write first fills the last chunk. It then stores whole chunks until the buffer is full.
     fn admit(&self, wanted: usize) -> (usize, usize) {
-        let (mut admitted, mut last) = (0, self.last_chunk_bytes);
+        let (mut admitted, mut last) = (0, self.last_chunk_bytes.min(self.buffer.len_bytes()));
         if self.fin != Fin::NotYet || self.is_full {
             return (admitted, last);
         }

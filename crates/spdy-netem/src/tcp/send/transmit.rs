@@ -69,7 +69,6 @@ impl Sender {
         }
         let was_empty = self.board.is_empty();
         let (payload, push) = self.buffer.take(self.mss_bytes).unwrap_or_default();
-        self.last_chunk_bytes = self.last_chunk_bytes.min(self.buffer.len_bytes());
         let data_end = self.nxt + payload.len() as u64;
         // The FIN is sent with the last data if the peer's window includes it.
         let fin = self.fin == Fin::Queued
