@@ -8,6 +8,8 @@
 
 #[path = "on_time/experiment.rs"]
 mod experiment;
+#[path = "on_time/har.rs"]
+mod har;
 #[path = "on_time/lab.rs"]
 mod lab;
 #[path = "on_time/pause.rs"]

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 use rusqlite::types::Value;
-use serde_json::json;
 use spdy_testkit::wait;
 
+use super::har;
 use super::lab::{Lab, number, rows, text};
 use super::turn;
 
@@ -32,43 +32,22 @@ fn lab(protocol: &str, servers: &str) -> Lab {
 fn page() -> String {
     let document = "<link rel=stylesheet href=//b.test/style.css?a=1|2><img src=/large.png><img src=/missing.png>";
     let style = format!("/*{}*/", "x".repeat(3_000));
-    let content =
-        |mime: &str, text: &str| json!({"mimeType": mime, "size": text.len(), "text": text});
-    let image = |size: u32| json!({"mimeType": "image/png", "size": size});
-    let har = json!({"log": {
-        "version": "1.2",
-        "creator": {"name": "test", "version": "1"},
-        "pages": [{"id": "page", "title": "page", "startedDateTime": START, "pageTimings": {}}],
-        "entries": [
-            entry("http://a.test/", 200, &content("text/html", document)),
-            entry("http://b.test/style.css?a=1|2", 200, &content("text/css", &style)),
-            entry("http://a.test/large.png", 200, &image(80_000)),
-            entry("http://a.test/missing.png", 404, &image(0)),
-        ],
-    }});
-    har.to_string()
-}
-
-const START: &str = "2014-01-01T00:00:00.000Z";
-
-fn entry(url: &str, status: u16, content: &serde_json::Value) -> serde_json::Value {
-    let header = |name: &str, value: &str| json!({"name": name, "value": value});
-    json!({
-        "pageref": "page",
-        "startedDateTime": START,
-        "time": 1,
-        "timings": {"send": 0, "wait": 1, "receive": 0},
-        "cache": {},
-        "request": {
-            "method": "GET", "url": url, "httpVersion": "HTTP/1.1", "headers": [], "queryString": [], "cookies": [],
-            "headersSize": -1, "bodySize": 0,
-        },
-        "response": {
-            "status": status, "statusText": "OK", "httpVersion": "HTTP/1.1",
-            "headers": [header("Set-Cookie", "a=1"), header("Set-Cookie", "b=2"), header("Server", "recorded")],
-            "cookies": [], "content": content, "redirectURL": "", "headersSize": -1, "bodySize": content["size"],
-        },
-    })
+    let headers = [
+        ("Set-Cookie", "a=1"),
+        ("Set-Cookie", "b=2"),
+        ("Server", "recorded"),
+    ];
+    let entry = |url, status, content| har::entry(url, status, &headers, &content);
+    har::page(&[
+        entry("http://a.test/", 200, har::text("text/html", document)),
+        entry(
+            "http://b.test/style.css?a=1|2",
+            200,
+            har::text("text/css", &style),
+        ),
+        entry("http://a.test/large.png", 200, har::image(80_000)),
+        entry("http://a.test/missing.png", 404, har::image(0)),
+    ])
 }
 
 /// Command lines of processes that name a file in the folder of `lab`, as other servers do.
