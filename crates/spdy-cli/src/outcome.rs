@@ -12,3 +12,14 @@ pub(crate) enum Outcome {
     /// The exit code of the program that the command ran.
     Code(u8),
 }
+
+impl Outcome {
+    /// `Done` if the results are as required, otherwise `Failed`.
+    pub(crate) const fn done_if(are_as_required: bool) -> Self {
+        if are_as_required {
+            Self::Done
+        } else {
+            Self::Failed
+        }
+    }
+}

@@ -187,11 +187,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }
     })?;
     print_report(&report, &plan, args.json, printer)?;
-    Ok(if report.is_right() {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(report.is_right()))
 }
 
 fn plan(args: &Args) -> anyhow::Result<Plan> {

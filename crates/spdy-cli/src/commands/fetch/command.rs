@@ -368,11 +368,7 @@ async fn fetch(
     if let Some(view) = view {
         view.sum_up(&client.stats());
     }
-    Ok(if all_well {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(all_well))
 }
 
 /// Prints the result of one URL; returns `false` if it failed.

@@ -219,10 +219,7 @@ async fn record_page(
     } else {
         recorded.print(printer)?;
     }
-    Ok(match runs.iter().all(Result::is_ok) {
-        true => Outcome::Done,
-        false => Outcome::Failed,
-    })
+    Ok(Outcome::done_if(runs.iter().all(Result::is_ok)))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             findings.len()
         ))?;
     }
-    Ok(if bad { Outcome::Failed } else { Outcome::Done })
+    Ok(Outcome::done_if(!bad))
 }
 
 fn name(severity: Severity) -> &'static str {

@@ -125,10 +125,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             "{WARN}incomplete{WARN:#}: {load} over {network}: {reason} (and {more} more); the times are of the resources that arrived"
         ));
     }
-    Ok(match audit.failures.is_empty() {
-        true => Outcome::Done,
-        false => Outcome::Failed,
-    })
+    Ok(Outcome::done_if(audit.failures.is_empty()))
 }
 
 /// What the accelerator needs beside `upstream` to reach the hosts that are proxied, and those that are advised.

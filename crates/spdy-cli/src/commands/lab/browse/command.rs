@@ -103,11 +103,7 @@ fn browse_page(
         series.print(printer)?;
     }
     let whole = |cell: &BrowserCell| cell.valid_loads().count() >= args.runs as usize;
-    Ok(if series.cells.iter().all(whole) {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(series.cells.iter().all(whole)))
 }
 
 /// Loads the pages alone and as a visit.
@@ -147,11 +143,7 @@ fn browse_visit(
         let is_whole = |page: &PageOfVisit| page.alone.valid_loads().count() >= runs;
         cell.pages.iter().all(is_whole) && cell.valid_visits().count() >= runs
     };
-    Ok(if series.cells.iter().all(whole) {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(series.cells.iter().all(whole)))
 }
 
 /// A browser behind a link.

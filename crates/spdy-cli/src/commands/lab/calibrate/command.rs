@@ -37,11 +37,9 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     } else {
         calibration.print(printer)?;
     }
-    Ok(if calibration.summary.exceeded_limits.is_empty() {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(
+        calibration.summary.exceeded_limits.is_empty(),
+    ))
 }
 
 #[derive(Debug, Serialize)]

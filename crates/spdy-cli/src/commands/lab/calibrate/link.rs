@@ -92,11 +92,7 @@ pub(crate) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<O
     } else {
         probed.print(printer)?;
     }
-    Ok(if probed.exceeded_limits.is_empty() {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(probed.exceeded_limits.is_empty()))
 }
 
 impl LinkReport {

@@ -44,11 +44,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     } else {
         calibration.print(printer)?;
     }
-    Ok(if calibration.summary.exceeded_limits.is_empty() {
-        Outcome::Done
-    } else {
-        Outcome::Failed
-    })
+    Ok(Outcome::done_if(
+        calibration.summary.exceeded_limits.is_empty(),
+    ))
 }
 
 fn cells(args: &Args) -> anyhow::Result<Vec<PageCell>> {
