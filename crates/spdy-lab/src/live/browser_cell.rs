@@ -26,7 +26,7 @@ pub struct BrowserCell {
     #[serde(serialize_with = "by_name")]
     pub protocol: RaceProtocol,
     /// Every load, valid or not.
-    pub visits: Vec<BrowserLoad>,
+    pub loads: Vec<BrowserLoad>,
     /// Load times of our client in virtual time for the recording of each valid load, in their order, milliseconds.
     pub virtual_ms: Vec<f64>,
     /// First contentful paints of the same loads.
@@ -46,25 +46,26 @@ pub(super) fn by_name<S: Serializer>(
 }
 
 impl BrowserCell {
-    /// Evaluates `visits`, with our own loads of the same with `options`. Drops their recordings, which are as large as the page.
+    /// Evaluates `loads`, with our own loads of the same with `options`. Drops their recordings, which are as large as the page.
     #[must_use]
     pub fn new(
         network: &RaceNetwork,
         protocol: RaceProtocol,
-        mut visits: Vec<BrowserLoad>,
+        mut loads: Vec<BrowserLoad>,
         options: &Options,
         seed: u64,
     ) -> Self {
         let (mut virtual_ms, mut virtual_failure) = (Vec::new(), None);
         let (mut virtual_fcp_ms, mut virtual_lcp_ms) = (Vec::new(), Vec::new());
         let config = network.config(options);
-        let common = common(&visits).map(str::to_owned);
-        for visit in &mut visits {
-            let recording = visit.recording.take();
-            let Some(recording) = recording.filter(|_| does_count(visit, common.as_deref())) else {
+        let common = common(&loads).map(str::to_owned);
+        for loaded in &mut loads {
+            let recording = loaded.recording.take();
+            let Some(recording) = recording.filter(|_| does_count(loaded, common.as_deref()))
+            else {
                 continue;
             };
-            let page = Page::new(recording).with_think_times(&visit.think_times);
+            let page = Page::new(recording).with_think_times(&loaded.think_times);
             let load = load::load(&page, protocol, &network.name, &config, options, seed);
             virtual_ms.push(load.load_ms);
             virtual_fcp_ms.push(load.fcp_ms);
@@ -74,7 +75,7 @@ impl BrowserCell {
         Self {
             network: network.name.clone(),
             protocol,
-            visits,
+            loads,
             virtual_ms,
             virtual_fcp_ms,
             virtual_lcp_ms,
@@ -84,21 +85,21 @@ impl BrowserCell {
 
     /// The valid loads.
     pub fn valid_loads(&self) -> impl Iterator<Item = &BrowserLoad> {
-        let common = common(&self.visits);
-        let visits = self.visits.iter();
-        visits.filter(move |visit| does_count(visit, common))
+        let common = common(&self.loads);
+        let loads = self.loads.iter();
+        loads.filter(move |loaded| does_count(loaded, common))
     }
 
     /// The other loads, each with the reason.
     #[must_use]
     pub fn excluded(&self) -> Vec<String> {
-        let common = common(&self.visits);
-        let reason = |visit: &BrowserLoad| {
-            let other = Some(&*visit.fingerprint) != common;
+        let common = common(&self.loads);
+        let reason = |loaded: &BrowserLoad| {
+            let other = Some(&*loaded.fingerprint) != common;
             let other = || other.then(|| "its requests differ from those of most runs".to_owned());
-            visit.exclusion_reason().or_else(other)
+            loaded.exclusion_reason().or_else(other)
         };
-        self.visits.iter().filter_map(reason).collect()
+        self.loads.iter().filter_map(reason).collect()
     }
 
     /// Median of one figure of the valid loads.
@@ -110,7 +111,7 @@ impl BrowserCell {
     /// The browser's load time, milliseconds.
     #[must_use]
     pub fn load_ms(&self) -> Option<f64> {
-        self.median(|visit| visit.load_ms)
+        self.median(|loaded| loaded.load_ms)
     }
 
     /// The load time of our client in virtual time.
@@ -126,28 +127,28 @@ impl BrowserCell {
     }
 }
 
-/// Copies of the recordings of the valid loads among `visits`, each with the think times of its servers.
-pub(super) fn recordings(visits: &[BrowserLoad]) -> Vec<(Replica, Vec<Duration>)> {
-    let common = common(visits);
-    let valid = visits.iter().filter(|visit| does_count(visit, common));
+/// Copies of the recordings of the valid loads among `loads`, each with the think times of its servers.
+pub(super) fn recordings(loads: &[BrowserLoad]) -> Vec<(Replica, Vec<Duration>)> {
+    let common = common(loads);
+    let valid = loads.iter().filter(|loaded| does_count(loaded, common));
     let recordings =
-        valid.filter_map(|visit| Some((visit.recording.clone()?, visit.think_times.clone())));
+        valid.filter_map(|loaded| Some((loaded.recording.clone()?, loaded.think_times.clone())));
     recordings.collect()
 }
 
-/// True if `visit` is averaged with others, most of which fetched `common`.
-fn does_count(visit: &BrowserLoad, common: Option<&str>) -> bool {
-    visit.exclusion_reason().is_none() && Some(&*visit.fingerprint) == common
+/// True if `loaded` is averaged with others, most of which fetched `common`.
+fn does_count(loaded: &BrowserLoad, common: Option<&str>) -> bool {
+    loaded.exclusion_reason().is_none() && Some(&*loaded.fingerprint) == common
 }
 
 /// The fingerprint of most complete loads; if several are as frequent, the first alphabetically.
-fn common(visits: &[BrowserLoad]) -> Option<&str> {
+fn common(loads: &[BrowserLoad]) -> Option<&str> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for visit in visits
+    for loaded in loads
         .iter()
-        .filter(|visit| visit.exclusion_reason().is_none())
+        .filter(|loaded| loaded.exclusion_reason().is_none())
     {
-        *counts.entry(&visit.fingerprint).or_default() += 1;
+        *counts.entry(&loaded.fingerprint).or_default() += 1;
     }
     let most = counts.values().copied().max()?;
     counts
@@ -213,7 +214,7 @@ impl ProtocolRatio {
 fn browser_ratio(base: &BrowserCell, cell: &BrowserCell) -> Option<Estimate> {
     let times = |cell: &BrowserCell| -> Vec<f64> {
         cell.valid_loads()
-            .filter_map(|visit| visit.load_ms)
+            .filter_map(|loaded| loaded.load_ms)
             .collect()
     };
     let middle = |times: &[f64]| median(times.iter().copied()).unwrap_or(f64::NAN);
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
     use crate::live::visual_metrics::VisualMetrics;
 
-    fn visit(load_ms: f64, fingerprint: &str, failed: &[&str]) -> BrowserLoad {
+    fn loaded(load_ms: f64, fingerprint: &str, failed: &[&str]) -> BrowserLoad {
         let path = PathConfig::new(1_000_000, 1_000_000, Duration::ZERO);
         let origin = spdy_clock::Instant::ZERO;
         BrowserLoad {
@@ -252,24 +253,29 @@ mod tests {
         }
     }
 
-    fn browsed(protocol: RaceProtocol, visits: Vec<BrowserLoad>) -> BrowserCell {
+    fn browsed(protocol: RaceProtocol, loads: Vec<BrowserLoad>) -> BrowserCell {
         let network = RaceNetwork::parse("cable").expect("it has a name");
-        BrowserCell::new(&network, protocol, visits, &Options::default(), 1)
+        BrowserCell::new(&network, protocol, loads, &Options::default(), 1)
     }
 
     #[test]
     fn loads_with_other_or_missing_content_are_excluded_with_a_reason() {
-        let visits = vec![
-            visit(900.0, "a", &[]),
-            visit(100.0, "b", &["GET /x (404)", "GET /y (404)"]),
-            visit(200.0, "b", &["GET /x (404)"]),
-            visit(300.0, "b", &[]),
-            visit(1_100.0, "a", &[]),
+        let loads = vec![
+            loaded(900.0, "a", &[]),
+            loaded(100.0, "b", &["GET /x (404)", "GET /y (404)"]),
+            loaded(200.0, "b", &["GET /x (404)"]),
+            loaded(300.0, "b", &[]),
+            loaded(1_100.0, "a", &[]),
         ];
-        let browsed = browsed(RaceProtocol::Https, visits);
+        let browsed = browsed(RaceProtocol::Https, loads);
         assert_eq!(browsed.load_ms(), Some(1_000.0));
         assert_eq!(browsed.virtual_ms.len(), 2);
-        assert!(browsed.visits.iter().all(|visit| visit.recording.is_none()));
+        assert!(
+            browsed
+                .loads
+                .iter()
+                .all(|loaded| loaded.recording.is_none())
+        );
         assert_eq!(
             browsed.excluded(),
             [
@@ -283,13 +289,13 @@ mod tests {
     #[test]
     fn simulated_loads_have_the_think_times_of_the_servers_and_not_of_the_recording() {
         let simulated = |think_ms: u64| {
-            let mut visit = visit(1_000.0, "a", &[]);
-            visit.think_times[0] = Duration::from_millis(think_ms);
+            let mut loaded = loaded(1_000.0, "a", &[]);
+            loaded.think_times[0] = Duration::from_millis(think_ms);
             // A wait in the recording contains queues of the link.
-            if let Some(recording) = &mut visit.recording {
+            if let Some(recording) = &mut loaded.recording {
                 recording.exchanges[0].wait = Some(Duration::from_secs(9));
             }
-            browsed(RaceProtocol::H2, vec![visit]).virtual_ms[0]
+            browsed(RaceProtocol::H2, vec![loaded]).virtual_ms[0]
         };
         let added = simulated(500) - simulated(0);
         assert!((added - 500.0).abs() < 25.0, "{added} ms");
@@ -297,8 +303,8 @@ mod tests {
 
     #[test]
     fn protocols_are_compared_with_the_first_per_network() {
-        let https = browsed(RaceProtocol::Https, vec![visit(1_000.0, "a", &[])]);
-        let h2 = browsed(RaceProtocol::H2, vec![visit(800.0, "a", &[])]);
+        let https = browsed(RaceProtocol::Https, vec![loaded(1_000.0, "a", &[])]);
+        let h2 = browsed(RaceProtocol::H2, vec![loaded(800.0, "a", &[])]);
         let none = browsed(RaceProtocol::Http, Vec::new());
         let [ratio] =
             <[ProtocolRatio; 1]>::try_from(ProtocolRatio::all(&[https, h2, none])).expect("one");

@@ -91,7 +91,7 @@ fn an_http_2_load_is_stored_as_har_capture_with_keys_and_screenshot() {
     // The capture has every packet that the link counted, once.
     let count_packets = |filter: &str| tshark_values(&capture, filter, "frame.number").len() as u64;
     let link_count = |way: &str, what: &str| {
-        cell["visits"][0]["link"][way][what]
+        cell["loads"][0]["link"][way][what]
             .as_u64()
             .unwrap_or_default()
     };
@@ -125,7 +125,7 @@ fn an_http_2_load_is_stored_as_har_capture_with_keys_and_screenshot() {
         "a picture of {rows} different rows shows no page"
     );
 
-    let visit = &cell["visits"][0];
+    let visit = &cell["loads"][0];
     let [first, index] = ["fcp_ms", "speed_index_ms"].map(|field| visit[field].as_f64());
     let (first, index) = first.zip(index).expect("both are measured");
     // The window is empty until the first paint; a screenshot is displayed up to some frames later.
@@ -141,7 +141,7 @@ fn an_http_3_load_uses_only_quic_and_its_capture_has_the_keys() {
     }
     let folder = tempfile::tempdir().expect("create a folder");
     let cell = browse("h3", folder.path());
-    let visit = &cell["visits"][0];
+    let visit = &cell["loads"][0];
     assert_eq!(visit["failed_requests"], serde_json::json!([]));
     assert!(visit["connections"].as_u64() >= Some(7), "{visit}");
     assert!(cell["virtual_failure"].is_null(), "{cell}");

@@ -82,7 +82,7 @@ fn the_second_page_requests_only_what_the_first_did_not_leave() {
         assert!(page["fcp_ms"].as_f64() > Some(0.0), "{visit}");
     }
     for number in [0, 1] {
-        let alone = &cell["pages"][number]["alone"]["visits"][0];
+        let alone = &cell["pages"][number]["alone"]["loads"][0];
         assert_eq!(alone["exchanges"], json!(4), "{alone}");
     }
     assert_eq!(first["requests"], json!(4), "{visit}");

@@ -70,7 +70,7 @@ fn every_request_of_a_page_uses_the_requested_protocol() {
     for (number, (protocol, version)) in expected.into_iter().enumerate() {
         let cell = &report["cells"][number];
         assert_eq!(cell["protocol"], protocol);
-        let visit = &cell["visits"][0];
+        let visit = &cell["loads"][0];
         assert_eq!(visit["failed_requests"], serde_json::json!([]), "{visit}");
         assert!(visit["load_ms"].as_f64() > Some(0.0), "{visit}");
         assert!(cell["virtual_failure"].is_null(), "{cell}");

@@ -59,7 +59,7 @@ fn requests_with_random_queries_get_their_recording_and_servers_think() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
-    let visits = report["cells"][0]["visits"].as_array().expect("an array");
+    let visits = report["cells"][0]["loads"].as_array().expect("an array");
     assert_eq!(visits.len(), 2, "{report}");
     for visit in visits {
         assert_eq!(visit["failed_requests"], json!([]));

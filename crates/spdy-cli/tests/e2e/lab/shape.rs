@@ -286,7 +286,7 @@ fn chromium_behind_a_link_loads_a_complete_recorded_page() {
     let cells = report["cells"].as_array().expect("a list");
     assert_eq!(cells.len(), 2, "{report}");
     for (cell, min_connections) in cells.iter().zip([8, 7]) {
-        let visit = &cell["visits"][0];
+        let visit = &cell["loads"][0];
         // 44 of the page, and the icon that Chromium requests by itself.
         assert_eq!(visit["exchanges"], 45, "{visit}");
         assert_eq!(visit["failed_requests"], serde_json::json!([]));
@@ -334,7 +334,7 @@ fn a_load_that_requests_unrecorded_resources_does_not_count() {
     std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
     let report = browse(&file.to_string_lossy(), "http");
     let cell = &report["cells"][0];
-    let failed_request = cell["visits"][0]["failed_requests"][0]
+    let failed_request = cell["loads"][0]["failed_requests"][0]
         .as_str()
         .unwrap_or_default();
     assert!(
@@ -390,7 +390,7 @@ fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
             .as_array()
             .expect("a list")
         {
-            let failed_requests = &cell["visits"][0]["failed_requests"];
+            let failed_requests = &cell["loads"][0]["failed_requests"];
             let failed_requests = failed_requests.as_array().expect("a list");
             let expected = if is_recorded { 0 } else { 2 };
             assert_eq!(failed_requests.len(), expected, "{cell}");

@@ -36,15 +36,15 @@ impl Series {
         let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
         for cell in &self.cells {
             let [fcp, lcp] = [
-                cell.median(|visit| visit.metrics.fcp_ms),
-                cell.median(|visit| visit.metrics.lcp_ms),
+                cell.median(|load| load.metrics.fcp_ms),
+                cell.median(|load| load.metrics.lcp_ms),
             ];
             let [simulated_fcp, simulated_lcp] = [&cell.virtual_fcp_ms, &cell.virtual_lcp_ms]
                 .map(|simulated| median(simulated.iter().flatten().copied()));
             let error = |simulated: Option<f64>, browser: Option<f64>| {
                 error_cell(simulated.zip(browser).map(|(ours, its)| ours / its - 1.0))
             };
-            let cls = cell.median(|visit| visit.metrics.cls);
+            let cls = cell.median(|load| load.metrics.cls);
             table.row([
                 Cell::word(&cell.network),
                 Cell::word(cell.protocol),
@@ -55,8 +55,8 @@ impl Series {
                 ms_cell(simulated_lcp),
                 error(simulated_lcp, lcp),
                 Cell::number(cls.map_or("–".to_owned(), |cls| format!("{cls:.3}"))),
-                ms_cell(cell.median(|visit| visit.metrics.tbt_ms)),
-                ms_cell(cell.median(|visit| visit.metrics.speed_index_ms)),
+                ms_cell(cell.median(|load| load.metrics.tbt_ms)),
+                ms_cell(cell.median(|load| load.metrics.speed_index_ms)),
             ]);
         }
         table
@@ -78,25 +78,25 @@ impl Series {
         let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
         for cell in &self.cells {
             let whole = |figure: &dyn Fn(&BrowserLoad) -> f64| {
-                let median = cell.median(|visit| Some(figure(visit)));
+                let median = cell.median(|load| Some(figure(load)));
                 Cell::number(median.map_or("–".to_owned(), |median| format!("{median:.0}")))
             };
             table.row([
                 Cell::word(&cell.network),
                 Cell::word(cell.protocol),
                 ms_cell(cell.load_ms()),
-                ms_cell(cell.median(|visit| visit.dom_content_loaded_ms)),
+                ms_cell(cell.median(|load| load.dom_content_loaded_ms)),
                 ms_cell(cell.virtual_load_ms()),
                 error_cell(cell.error()),
-                whole(&|visit| visit.exchanges as f64),
-                whole(&|visit| visit.connections as f64),
-                whole(&|visit| visit.link.down.bytes as f64 / 1e3),
+                whole(&|load| load.exchanges as f64),
+                whole(&|load| load.connections as f64),
+                whole(&|load| load.link.down.bytes as f64 / 1e3),
                 Cell::number(cell.valid_loads().count()),
                 Cell::number(cell.excluded().len()),
             ]);
         }
         printer.line(table)?;
-        let has_paints = |cell: &BrowserCell| cell.median(|visit| visit.metrics.fcp_ms).is_some();
+        let has_paints = |cell: &BrowserCell| cell.median(|load| load.metrics.fcp_ms).is_some();
         if self.cells.iter().any(has_paints) {
             printer.line(self.paints())?;
         }
@@ -126,7 +126,7 @@ impl Series {
                     "{WARN}excluded{WARN:#} from {network} by {protocol}: {reason}"
                 ));
             }
-            if let Some(omitted) = cell.valid_loads().next().map(|visit| &visit.omitted)
+            if let Some(omitted) = cell.valid_loads().next().map(|load| &load.omitted)
                 && !omitted.is_empty()
             {
                 let each: Vec<_> = omitted
@@ -138,7 +138,7 @@ impl Series {
                     each.join(", ")
                 ));
             }
-            let similar = |visit: &BrowserLoad| Some(visit.similar_requests.len() as f64);
+            let similar = |load: &BrowserLoad| Some(load.similar_requests.len() as f64);
             if let Some(count) = cell.median(similar).filter(|count| *count > 0.0) {
                 printer.note(format_args!(
                     "{WARN}other queries{WARN:#} over {network} by {protocol}: {count:.0} requests a load got the recording of the same \
