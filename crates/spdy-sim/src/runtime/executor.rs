@@ -7,7 +7,8 @@
 //!        │                                                  │
 //!   queue empty, or 61 tasks: poll the root if woken        │
 //!        │                                                  │
-//!   root not woken: take the next timer, set the clock to it, run its action
+//!   root not woken: take the next timer, set the clock to it, run its action;
+//!                   after one of the network, also those of the network that follow at the same instant
 //! ```
 //!
 //! Tasks run in the same order as on tokio's current-thread runtime, which runs the same code in real time. The order decides what is
@@ -285,9 +286,25 @@ impl Executor {
         drop(state); // the action may set more timers
         match action {
             Action::Wake(waker) => waker.wake(),
-            Action::Fire(target, token) => target.fire(now, token),
+            Action::Fire(target, token) => {
+                target.fire(now, token);
+                self.fire_due(now)?;
+            }
         }
         Ok(())
+    }
+
+    /// Runs the network's timers that are next and due: as in a kernel, packets that arrive together are all received before a program
+    /// handles the first.
+    fn fire_due(&mut self, now: Instant) -> Result<(), StallError> {
+        loop {
+            let due = self.core.lock().timers.pop_fire_due(now);
+            let Some((target, token)) = due else {
+                return Ok(());
+            };
+            self.count_event()?;
+            target.fire(now, token);
+        }
     }
 }
 

@@ -63,6 +63,18 @@ impl Timers {
             .map(|(key, action)| (key.0, action))
     }
 
+    /// Removes the next timer if it calls the network and is due at `now`.
+    pub(crate) fn pop_fire_due(&mut self, now: Instant) -> Option<(Arc<dyn TimerTarget>, u64)> {
+        let next = self.pending.first_entry()?;
+        if next.key().0 > now || matches!(next.get(), Action::Wake(_)) {
+            return None;
+        }
+        match next.remove() {
+            Action::Fire(target, token) => Some((target, token)),
+            Action::Wake(_) => unreachable!("checked above"),
+        }
+    }
+
     pub(crate) fn clear(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.pending).into_values().collect()
     }
