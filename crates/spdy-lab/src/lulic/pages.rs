@@ -66,10 +66,10 @@ const STAND_INS: [StandIn; 3] = [
         name: "lulic-amazon",
         host: "www.amazon-stand-in.test",
         document: 120_000,
-        sheets: 10,
-        sheet: 15_000,
+        sheets: 9,
+        sheet: 16_666,
         script: 100_000,
-        images: 126,
+        images: 110,
         image_bytes: 1_577_000,
     },
 ];

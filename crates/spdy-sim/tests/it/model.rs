@@ -16,16 +16,16 @@ cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B
 cable spdy: load 775.715 ms, DOMContentLoaded 134.818 ms, 20163 B up, 367981 B down
 cable h2: load 771.365 ms, DOMContentLoaded 134.462 ms, 18903 B up, 367870 B down
 cable h3: load 745.098 ms, DOMContentLoaded 121.189 ms, 41657 B up, 370470 B down
-rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380112 B down
+rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380268 B down
 rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88652 B up, 565627 B down
 rate=2mbit,rtt=60ms,loss=2% spdy: load 1970.316 ms, DOMContentLoaded 281.384 ms, 22975 B up, 366851 B down
 rate=2mbit,rtt=60ms,loss=2% h2: load 2001.444 ms, DOMContentLoaded 281.276 ms, 21279 B up, 364224 B down
 rate=2mbit,rtt=60ms,loss=2% h3: load 1894.616 ms, DOMContentLoaded 224.820 ms, 44402 B up, 372278 B down
-lulic:1024kbit:50ms http: load 12010.000 ms, DOMContentLoaded 770.000 ms, 47230 B up, 352584 B down
-lulic:1024kbit:50ms https: load 10600.000 ms, DOMContentLoaded 1050.000 ms, 82917 B up, 509685 B down
-lulic:1024kbit:50ms spdy: load 7860.000 ms, DOMContentLoaded 1050.000 ms, 23427 B up, 363932 B down
-lulic:1024kbit:50ms h2: load 8470.000 ms, DOMContentLoaded 1050.000 ms, 22235 B up, 364304 B down
-lulic:1024kbit:50ms h3: load 7580.000 ms, DOMContentLoaded 790.000 ms, 43747 B up, 371514 B down
+lulic:1024kbit:50ms http: load 11470.000 ms, DOMContentLoaded 770.000 ms, 48601 B up, 354161 B down
+lulic:1024kbit:50ms https: load 12320.000 ms, DOMContentLoaded 1050.000 ms, 77048 B up, 504573 B down
+lulic:1024kbit:50ms spdy: load 8450.000 ms, DOMContentLoaded 1050.000 ms, 23171 B up, 363546 B down
+lulic:1024kbit:50ms h2: load 9440.000 ms, DOMContentLoaded 1050.000 ms, 24235 B up, 363434 B down
+lulic:1024kbit:50ms h3: load 7820.000 ms, DOMContentLoaded 790.000 ms, 42226 B up, 372774 B down
 cable spdy browser: load 882.859 ms, DOMContentLoaded 173.464 ms, 45949 B up, 404160 B down
 cable h3 browser: load 898.149 ms, DOMContentLoaded 140.853 ms, 60131 B up, 380275 B down
 cable spdy accelerator: load 689.019 ms, DOMContentLoaded 135.432 ms, 12044 B up, 343641 B down
