@@ -295,7 +295,8 @@ impl Download {
 
 fn write_some(now: Instant, tcp: &mut Tcp, from: usize, until: usize) -> usize {
     let room = tcp.send_capacity().min(until - from);
-    let bytes: Vec<u8> = (from..until).map(pattern).collect();
+    // One byte more than it takes, if there is one: only a writer that finds no space makes the buffer grow.
+    let bytes: Vec<u8> = (from..until).map(pattern).take(room + 1).collect();
     let taken = tcp.write(now, &bytes);
     assert_eq!(taken, room, "write takes what send_capacity reports");
     taken
