@@ -14,6 +14,7 @@
 //! other: the ID of its error stream is used instead.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -117,7 +118,10 @@ pub(crate) async fn serve<H: Handler>(
             }
             () = late => {
                 let now = runtime.now();
-                for (id, half) in halves.extract_if(.., |_, half| half.until <= now) {
+                let all = mem::take(&mut halves).into_iter();
+                let (expired, waiting): (BTreeMap<_, _>, _) = all.partition(|(_, half)| half.until <= now);
+                halves = waiting;
+                for (id, half) in expired {
                     reject_half(&id, half, config).await;
                 }
             }

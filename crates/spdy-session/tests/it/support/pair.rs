@@ -79,7 +79,8 @@ impl Pair {
 
 /// Gives `from` what has arrived, and puts what it writes on its way to `to`.
 fn exchange(now: Instant, one_way: Duration, from: &mut End, to: &mut End) {
-    while let Some((_, bytes)) = from.arriving.pop_front_if(|(at, _)| *at <= now) {
+    while from.arriving.front().is_some_and(|(at, _)| *at <= now) {
+        let (_, bytes) = from.arriving.pop_front().expect("it is not empty");
         from.session.handle_input(now, &bytes);
     }
     if from.session.poll_timeout().is_some_and(|due| due <= now) {
