@@ -1,24 +1,45 @@
 //! The tree of commands. Each command's own arguments stand beside what it does, in `commands/`.
 
+use std::sync::LazyLock;
+
 use clap::{ColorChoice, Parser, Subcommand};
 
-#[cfg(unix)]
+#[cfg(feature = "accelerate")]
+use crate::commands::accelerate;
+#[cfg(feature = "lab")]
+use crate::commands::lab;
+#[cfg(all(feature = "lab", unix))]
 use crate::commands::record;
-use crate::commands::{
-    accelerate, bench, completions, doctor, fetch, inspect, lab, race, replica, serve,
-};
+#[cfg(feature = "serve")]
+use crate::commands::{bench, fetch, inspect, serve};
+use crate::commands::{completions, doctor, man, race, replica};
 use crate::help::examples;
+
+/// The version, the commit if the variable `SPDY_COMMIT` named it to the build, and the features of the build.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("SPDY_COMMIT").map_or(String::new(), |commit| format!(" ({commit})"));
+    let features = [
+        ("accelerate", cfg!(feature = "accelerate")),
+        ("lab", cfg!(feature = "lab")),
+        ("parquet", cfg!(feature = "parquet")),
+        ("serve", cfg!(feature = "serve")),
+    ];
+    let built = features.into_iter().filter(|(_, is_built)| *is_built);
+    let built: Vec<_> = built.map(|(name, _)| name).collect();
+    let built = match built.is_empty() {
+        true => "none".to_owned(),
+        false => built.join(", "),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version}{commit}\nfeatures: {built}")
+});
 
 /// Serve, fetch, measure and accelerate web pages over SPDY, and compare it with HTTP.
 ///
 /// Results go to stdout, all other output to stderr.
 #[derive(Debug, Parser)]
-#[command(name = "spdy", version, propagate_version = true, after_help = ROOT_EXAMPLES)]
-#[command(
-    disable_help_subcommand = true,
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(name = "spdy", version = VERSION.as_str(), propagate_version = true, after_help = ROOT_EXAMPLES)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) voice: OutputOptions,
@@ -60,7 +81,7 @@ pub(crate) enum Command {
     /// Compare a page's load times over HTTP, HTTPS, SPDY and HTTP/2, in virtual time
     ///
     /// Loads every page over every network by every protocol. The exit code is 1 if any load is incomplete; the results
-    /// of the other loads are still printed.
+    /// of the other loads are still printed. Ctrl-C prints the loads that are done.
     #[command(after_help = race::EXAMPLES)]
     Race(race::Args),
     /// Find the changes that make a page load faster, by testing each in virtual time
@@ -77,9 +98,11 @@ pub(crate) enum Command {
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
     /// Serve a recorded page or a folder from memory
+    #[cfg(feature = "serve")]
     #[command(after_help = serve::EXAMPLES)]
     Serve(serve::Args),
     /// Fetch URLs over as few connections as possible
+    #[cfg(feature = "serve")]
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::Args),
     /// Accelerate a site: serve its pages and their third-party resources over one session
@@ -88,13 +111,15 @@ pub(crate) enum Command {
     /// name, so that a page needs one connection. SIGHUP reads the configuration again; it applies to new requests. An
     /// environment variable SPDY_ACCELERATE__KEY or SPDY_ACCELERATE__TABLE__KEY overrides that key of the
     /// configuration.
-    #[command(after_help = accelerate::EXAMPLES)]
+    #[cfg(feature = "accelerate")]
+    #[command(after_help = accelerate::EXAMPLES, disable_help_subcommand = true)]
     Accelerate(accelerate::Args),
     /// Load a server, and measure its throughput, latency, CPU time and memory
     ///
     /// A session is one connection. A request counts when its response is complete. CPU time is the user and system
     /// time of the server's processes as reported by Linux. The exit code is 1 if any request failed or any response
     /// was wrong. Ctrl-C ends the run early and prints the result so far.
+    #[cfg(feature = "serve")]
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Args),
     /// Decode SPDY from a packet capture: frames, streams, windows and protocol errors
@@ -103,13 +128,15 @@ pub(crate) enum Command {
     /// port-forward, or by its first bytes. Times and stalls are those at the point of capture; raw streams have none.
     /// For exec over a plain WebSocket, only its presence is reported. Not decoded: TLS with ciphers other than AES-GCM
     /// and ChaCha20-Poly1305, early data, and IP fragments. The exit code is 1 if the capture has no SPDY.
-    #[command(after_help = inspect::EXAMPLES, disable_version_flag = true)]
+    #[cfg(feature = "serve")]
+    #[command(after_help = inspect::EXAMPLES)]
     Inspect(inspect::Args),
     /// Run experiments in virtual time, and programs behind an emulated link in real time
     ///
     /// An experiment is a TOML file of pages, protocols, and factors with their levels. A store is a SQLite file or a
     /// PostgreSQL database with every load.
-    #[command(after_help = lab::EXAMPLES)]
+    #[cfg(feature = "lab")]
+    #[command(after_help = lab::EXAMPLES, disable_help_subcommand = true)]
     Lab(lab::Args),
     /// Record pages from a live browser, byte for byte
     ///
@@ -117,15 +144,18 @@ pub(crate) enum Command {
     /// have initiators, priorities and times. HTTP/1.1 heads and all bodies are stored as the server sent them;
     /// docs/reference/recorded-data.md lists what is not stored. Requests without a response and errors such as 404 are
     /// recorded and reported, and the recording still succeeds. The exit code is 1 if a page itself did not load.
-    #[cfg(unix)]
+    #[cfg(all(feature = "lab", unix))]
     #[command(after_help = record::EXAMPLES)]
     Record(record::Args),
     /// Import, check, show, draw and export recorded pages
-    #[command(after_help = replica::EXAMPLES)]
+    #[command(after_help = replica::EXAMPLES, disable_help_subcommand = true)]
     Replica(replica::Args),
     /// Print the completion script of a shell
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Args),
+    /// Write the man pages
+    #[command(after_help = man::EXAMPLES)]
+    Man(man::Args),
 }
 
 const ROOT_EXAMPLES: &str = examples! {

@@ -8,6 +8,10 @@
 //!
 //! [`cli`] has the tree of commands and [`commands`] a folder for each. They share [`args`] (options of several commands),
 //! [`output`] (terminal and files) and [`outcome`], and know neither [`cli`] nor [`dispatch`].
+#![cfg_attr(
+    not(all(feature = "accelerate", feature = "lab", feature = "serve")),
+    allow(dead_code)
+)] // commands of other features share it
 
 mod args;
 mod cli;
@@ -28,6 +32,7 @@ use crate::output::{Printer, StdoutClosed};
 /// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this. It requests
 /// no huge pages (a kernel may still use them): one is zeroed all at once, which takes milliseconds on a virtual machine
 /// and delays every connection for that time.
+#[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -8,15 +8,20 @@
 //! `docs/explanation/virtual-time.md` explains how we measure.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+#[cfg(feature = "full")]
 pub mod audit;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "full", target_os = "linux"))]
 pub mod calibrate;
+#[cfg(feature = "full")]
 pub mod claims;
 pub mod doctor;
 pub mod experiment;
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "full", target_os = "linux"))]
 pub mod live;
 pub mod lulic;
 pub mod network_spec;
+#[cfg_attr(not(feature = "full"), allow(dead_code))] // claims need the rest
+mod pages;
 pub mod stats;
+#[cfg(feature = "full")]
 pub mod store;

@@ -15,9 +15,13 @@
 //! title and a description, or a table, with the same numbers.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+#[cfg(feature = "full")]
 mod claims;
+#[cfg_attr(not(feature = "full"), allow(dead_code))] // experiments draw more than a race
 mod drawing;
+#[cfg(feature = "full")]
 pub mod experiment;
+#[cfg(feature = "full")]
 mod filter_form;
 mod page;
 mod recordings;
@@ -26,7 +30,9 @@ mod text;
 mod times;
 mod waterfall;
 
+#[cfg(feature = "full")]
 pub use claims::claims;
+#[cfg(feature = "full")]
 pub use drawing::pixels::png;
 pub use page::render;
 pub use recordings::recordings;

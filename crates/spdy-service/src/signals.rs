@@ -1,5 +1,42 @@
 //! Signals to stop and to reload.
 
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// The exit code after a second signal, as shells report Ctrl-C.
+const INTERRUPTED: i32 = 130;
+
+/// Returns a flag that the first signal to stop sets, for commands that end with what they have. `on_signal` runs then. The second
+/// signal ends the program at once.
+///
+/// # Errors
+///
+/// The system rejects the handler or the thread.
+pub fn stop_flag(on_signal: impl FnOnce() + Send + 'static) -> anyhow::Result<Arc<AtomicBool>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut signals = runtime.block_on(async { StopSignals::listen() })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // It waits for as long as the program lives.
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if runtime.block_on(signals.any()).is_err() {
+                return;
+            }
+            flag.store(true, Ordering::Relaxed);
+            on_signal();
+            if runtime.block_on(signals.any()).is_ok() {
+                process::exit(INTERRUPTED);
+            }
+        })?;
+    Ok(stop)
+}
+
 /// The signals that stop the program. They are caught from the creation of this value on.
 #[derive(Debug)]
 pub struct StopSignals {

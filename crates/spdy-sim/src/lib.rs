@@ -20,6 +20,7 @@
 //! explains what is real in a load and what is modelled.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+#[cfg(feature = "accelerator")]
 pub mod accelerator;
 pub mod load;
 pub mod model;

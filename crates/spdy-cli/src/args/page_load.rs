@@ -167,11 +167,6 @@ impl PageLoadArgs {
         let hints = options
             .hints
             .then_some("for resources that the document's text does not name");
-        let accelerator = match options.accelerator {
-            Accelerator::Off => None,
-            Accelerator::Cold => Some("just started"),
-            Accelerator::Warm => Some("another client has loaded the page"),
-        };
         let prefetch = (!options.prefetch).then_some("none: fetched when it is requested");
         let paper_urls = options.paper_urls.then_some("as in the paper: /HOST/PATH");
         let always = [
@@ -200,7 +195,7 @@ impl PageLoadArgs {
             ("requests", scheduler),
             ("keys", keys),
             ("hints", hints),
-            ("accelerator", accelerator),
+            ("accelerator", options.accelerator.description()),
             ("prefetch", prefetch),
             ("proxied URLs", paper_urls),
         ];

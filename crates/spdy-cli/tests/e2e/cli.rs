@@ -45,6 +45,7 @@ fn help_matches_its_snapshot() {
         "replica draw",
         "replica export",
         "completions",
+        "man",
     ] {
         let arguments: Vec<_> = command.split_whitespace().chain(["--help"]).collect();
         let name = if command.is_empty() {
@@ -54,6 +55,31 @@ fn help_matches_its_snapshot() {
         };
         insta::assert_snapshot!(name, stdout_of(0, &arguments));
     }
+}
+
+#[test]
+fn every_command_has_a_version_and_the_program_a_help_command() {
+    let version = format!(
+        "{}\nfeatures: accelerate, lab, parquet, serve\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for command in [
+        &[][..],
+        &["race"],
+        &["inspect"],
+        &["lab", "run"],
+        &["replica", "show"],
+    ] {
+        for flag in ["-V", "--version"] {
+            let arguments: Vec<_> = command.iter().copied().chain([flag]).collect();
+            let stdout = stdout_of(0, &arguments);
+            assert!(stdout.ends_with(&version), "{arguments:?}: {stdout}");
+        }
+    }
+    assert_eq!(
+        stdout_of(0, &["help", "race"]),
+        stdout_of(0, &["race", "--help"])
+    );
 }
 
 #[test]

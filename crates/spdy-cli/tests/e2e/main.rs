@@ -11,6 +11,7 @@ mod inspect;
 mod interop;
 mod lab;
 mod race;
+mod race_tutorial;
 mod record;
 mod replica;
 mod serve;

@@ -1,13 +1,16 @@
 //! Races: which loads they run, what they print, and that they are deterministic.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+#[cfg(unix)]
+use std::process::Stdio;
 
 use serde_json::Value;
 
 use spdy_page::archive;
 use spdy_page::builtin;
 
-use crate::support::program::{run_expecting, spdy, stdout_of};
+use crate::support::program::{run_expecting, spdy, stderr_of, stdout_of};
 
 /// The fields of a load, in the order in which they are printed.
 const FIELDS: [&str; 19] = [
@@ -31,6 +34,66 @@ const FIELDS: [&str; 19] = [
     "response_header_bytes",
     "response_header_bytes_wire",
 ];
+
+#[test]
+fn a_report_that_cannot_be_written_stops_the_race_before_it_starts() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let path = folder.path().join("missing").join("report.html");
+    let path = path.to_str().expect("UTF-8");
+    // This race would take hours.
+    let race = ["race", "--runs", "100000", "--report", path];
+    let stderr = stderr_of(1, &race);
+    assert!(stderr.contains(&format!("cannot write {path}")), "{stderr}");
+    let path = folder.path().join("report.html");
+    let race = [
+        "race",
+        "--runs",
+        "0",
+        "--report",
+        path.to_str().expect("UTF-8"),
+    ];
+    stderr_of(2, &race);
+    assert!(!path.exists(), "no file of a race that did not run");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_race_with_the_loads_that_are_done() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    let race = [
+        "race",
+        "portal",
+        "--network",
+        "lte",
+        "--runs",
+        "100000",
+        "--json",
+    ];
+    let mut child = spdy(&race)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("start the program");
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut first = String::new();
+    stdout.read_line(&mut first).expect("read the first load");
+    let pid = Pid::from_raw(child.id().try_into().expect("a process number"));
+    kill(pid, Signal::SIGINT).expect("send the signal");
+    let rest: Vec<_> = stdout.lines().map(|line| line.expect("a line")).collect();
+    for line in [first].iter().chain(&rest) {
+        serde_json::from_str::<Value>(line).expect("a whole JSON object");
+    }
+    let output = child.wait_with_output().expect("the program ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let expected = format!(
+        "stopped by a signal: {} of 400000 loads are done",
+        rest.len() + 1
+    );
+    assert!(stderr.contains(&expected), "{stderr}, expected {expected}");
+    assert_eq!(output.status.code(), Some(1));
+}
 
 #[test]
 fn a_race_with_an_incomplete_load_shows_the_others_and_fails() {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use spdy_page::head;
 use spdy_page::replica::Kind;
+use spdy_sim::accelerator::AcceleratedPage;
 use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
-use spdy_sim::load::{AcceleratedPage, Page};
+use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
 
 /// How the resources of a page are delivered behind an accelerator.

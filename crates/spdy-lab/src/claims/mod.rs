@@ -38,7 +38,6 @@ pub use corpus::{Corpus, CorpusError};
 pub use markdown::{markdown, markdown_row};
 pub use measured::{MeasuredResult, Point, Unit};
 pub use papers::all;
-pub(crate) use papers::mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
 pub use result::{ClaimResult, Shift};
 pub use runner::ClaimRunner;
 pub use verdict::Verdict;

@@ -3,8 +3,8 @@
 use spdy_page::builtin;
 use spdy_page::replica::Replica;
 
-use crate::claims;
-use crate::lulic::pages;
+use crate::lulic;
+use crate::pages::mineki;
 
 /// Names of the experiments, for [`experiment`].
 pub const EXPERIMENTS: [&str; 3] = ["lulic", "mineki", "mineki-loses"];
@@ -38,9 +38,9 @@ pub fn page(name: &str) -> Option<Replica> {
     match name {
         "flags" => Some(builtin::flags()),
         "portal" => Some(builtin::portal()),
-        "mineki" => Some(claims::mineki_page()),
-        "mineki-fresh" => Some(claims::mineki_fresh_page()),
-        _ => pages::page(name),
+        "mineki" => Some(mineki::page()),
+        "mineki-fresh" => Some(mineki::fresh_page()),
+        _ => lulic::pages::page(name),
     }
 }
 
@@ -48,7 +48,6 @@ pub fn page(name: &str) -> Option<Replica> {
 mod tests {
     use super::*;
     use crate::experiment::plan::Plan;
-    use crate::lulic;
 
     #[test]
     fn every_shipped_experiment_is_one_of_its_name_and_its_pages_are_there() {
@@ -62,7 +61,7 @@ mod tests {
         for name in PAGES {
             assert!(page(name).is_some(), "{name}");
         }
-        let of_others = builtin::NAMES.into_iter().chain(pages::NAMES);
+        let of_others = builtin::NAMES.into_iter().chain(lulic::pages::NAMES);
         assert!(of_others.into_iter().all(|name| PAGES.contains(&name)));
     }
 

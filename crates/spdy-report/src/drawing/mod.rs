@@ -4,5 +4,6 @@ pub(super) mod figure;
 pub(super) mod letters;
 pub(super) mod panel;
 pub(super) mod paper;
+#[cfg(feature = "full")]
 pub(super) mod pixels;
 pub(super) mod shape_style;

@@ -9,33 +9,86 @@
 //! receives the last response. Else the client is redirected to the other host, or the request is refused.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
+use spdy_proxy::sites::site_table::Sites;
 use spdy_rewrite::reference::Reference;
 use url::Url;
 
+use crate::accelerator::body_decoder::body_decoder;
 use crate::accelerator::delivery::{self, Delivery, DirectReason};
 use crate::accelerator::module_imports::{Imports, PageImportMap};
 use crate::accelerator::rewrite_context::{
     RedirectOutcome, ReferencesByUrl, RewriteContext, decode_body, place, with_fetch_site,
 };
-use crate::accelerator::site;
+use crate::accelerator::site::{self, OperatorConfig};
+use crate::load::Page;
 use crate::load::proxied_content::{DecodedBody, ProxiedContent, reference};
-use crate::load::{AcceleratedPage, Page};
 
 /// The trigger of a node without a parent.
 const UNREACHABLE: Trigger = Trigger::Done { parent: usize::MAX };
 
+/// A page as a browser loads it through an accelerator, and the configuration of that accelerator.
+pub struct AcceleratedPage {
+    /// The page with rewritten texts and URLs.
+    pub(crate) page: Page,
+    /// Content that comes through the accelerator.
+    pub(crate) content: ProxiedContent,
+    /// The names that lead to the accelerator.
+    pub(crate) names: Vec<String>,
+    pub(crate) sites: Sites,
+    /// How each node of the page is delivered.
+    pub deliveries: Vec<Delivery>,
+    /// For each node, the seconds for which the accelerator may send its response to every client; `None` if it may not store it.
+    pub shared_lifetime_s: Vec<Option<u64>>,
+}
+
+/// The accelerators of a page.
+#[derive(Default)]
+pub(crate) struct PageAccelerators {
+    /// Their configuration; `None` proxies the whole page.
+    operator_config: Option<OperatorConfig>,
+    /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is created when the first
+    /// load needs it.
+    pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
+}
+
+impl PageAccelerators {
+    /// The same configuration for a page that has changed.
+    pub(crate) fn restarted(self) -> Self {
+        Self {
+            pages: Default::default(),
+            ..self
+        }
+    }
+}
+
 impl Page {
+    /// The same page, behind accelerators with the configuration `operator`.
+    #[must_use]
+    pub fn with_operator_config(mut self, operator: OperatorConfig) -> Self {
+        self.accelerators = PageAccelerators {
+            operator_config: Some(operator),
+            ..PageAccelerators::default()
+        };
+        self
+    }
+
+    /// The configuration of accelerators; `None` proxies the whole page.
+    pub(crate) fn operator_config(&self) -> Option<&OperatorConfig> {
+        self.accelerators.operator_config.as_ref()
+    }
+
     /// Returns the page through an accelerator with TLS for clients if `secure`, and with the URLs of its paper if `paper_urls`.
     ///
     /// # Errors
     ///
     /// The reason why an accelerator cannot serve this page.
     pub fn accelerated(&self, secure: bool, paper_urls: bool) -> Result<&AcceleratedPage, &String> {
-        let made = &self.accelerated_pages[usize::from(secure) + 2 * usize::from(paper_urls)];
+        let made = &self.accelerators.pages[usize::from(secure) + 2 * usize::from(paper_urls)];
         let made = made.get_or_init(|| AcceleratedPage::of(self, secure, paper_urls).map(Box::new));
         made.as_deref()
     }
@@ -177,7 +230,12 @@ impl AcceleratedPage {
             page: Page::with_graph(replica, accelerated_graph)
                 .with_hints(page.hints().to_vec())
                 .with_paints_of(page),
-            content: ProxiedContent { bodies, nodes, own },
+            content: ProxiedContent {
+                bodies,
+                nodes,
+                own,
+                decoder: body_decoder,
+            },
             names,
             sites,
             deliveries,

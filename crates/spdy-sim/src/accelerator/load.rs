@@ -19,10 +19,10 @@ use spdy_proxy::serve::connection::ConnectionHandler;
 use spdy_proxy::upstream::client::Upstream;
 use spdy_server::serve::ServeConfig;
 
-use crate::accelerator::site;
+use crate::accelerator::{AcceleratedPage, site};
 use crate::load::LoadDriver;
 use crate::load::serve_page::serve_page;
-use crate::load::{AcceleratedPage, Load, Page, endpoints, tls};
+use crate::load::{Load, Page, endpoints, tls};
 use crate::network::Traffic;
 use crate::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::options::{Accelerator, Options, Push, RaceProtocol};

@@ -22,12 +22,10 @@ use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 use url::{Position, Url};
 
+use crate::accelerator::body_decoder::MAX_TEXT_BYTES;
 use crate::accelerator::delivery::{self, Delivery, DirectReason};
 use crate::accelerator::site::{OperatorConfig, wall_now};
 use crate::load::request_of;
-
-/// Maximum bytes of a decoded body: the limit of the accelerator for a page.
-const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// References of a text, by [place]: the rewritten target, which is absolute if it is under a name of its host's own; or the reason
 /// why it is not rewritten.

@@ -117,6 +117,7 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
 }
 
 /// The configuration of servers behind an accelerator, with TLS if `secure`: they offer the protocols that `spdy-proxy` requests.
+#[cfg(feature = "accelerator")]
 pub(crate) fn origin(secure: bool, calendar: WallClock, options: &Options) -> ServeConfig {
     let spoken = match secure {
         true => vec![Protocol::Http2, Protocol::Http1],

@@ -15,18 +15,14 @@ use spdy_client::timing::Timings;
 use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_page::graph::Trigger;
 use spdy_page::replica::{Exchange, Kind};
-use spdy_proxy::body::content_coding::Coding;
-use spdy_proxy::body::decoder::Decoder;
 
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};
+use crate::load::proxied_content::BodyDecoder;
 use crate::load::recorded_request::is_without_credentials;
 use crate::load::{LoadDriver, WaterfallRow, request_of};
 use crate::options::Cache;
 use crate::page_load::{PageLoad, Request};
-
-/// The most that a body may decode to, bytes.
-const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 impl<'a> LoadDriver<'a> {
     /// Runs one request and its response, from the page's request to the last byte.
@@ -132,15 +128,18 @@ impl<'a> LoadDriver<'a> {
             .proxied_content
             .and_then(|through| through.body(number));
         let text = whole.and_then(|whole| whole.text.as_ref());
-        let (Some(through), Some(whole), Some(text), Some(coding)) =
-            (self.proxied_content, whole, text, Coding::of(headers))
+        let decoder = self
+            .proxied_content
+            .and_then(|through| (through.decoder)(headers));
+        let (Some(through), Some(whole), Some(text), Some(decoder)) =
+            (self.proxied_content, whole, text, decoder)
         else {
             let answers = self.page.matching_exchanges(exchange);
             return (None, BodyCheck::of(answers, exchange));
         };
         let plain = ProxiedBodyDecoder {
-            decoder: Decoder::new(coding, MAX_TEXT_BYTES),
-            is_rewritten: whole.is_rewritten,
+            decoder,
+            counts_text: whole.is_rewritten,
         };
         let expected = match whole.is_replaced {
             true => BodyCheck::anything(),
@@ -236,10 +235,10 @@ impl<'a> LoadDriver<'a> {
                 .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
             row.body_bytes += piece.len() as u64;
             let received_bytes = match &mut plain {
-                Some(plain) => expected.compare(&plain.write(&piece)?),
+                Some(plain) => expected.compare(&plain.decoder.write(&piece)?),
                 None => expected.compare(&piece),
             };
-            let counts_text = plain.as_ref().is_some_and(ProxiedBodyDecoder::counts_text);
+            let counts_text = plain.as_ref().is_some_and(|plain| plain.counts_text);
             let received_bytes = if counts_text {
                 received_bytes
             } else {
@@ -252,7 +251,7 @@ impl<'a> LoadDriver<'a> {
             scanned_bytes = received_bytes;
         }
         if let Some(plain) = plain {
-            expected.compare(&plain.finish()?);
+            expected.compare(&plain.decoder.finish()?);
         }
         expected.finish(row.status)
     }
@@ -270,25 +269,11 @@ fn announce_navigation(headers: &mut HeaderMap) {
     }
 }
 
-/// Decodes a body that came through an accelerator, which chooses its own codings.
+/// The decoder of a body that came through an accelerator.
 struct ProxiedBodyDecoder {
-    decoder: Decoder,
-    is_rewritten: bool,
-}
-
-impl ProxiedBodyDecoder {
-    /// True if offsets are those of the text, and not of the transferred bytes.
-    fn counts_text(&self) -> bool {
-        self.is_rewritten
-    }
-
-    fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, String> {
-        self.decoder.write(piece).map_err(|error| error.to_string())
-    }
-
-    fn finish(self) -> Result<Vec<u8>, String> {
-        self.decoder.finish().map_err(|error| error.to_string())
-    }
+    decoder: Box<dyn BodyDecoder>,
+    /// Offsets are those of the text, and not of the transferred bytes.
+    counts_text: bool,
 }
 
 /// The next bytes of a body; trailers are skipped.

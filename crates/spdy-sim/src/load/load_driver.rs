@@ -86,6 +86,7 @@ impl<'a> LoadDriver<'a> {
     }
 
     /// The same with this content through an accelerator.
+    #[cfg(feature = "accelerator")]
     pub(crate) fn with_proxied_content(self, through: &'a ProxiedContent) -> Self {
         Self {
             proxied_content: Some(through),

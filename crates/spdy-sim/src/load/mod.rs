@@ -26,6 +26,7 @@ mod http_priority;
 mod load_driver;
 mod page;
 mod paint_plan;
+#[cfg_attr(not(feature = "accelerator"), allow(dead_code))] // nothing makes such content
 pub(crate) mod proxied_content;
 mod recorded_request;
 mod render_delay;
@@ -40,7 +41,7 @@ pub use host_layout::{HostLayout, MAX_SHARDS, folded};
 
 pub use load_driver::LoadDriver;
 
-pub use page::{AcceleratedPage, Page};
+pub use page::Page;
 
 pub use recorded_request::request_of;
 

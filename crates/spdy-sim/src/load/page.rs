@@ -11,18 +11,16 @@ use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::preconnects::{Preconnect, preconnects};
 use spdy_page::replica::{Exchange, Replica};
-use spdy_proxy::sites::site_table::Sites;
 use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Sources};
 use spdy_server::serve::ServeConfig;
 use spdy_server::site::Site;
 use spdy_server::site_pusher::{PushConfig, SitePusher};
 
-use crate::accelerator::delivery::Delivery;
-use crate::accelerator::site::OperatorConfig;
+#[cfg(feature = "accelerator")]
+use crate::accelerator::PageAccelerators;
 use crate::load::endpoints;
 use crate::load::paint_plan::paint_plan;
-use crate::load::proxied_content::ProxiedContent;
 use crate::load::visit::EarlierPages;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::page_load::PaintPlan;
@@ -49,11 +47,8 @@ pub struct Page {
     preconnects: OnceLock<BTreeMap<usize, Vec<Preconnect>>>,
     /// `None` without a document in the graph.
     paint_plan: Option<PaintPlan>,
-    /// The configuration of accelerators; `None` proxies the whole page.
-    operator_config: Option<OperatorConfig>,
-    /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is created when the first
-    /// load needs it.
-    pub(crate) accelerated_pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
+    #[cfg(feature = "accelerator")]
+    pub(crate) accelerators: PageAccelerators,
 }
 
 /// A budget that no plan exceeds.
@@ -98,8 +93,8 @@ impl Page {
             hints: Vec::new(),
             earlier: EarlierPages::default(),
             preconnects: OnceLock::new(),
-            operator_config: None,
-            accelerated_pages: Default::default(),
+            #[cfg(feature = "accelerator")]
+            accelerators: PageAccelerators::default(),
         }
     }
 
@@ -110,24 +105,10 @@ impl Page {
             site: Arc::new(Site::with_think_times(&self.replica, think_times)),
             think_times: think_times.to_vec(),
             pushing: Default::default(),
-            accelerated_pages: Default::default(),
+            #[cfg(feature = "accelerator")]
+            accelerators: self.accelerators.restarted(),
             ..self
         }
-    }
-
-    /// The same page, behind accelerators with the configuration `operator`.
-    #[must_use]
-    pub fn with_operator_config(self, operator: OperatorConfig) -> Self {
-        Self {
-            operator_config: Some(operator),
-            accelerated_pages: Default::default(),
-            ..self
-        }
-    }
-
-    /// The configuration of accelerators; `None` proxies the whole page.
-    pub(crate) fn operator_config(&self) -> Option<&OperatorConfig> {
-        self.operator_config.as_ref()
     }
 
     /// The same with hints at these nodes; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
@@ -159,7 +140,8 @@ impl Page {
             think_times,
             earlier,
             pushing: Default::default(),
-            accelerated_pages: Default::default(),
+            #[cfg(feature = "accelerator")]
+            accelerators: self.accelerators.restarted(),
             ..self
         }
     }
@@ -171,6 +153,7 @@ impl Page {
     }
 
     /// The same with the largest image and the render delay of `page`, which has the same nodes.
+    #[cfg(feature = "accelerator")]
     pub(crate) fn with_paints_of(mut self, page: &Self) -> Self {
         if let (Some(plan), Some(other)) = (&mut self.paint_plan, &page.paint_plan) {
             plan.largest = other.largest;
@@ -413,19 +396,4 @@ pub(super) fn key_of(exchange: &Exchange) -> RequestKey {
         head::authority(&exchange.url),
         head::target(&exchange.url),
     )
-}
-
-/// A page as a browser loads it through an accelerator, and the configuration of that accelerator.
-pub struct AcceleratedPage {
-    /// The page with rewritten texts and URLs.
-    pub(crate) page: Page,
-    /// Content that comes through the accelerator.
-    pub(crate) content: ProxiedContent,
-    /// The names that lead to the accelerator.
-    pub(crate) names: Vec<String>,
-    pub(crate) sites: Sites,
-    /// How each node of the page is delivered.
-    pub deliveries: Vec<Delivery>,
-    /// For each node, the seconds for which the accelerator may send its response to every client; `None` if it may not store it.
-    pub shared_lifetime_s: Vec<Option<u64>>,
 }

@@ -15,6 +15,17 @@ pub(crate) struct ProxiedContent {
     pub(crate) nodes: BTreeMap<String, usize>,
     /// The page's own URL.
     pub(crate) own: Url,
+    /// Makes a decoder for a response with these headers; `None` if a coding is unknown.
+    pub(crate) decoder: fn(&HeaderMap) -> Option<Box<dyn BodyDecoder>>,
+}
+
+/// Undoes the codings of a body that came through an accelerator, which chooses its own.
+pub(crate) trait BodyDecoder: Send {
+    /// Decodes the next bytes.
+    fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, String>;
+
+    /// Returns the rest of the text.
+    fn finish(self: Box<Self>) -> Result<Vec<u8>, String>;
 }
 
 /// A body without its codings.

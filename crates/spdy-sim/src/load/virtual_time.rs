@@ -18,12 +18,15 @@ use std::sync::Arc;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 
+#[cfg(feature = "accelerator")]
 use crate::accelerator;
 use crate::load::LoadDriver;
 use crate::load::serve_page::serve_page;
 use crate::load::{Load, Page, endpoints};
 use crate::network::{NetworkConfig, SimNetwork};
-use crate::options::{Accelerator, Options, RaceProtocol};
+#[cfg(feature = "accelerator")]
+use crate::options::Accelerator;
+use crate::options::{Options, RaceProtocol};
 use crate::runtime::{Executor, ExecutorLimits};
 
 /// Each page of a visit may take as long as any other.
@@ -51,6 +54,7 @@ pub fn load(
     options: &Options,
     seed: u64,
 ) -> Load {
+    #[cfg(feature = "accelerator")]
     if options.accelerator != Accelerator::Off {
         return accelerator::load(page, protocol, network_name, network, options, seed);
     }

@@ -87,6 +87,7 @@ impl SimNetwork {
     }
 
     /// Its configuration.
+    #[cfg(feature = "accelerator")]
     pub(crate) fn config(&self) -> &NetworkConfig {
         &self.inner.config
     }

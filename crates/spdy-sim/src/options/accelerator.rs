@@ -10,22 +10,44 @@ pub enum Accelerator {
     #[default]
     Off,
     /// A newly started one: its cache is empty, and it has no connection to any origin.
+    #[cfg(feature = "accelerator")]
     Cold,
     /// One through which another client has just loaded the same page, over a fast link.
+    #[cfg(feature = "accelerator")]
     Warm,
 }
 
 impl Accelerator {
     /// All values.
-    pub const ALL: [Self; 3] = [Self::Off, Self::Cold, Self::Warm];
+    pub const ALL: &[Self] = &[
+        Self::Off,
+        #[cfg(feature = "accelerator")]
+        Self::Cold,
+        #[cfg(feature = "accelerator")]
+        Self::Warm,
+    ];
 
     /// The name on the command line and in experiments.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
+            #[cfg(feature = "accelerator")]
             Self::Cold => "cold",
+            #[cfg(feature = "accelerator")]
             Self::Warm => "warm",
+        }
+    }
+
+    /// Its state for a reader; `None` if there is no accelerator.
+    #[must_use]
+    pub const fn description(self) -> Option<&'static str> {
+        match self {
+            Self::Off => None,
+            #[cfg(feature = "accelerator")]
+            Self::Cold => Some("just started"),
+            #[cfg(feature = "accelerator")]
+            Self::Warm => Some("another client has loaded the page"),
         }
     }
 }
@@ -36,16 +58,21 @@ impl fmt::Display for Accelerator {
     }
 }
 
+#[cfg(feature = "accelerator")]
+const EXPECTED: &str = "off, cold or warm";
+#[cfg(not(feature = "accelerator"))]
+const EXPECTED: &str = "off (cold and warm are in builds with the feature accelerate)";
+
 /// A name that is no [`Accelerator`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("unknown accelerator state {0:?}: expected off, cold or warm")]
+#[error("unknown accelerator state {0:?}: expected {expected}", expected = EXPECTED)]
 pub struct UnknownAccelerator(pub String);
 
 impl FromStr for Accelerator {
     type Err = UnknownAccelerator;
 
     fn from_str(name: &str) -> Result<Self, UnknownAccelerator> {
-        let found = Self::ALL.into_iter().find(|it| it.name() == name);
+        let found = Self::ALL.iter().copied().find(|it| it.name() == name);
         found.ok_or_else(|| UnknownAccelerator(name.to_owned()))
     }
 }
@@ -56,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_accelerator_name_parses() {
-        for accelerator in Accelerator::ALL {
+        for &accelerator in Accelerator::ALL {
             assert_eq!(accelerator.name().parse(), Ok(accelerator));
         }
         let unknown = "hot".parse::<Accelerator>().unwrap_err();

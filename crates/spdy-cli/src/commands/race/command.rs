@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
 use spdy_lab::experiment::clock::Clock;
 use spdy_lab::experiment::conditions::LoadChoices;
 use spdy_page::builtin;
+use spdy_service::signals;
 use spdy_sim::load::{HostLayout, Load};
 use spdy_sim::model::MODEL_VERSION;
 use spdy_sim::options::RaceProtocol;
@@ -20,7 +22,7 @@ use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_all, retain_first
 use crate::commands::doctor::savings_table;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
-use crate::output::{Printer, WARN};
+use crate::output::{Printer, WARN, check_writable};
 
 /// Largest number of runs: all results are held until the last run ends.
 const MAX_RUNS: i64 = 100_000;
@@ -89,6 +91,8 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let race = race(args, printer)?;
+    args.report.as_deref().map_or(Ok(()), check_writable)?;
+    let stop = signals::stop_flag(|| ())?;
     let bar = printer.progress(race.total() as u64, "racing");
     let mut outcome = Ok(());
     let loads = race.run_while(|progress| {
@@ -96,7 +100,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             outcome = printer.json(progress.load);
         }
         bar.inc(1);
-        if outcome.is_err() {
+        if outcome.is_err() || stop.load(Ordering::Relaxed) {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -104,6 +108,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     });
     bar.finish_and_clear();
     outcome?;
+    let is_whole = loads.len() == race.total();
     if !args.json {
         let results = RaceResults::of(&loads);
         printer.line(results_table::render(&results, printer.width()))?;
@@ -113,12 +118,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }
     }
     let examinations = match args.doctor {
-        Some(_) => examine(&race, &loads, printer),
-        None => Vec::new(),
+        Some(_) if is_whole => examine(&race, &loads, printer),
+        _ => Vec::new(),
     };
     if args.json {
         examinations.iter().try_for_each(|it| printer.json(it))?;
-    } else if let Some(most) = args.doctor {
+    } else if let Some(most) = args.doctor.filter(|_| is_whole) {
         printer.line("")?;
         printer.line(savings_table::brief(&examinations, most as usize))?;
     }
@@ -127,6 +132,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.note(format_args!("report: {}", path.display()));
     }
     print_failures(&loads, printer);
+    if !is_whole {
+        let (done, total) = (loads.len(), race.total());
+        anyhow::bail!("stopped by a signal: {done} of {total} loads are done");
+    }
     note_equal_runs(&race, &loads, printer);
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {

@@ -4,5 +4,6 @@ mod browser;
 mod command;
 mod report;
 
+#[cfg(feature = "accelerate")]
 pub(crate) use browser::{BrowserArgs, record_once};
 pub(crate) use command::{Args, EXAMPLES, run};

@@ -22,11 +22,19 @@ pub(crate) struct Args {
     output: PathBuf,
 }
 
+#[cfg(feature = "lab")]
+const EXPECTED_ENDING: &str = "expected a file name that ends in .svg or .png";
+#[cfg(not(feature = "lab"))]
+const EXPECTED_ENDING: &str =
+    "expected a file name that ends in .svg (.png is in builds with the feature lab)";
+
 fn parse_output(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg" | "png") => Ok(path),
-        _ => Err("expected a file name that ends in .svg or .png".to_owned()),
+        Some("svg") => Ok(path),
+        #[cfg(feature = "lab")]
+        Some("png") => Ok(path),
+        _ => Err(EXPECTED_ENDING.to_owned()),
     }
 }
 
@@ -46,6 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let svg = spdy_report::recordings(&recorded, env!("CARGO_PKG_VERSION"))
         .expect("all replicas have times");
     let picture = match args.output.extension() {
+        #[cfg(feature = "lab")]
         Some(ending) if ending == "png" => spdy_report::png(&svg),
         _ => svg.into_bytes(),
     };

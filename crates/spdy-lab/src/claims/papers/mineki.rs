@@ -8,50 +8,19 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 use spdy_netem::queue::QueueConfig;
 use spdy_netem::wire::LinkRate;
-use spdy_page::head;
 use spdy_page::replica::Replica;
 use spdy_sim::options::{Accelerator, Options, Push, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Point, Unit};
-use crate::claims::papers::pages::Objects;
 use crate::claims::runner::{ClaimRunner, ratio_by_page};
 use crate::claims::setting::{PageSet, Pages, Setting, profile};
 use crate::claims::statistics::{FigurePair, PairedLoads};
+use crate::pages::mineki::page_on;
 use crate::stats::Bootstrap;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
-
-/// 42 images on this many hosts, a style sheet and a document, 320 kB.
-fn page_on(hosts: usize) -> Replica {
-    Objects {
-        hosts,
-        sheet: 20_000,
-        document: 15_000,
-        ..Objects::new(42, 6_785)
-    }
-    .page()
-}
-
-/// The page of the paper: 7 hosts.
-pub(crate) fn page() -> Replica {
-    Replica {
-        name: "mineki".to_owned(),
-        ..page_on(7)
-    }
-}
-
-/// The same page, with responses that are fresh for a day.
-pub(crate) fn fresh_page() -> Replica {
-    let mut page = page();
-    "mineki-fresh".clone_into(&mut page.name);
-    for exchange in &mut page.exchanges {
-        let (head, good) = (&exchange.response_head, Some("max-age=86400"));
-        exchange.response_head = head::with_field(head, "Cache-Control", good);
-    }
-    page
-}
 
 /// The paper's machines: CentOS 5.8 with Linux 2.6.18, Apache 2.2.
 fn options() -> Options {

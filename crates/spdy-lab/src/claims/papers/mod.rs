@@ -6,7 +6,6 @@ pub(crate) mod cacm12;
 pub(crate) mod lulic;
 pub(crate) mod mineki;
 pub(crate) mod nsdi14;
-pub(crate) mod pages;
 pub(crate) mod unm;
 pub(crate) mod whitepaper;
 

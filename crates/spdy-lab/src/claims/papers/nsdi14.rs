@@ -8,10 +8,10 @@ use spdy_sim::options::{Options, Push, RaceProtocol};
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
-use crate::claims::papers::pages::Objects;
 use crate::claims::runner::{ClaimRunner, ratio_by_page};
 use crate::claims::setting::{PageSet, Pages, Setting};
 use crate::claims::statistics::{ratio, saving};
+use crate::pages::described::Objects;
 
 const PLAIN: &str = "both without TLS, one host, names resolved, initial window 10 (the levels are from the paper's grid, the choice \
                      among them is an assumption)";

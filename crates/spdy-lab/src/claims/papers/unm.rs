@@ -9,10 +9,10 @@ use spdy_sim::options::{Cache, Deployment, Options, RaceProtocol};
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
-use crate::claims::papers::pages::page_of;
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::{change, saving};
+use crate::pages::described::page_of;
 
 const PAGE: &str = "both in TLS; their page by its HTML, six images of its own and one of Google's, 9.3 MB as they counted; the size of \
                     each (all but one are small), 10 Mbit/s and 50 ms are assumptions";

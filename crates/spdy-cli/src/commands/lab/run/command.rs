@@ -1,17 +1,15 @@
 //! `spdy lab run`: loads the cells that a store does not have yet, on all cores.
 
 use std::num::NonZeroUsize;
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use spdy_lab::experiment::runner::Runner;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Rows;
-use spdy_service::signals::StopSignals;
+use spdy_service::signals;
 
 use super::load_cells::{self, RealTimeLoader};
 use crate::args::parse::at_least_one;
@@ -40,9 +38,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
-
-/// Exit code of a run that was not let end in order, as shells have it for SIGINT.
-const INTERRUPTED: i32 = 130;
 
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab run lulic"
@@ -121,30 +116,13 @@ fn load(
     result.map(|()| remaining)
 }
 
-/// A flag that Ctrl-C, or the system's wish that the program ends, sets; the second time it ends at once.
+/// A flag that the first signal to stop sets; the second one ends the program at once. What is half written then, SQLite takes back
+/// when the store is opened next.
 fn stop_at_signal(printer: &Printer) -> anyhow::Result<Arc<AtomicBool>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let mut signals = runtime.block_on(async { StopSignals::listen() })?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
     let printer = printer.clone();
-    // It waits for as long as the program lives.
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            if runtime.block_on(signals.any()).is_err() {
-                return;
-            }
-            flag.store(true, Ordering::Relaxed);
-            printer.note(format_args!(
-                "{WARN}stopping{WARN:#}: incomplete cells are dropped; press Ctrl-C again to stop at once"
-            ));
-            if runtime.block_on(signals.any()).is_ok() {
-                // What is half written, SQLite takes back when the store is opened next.
-                process::exit(INTERRUPTED);
-            }
-        })?;
-    Ok(stop)
+    signals::stop_flag(move || {
+        printer.note(format_args!(
+            "{WARN}stopping{WARN:#}: incomplete cells are dropped; press Ctrl-C again to stop at once"
+        ));
+    })
 }

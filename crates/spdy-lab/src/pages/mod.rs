@@ -1,0 +1,4 @@
+//! Pages of papers that describe them only by numbers.
+
+pub(crate) mod described;
+pub(crate) mod mineki;
