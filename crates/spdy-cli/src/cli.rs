@@ -194,7 +194,9 @@ mod tests {
                 "{}: no example",
                 command.get_name()
             );
-            open.extend(command.get_subcommands().cloned());
+            // clap's own `spdy help COMMAND` prints the help of another command.
+            let own = command.get_subcommands();
+            open.extend(own.filter(|it| it.get_name() != "help").cloned());
         }
     }
 }
