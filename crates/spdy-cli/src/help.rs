@@ -9,7 +9,7 @@ macro_rules! examples {
             "\nExit codes:\n",
             "  0  done\n",
             "  1  failed: the reason is on stderr or in the results\n",
-            "  2  usage: invalid command line or settings file",
+            "  2  usage: invalid command line or settings file, or a file that does not exist",
         )
     };
 }

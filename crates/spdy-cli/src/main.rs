@@ -21,6 +21,7 @@ mod help;
 mod outcome;
 mod output;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -40,7 +41,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const DONE: u8 = 0;
 /// The command failed, or a check did not hold.
 const FAILED: u8 = 1;
-/// The command line was wrong; clap uses the same number.
+/// The command line was wrong, or names a file that does not exist; clap uses the same number.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -58,10 +59,16 @@ fn main() -> ExitCode {
         Err(error) if error.is::<StdoutClosed>() => ExitCode::from(DONE),
         Err(error) => {
             printer.error(&error);
-            let usage = error.downcast_ref::<Usage>().is_some();
+            let usage = error.downcast_ref::<Usage>().is_some() || is_missing_file(&error);
             ExitCode::from(if usage { USAGE } else { FAILED })
         }
     }
+}
+
+/// Whether the reason is a file or folder that does not exist. Commands open only those that a person has named.
+fn is_missing_file(error: &anyhow::Error) -> bool {
+    let cause = error.root_cause().downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(all(test, target_os = "linux"))]

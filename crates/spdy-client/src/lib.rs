@@ -28,3 +28,12 @@ pub mod timing;
 mod tower;
 pub mod upgrade;
 mod upload_progress;
+
+pub use client::{Client, Config, Stats};
+pub use error::{ConnectFailure, Error};
+pub use origin::Origin;
+// What a program names to make a client and its requests, so that it needs no dependency on these crates.
+pub use spdy::{Body, Priority, Runtime, SharedRuntime, body, runtime};
+pub use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
+pub use spdy_net::protocol::Protocol;
+pub use spdy_net::tls;

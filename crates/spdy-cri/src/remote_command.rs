@@ -86,7 +86,7 @@ impl OpenStreams {
 /// The value of a stream's header.
 pub(crate) fn header(incoming: &Incoming, name: &str) -> Option<bytes::Bytes> {
     let headers = incoming.headers();
-    headers.value(name).map(|value| headers.share(value))
+    headers.get(name).map(|value| headers.share(value))
 }
 
 /// Serves one session until it ends.

@@ -128,7 +128,7 @@ pub(crate) fn read(
 /// True if a block has a status, so that it is the head of a response.
 #[must_use]
 pub fn has_status(version: Version, block: &HeaderBlock) -> bool {
-    block.value(Names::of(version).status).is_some()
+    block.get(Names::of(version).status).is_some()
 }
 
 /// True if a response with `status` to `method` has no body, whatever its headers (RFC 9110 §6.4.1).

@@ -77,7 +77,7 @@ pub fn add(
             return Err(BadTrailers::Unknown { name: quote(name) });
         }
         if let Some(head) = head
-            && (head.value(&text).is_some() || trailers.contains_key(&text[..]))
+            && (head.get(&text).is_some() || trailers.contains_key(&text[..]))
         {
             return Err(BadTrailers::Repeated { name: quote(name) });
         }

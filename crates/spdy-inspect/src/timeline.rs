@@ -539,7 +539,7 @@ fn text_of(seen: &FrameRecord, of: impl Fn(&HeaderBlock) -> String) -> String {
 const TEXT_CHARS: usize = 200;
 
 fn first(block: &HeaderBlock, names: [&str; 2]) -> Option<String> {
-    let value = names.iter().find_map(|name| block.value(name))?;
+    let value = names.iter().find_map(|name| block.get(name))?;
     Some(
         String::from_utf8_lossy(value)
             .chars()

@@ -260,7 +260,7 @@ async fn an_origin_whose_stream_is_reset_gets_its_own_connection() {
             connection.spawn();
             while let Some(incoming) = accept.next().await {
                 // The first connection is for a.test alone.
-                let is_stranger = incoming.headers().value(":host") == Some(b"b.test");
+                let is_stranger = incoming.headers().get(":host") == Some(b"b.test");
                 if number == 0 && is_stranger {
                     incoming.reject(RstStatus::REFUSED_STREAM);
                     continue;

@@ -147,7 +147,7 @@ impl HeaderBlock {
 
     /// The whole value of `name`.
     #[must_use]
-    pub fn value(&self, name: &str) -> Option<&[u8]> {
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
         let name_bytes = name.as_bytes();
         self.iter()
             .find(|(name, _)| *name == name_bytes)
@@ -156,7 +156,7 @@ impl HeaderBlock {
 
     /// The components of the value of `name`; none if it is not there, one empty one if it is empty.
     pub fn components(&self, name: &str) -> impl Iterator<Item = &[u8]> {
-        self.value(name)
+        self.get(name)
             .into_iter()
             .flat_map(|value| value.split(|byte| *byte == 0))
     }

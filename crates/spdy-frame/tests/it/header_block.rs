@@ -139,7 +139,7 @@ fn an_empty_value_is_read_in_every_version_and_written_from_spdy3_on() {
     let v2 = b"\0\x01\0\x01a\0\0";
     let block = HeaderBlock::decode(Version::V2, v2, &BlockLimits::default());
     let block = block.expect("Chromium wrote such values in SPDY/2");
-    assert_eq!(block.value("a"), Some(&b""[..]));
+    assert_eq!(block.get("a"), Some(&b""[..]));
     let mut out = BytesMut::new();
     block.encode(Version::V2, &mut out);
     assert_eq!(&out[..], [0, 0], "no pair is left");

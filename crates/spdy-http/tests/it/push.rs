@@ -25,7 +25,7 @@ fn a_push_in_two_blocks_goes_there_and_back() {
         let second = encode_response(version, PushForm::TwoBlocks, &answer);
         assert!(second.iter().all(|(name, _)| {
             promise
-                .value(std::str::from_utf8(name).expect("ascii"))
+                .get(std::str::from_utf8(name).expect("ascii"))
                 .is_none()
         }));
         assert_eq!(
@@ -44,7 +44,7 @@ fn netty_finds_the_version_in_both_blocks() {
         let first = encode_promise(version, &uri).expect("a promise");
         let second = encode_response(version, PushForm::VersionTwice, &response(200, &[]));
         for block in [first, second] {
-            assert_eq!(block.value(name).expect("a version"), b"HTTP/1.1");
+            assert_eq!(block.get(name).expect("a version"), b"HTTP/1.1");
         }
     }
 }
@@ -86,10 +86,7 @@ fn a_push_in_one_block_brings_its_response() {
 fn a_spdy_2_push_has_an_absolute_url() {
     let uri: Uri = "http://example.org/a".parse().expect("valid");
     let promise = encode_promise(Version::V2, &uri).expect("a promise");
-    assert_eq!(
-        promise.value("url").expect("a URL"),
-        b"http://example.org/a"
-    );
+    assert_eq!(promise.get("url").expect("a URL"), b"http://example.org/a");
 }
 
 #[test]

@@ -67,8 +67,8 @@ fn hop_by_hop_headers_are_not_sent() {
     );
     let written = spdy_http::request::encode(Version::V31, &request).expect("a request");
     assert_eq!(written.len(), 5, "{written:?}");
-    assert_eq!(written.value(":host").expect("a host"), b"example.org:8080");
-    assert_eq!(written.value(":path").expect("a path"), b"/");
+    assert_eq!(written.get(":host").expect("a host"), b"example.org:8080");
+    assert_eq!(written.get(":path").expect("a path"), b"/");
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn connect_uses_host_and_port() {
         (Version::V2, "url", "host"),
     ] {
         let written = spdy_http::request::encode(version, &request).expect("a request");
-        assert_eq!(written.value(path).expect("a target"), b"example.org:443");
-        assert_eq!(written.value(host).expect("a host"), b"example.org:443");
+        assert_eq!(written.get(path).expect("a target"), b"example.org:443");
+        assert_eq!(written.get(host).expect("a host"), b"example.org:443");
         assert_eq!(written.len(), 4);
         let read = spdy_http::request::decode(version, &written).expect("a request");
         assert_eq!(

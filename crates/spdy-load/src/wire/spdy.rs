@@ -229,7 +229,7 @@ impl SpdyWire {
         if answer.status >= 200 {
             return;
         }
-        if let Some(status) = headers.value(self.names.status) {
+        if let Some(status) = headers.get(self.names.status) {
             answer.status = number(
                 status
                     .split(|byte| *byte == b' ')
@@ -239,7 +239,7 @@ impl SpdyWire {
             .and_then(|status| u16::try_from(status).ok())
             .unwrap_or(0);
         }
-        answer.length = headers.value("content-length").and_then(number);
+        answer.length = headers.get("content-length").and_then(number);
     }
 
     fn finish_if(&mut self, fin: bool, id: StreamId, events: &mut Vec<Event>) {

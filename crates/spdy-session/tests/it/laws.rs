@@ -423,7 +423,7 @@ impl Side {
                     id, headers, fin, ..
                 } => {
                     let len = headers
-                        .value("len")
+                        .get("len")
                         .map(|len| String::from_utf8_lossy(len).into_owned());
                     let len = len
                         .and_then(|len| len.parse().ok())

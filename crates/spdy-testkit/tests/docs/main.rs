@@ -2,10 +2,12 @@
 //!
 //! - [`book`]: the table of contents, and the book as mdBook renders it
 //! - [`links`]: links between files of the repository
+//! - [`packages`]: what a published crate contains
 //! - [`words`]: length of pages and sentences, and words that are not used
 
 mod book;
 mod links;
+mod packages;
 mod words;
 
 use std::fs;

@@ -100,7 +100,7 @@ impl Handle {
     /// stream.shutdown().await?;
     ///
     /// let offered = offers.next().await.expect("the server opened a stream");
-    /// assert_eq!(offered.headers().value("topic"), Some(&b"weather"[..]));
+    /// assert_eq!(offered.headers().get("topic"), Some(&b"weather"[..]));
     /// let mut text = String::new();
     /// offered.accept(&HeaderBlock::new())?.read_to_string(&mut text).await?;
     /// assert_eq!(text, "rain");

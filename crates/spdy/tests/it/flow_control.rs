@@ -357,10 +357,7 @@ async fn headers_that_are_no_request_get_400() {
         .await
         .expect("a stream");
     let reply = stream.reply().await.expect("a reply");
-    assert_eq!(
-        reply.value(":status").expect("a status"),
-        b"400 Bad Request"
-    );
+    assert_eq!(reply.get(":status").expect("a status"), b"400 Bad Request");
     assert!(stream.receive().await.is_none());
 }
 

@@ -12,7 +12,7 @@ use url::Url;
 #[cfg(unix)]
 use super::audit;
 use super::{access_log, check, ready, schema};
-use crate::args::parse::parse_address;
+use crate::args::parse::{parse_address, parse_http_url};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::Printer;
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
 
     /// Accelerate this site with the default configuration
-    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    #[arg(long, value_name = "URL", conflicts_with = "config", value_parser = parse_http_url::<Url>)]
     origin: Option<Url>,
 
     /// Address for TLS connections, instead of `listen.tls`; port 0 lets the system choose

@@ -18,7 +18,7 @@ use spdy_service::signals::StopSignals;
 
 use super::progress::ProgressPrinter;
 use super::report::print_report;
-use crate::args::parse::{at_least_one, parse_seconds};
+use crate::args::parse::{at_least_one, parse_http_url, parse_seconds};
 use crate::args::{BlockArgs, RequestArgs};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
@@ -35,7 +35,7 @@ const SESSION_WINDOW_BYTES: u32 = 10 * 1024 * 1024;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// URLs to request in turn, all of one origin
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required = true, value_parser = parse_http_url::<Uri>)]
     urls: Vec<Uri>,
 
     /// Use this protocol: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1.

@@ -25,7 +25,7 @@ use super::push;
 use super::request::{Destination, FetchRequest};
 use super::result::FetchResult;
 use super::transfer::{BufferedBytes, Transfer};
-use crate::args::parse::parse_seconds;
+use crate::args::parse::{parse_http_url, parse_seconds};
 use crate::args::{BlockArgs, RequestArgs};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
@@ -35,7 +35,7 @@ use crate::output::Printer;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// URLs to fetch, all at once; those of one origin share a session if the protocol allows it
-    #[arg(value_name = "URL", required = true)]
+    #[arg(value_name = "URL", required = true, value_parser = parse_http_url::<Uri>)]
     urls: Vec<Uri>,
 
     /// Use only this protocol: spdy/3.1, spdy/3, spdy/2, h2, http/1.1 or h3.

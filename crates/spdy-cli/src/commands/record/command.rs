@@ -14,6 +14,7 @@ use url::Url;
 
 use super::browser::{BrowserArgs, record_once};
 use super::report::RecordReport;
+use crate::args::parse::parse_http_url;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{AtomicFile, Printer};
@@ -22,7 +23,7 @@ use crate::output::{AtomicFile, Printer};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Pages to record, each in a browser of its own
-    #[arg(value_name = "URL", required = true, value_parser = parse_url)]
+    #[arg(value_name = "URL", required = true, value_parser = parse_http_url::<Url>)]
     urls: Vec<Url>,
 
     /// Output file, or the folder for several pages; gzipped if its name ends in .gz.
@@ -73,14 +74,6 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy record https://example.org/ https://example.com/ -o pages/"
     "spdy record -k --resolve '*.test:8443:127.0.0.1' https://www.test:8443/ -o test.warc.gz --json"
 };
-
-fn parse_url(text: &str) -> Result<Url, String> {
-    let url: Url = text.parse().map_err(|fault| format!("{fault}"))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        other => Err(format!("expected the scheme http or https, found {other}")),
-    }
-}
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
@@ -235,7 +228,7 @@ mod tests {
             "http://a.test/x-y",
             "http://a.test:81",
         ];
-        let urls = urls.map(|url| parse_url(url).unwrap());
+        let urls = urls.map(|url| parse_http_url(url).unwrap());
         let names: Vec<_> = outputs(&urls, &folder)
             .unwrap()
             .iter()

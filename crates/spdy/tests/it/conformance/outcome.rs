@@ -134,7 +134,7 @@ impl Look<'_> {
             |received| matches!(&received.frame, Frame::SynReply(reply) if reply.stream_id == stream),
         )?;
         let names = [":status", "status"];
-        let status = names.iter().find_map(|name| reply.headers.value(name))?;
+        let status = names.iter().find_map(|name| reply.headers.get(name))?;
         std::str::from_utf8(status.get(..3)?).ok()
     }
 
@@ -225,6 +225,6 @@ impl Look<'_> {
 
 /// True for a request that the server leaves unanswered.
 pub(crate) fn holds(headers: &HeaderBlock) -> bool {
-    let path = headers.value(":path").or_else(|| headers.value("url"));
+    let path = headers.get(":path").or_else(|| headers.get("url"));
     path.is_some_and(|path| path == b"/hold")
 }

@@ -130,7 +130,7 @@ async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut random: T
     if random.below(10) == 0 {
         return;
     }
-    if incoming.headers().value("raw").is_some() {
+    if incoming.headers().get("raw").is_some() {
         let Ok(mut stream) = incoming.accept_raw(&HeaderBlock::new()) else {
             return;
         };

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
-use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Row;
 use spdy_report::experiment::{self, FigureFile, TrialWaterfalls};
 
 use super::waterfall_args::WaterfallArgs;
+use crate::commands::lab::store::open_store;
 use crate::commands::lab::store::show::note_model;
 use crate::help::examples;
 use crate::outcome::Outcome;
@@ -48,7 +48,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = open_store(&args.store)?;
     let (contents, rows) = (store.contents()?, store.rows()?);
     note_model(&contents, printer);
     let again = args

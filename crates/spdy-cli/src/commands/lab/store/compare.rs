@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use spdy_lab::stats::{Difference, MIN_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
 use spdy_lab::store::location::Location;
-use spdy_lab::store::open::Store;
 use spdy_sim::model;
 
+use super::open_store;
 use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Printer, Table, WARN, escape};
@@ -69,7 +69,7 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let (mut before, mut after) = (Store::open(&args.before)?, Store::open(&args.after)?);
+    let (mut before, mut after) = (open_store(&args.before)?, open_store(&args.after)?);
     let compared = StoreComparison::of(&mut before, &mut after, args.measure, args.margin)?;
     if args.json {
         printer.json(&compared)?;

@@ -10,6 +10,7 @@ use spdy_lab::store::error::ExportError;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::open::Store;
 
+use super::open_store;
 use crate::help::examples;
 use crate::outcome::Outcome;
 #[cfg(not(feature = "parquet"))]
@@ -72,7 +73,7 @@ fn export(
     printer: &Printer,
     write: impl Fn(&mut Store, &mut Out<'_>) -> Result<usize, ExportError>,
 ) -> anyhow::Result<Outcome> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = open_store(&args.store)?;
     if path.as_os_str() == "-" {
         let mut out = Stdout {
             printer,

@@ -6,6 +6,7 @@ use spdy_lab::store::open::Store;
 use spdy_lab::store::summary::{self, CellSummary};
 use spdy_sim::model::{self, MODEL_VERSION};
 
+use super::open_store;
 use super::summary_table;
 use crate::help::examples;
 use crate::outcome::Outcome;
@@ -29,7 +30,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let mut store = Store::open(&args.store)?;
+    let mut store = open_store(&args.store)?;
     print_cells(&mut store, args.json, printer)?;
     note_model(&store.contents()?, printer);
     Ok(Outcome::Done)

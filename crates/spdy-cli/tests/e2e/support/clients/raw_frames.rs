@@ -247,7 +247,7 @@ fn read_spdy() -> impl FnMut(&mut BytesMut) -> Option<Option<u16>> {
                         .inflate(&reply.block)
                         .expect("decompress the block");
                     let headers = block.headers.expect("valid headers");
-                    let status = headers.value(":status").expect("a `:status`");
+                    let status = headers.get(":status").expect("a `:status`");
                     let status = String::from_utf8_lossy(&status[..3]).parse();
                     return Some(Some(status.expect("a status")));
                 }
