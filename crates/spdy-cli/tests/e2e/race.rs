@@ -42,7 +42,7 @@ fn a_report_that_cannot_be_written_stops_the_race_before_it_starts() {
     let path = path.to_str().expect("UTF-8");
     // This race would take hours.
     let race = ["race", "--runs", "100000", "--report", path];
-    let stderr = stderr_of(1, &race);
+    let stderr = stderr_of(2, &race);
     assert!(stderr.contains(&format!("cannot write {path}")), "{stderr}");
     let path = folder.path().join("report.html");
     let race = [

@@ -164,7 +164,7 @@ fn a_foreign_file_is_never_modified() {
     fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("copy the file");
     create_database("newer.db", "PRAGMA user_version = 99");
     assert_refused("newer.db", &["version 99, expected 2"]);
-    let missing = run_expecting(1, &mut lab.command(&["show", "missing.db"]));
+    let missing = run_expecting(2, &mut lab.command(&["show", "missing.db"]));
     assert!(text(&missing.stderr).contains("store missing.db does not exist"));
     assert!(!lab.path("missing.db").exists(), "`show` created a file");
 }

@@ -296,7 +296,7 @@ fn an_unwritable_output_is_reported_before_a_browser_starts() {
     let started = folder.path().join("started");
     let mut command = fake_browser(&folder.path().join("none/page.warc.gz"));
     command.arg(format!("--browser-arg=once={}", started.display()));
-    let stderr = String::from_utf8_lossy(&run_expecting(1, &mut command).stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&run_expecting(2, &mut command).stderr).into_owned();
     assert!(stderr.contains("error: cannot write "), "{stderr}");
     assert!(!started.exists());
 }

@@ -42,7 +42,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         ),
         (
             format!("{admin}token_file = {missing_file}\n"),
-            1,
+            2,
             "/nowhere/at-all",
         ),
         (
@@ -52,7 +52,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         ),
         (
             format!("[timing]\ntoken_file = {missing_file}\n"),
-            1,
+            2,
             "/nowhere/at-all",
         ),
         (
@@ -62,7 +62,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         ),
         (
             format!("[upstream]\nauthorities = [{missing_file}]\n"),
-            1,
+            2,
             "/nowhere/at-all",
         ),
         (
@@ -72,13 +72,13 @@ fn check_rejects_everything_that_a_start_rejects() {
         ),
         (
             format!("{acme}authority = {missing_file}\n"),
-            1,
+            2,
             "/nowhere/at-all",
         ),
         (format!("{acme}authority = {broken}\n"), 1, "broken.pem"),
         (
             format!("{acme}external_account = {{ id = 'a', key_file = {missing_file} }}\n"),
-            1,
+            2,
             "/nowhere/at-all",
         ),
         (
@@ -91,7 +91,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         ),
         (
             format!("{shared}authority = {missing_file}\n"),
-            1,
+            2,
             "/nowhere/at-all",
         ),
         (
