@@ -156,7 +156,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
             String::from_utf8_lossy(&output.stderr).into_owned(),
         )
     };
-    assert_eq!(code, Some(1), "{message}");
+    assert_eq!(code, Some(2), "{message}");
     assert!(message.contains("no-such.toml"), "{message}");
 }
 

@@ -363,7 +363,7 @@ fn check_reports_telemetry_errors_without_the_token() {
         ),
         (
             "headers_file = '/nowhere'".to_owned(),
-            1,
+            2,
             "cannot read /nowhere",
         ),
         (
