@@ -390,7 +390,7 @@ fn database_errors_never_show_a_password() {
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
     assert_refused(&bookmarks, &["not an experiment store", "spdy_store"]);
     let empty = server.database("empty");
-    let output = run_expecting(1, &mut lab.command_with_password(&["show", &empty]));
+    let output = run_expecting(2, &mut lab.command_with_password(&["show", &empty]));
     assert!(
         text(&output.stderr).contains("store postgres://lab@"),
         "{}",
