@@ -1,8 +1,7 @@
 //! A file that appears only when it is complete. It is reserved before the work that fills it.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -32,10 +31,12 @@ impl AtomicFile {
                 .map(Target::Existing)
         } else {
             let folder = path.parent().filter(|folder| *folder != Path::new(""));
-            tempfile::Builder::new()
-                .prefix(".spdy-")
-                // As of any new file: the process's mask takes from them.
-                .permissions(Permissions::from_mode(0o666))
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(".spdy-");
+            // As of any new file: the process's mask takes from them.
+            #[cfg(unix)]
+            builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+            builder
                 .tempfile_in(folder.unwrap_or(Path::new(".")))
                 .map(Target::Temporary)
         };
@@ -84,7 +85,7 @@ fn fill_file(
     file.flush()
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::fs;
 

@@ -1,9 +1,6 @@
 //! Checks paths of files that a command writes.
 
-use std::fs::{self, OpenOptions};
 use std::path::Path;
-
-use anyhow::Context;
 
 use crate::outcome::Usage;
 
@@ -19,20 +16,6 @@ pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Resul
             "{output} is also the input ({input}): use another file"
         ))
         .into());
-    }
-    Ok(())
-}
-
-/// Checks that a file can be written, before the work whose result it will hold. An existing file keeps its content.
-pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
-    let is_new = !path.exists();
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    if is_new {
-        fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
 }

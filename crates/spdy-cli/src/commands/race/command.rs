@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
 use spdy_lab::experiment::clock::Clock;
 use spdy_lab::experiment::conditions::LoadChoices;
@@ -22,7 +22,7 @@ use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_all, retain_first
 use crate::commands::doctor::savings_table;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
-use crate::output::{Printer, WARN, check_writable};
+use crate::output::{AtomicFile, Printer, WARN};
 
 /// Largest number of runs: all results are held until the last run ends.
 const MAX_RUNS: i64 = 100_000;
@@ -91,8 +91,9 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let race = race(args, printer)?;
-    args.report.as_deref().map_or(Ok(()), check_writable)?;
-    let stop = signals::stop_flag(|| ())?;
+    // Before the race, which may take hours.
+    let report = args.report.as_deref().map(AtomicFile::create).transpose()?;
+    let stop = stop_at_signal(printer)?;
     let bar = printer.progress(race.total() as u64, "racing");
     let mut outcome = Ok(());
     let loads = race.run_while(|progress| {
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }
     }
     let examinations = match args.doctor {
-        Some(_) if is_whole => examine(&race, &loads, printer),
+        Some(_) if is_whole => examine(&race, &loads, &stop, printer),
         _ => Vec::new(),
     };
     if args.json {
@@ -127,14 +128,18 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.line("")?;
         printer.line(savings_table::brief(&examinations, most as usize))?;
     }
-    if let Some(path) = &args.report {
-        write_report(path, &loads, &examinations, &race, &args.choices)?;
+    if let (Some(file), Some(path)) = (report, &args.report) {
+        let notes = notes(&race, &args.choices);
+        file.write(spdy_report::render(&loads, &examinations, &notes).as_bytes())?;
         printer.note(format_args!("report: {}", path.display()));
     }
     print_failures(&loads, printer);
     if !is_whole {
         let (done, total) = (loads.len(), race.total());
         anyhow::bail!("stopped by a signal: {done} of {total} loads are done");
+    }
+    if args.doctor.is_some() && stop.load(Ordering::Relaxed) {
+        anyhow::bail!("stopped by a signal: not all changes are tested");
     }
     note_equal_runs(&race, &loads, printer);
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
@@ -185,8 +190,18 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     })
 }
 
-/// Finds the changes that help each page over each network, with the fastest protocol there.
-fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
+/// A flag that the first signal to stop sets; the second one ends the program at once.
+fn stop_at_signal(printer: &Printer) -> anyhow::Result<Arc<AtomicBool>> {
+    let printer = printer.clone();
+    signals::stop_flag(move || {
+        printer.note(format_args!(
+            "{WARN}stopping{WARN:#} after the running loads; press Ctrl-C again to stop at once"
+        ));
+    })
+}
+
+/// Finds the changes that help each page over each network, with the fastest protocol there. Those that `stop` interrupts are omitted.
+fn examine(race: &Race, loads: &[Load], stop: &AtomicBool, printer: &Printer) -> Vec<Examination> {
     let results = RaceResults::of(loads);
     let mut cases = Vec::new();
     for page in &results.pages {
@@ -211,24 +226,16 @@ fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
     }
     let bar = printer.progress(cases.len() as u64, "examining");
     let examine = |case: &ExaminationCase| {
-        let examination = case.examine(race.threads, |_, _| ControlFlow::Continue(()));
+        let examination = case.examine(race.threads, |_, _| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
         bar.inc(1);
-        examination.expect("an examination without a stop flag runs to its end")
+        examination
     };
-    let examinations = cases.iter().map(examine).collect();
+    let examinations = cases.iter().map_while(examine).collect();
     bar.finish_and_clear();
     examinations
-}
-
-fn write_report(
-    path: &Path,
-    loads: &[Load],
-    examinations: &[Examination],
-    race: &Race,
-    choices: &PageLoadArgs,
-) -> anyhow::Result<()> {
-    let html = spdy_report::render(loads, examinations, &notes(race, choices));
-    std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The conditions of the race, for the head of the report.
