@@ -57,8 +57,8 @@ pub(crate) struct PageAccelerators {
 }
 
 impl PageAccelerators {
-    /// The same configuration for a page that has changed.
-    pub(crate) fn restarted(self) -> Self {
+    /// The same configuration, for a page that has changed.
+    pub(crate) fn without_pages(self) -> Self {
         Self {
             pages: Default::default(),
             ..self

@@ -106,7 +106,7 @@ impl Page {
             think_times: think_times.to_vec(),
             pushing: Default::default(),
             #[cfg(feature = "accelerator")]
-            accelerators: self.accelerators.restarted(),
+            accelerators: self.accelerators.without_pages(),
             ..self
         }
     }
@@ -141,7 +141,7 @@ impl Page {
             earlier,
             pushing: Default::default(),
             #[cfg(feature = "accelerator")]
-            accelerators: self.accelerators.restarted(),
+            accelerators: self.accelerators.without_pages(),
             ..self
         }
     }

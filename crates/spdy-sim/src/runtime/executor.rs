@@ -336,6 +336,53 @@ mod tests {
         Instant::from_millis(millis)
     }
 
+    /// Appends its token at each timer, and wakes the root at token 1.
+    struct Arrivals {
+        seen: Mutex<Vec<u64>>,
+        waker: Mutex<Option<Waker>>,
+    }
+
+    impl crate::runtime::timers::TimerTarget for Arrivals {
+        fn fire(self: Arc<Self>, _now: Instant, token: u64) {
+            self.seen.lock().push(token);
+            if token == 1
+                && let Some(waker) = self.waker.lock().take()
+            {
+                waker.wake();
+            }
+        }
+    }
+
+    #[test]
+    fn packets_of_one_instant_arrive_before_a_program_runs_and_timers_of_programs_keep_their_place()
+    {
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        let arrivals = Arc::new(Arrivals {
+            seen: Mutex::default(),
+            waker: Mutex::default(),
+        });
+        for (at, token) in [(ms(5), 1), (ms(5), 2), (ms(6), 4)] {
+            runtime.fire_at(at, arrivals.clone(), token);
+        }
+        let after_waking = executor.run(async {
+            let mut timer = Box::pin(runtime.sleep_until(ms(5)));
+            let polled = std::future::poll_fn(|cx| Poll::Ready(timer.as_mut().poll(cx)));
+            assert!(polled.await.is_pending(), "its timer is set");
+            // Behind the timer of the program, at the same instant.
+            runtime.fire_at(ms(5), arrivals.clone(), 3);
+            std::future::poll_fn(|cx| {
+                if arrivals.seen.lock().is_empty() {
+                    *arrivals.waker.lock() = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                Poll::Ready(arrivals.seen.lock().clone())
+            })
+            .await
+        });
+        assert_eq!(after_waking, Ok(vec![1, 2]));
+    }
+
     #[test]
     fn sleeping_costs_no_time_but_virtual_time() {
         let executor = Executor::default();
