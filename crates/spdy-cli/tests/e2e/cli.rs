@@ -83,6 +83,24 @@ fn every_command_has_a_version_and_the_program_a_help_command() {
 }
 
 #[test]
+fn man_writes_a_page_for_each_command() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let pages = folder.path().join("new/man1");
+    stdout_of(0, &["man", pages.to_str().expect("UTF-8")]);
+    for (page, word) in [
+        ("spdy.1", "spdy\\-race(1)"),
+        ("spdy-race.1", "\\-\\-network"),
+        ("spdy-lab-run.1", "\\-\\-store"),
+        ("spdy-accelerate.1", "SIGHUP"),
+    ] {
+        let path = pages.join(page);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(text.contains(word), "{page} has no {word:?}");
+    }
+    assert!(!pages.join("spdy-help.1").exists());
+}
+
+#[test]
 fn completions_have_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = stdout_of(0, &["completions", shell]);
