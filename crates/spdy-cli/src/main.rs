@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the reason is a file or folder that does not exist. Commands open only those that a person has named.
+/// Whether the reason is a file or folder that does not exist: a name on the command line or in a settings file is wrong.
 fn is_missing_file(error: &anyhow::Error) -> bool {
     let cause = error.root_cause().downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
