@@ -21,10 +21,9 @@ const HELD_PER_BYTE: usize = 64;
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let version = choices.pick(&Version::ALL);
-    let limits = Limits {
-        control_payload_bytes: choices.pick(&[128 * 1024, 64, 0]),
-        settings_entries: choices.pick(&[64, 2, 0]),
-    };
+    let mut limits = Limits::default();
+    limits.control_payload_bytes = choices.pick(&[128 * 1024, 64, 0]);
+    limits.settings_entries = choices.pick(&[64, 2, 0]);
     memory::at_most(16 * 1024 + HELD_PER_BYTE * wire.len(), || {
         let whole = read(version, &limits, &[wire]);
         let cut = read(version, &limits, &choices.cut(wire));

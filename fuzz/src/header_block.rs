@@ -25,14 +25,13 @@ const MAX_HEAP_BYTES: usize = 1024 * 1024;
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let version = choices.pick(&Version::ALL);
-    let limits = BlockLimits {
-        plain_bytes: choices.pick(&[64 * 1024, 200]),
-        inflated_bytes: choices.pick(&[1024 * 1024, 5000]),
-        pairs: choices.pick(&[256, 3]),
-        name_bytes: choices.pick(&[256, 8]),
-        value_bytes: choices.pick(&[32 * 1024, 16]),
-        lowercase_names: choices.byte() & 2 != 0,
-    };
+    let mut limits = BlockLimits::default();
+    limits.plain_bytes = choices.pick(&[64 * 1024, 200]);
+    limits.inflated_bytes = choices.pick(&[1024 * 1024, 5000]);
+    limits.pairs = choices.pick(&[256, 3]);
+    limits.name_bytes = choices.pick(&[256, 8]);
+    limits.value_bytes = choices.pick(&[32 * 1024, 16]);
+    limits.lowercase_names = choices.byte() & 2 != 0;
     let blocks = blocks(wire);
     let compressed = choices.flag();
     // A block needs one or two copies of its plain bytes, and an entry for each pair.

@@ -20,12 +20,11 @@ const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "channel.k8s.io"];
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let client = choices.flag();
-    let limits = Limits {
-        head_bytes: choices.pick(&[16 * 1024, 200]),
-        header_lines: choices.pick(&[100, 4]),
-        refusal_bytes: choices.pick(&[64 * 1024, 20, 0]),
-        timeout: Duration::from_secs(30),
-    };
+    let mut limits = Limits::default();
+    limits.head_bytes = choices.pick(&[16 * 1024, 200]);
+    limits.header_lines = choices.pick(&[100, 4]);
+    limits.refusal_bytes = choices.pick(&[64 * 1024, 20, 0]);
+    limits.timeout = Duration::from_secs(30);
     let upgrade = if client {
         request_upgrade
     } else {

@@ -9,7 +9,6 @@ use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::SharedZones;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
-use spdy_net::listen::ListenOptions;
 use spdy_net::listen::inherited_sockets::InheritedSockets;
 use spdy_net::listen::sockets::Sockets;
 use spdy_net::listen::trusted_proxies::SharedTrustedProxies;
@@ -172,11 +171,9 @@ async fn accelerate(
         tokens: Some(acme.tokens.clone()),
     };
     let in_front = SharedTrustedProxies::new(proxy.origins.sites().trusted_proxies().clone());
-    let limits = ListenOptions {
-        trusted_proxies: in_front.clone(),
-        drain_timed_out: served.cut_off.clone(),
-        ..client_limits::listen_options(&config.limits, hits)
-    };
+    let mut limits = client_limits::listen_options(&config.limits, hits);
+    limits.trusted_proxies = in_front.clone();
+    limits.drain_timed_out = served.cut_off.clone();
     let datagrams = predecessor.map(Predecessor::left);
     let serving = ServerTasks::start(listeners, &served, operator.clone(), &limits, datagrams);
 
@@ -205,10 +202,10 @@ async fn accelerate(
 
 /// Options of each connection. `counted` counts sessions, `hits` counts limits that clients reach.
 fn options(config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
-    ServerOptions {
-        http2_push: config.learn.push,
-        ..client_limits::connection_options(&config.limits, Some(counted.clone()), hits.clone())
-    }
+    let mut server =
+        client_limits::connection_options(&config.limits, Some(counted.clone()), hits.clone());
+    server.http2_push = config.learn.push;
+    server
 }
 
 /// The proxy for `sites`. It connects to none of `own`.

@@ -97,14 +97,12 @@ impl AcmeClient {
         network: SharedNetwork,
         runtime: SharedRuntime,
     ) -> Self {
-        let config = Config {
-            protocols: vec![Protocol::Http2, Protocol::Http1],
-            tls: Some(tls),
-            connect_timeout: Some(REQUEST_TIMEOUT),
-            head_timeout: Some(REQUEST_TIMEOUT),
-            body_timeout: Some(REQUEST_TIMEOUT),
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![Protocol::Http2, Protocol::Http1];
+        config.tls = Some(tls);
+        config.connect_timeout = Some(REQUEST_TIMEOUT);
+        config.head_timeout = Some(REQUEST_TIMEOUT);
+        config.body_timeout = Some(REQUEST_TIMEOUT);
         Self(Arc::new(Inner {
             client: Client::new(runtime.clone(), network, config),
             accounts: Accounts::new(folder),

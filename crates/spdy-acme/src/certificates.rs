@@ -262,11 +262,9 @@ mod tests {
     /// Regression: a reconfiguration that read the state before `set` restored the old certificate after it.
     #[tokio::test]
     async fn certificate_issued_during_reconfiguration_is_shown() {
-        let options = TlsOptions {
-            resumption: false, // otherwise a resumed handshake would show no certificate
-            key_log: KeyLogTarget::Disabled,
-            ..TlsOptions::default()
-        };
+        let mut options = TlsOptions::default();
+        options.resumption = false; // otherwise a resumed handshake would show no certificate
+        options.key_log = KeyLogTarget::Disabled;
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let names = ["a.test".to_owned()];
         let issue = || ca.issue(&names, &[]).unwrap();

@@ -13,6 +13,7 @@ use crate::retry_budget::RetryBudget;
 
 /// Limits and choices, each with a default.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Protocols to offer by ALPN over TLS, in order of preference. If HTTP/3 is first, https uses only QUIC from the start,
     /// without waiting for `Alt-Svc` and without racing TCP. HTTP/3 in any other position is ignored.

@@ -12,6 +12,7 @@
 //!
 //! Time and tasks come from the [`Runtime`](spdy::runtime::Runtime) of the client, names and connections from its
 //! [`Network`](spdy_net::network::Network). The same code runs in virtual time.
+#![warn(missing_debug_implementations)]
 
 pub mod client;
 pub mod config;

@@ -70,6 +70,7 @@
 //!
 //! The future of the [`Handler`] is dropped then, and when the server is stopped: what it started must end
 //! with it (`kill_on_drop` of a `tokio::process::Child`).
+#![warn(missing_debug_implementations)]
 
 mod channels;
 pub mod client;

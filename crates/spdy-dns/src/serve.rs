@@ -55,15 +55,14 @@ pub struct ServeLimits {
 
 impl Default for ServeLimits {
     fn default() -> Self {
+        let mut admission = AdmissionLimits::default();
+        admission.connections = 1000;
+        admission.evict_idle = false; // a connection is idle for ten seconds at most
+        admission.per_address = 16;
+        admission.rate = 50;
         Self {
             rate: RateLimits::default(),
-            admission: AdmissionLimits {
-                connections: 1000,
-                evict_idle: false, // they are idle for ten seconds at most
-                per_address: 16,
-                rate: 50,
-                ..AdmissionLimits::default()
-            },
+            admission,
             idle_timeout: Duration::from_secs(10),
             questions: 1000,
             drain_timeout: Duration::from_secs(1),
@@ -271,11 +270,9 @@ impl DnsServer {
     pub async fn run(self, stop: Latch) {
         let Self { pairs, service } = self;
         let admission = Admission::new(service.limits.admission, service.hits.clone());
-        let options = ListenOptions {
-            admission,
-            drain_timeout: service.limits.drain_timeout,
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.admission = admission;
+        options.drain_timeout = service.limits.drain_timeout;
         // The limit counts a network's answers over all sockets.
         let limiter = Arc::new(Mutex::new(RateLimiter::new(service.limits.rate)));
         let served = pairs.into_iter().map(|(socket, listener)| {

@@ -23,6 +23,7 @@ use crate::version::Version;
 
 /// Limits of received frames.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Longest payload of a control frame that is read whole, bytes. The specification requires at least
     /// 8192 (SPDY/3.1 §2.2.1). Default 128 KiB: a block that is over the plain limit of 64 KiB, but not

@@ -21,6 +21,7 @@
 //! SYN_REPLY and HEADERS (two unused bytes), RST_STREAM (fewer codes) and the header block (width of
 //! its integers).
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![warn(missing_debug_implementations)]
 
 mod blocks;
 mod compression;

@@ -20,6 +20,7 @@
 //! Not supported: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport. Listeners and the limits of connections are
 //! in `spdy-net`, with those of the other protocols. Networks, options, timeouts and TLS are in `spdy-net-core`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![warn(missing_debug_implementations)]
 
 mod body;
 pub mod client;

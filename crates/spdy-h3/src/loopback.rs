@@ -14,10 +14,8 @@ use crate::quic::{QuicConnection, QuicEndpoint, connect};
 
 /// The client's endpoint, and the server's.
 pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
-    let quiet = TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    };
+    let mut quiet = TlsOptions::default();
+    quiet.key_log = KeyLogTarget::Disabled;
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();

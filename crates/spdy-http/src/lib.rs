@@ -6,6 +6,7 @@
 //! content-length, and [`http1_text`] computes the length of a head in HTTP/1.1. Streams, sessions and I/O are in the crates `spdy`
 //! and `spdy-session`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![warn(missing_debug_implementations)]
 
 mod block_writer;
 pub mod content_length;

@@ -98,6 +98,12 @@ pub trait Handler: Send + Sync + 'static {
     fn refused(&self, _refusal: &Refusal<'_>) {}
 }
 
+impl fmt::Debug for dyn Handler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("dyn Handler")
+    }
+}
+
 impl<F, A> Handler for F
 where
     F: Fn(Request<Body>) -> A + Send + Sync + 'static,

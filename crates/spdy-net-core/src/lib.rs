@@ -17,6 +17,7 @@
 //! Time and tasks come only from [`spdy::runtime::Runtime`], so all of this also runs in virtual time. Only
 //! [`network::SystemNetwork`] uses the operating system's network.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![warn(missing_debug_implementations)]
 
 pub mod body_wrapper;
 pub mod connection_slot;

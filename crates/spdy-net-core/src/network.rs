@@ -1,5 +1,6 @@
 //! The source of connections: the system's sockets, or virtual time.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,6 +15,12 @@ pub use crate::udp_socket::{AsyncUdpSocket, DatagramSocket, RecvMeta, Transmit, 
 /// A byte stream in both directions: TCP, TLS, or a connection in virtual time.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> Io for T {}
+
+impl fmt::Debug for dyn Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("dyn Io")
+    }
+}
 
 /// A boxed connection.
 pub type BoxIo = Box<dyn Io>;

@@ -17,6 +17,7 @@ use crate::timing::read_timeout_handler::ReadTimeoutHandler;
 pub const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Handler, options and state of one served connection, for any protocol.
+#[derive(Debug)]
 pub struct ServeContext<'a> {
     /// True if the client uses TLS.
     pub secure: bool,

@@ -56,12 +56,13 @@ fn allowed(uploads: u32) -> u32 {
 }
 
 /// The size of the windows of one HTTP/2 connection's streams. Clones share it.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct UploadWindows {
     state: Arc<Mutex<State>>,
     runtime: SharedRuntime,
 }
 
+#[derive(Debug)]
 struct State {
     /// Number of bodies that are being received.
     uploads: u32,
@@ -130,6 +131,7 @@ impl UploadWindows {
 }
 
 /// A body that is being received.
+#[derive(Debug)]
 pub struct Upload {
     windows: UploadWindows,
     /// When counting of `read` began: at the first byte, or when the last whole window was read.

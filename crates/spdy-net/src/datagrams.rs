@@ -11,6 +11,7 @@ use crate::network::{DatagramSocket, RecvMeta, Transmit};
 pub const MAX_RECEIVE_BYTES: usize = 64 * 1024;
 
 /// A UDP socket with a receive buffer. No other code may receive from the same socket.
+#[derive(Debug)]
 pub struct Datagrams {
     socket: DatagramSocket,
     buffer: Vec<u8>,

@@ -31,6 +31,7 @@
 //! Time and tasks come only from [`spdy::runtime::Runtime`], so all of this also runs in virtual time. Only
 //! [`network::SystemNetwork`] and [`listen`] use the operating system.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
+#![warn(missing_debug_implementations)]
 
 pub mod admission;
 pub mod connection;

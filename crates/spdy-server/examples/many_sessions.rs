@@ -27,7 +27,6 @@ use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::BoxIo;
-use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{KeyKind, LocalCa, certificates_from_pem};
 use spdy_net::tls::verify::Trust;
@@ -79,12 +78,10 @@ async fn serve(tls: bool) -> anyhow::Result<()> {
     let site = Arc::new(Site::of_directory(directory));
     let ca = LocalCa::generate(KeyKind::EcdsaP256)?;
     let identity = ca.issue(&["localhost".to_owned()], &[])?;
-    let limits = AdmissionLimits {
-        connections: 100_000,
-        per_address: 0,
-        rate: 0,
-        ..AdmissionLimits::default()
-    };
+    let mut limits = AdmissionLimits::default();
+    limits.connections = 100_000;
+    limits.per_address = 0;
+    limits.rate = 0;
     let stop = Latch::new();
     let config = ServeConfig {
         protocols: SPOKEN.to_vec(),
@@ -92,20 +89,16 @@ async fn serve(tls: bool) -> anyhow::Result<()> {
             true => Some(ServerTls::new(&identity, &SPOKEN, &TlsOptions::default())?),
             false => None,
         },
-        options: ServerOptions {
-            timeouts: ServerTimeouts {
-                idle_timeout: Duration::from_secs(3600),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
+        options: {
+            let mut server = ServerOptions::default();
+            server.timeouts.idle_timeout = Duration::from_secs(3600);
+            server
         },
         stop: stop.clone(),
         ..ServeConfig::default()
     };
-    let options = ListenOptions {
-        admission: Admission::new(limits, LimitHits::default()),
-        ..ListenOptions::default()
-    };
+    let mut options = ListenOptions::default();
+    options.admission = Admission::new(limits, LimitHits::default());
     let listener = Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
     println!("{}\n{}", listener.address(), ca.pem());
     std::io::stdout().flush()?;

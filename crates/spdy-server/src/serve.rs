@@ -139,10 +139,8 @@ pub async fn serve_connection(
     runtime: SharedRuntime,
 ) -> Conduct {
     let handler = Arc::new(handler(site, &config, &runtime));
-    let options = ServerOptions {
-        http2_push: config.pusher.is_some(),
-        ..config.options
-    };
+    let mut options = config.options;
+    options.http2_push = config.pusher.is_some();
     let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &options);
     let served = spdy_net::serve::serve_connection(
         io,

@@ -6,7 +6,6 @@ use spdy::Metrics;
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::ListenOptions;
-use spdy_net::options::{ServerTimeouts, SpdyServerOptions};
 use spdy_proxy::config::limits::ClientLimitsConfig;
 use spdy_server::serve::ServerOptions;
 
@@ -17,39 +16,29 @@ pub fn connection_options(
     metrics: Option<Metrics>,
     hits: LimitHits,
 ) -> ServerOptions {
-    ServerOptions {
-        max_streams: limits.max_streams,
-        max_head_bytes: limits.max_head_bytes as usize,
-        keepalive: limits.keepalive_s.map(Duration::from_secs),
-        hits,
-        timeouts: ServerTimeouts {
-            idle_timeout: Duration::from_secs(limits.idle_timeout_s),
-            min_rate: limits.min_rate,
-            ..ServerTimeouts::default()
-        },
-        spdy: SpdyServerOptions {
-            metrics,
-            ..SpdyServerOptions::default()
-        },
-        ..ServerOptions::default()
-    }
+    let mut options = ServerOptions::default();
+    options.max_streams = limits.max_streams;
+    options.max_head_bytes = limits.max_head_bytes as usize;
+    options.keepalive = limits.keepalive_s.map(Duration::from_secs);
+    options.hits = hits;
+    options.timeouts.idle_timeout = Duration::from_secs(limits.idle_timeout_s);
+    options.timeouts.min_rate = limits.min_rate;
+    options.spdy.metrics = metrics;
+    options
 }
 
 /// Options for all listeners together.
 #[must_use]
 pub fn listen_options(limits: &ClientLimitsConfig, hits: LimitHits) -> ListenOptions {
-    let admission = AdmissionLimits {
-        connections: limits.max_connections as usize,
-        per_address: limits.connections_per_address,
-        rate: limits.connection_rate,
-        abuses: limits.abuses_per_address,
-        ..AdmissionLimits::default()
-    };
-    ListenOptions {
-        admission: Admission::new(admission, hits),
-        drain_timeout: Duration::from_secs(limits.drain_timeout_s),
-        ..ListenOptions::default()
-    }
+    let mut admission = AdmissionLimits::default();
+    admission.connections = limits.max_connections as usize;
+    admission.per_address = limits.connections_per_address;
+    admission.rate = limits.connection_rate;
+    admission.abuses = limits.abuses_per_address;
+    let mut options = ListenOptions::default();
+    options.admission = Admission::new(admission, hits);
+    options.drain_timeout = Duration::from_secs(limits.drain_timeout_s);
+    options
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ pub enum SettingsTiming {
 ///
 /// SPDY has no ENHANCE_YOUR_CALM: a peer that exceeds a limit gets GOAWAY(PROTOCOL_ERROR).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct FloodLimits {
     /// Length of the window in which each class is counted. Default 10 s.
     pub window: Duration,
@@ -102,7 +103,8 @@ impl Default for FloodLimits {
 }
 
 /// Limits and choices. [`Config::new`] sets the defaults.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// Role of this endpoint.
     pub role: Role,
@@ -316,12 +318,12 @@ impl Config {
 
     /// Options for compressing header blocks.
     pub(crate) fn deflate_options(&self) -> DeflateOptions {
-        let usual = DeflateOptions::from(self.compression);
-        DeflateOptions {
-            window_bits: self.compression_window_bits.unwrap_or(usual.window_bits),
-            secrets: self.secrets.clone(),
-            ..usual
+        let mut options = DeflateOptions::from(self.compression);
+        if let Some(window_bits) = self.compression_window_bits {
+            options.window_bits = window_bits;
         }
+        options.secrets = self.secrets.clone();
+        options
     }
 
     /// Limit of concurrent streams of the peer, with the push policy applied.

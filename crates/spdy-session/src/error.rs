@@ -215,6 +215,7 @@ impl SessionError {
 
 /// Why a stream could not be opened now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The peer's limit of open streams is reached: wait for [`Event::CanOpen`](crate::event::Event::CanOpen).
     #[error("{limit} streams are open, which is the peer's limit")]

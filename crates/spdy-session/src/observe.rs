@@ -1,5 +1,7 @@
 //! Observes the frames of a session, for people (`-v`) and for measurements.
 
+use std::fmt;
+
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_frame::header_block::HeaderBlock;
@@ -16,6 +18,7 @@ pub enum Direction {
 
 /// One observed frame.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ObservedFrame<'a> {
     /// When it was written into the driver's buffer, or read.
     pub at: Instant,
@@ -35,4 +38,10 @@ pub struct ObservedFrame<'a> {
 pub trait Observe: Send + Sync {
     /// Called for each frame, in the order of the wire, from within the session machine: do not block here.
     fn seen(&self, seen: &ObservedFrame<'_>);
+}
+
+impl fmt::Debug for dyn Observe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("dyn Observe")
+    }
 }

@@ -15,6 +15,7 @@
 //! | [`tower`] | any `tower::Service` as a server, and sessions as `tower::Service` |
 //! | [`metrics`] | counters over many sessions |
 //! | [`trace`] | `tracing` spans of sessions and streams |
+#![warn(missing_debug_implementations)]
 
 pub mod body;
 pub mod client;

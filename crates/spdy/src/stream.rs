@@ -23,6 +23,7 @@ use crate::trace;
 
 /// The options of SYN_STREAM of a raw stream besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// The priority; 0, the default, is the most urgent.
     pub priority: Priority,

@@ -46,18 +46,14 @@ impl AdminHandler {
 
     /// Serves the connections of `listener` until `stop`.
     pub(crate) async fn serve(self, listener: Listener, runtime: SharedRuntime, stop: Latch) {
-        let options = ListenOptions {
-            admission: metrics::admission(),
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.admission = metrics::admission();
         let ended = stop.clone();
         let serve = move |io, _, slot| {
             let (admin, runtime, ended) = (self.0.clone(), runtime.clone(), ended.clone());
             async move {
-                let options = ServerOptions {
-                    slot,
-                    ..ServerOptions::default()
-                };
+                let mut options = ServerOptions::default();
+                options.slot = slot;
                 let serving = spdy_net::serve::serve_connection(
                     io,
                     admin,

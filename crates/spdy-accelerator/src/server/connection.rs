@@ -72,11 +72,9 @@ impl ConnectionContext {
             Some(tokens) => Arc::new(Http01Handler::new(tokens.clone(), handler)),
             None => handler,
         };
-        let options = ServerOptions {
-            is_tls: from.is_tls,
-            slot,
-            ..self.options
-        };
+        let mut options = self.options;
+        options.is_tls = from.is_tls;
+        options.slot = slot;
         let (protocols, tls) = (&self.protocols, self.tls.as_ref());
         conduct(
             spdy_net::serve::serve_connection(
@@ -130,10 +128,8 @@ impl ConnectionContext {
         slot: ConnectionSlot,
     ) -> Conduct {
         let handler = self.handler(from, None);
-        let options = ServerOptions {
-            slot,
-            ..self.options
-        };
+        let mut options = self.options;
+        options.slot = slot;
         let served =
             spdy_net::serve::serve_quic(incoming, handler, &options, &self.runtime, &self.stop);
         conduct(served.await)

@@ -67,16 +67,14 @@ pub(super) struct OtlpClient {
 impl OtlpClient {
     pub(super) fn new(settings: &Settings, runtime: &SharedRuntime) -> Self {
         let within = Some(settings.timeout);
-        let config = Config {
-            protocols: vec![Protocol::Http2, Protocol::Http1],
-            http1_connections: 1,
-            tls: Some(settings.tls.clone()),
-            connect_timeout: within,
-            head_timeout: within,
-            body_timeout: within,
-            http1_idle_timeout: Some(IDLE),
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![Protocol::Http2, Protocol::Http1];
+        config.http1_connections = 1;
+        config.tls = Some(settings.tls.clone());
+        config.connect_timeout = within;
+        config.head_timeout = within;
+        config.body_timeout = within;
+        config.http1_idle_timeout = Some(IDLE);
         Self {
             client: Client::new(runtime.clone(), std::sync::Arc::new(SystemNetwork), config),
             uri: settings.uri.clone(),

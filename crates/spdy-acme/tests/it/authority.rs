@@ -193,10 +193,8 @@ impl Shop {
             profile: None,
             way: ChallengeMethod::Http(tokens.clone()),
         };
-        let options = TlsOptions {
-            key_log: KeyLogTarget::Disabled,
-            ..TlsOptions::default()
-        };
+        let mut options = TlsOptions::default();
+        options.key_log = KeyLogTarget::Disabled;
         let tls = ClientTls::new(&Trust::default(), &options).unwrap();
         let network = Arc::new(ToFake(fake.clone(), runtime.clone()));
         Self {

@@ -121,11 +121,9 @@ struct Shop {
 
 impl Shop {
     fn open(clock: &Clock) -> Self {
-        let options = TlsOptions {
-            resumption: false, // or a later handshake would show no certificate
-            key_log: KeyLogTarget::Disabled,
-            ..TlsOptions::default()
-        };
+        let mut options = TlsOptions::default();
+        options.resumption = false; // or a later handshake would show no certificate
+        options.key_log = KeyLogTarget::Disabled;
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let fallback = ca.issue(&["localhost".to_owned()], &[]).unwrap();
         let identities = Identities::new(&[], &fallback, &options).unwrap();

@@ -25,6 +25,7 @@ use crate::route::Route;
 
 /// A push that no request claimed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct UnclaimedPush {
     /// Number of its connection, as in [`Timings`](crate::timing::Timings).
     pub connection: usize,

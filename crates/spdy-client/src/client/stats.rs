@@ -4,6 +4,7 @@ use spdy_net::header_bytes::HeaderBytes;
 
 /// The client's counters.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Established connections, TLS included.
     pub connections: u64,

@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use http::Response;
 use spdy::body::Body;
-use spdy_client::client::Config;
 use spdy_client::error::Error;
 use spdy_client::timing::Timings;
 use spdy_frame::priority::Priority;
@@ -21,12 +20,9 @@ async fn unread_bodies_do_not_block_others_over_any_protocol() {
     // SPDY/2 has no windows: with 10 MiB unread nothing more is read of its sessions.
     let has_windows = |protocol: &Protocol| *protocol != Protocol::Spdy(Version::V2);
     for protocol in Protocol::ALL.into_iter().filter(has_windows) {
-        let (world, config) = world(&[protocol]);
-        let config = Config {
-            protocols: vec![protocol],
-            http1_connections: 31,
-            ..config
-        };
+        let (world, mut config) = world(&[protocol]);
+        config.protocols = vec![protocol];
+        config.http1_connections = 31;
         let client = client(&world, config);
         let fetch = |bytes| client.send(get(&format!("https://a.test/{bytes}")), Priority::HIGHEST);
         let unread = join_all((0..30).map(|_| fetch(1_500_000))).await;
@@ -59,14 +55,9 @@ async fn tower_layers_work_over_the_pool() {
 
 #[tokio::test]
 async fn timings_belong_to_the_exchange_that_waited() {
-    let (world, config) = world(&[Protocol::Http1]);
-    let client = client(
-        &world,
-        Config {
-            protocols: vec![Protocol::Http1],
-            ..config
-        },
-    );
+    let (world, mut config) = world(&[Protocol::Http1]);
+    config.protocols = vec![Protocol::Http1];
+    let client = client(&world, config);
     let timings = |response: &Response<Body>| *response.extensions().get::<Timings>().unwrap();
     let first = client
         .send(get("https://a.test/10"), Priority::HIGHEST)
@@ -149,13 +140,9 @@ async fn header_bytes_are_counted_as_text_and_as_on_the_wire() {
 async fn a_closed_client_completes_open_requests_and_rejects_new_ones() {
     for protocol in Protocol::ALL {
         let (world, _) = world(&[protocol]);
-        let client = client(
-            &world,
-            Config {
-                http1_connections: 1,
-                ..only(protocol)
-            },
-        );
+        let mut config = only(protocol);
+        config.http1_connections = 1;
+        let client = client(&world, config);
         let open = client
             .send(get("http://a.test/200000"), Priority::HIGHEST)
             .await

@@ -30,13 +30,9 @@ async fn each_step_of_connecting_fails_with_its_own_type() {
         .accept_at("10.0.0.3:443", |mut io| {
             tokio::spawn(async move { io.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await });
         });
-    let client = client(
-        &world,
-        Config {
-            tls: Some(of_another_authority),
-            ..Config::default()
-        },
-    );
+    let mut config = Config::default();
+    config.tls = Some(of_another_authority);
+    let client = client(&world, config);
     let mut failures = Vec::new();
     for host in ["a.test", "down.test", "plain.test"] {
         let uri = format!("https://{host}/");
@@ -155,10 +151,8 @@ async fn timeouts_name_their_phase() {
     let world = World::default();
     world.name("a.test", &["10.0.0.1"]);
     let _held = world.hold_look_ups();
-    let config = Config {
-        connect_timeout: short,
-        ..only(Protocol::Http1)
-    };
+    let mut config = only(Protocol::Http1);
+    config.connect_timeout = short;
     let error = client(&world, config)
         .send(get("http://a.test/"), Priority::HIGHEST)
         .await
@@ -183,10 +177,8 @@ async fn timeouts_name_their_phase() {
         world
             .name("a.test", &["10.0.0.1"])
             .server(HTTP, &[protocol], None, Latch::new(), never);
-        let config = Config {
-            head_timeout: short,
-            ..only(protocol)
-        };
+        let mut config = only(protocol);
+        config.head_timeout = short;
         let error = client(&world, config)
             .send(get("http://a.test/"), Priority::HIGHEST)
             .await
@@ -198,10 +190,8 @@ async fn timeouts_name_their_phase() {
         );
 
         world.server(HTTP, &[protocol], None, Latch::new(), stalls);
-        let config = Config {
-            body_timeout: short,
-            ..only(protocol)
-        };
+        let mut config = only(protocol);
+        config.body_timeout = short;
         let client = client(&world, config);
         let response = client
             .send(get("http://a.test/"), Priority::HIGHEST)
@@ -218,13 +208,9 @@ async fn timeouts_name_their_phase() {
 #[tokio::test]
 async fn a_cancelled_queued_request_leaves_no_state() {
     let (world, _) = world(&[Protocol::Http1]);
-    let client = client(
-        &world,
-        Config {
-            http1_connections: 1,
-            ..only(Protocol::Http1)
-        },
-    );
+    let mut config = only(Protocol::Http1);
+    config.http1_connections = 1;
+    let client = client(&world, config);
     let busy = client
         .send(get("http://a.test/300000"), Priority::HIGHEST)
         .await
@@ -246,13 +232,9 @@ async fn a_cancelled_queued_request_leaves_no_state() {
 async fn a_dropped_body_frees_its_connection() {
     for protocol in Protocol::ALL {
         let (world, _) = world(&[protocol]);
-        let client = client(
-            &world,
-            Config {
-                http1_connections: 1,
-                ..only(protocol)
-            },
-        );
+        let mut config = only(protocol);
+        config.http1_connections = 1;
+        let client = client(&world, config);
         for _ in 0..5 {
             drop(
                 client

@@ -32,10 +32,9 @@ struct Shared {
 }
 
 fn options() -> TlsOptions {
-    TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    }
+    let mut server = TlsOptions::default();
+    server.key_log = KeyLogTarget::Disabled;
+    server
 }
 
 impl Shared {
@@ -69,12 +68,10 @@ impl Shared {
     }
 
     fn client(&self, protocol: Protocol, trust: &Trust) -> Client {
-        let config = Config {
-            protocols: vec![protocol],
-            tls: Some(ClientTls::new(trust, &options()).unwrap()),
-            ip_pooling: true,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![protocol];
+        config.tls = Some(ClientTls::new(trust, &options()).unwrap());
+        config.ip_pooling = true;
         Client::new(runtime(), Arc::new(self.world.clone()), config)
     }
 }
@@ -162,11 +159,9 @@ async fn other_addresses_http1_and_clients_without_pooling_do_not_share() {
     let client = shared.client(Protocol::Http1, &shared.trust());
     assert_eq!(connections(&client).await, 2, "http/1.1");
 
-    let config = Config {
-        protocols: vec![SPDY],
-        tls: Some(ClientTls::new(&shared.trust(), &options()).unwrap()),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.protocols = vec![SPDY];
+    config.tls = Some(ClientTls::new(&shared.trust(), &options()).unwrap());
     let client = Client::new(runtime(), Arc::new(shared.world.clone()), config);
     assert_eq!(connections(&client).await, 2, "off by default");
 

@@ -20,15 +20,10 @@ use crate::support::{World, get, numbers, read, tls_pair};
 async fn every_protocol_is_fetched_plain_and_over_tls() {
     for protocol in Protocol::ALL {
         for scheme in ["http", "https"] {
-            let (world, config) = world(&[protocol]);
-            let client = client(
-                &world,
-                Config {
-                    protocols: vec![protocol],
-                    plain_protocol: protocol,
-                    ..config
-                },
-            );
+            let (world, mut config) = world(&[protocol]);
+            config.protocols = vec![protocol];
+            config.plain_protocol = protocol;
+            let client = client(&world, config);
             let fetches = (0..20).map(|at| {
                 let uri = format!("{scheme}://a.test/{}", at * 5_000);
                 let response = client.send(get(&uri), Priority::new(at as u8 % 8));
@@ -65,14 +60,10 @@ async fn http_urls_are_fetched_by_http_1_1_unless_another_protocol_is_chosen() {
     let spdy = Protocol::Spdy(Version::V31);
     let (world, config) = world(&[Protocol::Http1, spdy]);
     let host_protocols = [("a.test".to_owned(), spdy)].into();
-    let chosen = Config {
-        plain_protocol: spdy,
-        ..config.clone()
-    };
-    let configured = Config {
-        host_protocols,
-        ..config.clone()
-    };
+    let mut chosen = config.clone();
+    chosen.plain_protocol = spdy;
+    let mut configured = config.clone();
+    configured.host_protocols = host_protocols;
     for (config, protocol) in [
         (config, Protocol::Http1),
         (chosen, spdy),
@@ -134,14 +125,10 @@ async fn queued_requests_wait_for_the_alpn_result() {
     ] {
         let (world, tls) = world_with_numbers();
         let protocols = vec![protocol, Protocol::Http1];
-        let client = client(
-            &world,
-            Config {
-                tls: Some(tls),
-                protocols,
-                ..Config::default()
-            },
-        );
+        let mut config = Config::default();
+        config.tls = Some(tls);
+        config.protocols = protocols;
+        let client = client(&world, config);
         // The page, then what it names; by then the tickets have come.
         let page = client
             .send(get("https://a.test/1000"), Priority::HIGHEST)
@@ -167,11 +154,9 @@ async fn queued_requests_wait_for_the_alpn_result() {
 #[tokio::test]
 async fn requests_without_credentials_share_names_but_no_connection_or_tls_session() {
     let (world, tls) = world_with_numbers();
-    let config = Config {
-        tls: Some(tls),
-        protocols: vec![Protocol::Http1],
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.tls = Some(tls);
+    config.protocols = vec![Protocol::Http1];
     let client = client(&world, config);
     let fetch = async |without_credentials: bool| {
         let mut request = get("https://a.test/10");
@@ -193,10 +178,8 @@ async fn requests_without_credentials_share_names_but_no_connection_or_tls_sessi
 /// A TLS server that speaks HTTP/1.1 and knows no ALPN, and what a client needs to reach it.
 fn world_without_alpn() -> (World, Config) {
     let key_log = KeyLogTarget::Disabled;
-    let options = TlsOptions {
-        key_log,
-        ..TlsOptions::default()
-    };
+    let mut options = TlsOptions::default();
+    options.key_log = key_log;
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
     let server = ServerTls::new(&identity, &[], &options).unwrap();
@@ -210,25 +193,16 @@ fn world_without_alpn() -> (World, Config) {
         numbers,
     );
     let tls = Some(tls);
-    (
-        world,
-        Config {
-            tls,
-            ..Config::default()
-        },
-    )
+    let mut client = Config::default();
+    client.tls = tls;
+    (world, client)
 }
 
 #[tokio::test]
 async fn without_alpn_a_spdy_only_client_fails_once_with_the_reason() {
-    let (world, config) = world_without_alpn();
-    let client = client(
-        &world,
-        Config {
-            protocols: vec![Protocol::Spdy(Version::V31)],
-            ..config
-        },
-    );
+    let (world, mut config) = world_without_alpn();
+    config.protocols = vec![Protocol::Spdy(Version::V31)];
+    let client = client(&world, config);
     let error = client
         .send(get("https://a.test/10"), Priority::HIGHEST)
         .await

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Request, Response};
 use spdy::body::Body;
-use spdy_client::client::Config;
 use spdy_client::error::Error;
 use spdy_client::route::Route;
 use spdy_frame::priority::Priority;
@@ -66,13 +65,9 @@ async fn only_retry_safe_requests_are_retried() {
 async fn retries_are_limited() {
     let world = World::default();
     let request_count = serve_responses(&world, &[""]);
-    let client = client(
-        &world,
-        Config {
-            retries: 3,
-            ..only(Protocol::Http1)
-        },
-    );
+    let mut config = only(Protocol::Http1);
+    config.retries = 3;
+    let client = client(&world, config);
     let error = client
         .send(get("http://a.test/"), Priority::HIGHEST)
         .await
@@ -148,13 +143,9 @@ async fn the_next_address_is_tried_when_one_refuses() {
 async fn a_fixed_address_is_not_looked_up() {
     let (world, _) = world(&[Protocol::Http1]);
     let resolve = vec![("B.test".to_owned(), Some(80), "10.0.0.1".parse().unwrap())];
-    let client = client(
-        &world,
-        Config {
-            resolve,
-            ..only(Protocol::Http1)
-        },
-    );
+    let mut config = only(Protocol::Http1);
+    config.resolve = resolve;
+    let client = client(&world, config);
     assert!(
         client
             .send(get("http://b.test/3"), Priority::HIGHEST)

@@ -22,10 +22,9 @@ use crate::support::{World, get, numbers, read, runtime};
 const HTTP: &str = "10.0.0.1:80";
 
 fn over_http1() -> Config {
-    Config {
-        protocols: vec![Protocol::Http1],
-        ..Config::default()
-    }
+    let mut config = Config::default();
+    config.protocols = vec![Protocol::Http1];
+    config
 }
 
 /// A server whose connections the test ends: each is in the list once the server has sent `response` on it.
@@ -65,14 +64,9 @@ async fn an_unsent_request_is_retried_with_any_method() {
     const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     let world = World::default();
     let connections = serve_until_hung_up(&world, OK);
-    let client = Client::new(
-        runtime(),
-        Arc::new(world),
-        Config {
-            retries: 0,
-            ..over_http1()
-        },
-    );
+    let mut config = over_http1();
+    config.retries = 0;
+    let client = Client::new(runtime(), Arc::new(world), config);
     let first = client.send(get("http://a.test/"), Priority::HIGHEST).await;
     read(first.unwrap()).await.unwrap();
     settle().await;
@@ -122,12 +116,10 @@ async fn refused_requests_are_retried_up_to_the_configured_count() {
         world.name("a.test", &["10.0.0.1"]).accept_at(HTTP, |io| {
             tokio::spawn(respond_once_and_close(io));
         });
-        let config = Config {
-            protocols: vec![Protocol::Http2],
-            plain_protocol: Protocol::Http2,
-            retries,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![Protocol::Http2];
+        config.plain_protocol = Protocol::Http2;
+        config.retries = retries;
         let client = Client::new(runtime(), Arc::new(world), config);
         let send = || client.send(get("http://a.test/"), Priority::HIGHEST);
         read(send().await.unwrap()).await.unwrap();
@@ -164,10 +156,8 @@ fn client_with_clock(world: World, idle_timeout: Option<Duration>) -> (Client, A
         real: TokioRuntime::start(),
         now_ms: now_ms.clone(),
     };
-    let config = Config {
-        http1_idle_timeout: idle_timeout,
-        ..over_http1()
-    };
+    let mut config = over_http1();
+    config.http1_idle_timeout = idle_timeout;
     let client = Client::new(SharedRuntime::new(clock), Arc::new(world), config);
     (client, now_ms)
 }
@@ -261,12 +251,10 @@ async fn waiting_for_busy_connections_ends_as_queue_full() {
         Latch::new(),
         numbers,
     );
-    let config = Config {
-        http1_connections: 1,
-        queue_timeout: Some(Duration::from_millis(20)),
-        max_queued: 1,
-        ..over_http1()
-    };
+    let mut config = over_http1();
+    config.http1_connections = 1;
+    config.queue_timeout = Some(Duration::from_millis(20));
+    config.max_queued = 1;
     let client = Client::new(runtime(), Arc::new(world), config);
     let send = |path: &str| {
         let request = get(&format!("http://a.test/{path}"));

@@ -14,7 +14,6 @@ use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
-use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 
@@ -67,13 +66,8 @@ async fn post(
         .accept_at("10.0.0.1:80", move |io| {
             let (runtime, handler) = (at_door.clone(), Arc::new(handler.clone()));
             tokio::spawn(async move {
-                let options = ServerOptions {
-                    timeouts: ServerTimeouts {
-                        min_rate: 0,
-                        ..ServerTimeouts::default()
-                    },
-                    ..ServerOptions::default()
-                };
+                let mut options = ServerOptions::default();
+                options.timeouts.min_rate = 0;
                 let stop = Latch::new();
                 let protocols = [protocol];
                 let connection =
@@ -81,12 +75,10 @@ async fn post(
                 let _ = connection.await;
             });
         });
-    let config = Config {
-        protocols: vec![protocol],
-        plain_protocol: protocol,
-        retries: 0,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.protocols = vec![protocol];
+    config.plain_protocol = protocol;
+    config.retries = 0;
     let client = Client::new(runtime.clone(), Arc::new(world), config);
     let request = Request::post("http://a.test/").body(body);
     let exchange = client.send(request.expect("a valid request"), Priority::HIGHEST);

@@ -29,6 +29,7 @@ use crate::version::Version;
 
 /// Limits on what one block may hold.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct BlockLimits {
     /// Plain bytes of a block that are stored. Default 64 KiB.
     pub plain_bytes: usize,

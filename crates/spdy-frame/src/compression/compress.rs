@@ -43,6 +43,7 @@ pub enum Compression {
 
 /// Everything about how one direction's header blocks are written.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DeflateOptions {
     /// Default [`Compression::CrimeSafe`].
     pub compression: Compression,

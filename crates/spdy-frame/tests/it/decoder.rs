@@ -300,10 +300,8 @@ fn the_four_levels_of_spdy2_spread_over_eight() {
 
 #[test]
 fn a_control_frame_one_byte_past_the_limit_is_refused_by_its_head() {
-    let limits = Limits {
-        control_payload_bytes: 8192,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.control_payload_bytes = 8192;
     let mut at_limit = control(Version::V31, 8, 0, &[1; 8192]);
     let frame = Decoder::new(Version::V31, limits.clone()).decode(&mut at_limit);
     assert!(

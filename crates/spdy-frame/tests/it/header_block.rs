@@ -81,10 +81,8 @@ fn capitals_and_invalid_bytes_in_names_are_refused() {
 
 #[test]
 fn capitals_in_names_are_lowercased_if_configured() {
-    let limits = BlockLimits {
-        lowercase_names: true,
-        ..BlockLimits::default()
-    };
+    let mut limits = BlockLimits::default();
+    limits.lowercase_names = true;
     for version in [Version::V2, Version::V31] {
         let read = |pairs: &[(&str, &str)]| {
             let mut block = BlockBuilder::with_capacity(0);
@@ -204,11 +202,9 @@ fn thousands_of_names_are_sorted_not_compared_with_each_other() {
     // 100,000 names: 5 * 10^9 comparisons if each met each, which no test would wait for.
     let names: Vec<Vec<u8>> = (0..100_000).map(|n| format!("n{n}").into_bytes()).collect();
     let pairs: Vec<(&[u8], &[u8])> = names.iter().map(|name| (&name[..], &b""[..])).collect();
-    let limits = BlockLimits {
-        pairs: 100_000,
-        plain_bytes: usize::MAX,
-        ..BlockLimits::default()
-    };
+    let mut limits = BlockLimits::default();
+    limits.pairs = 100_000;
+    limits.plain_bytes = usize::MAX;
     assert_eq!(with_limits(&limits, &pairs), Ok(100_000));
 }
 
@@ -265,13 +261,11 @@ fn lengths_of_gigabytes_are_refused_before_allocation() {
 
 #[test]
 fn one_byte_or_pair_past_each_limit_is_refused_as_too_large() {
-    let limits = BlockLimits {
-        plain_bytes: 60,
-        pairs: 2,
-        name_bytes: 4,
-        value_bytes: 5,
-        ..BlockLimits::default()
-    };
+    let mut limits = BlockLimits::default();
+    limits.plain_bytes = 60;
+    limits.pairs = 2;
+    limits.name_bytes = 4;
+    limits.value_bytes = 5;
     let taken = |pairs: &[(&[u8], &[u8])]| with_limits(&limits, pairs);
     let refused = |pairs: &[(&[u8], &[u8])]| {
         let error = taken(pairs).expect_err("one past the limit");
@@ -295,10 +289,8 @@ fn one_byte_or_pair_past_each_limit_is_refused_as_too_large() {
     // A further component counts as a pair.
     assert_eq!(taken(&[(b"a", b"x\0y")]), Ok(1));
     assert_eq!(refused(&[(b"a", b"x\0y"), (b"b", b"")]), too_many);
-    let wide = BlockLimits {
-        value_bytes: 100,
-        ..limits.clone()
-    };
+    let mut wide = limits.clone();
+    wide.value_bytes = 100;
     assert_eq!(
         with_limits(&wide, &[(b"a", &[b'x'; 47])]),
         Ok(1),
@@ -342,11 +334,9 @@ fn check_agrees_with_decoding() {
         assert!(read.is_err());
         assert_eq!(block.check(Version::V31, &limits), read);
     }
-    let wide = BlockLimits {
-        plain_bytes: 1 << 20,
-        value_bytes: 1 << 20,
-        ..limits
-    };
+    let mut wide = limits;
+    wide.plain_bytes = 1 << 20;
+    wide.value_bytes = 1 << 20;
     let block: HeaderBlock = [("a", over())].into_iter().collect();
     assert_eq!(block.check(Version::V31, &wide), Ok(()));
     let name = "a".into();

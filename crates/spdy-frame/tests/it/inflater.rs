@@ -59,10 +59,8 @@ fn a_block_over_the_limit_fails_its_stream_and_not_the_context() {
         Compression::Zlib(9),
     ] {
         let mut deflater = Deflater::new(Version::V31, compression);
-        let wide = BlockLimits {
-            value_bytes: usize::MAX,
-            ..BlockLimits::default()
-        };
+        let mut wide = BlockLimits::default();
+        wide.value_bytes = usize::MAX;
         let mut inflater = Inflater::new(Version::V31, wide);
         let mut inflate = |block: &HeaderBlock| {
             let inflated = inflater

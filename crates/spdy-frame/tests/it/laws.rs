@@ -250,7 +250,8 @@ proptest! {
     ) {
         let mut first = BytesMut::new();
         Deflater::new(version, Compression::CrimeSafe).deflate(&HeaderBlock::new(), &mut first);
-        let limits = BlockLimits { inflated_bytes: 5000, ..BlockLimits::default() };
+        let mut limits = BlockLimits::default();
+        limits.inflated_bytes = 5000;
         let mut inflater = Inflater::new(version, limits);
         prop_assert!(inflater.inflate(&first.freeze()).is_ok());
         for block in blocks {
@@ -289,11 +290,9 @@ proptest! {
         secrets in any_secrets(),
         blocks in prop::collection::vec((any_block(), any::<bool>()), 1..40),
     ) {
-        let options = DeflateOptions {
-            window_bits,
-            secrets,
-            ..DeflateOptions::default()
-        };
+        let mut options = DeflateOptions::default();
+        options.window_bits = window_bits;
+        options.secrets = secrets;
         let mut deflater = Deflater::new(version, options);
         let mut inflater = Inflater::new(version, BlockLimits::default());
         for (mut block, marked) in blocks {
@@ -320,7 +319,9 @@ proptest! {
     ) {
         let lengths = |seed: u64| {
             let secrets = Secrets::default().whole_matches(whole_matches);
-            let options = DeflateOptions { window_bits, secrets, ..DeflateOptions::default() };
+            let mut options = DeflateOptions::default();
+            options.window_bits = window_bits;
+            options.secrets = secrets;
             let mut deflater = Deflater::new(version, options);
             let mut seen = Vec::new();
             for plan in &plans {

@@ -206,10 +206,8 @@ async fn a_server_of_the_h3_crate_responds_to_our_client() {
 // Peers that break the rules.
 #[tokio::test]
 async fn a_header_block_over_the_limit_is_rejected() {
-    let options = ServerOptions {
-        max_head_bytes: 500,
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.max_head_bytes = 500;
     let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
     // The announced length decides; no byte of the payload has to arrive.
@@ -397,10 +395,8 @@ async fn one_aborted_request_over_the_limit_is_abuse() {
 
 #[tokio::test]
 async fn no_more_streams_are_open_at_once_than_the_server_allows() {
-    let options = ServerOptions {
-        max_streams: 3,
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.max_streams = 3;
     let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
     let mut open = Vec::new();
@@ -418,10 +414,8 @@ async fn no_more_streams_are_open_at_once_than_the_server_allows() {
 
 #[tokio::test]
 async fn a_server_allows_at_most_4096_streams_over_quic() {
-    let options = ServerOptions {
-        max_streams: 5000,
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.max_streams = 5000;
     let world = TestServer::serve(echo, options);
     let raw = world.raw().await;
     let mut open = Vec::new();
@@ -435,10 +429,8 @@ async fn a_server_allows_at_most_4096_streams_over_quic() {
 #[tokio::test]
 async fn a_missing_head_times_out() {
     let (time, hits) = (Clock::default(), LimitHits::default());
-    let options = ServerOptions {
-        hits: hits.clone(),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.hits = hits.clone();
     let world = TestServer::serve_in(SharedRuntime::new(time.clone()), echo, options);
     let raw = world.raw().await;
     let (mut send, mut recv) = raw.open_bi().await.unwrap();

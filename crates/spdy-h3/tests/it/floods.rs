@@ -16,10 +16,8 @@ use crate::support::http3::{
 /// A server whose clock is moved by the test.
 fn still(handler: impl Handler) -> (TestServer, Clock, LimitHits) {
     let (time, hits) = (Clock::default(), LimitHits::default());
-    let options = ServerOptions {
-        hits: hits.clone(),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.hits = hits.clone();
     let world = TestServer::serve_in(SharedRuntime::new(time.clone()), handler, options);
     (world, time, hits)
 }

@@ -58,10 +58,8 @@ async fn without_window_head_and_trailers_time_out() {
     // Two bytes of head before the block of ":status 200"; and trailers behind it.
     for window in [0, 4, 5] {
         let (time, hits) = (Clock::default(), LimitHits::default());
-        let options = ServerOptions {
-            hits: hits.clone(),
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.hits = hits.clone();
         let world = TestServer::serve_in(SharedRuntime::new(time.clone()), trailing, options);
         let raw = world.raw_by(world.address, awake(window)).await;
         let (mut send, mut recv) = raw.open_bi().await.unwrap();
@@ -137,10 +135,8 @@ async fn relay(server: SocketAddr, is_muted: Arc<AtomicBool>) -> SocketAddr {
 #[tokio::test]
 async fn an_unreachable_client_times_out_and_is_no_abuse() {
     let (time, hits) = (Clock::default(), LimitHits::default());
-    let options = ServerOptions {
-        hits: hits.clone(),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.hits = hits.clone();
     let is_muted = Arc::new(AtomicBool::default());
     let mute = is_muted.clone();
     let handler = move |_| {

@@ -40,14 +40,11 @@ pub(crate) type NamedCompression = (String, DeflateOptions);
 fn ways() -> Vec<NamedCompression> {
     let way = |name: &str, compression, secrets, window_bits| {
         let name = format!("{name}, {} KiB", (1 << window_bits) / 1024);
-        (
-            name,
-            DeflateOptions {
-                compression,
-                window_bits,
-                secrets,
-            },
-        )
+        let mut options = DeflateOptions::default();
+        options.compression = compression;
+        options.window_bits = window_bits;
+        options.secrets = secrets;
+        (name, options)
     };
     let mut ways = Vec::new();
     for bits in [15, 13, 11] {

@@ -33,10 +33,8 @@ fn header_saving(
     direction: usize,
     setting: &Setting,
 ) -> Result<MeasuredResult, String> {
-    let options = DeflateOptions {
-        compression: setting.other.options.spdy_compression,
-        ..DeflateOptions::default()
-    };
+    let mut options = DeflateOptions::default();
+    options.compression = setting.other.options.spdy_compression;
     let heads = bench.corpus()?.heads().iter();
     let sizes: Vec<_> = heads
         .map(|heads| heads.sizes(direction, &options))

@@ -161,10 +161,8 @@ impl Replay {
         let expected_failures = ExpectedFailures::of(&replica);
         let requests = ServedRequests::default();
         let log = log(&replica, &expected_failures, &unrecorded, &requests);
-        let tls_options = TlsOptions {
-            key_log,
-            ..TlsOptions::default()
-        };
+        let mut tls_options = TlsOptions::default();
+        tls_options.key_log = key_log;
         let mut servers = BTreeMap::new();
         for (address, names) in &names {
             let identity = authority.issue(names, &[(*address).into()])?;

@@ -83,6 +83,7 @@ impl Hold {
 }
 
 /// Reports a 100 (Continue) to the held body of an exchange.
+#[derive(Debug)]
 pub struct ContinueSignal(Hold);
 
 impl ContinueSignal {

@@ -20,6 +20,7 @@ const MAX_WINDOW: u32 = 0x7fff_ffff;
 
 /// Options of a client's connections.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ClientOptions {
     /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3).
     pub stream_window_bytes: u32,
@@ -95,6 +96,7 @@ impl std::fmt::Debug for ClientOptions {
 
 /// Options of a client's SPDY sessions.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SpdyClientOptions {
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,

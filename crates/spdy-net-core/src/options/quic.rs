@@ -12,6 +12,7 @@ pub enum Congestion {
 
 /// Options of QUIC, below HTTP/3.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct QuicOptions {
     /// Congestion control of what this side sends.
     pub congestion: Congestion,

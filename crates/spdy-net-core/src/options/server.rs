@@ -13,6 +13,7 @@ use crate::options::QuicOptions;
 
 /// Limits and options of served connections.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerOptions {
     /// Timeouts, and the minimum rate of a client.
     pub timeouts: ServerTimeouts,
@@ -59,6 +60,7 @@ impl Default for ServerOptions {
 
 /// Timeouts of served connections, and the minimum rate of a client.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerTimeouts {
     /// From accepting a connection to knowing its protocol, TLS handshake included.
     pub handshake_timeout: Duration,
@@ -92,6 +94,7 @@ impl Default for ServerTimeouts {
 
 /// Options of served SPDY sessions.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SpdyServerOptions {
     /// How header blocks are compressed.
     pub compression: Compression,

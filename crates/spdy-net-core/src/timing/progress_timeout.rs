@@ -1,5 +1,6 @@
 //! Timeouts of peers that send or accept nothing, or too little: for writes, and for the body of a request.
 
+use std::fmt;
 use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -45,6 +46,18 @@ pub struct ProgressTimeout {
     came: u64,
     /// Reset only when it expires: most waits end long before.
     timer: Option<BoxFuture<()>>,
+}
+
+impl fmt::Debug for ProgressTimeout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProgressTimeout")
+            .field("direction", &self.direction)
+            .field("timeout", &self.timeout)
+            .field("min_bytes", &self.min_bytes)
+            .field("waited", &self.waited)
+            .field("came", &self.came)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ProgressTimeout {
@@ -204,6 +217,7 @@ impl ProgressTimeout {
 ///
 /// While its window is closed, the peer accepts nothing of it, and the stream's own timeout runs. While it is open, other streams
 /// use the room of the connection, and the stream will have its turn: all output of the connection counts as progress.
+#[derive(Debug)]
 pub struct StreamProgressTimeout {
     own: ProgressTimeout,
     connection: ProgressTimeout,

@@ -13,6 +13,7 @@ use crate::options::ClientOptions;
 use crate::timing::progress_timeout::ProgressTimeout;
 
 /// A connection whose writes fail when the peer accepts too little for too long.
+#[derive(Debug)]
 pub struct WriteTimeoutIo {
     io: BoxIo,
     stall: ProgressTimeout,

@@ -48,6 +48,7 @@ impl KeyLogTarget {
 
 /// Options of both sides.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TlsOptions {
     /// Minimum version.
     pub min: TlsVersion,

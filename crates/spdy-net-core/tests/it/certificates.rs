@@ -12,10 +12,10 @@ use spdy_net_core::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls, 
 use crate::support::{ALL, PIPE, without_key_log};
 
 fn no_tickets() -> TlsOptions {
-    TlsOptions {
-        resumption: false, // or a later handshake would show no certificate
-        ..without_key_log()
-    }
+    let mut options = without_key_log();
+    // or a later handshake would show no certificate
+    options.resumption = false;
+    options
 }
 
 /// The leaf certificate that the server presents for `host`.

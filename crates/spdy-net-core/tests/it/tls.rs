@@ -8,7 +8,7 @@ use spdy_net_core::protocol::Protocol;
 use spdy_net_core::tls::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net_core::tls::pins::Pin;
 use spdy_net_core::tls::verify::{Roots, Trust};
-use spdy_net_core::tls::{ClientTls, HandshakeInfo, ServerTls, TlsOptions, TlsVersion};
+use spdy_net_core::tls::{ClientTls, HandshakeInfo, ServerTls, TlsVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{ALL, PIPE, tls_pair, without_key_log};
@@ -141,19 +141,16 @@ async fn versions_stay_within_their_bounds() {
             ProtocolVersion::TLSv1_3,
         ),
     ] {
-        let (server, client) = tls_pair(&TlsOptions {
-            min,
-            max,
-            ..without_key_log()
-        });
+        let mut options = without_key_log();
+        options.min = min;
+        options.max = max;
+        let (server, client) = tls_pair(&options);
         let negotiated = shake(&server, &client, "localhost").await.0.unwrap();
         assert_eq!(negotiated.version, Some(expected));
     }
-    let upside_down = TlsOptions {
-        min: TlsVersion::Tls13,
-        max: TlsVersion::Tls12,
-        ..without_key_log()
-    };
+    let mut upside_down = without_key_log();
+    upside_down.min = TlsVersion::Tls13;
+    upside_down.max = TlsVersion::Tls12;
     assert!(ClientTls::new(&Trust::default(), &upside_down).is_err());
 }
 
@@ -161,11 +158,10 @@ async fn versions_stay_within_their_bounds() {
 async fn a_second_connection_resumes_the_tls_session() {
     for max in [TlsVersion::Tls12, TlsVersion::Tls13] {
         for resumption in [true, false] {
-            let (server, client) = tls_pair(&TlsOptions {
-                max,
-                resumption,
-                ..without_key_log()
-            });
+            let mut options = without_key_log();
+            options.max = max;
+            options.resumption = resumption;
+            let (server, client) = tls_pair(&options);
             let (first, _) = shake(&server, &client, "localhost").await;
             assert!(!first.unwrap().resumed);
             // The list of protocols may differ: tickets are the client's, not the list's.
@@ -215,11 +211,10 @@ async fn tls_secrets_go_to_the_configured_key_log() {
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("keys");
     let key_log = spdy_net_core::tls::KeyLogTarget::File(path.clone());
-    let (server, client) = tls_pair(&TlsOptions {
-        key_log,
-        max: TlsVersion::Tls12,
-        ..without_key_log()
-    });
+    let mut options = without_key_log();
+    options.key_log = key_log;
+    options.max = TlsVersion::Tls12;
+    let (server, client) = tls_pair(&options);
     shake(&server, &client, "localhost").await.0.unwrap();
     #[cfg(unix)]
     {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use proptest::prelude::*;
 use spdy::forward_io;
 use spdy_net_core::network::BoxIo;
-use spdy_net_core::tls::{TlsOptions, TlsVersion};
+use spdy_net_core::tls::TlsVersion;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 use crate::support::{tls_pair, without_key_log};
@@ -81,10 +81,9 @@ impl AsyncWrite for Tapped {
 
 /// The server's end and the client's, hands shaken, over a pipe that holds `pipe` bytes.
 async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, RecordedWrites) {
-    let (server, client) = tls_pair(&TlsOptions {
-        max: TlsVersion::Tls12,
-        ..without_key_log()
-    });
+    let mut options = without_key_log();
+    options.max = TlsVersion::Tls12;
+    let (server, client) = tls_pair(&options);
     let server = match growing_records {
         true => server.with_dynamic_record_size(),
         false => server,

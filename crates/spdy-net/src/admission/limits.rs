@@ -5,6 +5,7 @@ use std::time::Duration;
 /// Limits for each address, and for all together. 0 is no limit, except for `connections`. An IPv6 /48 has twice the limits of an
 /// address.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct AdmissionLimits {
     /// Limit of open connections in total. Default 16,384.
     pub connections: usize,

@@ -150,6 +150,7 @@ async fn end(upgrade: OnUpgrade) {
 }
 
 /// The response of a server to a request with `Upgrade`.
+#[derive(Debug)]
 pub enum UpgradeResponse {
     /// 101, and the bytes behind it.
     Upgraded(Response<()>, BoxIo),

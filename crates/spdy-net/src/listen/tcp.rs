@@ -27,6 +27,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Options of a listener.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ListenOptions {
     /// Decides which connections are accepted. Listeners that share it share its limits.
     pub admission: Admission,

@@ -28,6 +28,7 @@ pub struct TrustedProxies {
 
 /// Options of the proxies that announce clients.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct ProxyProtocolOptions {
     /// The port at which these proxies terminate TLS. If the header does not state whether the client used TLS, a client of this
     /// port did.

@@ -34,6 +34,7 @@ impl<One: ByteObserver, Other: ByteObserver> ByteObserver for (One, Other) {
 }
 
 /// An observed connection.
+#[derive(Debug)]
 pub struct ObservedIo<W> {
     io: BoxIo,
     watch: W,

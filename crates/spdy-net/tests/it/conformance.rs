@@ -29,7 +29,6 @@ use spdy_net::error::{ExchangeError, Retry};
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{Network, SystemNetwork};
-use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::conformance::{self, Case, Receiver};
@@ -84,10 +83,8 @@ fn serve(version: Version, runtime: &SharedRuntime) -> SocketAddr {
     tokio::spawn(listener.run(options, Latch::new(), move |io, _, slot| {
         let runtime = runtime.clone();
         async move {
-            let options = ServerOptions {
-                slot,
-                ..ServerOptions::default()
-            };
+            let mut options = ServerOptions::default();
+            options.slot = slot;
             let protocols = [Protocol::Spdy(version)];
             let handler = Arc::new(application::respond);
             let never = Latch::new();
@@ -235,18 +232,11 @@ async fn start_client(
 ) -> Connection {
     // These cases have a body that the client does not read, and presume the window that a session starts with.
     let overflows = case.id.starts_with("c_recv_overflow");
-    let usual = ClientOptions::default();
-    let options = ClientOptions {
-        stream_window_bytes: match overflows {
-            true => 65_536,
-            false => usual.stream_window_bytes,
-        },
-        spdy: SpdyClientOptions {
-            pushes: Some(PushLimits::default()),
-            ..SpdyClientOptions::default()
-        },
-        ..usual
-    };
+    let mut options = ClientOptions::default();
+    if overflows {
+        options.stream_window_bytes = 65_536;
+    }
+    options.spdy.pushes = Some(PushLimits::default());
     let io = SystemNetwork.connect(server).await.expect("it listens");
     let protocol = Protocol::Spdy(version(case));
     let connection = Connection::start(io, protocol, 0, &options, runtime).await;

@@ -167,11 +167,9 @@ async fn a_body_that_fails_on_the_server_is_an_error_for_the_client() {
 #[tokio::test]
 async fn an_unread_body_does_not_block_other_exchanges() {
     for protocol in MULTIPLEXED {
-        let options = ClientOptions {
-            stream_window_bytes: 64 * 1024,
-            session_window_bytes: Some(1024 * 1024),
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.stream_window_bytes = 64 * 1024;
+        options.session_window_bytes = Some(1024 * 1024);
         let connection = connection_with(protocol, echo, ServerOptions::default(), &options).await;
         // SPDY/2 has no windows: there the bytes simply pile up, within the pipe and the session.
         let unread = connection
@@ -234,11 +232,9 @@ async fn urgent_responses_overtake_earlier_requests() {
             }
         };
         let tap = Arc::new(BeforeTheEndOf3::default());
-        let options = ClientOptions {
-            stream_window_bytes: 4 * 1024 * 1024,
-            tap: Some(tap.clone()),
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.stream_window_bytes = 4 * 1024 * 1024;
+        options.tap = Some(tap.clone());
         let server = ServerOptions::default();
         let connection = connection_with(protocol, handler, server, &options).await;
         let mut slow = connection.send(get("/slow"), Priority::LOWEST);
@@ -360,10 +356,8 @@ async fn http2_client_keeps_its_own_max_streams() {
     for (configured, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {
         let handler = |_: Request<Body>| async { Response::new(Body::empty()) };
         let server = ServerOptions::default();
-        let client = ClientOptions {
-            max_streams: configured,
-            ..ClientOptions::default()
-        };
+        let mut client = ClientOptions::default();
+        client.max_streams = configured;
         let connection = connection_with(Protocol::Http2, handler, server, &client).await;
         let request = Request::get("http://site.test/").body(Body::empty());
         let response = connection.send(request.expect("a request"), Priority::HIGHEST);

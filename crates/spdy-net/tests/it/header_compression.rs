@@ -6,7 +6,6 @@ use spdy_frame::priority::Priority;
 use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_net::connection::ClientOptions;
-use spdy_net::options::{SpdyClientOptions, SpdyServerOptions};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 
@@ -40,20 +39,10 @@ async fn partial_value_matches_need_the_option_of_that_side() {
         let mut lengths = Vec::new();
         for secrets in [Secrets::none(), Secrets::default()] {
             let protocol = Protocol::Spdy(version);
-            let server = ServerOptions {
-                spdy: SpdyServerOptions {
-                    secrets: secrets.clone(),
-                    ..SpdyServerOptions::default()
-                },
-                ..ServerOptions::default()
-            };
-            let client = ClientOptions {
-                spdy: SpdyClientOptions {
-                    secrets,
-                    ..SpdyClientOptions::default()
-                },
-                ..ClientOptions::default()
-            };
+            let mut server = ServerOptions::default();
+            server.spdy.secrets = secrets.clone();
+            let mut client = ClientOptions::default();
+            client.spdy.secrets = secrets;
             let connection = connection_with(protocol, respond, server, &client).await;
             let mut last = [0, 0];
             let mut added = [0, 0];
@@ -89,20 +78,10 @@ async fn values_beyond_the_compression_window_are_written_again() {
         let mut totals = Vec::new();
         for bits in [Some(15), None, Some(11)] {
             let protocol = Protocol::Spdy(version);
-            let server = ServerOptions {
-                spdy: SpdyServerOptions {
-                    compression_window_bits: bits,
-                    ..SpdyServerOptions::default()
-                },
-                ..ServerOptions::default()
-            };
-            let client = ClientOptions {
-                spdy: SpdyClientOptions {
-                    compression_window_bits: bits,
-                    ..SpdyClientOptions::default()
-                },
-                ..ClientOptions::default()
-            };
+            let mut server = ServerOptions::default();
+            server.spdy.compression_window_bits = bits;
+            let mut client = ClientOptions::default();
+            client.spdy.compression_window_bits = bits;
             let connection = connection_with(protocol, accepted, server, &client).await;
             for _ in 0..2 {
                 let mut request = get("/");

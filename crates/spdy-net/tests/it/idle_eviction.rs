@@ -14,7 +14,6 @@ use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::{ListenOptions, Listener};
-use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -63,16 +62,12 @@ async fn gets_response(connection: &Connection) -> bool {
 #[tokio::test]
 async fn full_server_evicts_idle_but_not_busy_connections() {
     for protocol in ALL {
-        let limits = AdmissionLimits {
-            connections: 4,
-            ..AdmissionLimits::default()
-        };
+        let mut limits = AdmissionLimits::default();
+        limits.connections = 4;
         let hits = LimitHits::default();
-        let options = ListenOptions {
-            admission: Admission::new(limits, hits.clone()),
-            drain_timeout: Duration::ZERO,
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.admission = Admission::new(limits, hits.clone());
+        options.drain_timeout = Duration::ZERO;
         let bind_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let listener = Listener::bind(bind_address).expect("a free port");
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, listener.address().port()));
@@ -80,10 +75,8 @@ async fn full_server_evicts_idle_but_not_busy_connections() {
         let stop_latch = stop.clone();
         let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, slot| {
             let (runtime, stop) = (runtime.clone(), stop_latch.clone());
-            let options = ServerOptions {
-                slot,
-                ..ServerOptions::default()
-            };
+            let mut options = ServerOptions::default();
+            options.slot = slot;
             async move {
                 let (handler, protocols) = (Arc::new(respond), [protocol]);
                 let connection =
@@ -138,13 +131,8 @@ async fn settle() {
 #[tokio::test]
 async fn an_http2_response_completes_before_an_idle_connection_ends() {
     for stopped in [false, true] {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                idle_timeout: SECOND,
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.timeouts.idle_timeout = SECOND;
         let (time, stop) = (Clock::default(), Latch::new());
         let runtime = SharedRuntime::new(time.clone());
         let (near, far) = tokio::io::duplex(8 * 1024);
@@ -190,15 +178,10 @@ async fn an_http2_response_completes_before_an_idle_connection_ends() {
 async fn an_http2_client_that_does_not_read_times_out() {
     for body in [90_000, 1_000_000] {
         let hits = LimitHits::default();
-        let options = ServerOptions {
-            hits: hits.clone(),
-            timeouts: ServerTimeouts {
-                idle_timeout: 3600 * SECOND,
-                write_timeout: 7 * SECOND,
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.hits = hits.clone();
+        options.timeouts.idle_timeout = 3600 * SECOND;
+        options.timeouts.write_timeout = 7 * SECOND;
         let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
         let http2 = &[Protocol::Http2];
@@ -244,14 +227,9 @@ async fn a_stopped_http2_server_bounds_its_wait_for_a_pong() {
 /// A client that sends only its preface, and a server that is stopped at `stop_at`: it ends after `end`
 /// seconds.
 async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end: u32) {
-    let options = ServerOptions {
-        timeouts: ServerTimeouts {
-            idle_timeout: idle,
-            write_timeout: write,
-            ..ServerTimeouts::default()
-        },
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.timeouts.idle_timeout = idle;
+    options.timeouts.write_timeout = write;
     let stop = Latch::new();
     let time = Clock::default();
     let runtime = SharedRuntime::new(time.clone());

@@ -73,10 +73,8 @@ async fn early_hints_are_reported_and_are_not_the_response() {
             _ => tokio::spawn(respond_http2(far)),
         };
         let heads = Arc::<Heads>::default();
-        let options = ClientOptions {
-            tap: Some(heads.clone()),
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.tap = Some(heads.clone());
         let io: BoxIo = Box::new(near);
         let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
             .await
@@ -173,10 +171,8 @@ async fn hints_of_a_handler_are_sent_before_its_response() {
     let world = TestServer::serve(hinting);
     for protocol in [Protocol::Http2, Protocol::Http3, Protocol::Http1] {
         let heads = Arc::<Heads>::default();
-        let options = ClientOptions {
-            tap: Some(heads.clone()),
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.tap = Some(heads.clone());
         let connection = if protocol == Protocol::Http3 {
             world.connect(options).await
         } else {

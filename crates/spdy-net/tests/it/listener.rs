@@ -28,17 +28,13 @@ impl TestListener {
         let listener = Listener::bind(bind_address).expect("loopback has a free port");
         let (address, stop) = (listener.address(), Latch::new());
         let (may, hits) = (Arc::new(Semaphore::new(0)), LimitHits::default());
-        let limits = AdmissionLimits {
-            connections: 1,
-            ..AdmissionLimits::default()
-        };
+        let mut limits = AdmissionLimits::default();
+        limits.connections = 1;
         let cut_off = Latch::new();
-        let options = ListenOptions {
-            drain_timed_out: cut_off.clone(),
-            admission: Admission::new(limits, hits.clone()),
-            drain_timeout,
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.drain_timed_out = cut_off.clone();
+        options.admission = Admission::new(limits, hits.clone());
+        options.drain_timeout = drain_timeout;
         let allowed = may.clone();
         let serve = move |mut io: spdy_net::network::BoxIo, _, _| {
             let allowed = allowed.clone();

@@ -206,9 +206,10 @@ async fn heads_that_are_too_large_are_refused() {
     async fn ok(_: Request<Body>) -> Response<Body> {
         Response::new(Body::empty())
     }
-    let options = || ServerOptions {
-        max_head_bytes: 16 * 1024,
-        ..ServerOptions::default()
+    let options = || {
+        let mut options = ServerOptions::default();
+        options.max_head_bytes = 16 * 1024;
+        options
     };
     for protocol in [Protocol::Http1, Protocol::Http2] {
         for (len, expected) in [(15_000, 200), (17_000, 431)] {

@@ -32,7 +32,9 @@ struct TestListener {
 fn announcing() -> Arc<TrustedProxies> {
     let in_front = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
     let tls_port = Some(443);
-    Arc::new(in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port }))
+    let mut options = ProxyProtocolOptions::default();
+    options.tls_port = tls_port;
+    Arc::new(in_front.with_proxy_protocol(options))
 }
 
 impl TestListener {
@@ -48,18 +50,14 @@ impl TestListener {
         let listener = Listener::bind(bind_address).expect("loopback has a free port");
         let (address, stop) = (listener.address(), Latch::new());
         let (in_front, hits) = (SharedTrustedProxies::new(in_front), LimitHits::default());
-        let mut limits = AdmissionLimits {
-            per_address: 2,
-            abuses: 1,
-            ..AdmissionLimits::default()
-        };
+        let mut limits = AdmissionLimits::default();
+        limits.per_address = 2;
+        limits.abuses = 1;
         change(&mut limits);
-        let options = ListenOptions {
-            admission: Admission::new(limits, hits.clone()),
-            drain_timeout: Duration::from_secs(60),
-            trusted_proxies: in_front.clone(),
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.admission = Admission::new(limits, hits.clone());
+        options.drain_timeout = Duration::from_secs(60);
+        options.trusted_proxies = in_front.clone();
         let listener_task = tokio::spawn(listener.run(options, stop.clone(), |io, caller, _| {
             report_client(io, caller)
         }));

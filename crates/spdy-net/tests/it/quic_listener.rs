@@ -116,19 +116,13 @@ async fn with_many_connections_the_next_gets_a_retry() {
 
 #[tokio::test]
 async fn retry_is_sent_at_half_the_address_limit_or_when_full() {
-    let of_own = AdmissionLimits {
-        per_address: 10,
-        ..AdmissionLimits::default()
-    };
-    let of_room = AdmissionLimits {
-        connections: 5,
-        ..AdmissionLimits::default()
-    };
+    let mut of_own = AdmissionLimits::default();
+    of_own.per_address = 10;
+    let mut of_room = AdmissionLimits::default();
+    of_room.connections = 5;
     for limits in [of_own, of_room] {
-        let listen = ListenOptions {
-            admission: Admission::new(limits, LimitHits::default()),
-            ..ListenOptions::default()
-        };
+        let mut listen = ListenOptions::default();
+        listen.admission = Admission::new(limits, LimitHits::default());
         let server = TestServer::listen(SharedRuntime::new(Clock::default()), echo, listen);
         let mut open = Vec::new();
         for nth in 0..6 {

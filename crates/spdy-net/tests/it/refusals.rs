@@ -42,10 +42,8 @@ impl RecordingHandler {
             .expect("there is room");
         let handler = Arc::new(self.clone());
         tokio::spawn(async move {
-            let options = ServerOptions {
-                max_head_bytes: MAX_HEAD_BYTES,
-                ..ServerOptions::default()
-            };
+            let mut options = ServerOptions::default();
+            options.max_head_bytes = MAX_HEAD_BYTES;
             let runtime = support::runtime();
             let (far, http1) = (Box::new(far), &[Protocol::Http1]);
             let stop = Latch::new();

@@ -20,7 +20,6 @@ use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::{ListenOptions, Listener};
-use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,14 +44,10 @@ async fn report_completeness(request: Request<Body>) -> Response<Body> {
 }
 
 fn without_idle_timeout(hits: &LimitHits) -> ServerOptions {
-    ServerOptions {
-        hits: hits.clone(),
-        timeouts: ServerTimeouts {
-            idle_timeout: 3600 * SECOND,
-            ..ServerTimeouts::default()
-        },
-        ..ServerOptions::default()
-    }
+    let mut options = ServerOptions::default();
+    options.hits = hits.clone();
+    options.timeouts.idle_timeout = 3600 * SECOND;
+    options
 }
 
 #[tokio::test]
@@ -283,21 +278,17 @@ async fn backpressure_of_other_streams_does_not_count_as_stall() {
 
 #[tokio::test]
 async fn an_address_with_flooding_sessions_is_rejected() {
-    let limits = AdmissionLimits {
-        abuses: 3,
-        ..AdmissionLimits::default()
-    };
+    let mut limits = AdmissionLimits::default();
+    limits.abuses = 3;
     let hits = LimitHits::default();
     let admission = Admission::new(limits, hits.clone());
     let bind_address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let listener = Listener::bind(bind_address).expect("loopback has a free port");
     let address = listener.address();
     let (stop, runtime) = (Latch::new(), support::runtime());
-    let options = ListenOptions {
-        admission,
-        drain_timeout: SECOND,
-        ..ListenOptions::default()
-    };
+    let mut options = ListenOptions::default();
+    options.admission = admission;
+    options.drain_timeout = SECOND;
     let stop_latch = stop.clone();
     let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, _| {
         let (runtime, stop) = (runtime.clone(), stop_latch.clone());
@@ -340,10 +331,8 @@ async fn an_address_with_flooding_sessions_is_rejected() {
 /// Regression: each listener used a slot while it waited for its next client, and none was left for the last of them.
 #[tokio::test]
 async fn idle_listeners_hold_no_connection_slot() {
-    let limits = AdmissionLimits {
-        connections: 1,
-        ..AdmissionLimits::default()
-    };
+    let mut limits = AdmissionLimits::default();
+    limits.connections = 1;
     let hits = LimitHits::default();
     let admission = Admission::new(limits, hits.clone());
     let stop = Latch::new();
@@ -353,11 +342,9 @@ async fn idle_listeners_hold_no_connection_slot() {
         let bind_address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         let listener = Listener::bind(bind_address).expect("loopback has a free port");
         addresses.push(listener.address());
-        let options = ListenOptions {
-            admission: admission.clone(),
-            drain_timeout: SECOND,
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.admission = admission.clone();
+        options.drain_timeout = SECOND;
         listeners.spawn(
             listener.run(options, stop.clone(), |mut io, _, _| async move {
                 let _ = io.write_all(b"here").await; // and closes
@@ -381,13 +368,8 @@ async fn a_slow_reader_outlives_the_idle_timeout() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                idle_timeout: 5 * SECOND,
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.timeouts.idle_timeout = 5 * SECOND;
         let body = Bytes::from(vec![b'x'; 16 << 20]);
         let long = move |_: Request<Body>| {
             let body = body.clone();

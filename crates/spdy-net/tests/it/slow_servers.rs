@@ -195,10 +195,8 @@ async fn streams_sharing_a_link_time_out_only_without_progress() {
 #[tokio::test]
 async fn responses_sharing_a_slow_link_do_not_time_out() {
     let (time, hits) = (Clock::default(), LimitHits::default());
-    let options = ServerOptions {
-        hits: hits.clone(),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.hits = hits.clone();
     let handler = |_: Request<Body>| async { Response::new(Body::full(vec![b'x'; 300_000])) };
     let runtime = SharedRuntime::new(time.clone());
     let http2 = &[Protocol::Http2];

@@ -10,7 +10,6 @@ use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
-use spdy_net::options::{ServerTimeouts, SpdyClientOptions, SpdyServerOptions};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
@@ -20,13 +19,8 @@ use crate::support::{self, ALL, connection_in, echo, get, pattern, read};
 #[tokio::test]
 async fn a_connection_without_requests_is_ended() {
     for protocol in ALL {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                idle_timeout: Duration::from_secs(5),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.timeouts.idle_timeout = Duration::from_secs(5);
         let (time, client) = (Clock::default(), ClientOptions::default());
         let runtime = SharedRuntime::new(time.clone());
         let connection = connection_in(runtime, protocol, echo, options, &client).await;
@@ -50,14 +44,9 @@ async fn a_connection_without_requests_is_ended() {
 async fn a_missing_request_body_times_out() {
     // Once such a request stayed open for ever, and its connection with it.
     for protocol in ALL {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                read_timeout: Duration::from_secs(7),
-                idle_timeout: Duration::from_secs(3_600),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.timeouts.read_timeout = Duration::from_secs(7);
+        options.timeouts.idle_timeout = Duration::from_secs(3_600);
         let (time, client) = (Clock::default(), ClientOptions::default());
         let runtime = SharedRuntime::new(time.clone());
         let connection = connection_in(runtime, protocol, echo, options, &client).await;
@@ -93,14 +82,9 @@ async fn a_missing_request_body_times_out() {
 #[tokio::test]
 async fn a_client_that_reads_nothing_times_out() {
     for protocol in ALL {
-        let options = ServerOptions {
-            timeouts: ServerTimeouts {
-                write_timeout: Duration::from_secs(7),
-                idle_timeout: Duration::from_secs(3_600),
-                ..ServerTimeouts::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.timeouts.write_timeout = Duration::from_secs(7);
+        options.timeouts.idle_timeout = Duration::from_secs(3_600);
         let time = Clock::default();
         let (near, mut server_task) = support::serve_with_end(
             SharedRuntime::new(time.clone()),
@@ -110,10 +94,8 @@ async fn a_client_that_reads_nothing_times_out() {
             options,
             Latch::new(),
         );
-        let client = ClientOptions {
-            stream_window_bytes: 64 * 1024,
-            ..ClientOptions::default()
-        };
+        let mut client = ClientOptions::default();
+        client.stream_window_bytes = 64 * 1024;
         let connection = Connection::start(near, protocol, 0, &client, &support::runtime())
             .await
             .unwrap();
@@ -152,25 +134,15 @@ async fn keepalive_pings_come_from_the_configured_side() {
         let (metrics, time) = (spdy::Metrics::new(), Clock::default());
         let keepalive = |is_enabled: bool| is_enabled.then_some(Duration::from_secs(30));
         let spdy = Protocol::Spdy(Version::V31);
-        let options = ServerOptions {
-            keepalive: keepalive(server_pings),
-            spdy: SpdyServerOptions {
-                metrics: Some(metrics.clone()),
-                ..SpdyServerOptions::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.keepalive = keepalive(server_pings);
+        options.spdy.metrics = Some(metrics.clone());
         let runtime = SharedRuntime::new(time.clone());
         let stop = Latch::new();
         let io = support::serve_in(runtime.clone(), &[spdy], echo, None, options, stop);
-        let options = ClientOptions {
-            keepalive: keepalive(!server_pings),
-            spdy: SpdyClientOptions {
-                metrics: Some(metrics.clone()),
-                ..SpdyClientOptions::default()
-            },
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.keepalive = keepalive(!server_pings);
+        options.spdy.metrics = Some(metrics.clone());
         let connection = Connection::start(io, spdy, 0, &options, &runtime).await;
         let connection = connection.unwrap();
         let response = connection.send(get("/10"), Priority::HIGHEST).await;

@@ -95,10 +95,12 @@ impl ListenConfig {
         let tls_port = self.tls().is_empty();
         let public_port = self.public_port.filter(|port| *port != 0);
         let tls_port = tls_port.then(|| public_port.unwrap_or(HTTPS_PORT));
-        Ok(match self.proxy_protocol {
-            true => in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port }),
-            false => in_front,
-        })
+        if !self.proxy_protocol {
+            return Ok(in_front);
+        }
+        let mut options = ProxyProtocolOptions::default();
+        options.tls_port = tls_port;
+        Ok(in_front.with_proxy_protocol(options))
     }
 
     /// `Alt-Svc` with the public port of HTTP/3, if it is configured; otherwise the port is that of the listener that the client used.
@@ -171,9 +173,10 @@ mod tests {
                 proxy_protocol: true,
                 ..ListenConfig::default()
             };
-            let expected = TrustedProxies::read(&trusted).map(|in_front| {
-                in_front.with_proxy_protocol(ProxyProtocolOptions { tls_port: expected })
-            });
+            let mut options = ProxyProtocolOptions::default();
+            options.tls_port = expected;
+            let in_front = TrustedProxies::read(&trusted);
+            let expected = in_front.map(|in_front| in_front.with_proxy_protocol(options));
             assert_eq!(listen.trusted_proxies(), expected, "{public_port:?}");
         }
     }

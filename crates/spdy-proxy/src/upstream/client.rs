@@ -77,30 +77,27 @@ impl Upstream {
     ) -> Self {
         let retry_budget = Arc::new(RetryBudget::new(config.retry_percent));
         let client = |network, resolve, aliases| {
-            let config = ClientConfig {
-                protocols: vec![Protocol::Http2, Protocol::Http1],
-                http1_connections: config.connections,
-                tls: tls.cloned(),
-                connect_timeout: Some(Duration::from_secs(config.connect_timeout_s)),
-                head_timeout: Some(Duration::from_secs(config.head_timeout_s)),
-                body_timeout: Some(Duration::from_secs(config.body_timeout_s)),
-                retries: config.retries,
-                retry_budget: Some(retry_budget.clone()),
-                http1_idle_timeout: Some(Duration::from_secs(config.idle_timeout_s)),
-                queue_timeout: Some(config.queue_timeout()),
-                max_queued: config.queue,
-                connection: ClientOptions {
-                    stream_window_bytes: STREAM_WINDOW_BYTES,
-                    session_window_bytes: Some(CONNECTION_WINDOW_BYTES),
-                    max_streams: Some(MAX_STREAMS as usize),
-                    write_timeout: Some(Duration::from_secs(config.write_timeout_s)),
-                    ..ClientOptions::default()
-                },
-                resolve,
-                aliases,
-                ..ClientConfig::default()
-            };
-            Client::new(runtime.clone(), network, config)
+            let mut connection = ClientOptions::default();
+            connection.stream_window_bytes = STREAM_WINDOW_BYTES;
+            connection.session_window_bytes = Some(CONNECTION_WINDOW_BYTES);
+            connection.max_streams = Some(MAX_STREAMS as usize);
+            connection.write_timeout = Some(Duration::from_secs(config.write_timeout_s));
+            let mut client = ClientConfig::default();
+            client.protocols = vec![Protocol::Http2, Protocol::Http1];
+            client.http1_connections = config.connections;
+            client.tls = tls.cloned();
+            client.connect_timeout = Some(Duration::from_secs(config.connect_timeout_s));
+            client.head_timeout = Some(Duration::from_secs(config.head_timeout_s));
+            client.body_timeout = Some(Duration::from_secs(config.body_timeout_s));
+            client.retries = config.retries;
+            client.retry_budget = Some(retry_budget.clone());
+            client.http1_idle_timeout = Some(Duration::from_secs(config.idle_timeout_s));
+            client.queue_timeout = Some(config.queue_timeout());
+            client.max_queued = config.queue;
+            client.connection = connection;
+            client.resolve = resolve;
+            client.aliases = aliases;
+            Client::new(runtime.clone(), network, client)
         };
         let own = origin_addresses(sites, &config.resolve);
         let of_others = config.resolve.iter();

@@ -86,10 +86,9 @@ fn guarded(names: ChangingResolver, port: u16) -> (Client, GuardedNetwork) {
         ..AddressRules::default()
     };
     let network = GuardedNetwork::new(Arc::new(names), rules);
-    let config = Config {
-        dns_ttl: Duration::ZERO, // looks up again each time
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    // looks up again each time
+    config.dns_ttl = Duration::ZERO;
     let shared = Arc::new(network.clone());
     (Client::new(SharedRuntime::tokio(), shared, config), network)
 }
@@ -165,7 +164,7 @@ async fn an_address_without_a_lookup_is_checked_on_connect() {
     let result = network
         .connect(SocketAddr::from(([127, 0, 0, 2], port)))
         .await;
-    let error = result.err().expect("a port that is not listed");
+    let error = result.expect_err("a port that is not listed");
     assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     let denial = error
         .get_ref()

@@ -90,10 +90,8 @@ async fn send_request(
 
 #[tokio::test]
 async fn every_protocol_gives_the_same_responses() {
-    let options = TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    };
+    let mut options = TlsOptions::default();
+    options.key_log = KeyLogTarget::Disabled;
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["www.test".to_owned()], &[]).unwrap();
     let server = ServerTls::new(&identity, &Protocol::ALL, &options).unwrap();

@@ -9,7 +9,6 @@ use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
-use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
@@ -111,13 +110,8 @@ impl Server {
         };
         let serving = serve_connection(Box::new(far), self.site.clone(), config, runtime.clone());
         tokio::spawn(serving);
-        let options = ClientOptions {
-            spdy: SpdyClientOptions {
-                pushes: pushes.then(PushLimits::default),
-                ..SpdyClientOptions::default()
-            },
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.spdy.pushes = pushes.then(PushLimits::default);
         let connection = Connection::start(Box::new(near), protocol, 0, &options, &runtime);
         connection.await.unwrap()
     }

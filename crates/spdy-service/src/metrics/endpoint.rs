@@ -22,11 +22,9 @@ const CONNECTIONS_PER_ADDRESS: u32 = 16;
 /// Admission of metrics connections. Limits reached here are not counted as limits that clients reach.
 #[must_use]
 pub fn admission() -> Admission {
-    let limits = AdmissionLimits {
-        connections: CONNECTIONS,
-        per_address: CONNECTIONS_PER_ADDRESS,
-        ..AdmissionLimits::default()
-    };
+    let mut limits = AdmissionLimits::default();
+    limits.connections = CONNECTIONS;
+    limits.per_address = CONNECTIONS_PER_ADDRESS;
     Admission::new(limits, LimitHits::default())
 }
 

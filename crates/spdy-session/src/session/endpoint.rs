@@ -70,6 +70,7 @@ pub struct StreamOptions {
 
 /// Counters, for metrics and the lab.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Sent header blocks before compression, bytes.
     pub sent_block_plain_bytes: u64,

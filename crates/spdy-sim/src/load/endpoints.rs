@@ -7,8 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use spdy::client::PushLimits;
 use spdy_client::config::Config;
-use spdy_net::connection::ClientOptions;
-use spdy_net::options::{ServerTimeouts, SpdyClientOptions, SpdyServerOptions};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{Congestion, QuicOptions};
 use spdy_net::serve::ServerOptions;
@@ -26,62 +24,54 @@ const NO_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// QUIC of one end, configured like the TCP of the same end as far as possible: the congestion control, and the initial window.
 pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
-    QuicOptions {
-        congestion: match tcp.congestion {
-            CongestionControl::Cubic => Congestion::Cubic,
-            CongestionControl::Reno => Congestion::NewReno,
-        },
-        initial_window: tcp.initial_window_segments,
-        seed: Some(seed::derive(seed, "quic")),
-    }
+    let mut options = QuicOptions::default();
+    options.congestion = match tcp.congestion {
+        CongestionControl::Cubic => Congestion::Cubic,
+        CongestionControl::Reno => Congestion::NewReno,
+    };
+    options.initial_window = tcp.initial_window_segments;
+    options.seed = Some(seed::derive(seed, "quic"));
+    options
 }
 
 /// The client of one load.
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
-    Config {
-        protocols: vec![protocol.wire_protocol()],
-        plain_protocol: protocol.wire_protocol(),
-        http1_connections: options.http1_connections,
-        assumes_http1: options.scheduler != Scheduler::None,
-        tls: protocol.is_secure().then(|| tls::client(protocol, options)),
-        ip_pooling: options.ip_pooling,
-        connection: ClientOptions {
-            max_frame_bytes: options.data_frame_bytes,
-            write_timeout: None,
-            spdy: SpdyClientOptions {
-                compression: options.spdy_compression,
-                compression_window_bits: options.spdy_window_bits,
-                frame_timeout: NO_TIMEOUT,
-                // Measured: where an uplink carries 375 kbit/s, 16 more bytes per request are visible.
-                window_update_per_stream: false,
-                pushes: pushes(options.push),
-                ..SpdyClientOptions::default()
-            },
-            ..ClientOptions::default()
-        },
-        connect_timeout: None,
-        head_timeout: None,
-        body_timeout: None,
-        dns_ttl: NO_TIMEOUT,
-        close_timeout: NO_TIMEOUT,
-        ..Config::default()
-    }
+    let mut client = Config::default();
+    client.protocols = vec![protocol.wire_protocol()];
+    client.plain_protocol = protocol.wire_protocol();
+    client.http1_connections = options.http1_connections;
+    client.assumes_http1 = options.scheduler != Scheduler::None;
+    client.tls = protocol.is_secure().then(|| tls::client(protocol, options));
+    client.ip_pooling = options.ip_pooling;
+    client.connection.max_frame_bytes = options.data_frame_bytes;
+    client.connection.write_timeout = None;
+    let spdy = &mut client.connection.spdy;
+    spdy.compression = options.spdy_compression;
+    spdy.compression_window_bits = options.spdy_window_bits;
+    spdy.frame_timeout = NO_TIMEOUT;
+    // Measured: where an uplink carries 375 kbit/s, 16 more bytes per request are visible.
+    spdy.window_update_per_stream = false;
+    spdy.pushes = pushes(options.push);
+    client.connect_timeout = None;
+    client.head_timeout = None;
+    client.body_timeout = None;
+    client.dns_ttl = NO_TIMEOUT;
+    client.close_timeout = NO_TIMEOUT;
+    client
 }
 
 /// The client's limits for pushes with `push`.
 fn pushes(push: Push) -> Option<PushLimits> {
-    let limits = PushLimits {
-        claim_timeout: NO_TIMEOUT,
-        ..PushLimits::default()
-    };
+    let mut limits = PushLimits::default();
+    limits.claim_timeout = NO_TIMEOUT;
     match push {
         Push::No => None,
         Push::ByGraph => Some(limits),
-        Push::All => Some(PushLimits {
-            streams: u32::MAX >> 1,
-            bytes: usize::MAX,
-            ..limits
-        }),
+        Push::All => {
+            limits.streams = u32::MAX >> 1;
+            limits.bytes = usize::MAX;
+            Some(limits)
+        }
     }
 }
 
@@ -92,23 +82,18 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
         tls: protocol
             .is_secure()
             .then(|| tls::server(&[spoken], options)),
-        options: ServerOptions {
-            max_streams: options.max_concurrent_streams,
-            data_frame_bytes: options.data_frame_bytes as usize,
-            timeouts: ServerTimeouts {
-                handshake_timeout: NO_TIMEOUT,
-                write_timeout: NO_TIMEOUT,
-                read_timeout: NO_TIMEOUT,
-                min_rate: 0,
-                ..ServerTimeouts::default()
-            },
-            spdy: SpdyServerOptions {
-                frame_timeout: NO_TIMEOUT,
-                compression: options.spdy_compression,
-                compression_window_bits: options.spdy_window_bits,
-                ..SpdyServerOptions::default()
-            },
-            ..ServerOptions::default()
+        options: {
+            let mut server = ServerOptions::default();
+            server.max_streams = options.max_concurrent_streams;
+            server.data_frame_bytes = options.data_frame_bytes as usize;
+            server.timeouts.handshake_timeout = NO_TIMEOUT;
+            server.timeouts.write_timeout = NO_TIMEOUT;
+            server.timeouts.read_timeout = NO_TIMEOUT;
+            server.timeouts.min_rate = 0;
+            server.spdy.frame_timeout = NO_TIMEOUT;
+            server.spdy.compression = options.spdy_compression;
+            server.spdy.compression_window_bits = options.spdy_window_bits;
+            server
         },
         wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + WALL_EPOCH),
         think_time_scale: options.think_time_scale,

@@ -53,15 +53,14 @@ fn provider(ml_kem: bool) -> Arc<CryptoProvider> {
 }
 
 fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOptions {
-    TlsOptions {
-        min,
-        max,
-        key_log: KeyLogTarget::Disabled,
-        provider: provider(options.ml_kem),
-        wall_now: Some(SystemTime::UNIX_EPOCH + WALL_EPOCH),
-        resumption: options.tls_resumption,
-        ..TlsOptions::default()
-    }
+    let mut tls = TlsOptions::default();
+    tls.min = min;
+    tls.max = max;
+    tls.key_log = KeyLogTarget::Disabled;
+    tls.provider = provider(options.ml_kem);
+    tls.wall_now = Some(SystemTime::UNIX_EPOCH + WALL_EPOCH);
+    tls.resumption = options.tls_resumption;
+    tls
 }
 
 /// The client's side of one load. It is new, so no load resumes a TLS session of another.

@@ -15,14 +15,16 @@ const MAX_PLAIN: usize = 1024 * 1024;
 /// A block up to this size fits into every version, whatever its pairs.
 const FITS_ALWAYS: usize = u16::MAX as usize;
 
-const LIMITS: BlockLimits = BlockLimits {
-    plain_bytes: MAX_PLAIN,
-    inflated_bytes: MAX_PLAIN,
-    pairs: u16::MAX as usize,
-    name_bytes: MAX_PLAIN,
-    value_bytes: MAX_PLAIN,
-    lowercase_names: false,
-};
+fn limits() -> BlockLimits {
+    let mut limits = BlockLimits::default();
+    limits.plain_bytes = MAX_PLAIN;
+    limits.inflated_bytes = MAX_PLAIN;
+    limits.pairs = u16::MAX as usize;
+    limits.name_bytes = MAX_PLAIN;
+    limits.value_bytes = MAX_PLAIN;
+    limits.lowercase_names = false;
+    limits
+}
 
 /// Checks the names, values and lengths of a block that a caller built.
 ///
@@ -31,7 +33,7 @@ const LIMITS: BlockLimits = BlockLimits {
 /// [`Error::Headers`] for a block that no peer accepts: a name that is not a lower-case token, a line end or an empty component in
 /// a value, a duplicate name, too many bytes.
 pub(crate) fn check(version: Version, headers: &HeaderBlock) -> Result<(), Error> {
-    headers.check(version, &LIMITS).map_err(Error::Headers)
+    headers.check(version, &limits()).map_err(Error::Headers)
 }
 
 /// Checks only the lengths of a block that was converted from `http`'s types, whose names and values are valid.

@@ -384,7 +384,7 @@ impl State {
                     woken.extend(entry.writer.take());
                 }
                 Err(OpenError::Full { .. }) => return,
-                Err(OpenError::Closing | OpenError::ParentGone { .. }) => {
+                Err(_) => {
                     self.closing = true;
                     return self.fail_waiting(woken);
                 }

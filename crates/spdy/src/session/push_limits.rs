@@ -9,6 +9,7 @@ use spdy_frame::stream_id::StreamId;
 
 /// Limits of unclaimed pushes; for [`Builder::claim_pushes`](crate::client::Builder::claim_pushes).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct PushLimits {
     /// Pushes that are unclaimed, or whose DATA is incomplete (announced by SETTINGS_MAX_CONCURRENT_STREAMS); one more is refused.
     /// Default 100.
@@ -36,6 +37,7 @@ impl Default for PushLimits {
 
 /// Counts of the pushes of a session.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct PushStats {
     /// Accepted, to be claimed.
     pub accepted: u64,
@@ -49,6 +51,7 @@ pub struct PushStats {
 
 /// Information about a pushed response, in its extensions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct PushInfo {
     /// The stream of the push.
     pub id: StreamId,

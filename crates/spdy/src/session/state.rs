@@ -167,7 +167,8 @@ impl State {
             OpenError::ParentGone { .. } => Error::PushRefused {
                 reason: "the request was already answered or cancelled",
             },
-            OpenError::Closing => {
+            // `Closing`, or an error that another session may not have.
+            _ => {
                 self.closing = true;
                 Error::Closing
             }

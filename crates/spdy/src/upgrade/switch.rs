@@ -17,6 +17,7 @@ pub const ACCEPTED_STREAM_PROTOCOL_VERSIONS: HeaderName =
 
 /// Limits of the peer's messages before the switch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes of a head, blank line included. Default 16 KiB.
     pub head_bytes: usize,

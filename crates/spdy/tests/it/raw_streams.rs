@@ -161,10 +161,8 @@ async fn a_reset_is_reported_after_earlier_data() {
 #[tokio::test]
 async fn a_unidirectional_stream_is_read_and_not_answered() {
     let (session, mut accept) = pair();
-    let options = OpenOptions {
-        unidirectional: true,
-        ..OpenOptions::default()
-    };
+    let mut options = OpenOptions::default();
+    options.unidirectional = true;
     let mut near = session
         .open(block(&[("x", "log")]), options)
         .await
@@ -368,10 +366,8 @@ async fn a_server_opens_streams_as_a_client_does() {
 #[tokio::test]
 async fn a_client_accepts_or_rejects_server_streams() {
     let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
-    let one_way = OpenOptions {
-        unidirectional: true,
-        ..OpenOptions::default()
-    };
+    let mut one_way = OpenOptions::default();
+    one_way.unidirectional = true;
     let handle = accept.handle();
     let open = || handle.open(block(&[("x", "log")]), one_way);
     let mut far = open().expect("a stream");

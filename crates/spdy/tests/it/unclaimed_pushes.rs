@@ -166,11 +166,9 @@ fn a_request_for_a_pushed_url_uses_the_push() {
                 }
                 // A push answers once.
                 assert_eq!(fetch(&session, get("/empty", &[])).await, (200, 6, false));
-                let expected = PushStats {
-                    accepted: 2,
-                    claimed: 2,
-                    ..PushStats::default()
-                };
+                let mut expected = PushStats::default();
+                expected.accepted = 2;
+                expected.claimed = 2;
                 assert_eq!(session.push_stats(), expected);
             });
             let expected = ["> SYN 1", "< SYN 2", "< SYN 4", "> SYN 3"];
@@ -219,9 +217,10 @@ fn an_unclaimed_push_is_cancelled_after_the_timeout() {
         ("/small", &[], 9),
     ];
     let setting = Setting {
-        limits: PushLimits {
-            claim_timeout: Duration::from_secs(3),
-            ..PushLimits::default()
+        limits: {
+            let mut raised = PushLimits::default();
+            raised.claim_timeout = Duration::from_secs(3);
+            raised
         },
         ..Setting::of(pushes)
     };
@@ -261,9 +260,10 @@ fn an_unclaimed_push_is_cancelled_after_the_timeout() {
 #[test]
 fn one_push_over_the_limit_is_refused_one_byte_over_is_cancelled() {
     let setting = Setting {
-        limits: PushLimits {
-            streams: 2,
-            ..PushLimits::default()
+        limits: {
+            let mut raised = PushLimits::default();
+            raised.streams = 2;
+            raised
         },
         ..Setting::of(&[("/a", &[], 1), ("/b", &[], 1)])
     };
@@ -284,9 +284,10 @@ fn one_push_over_the_limit_is_refused_one_byte_over_is_cancelled() {
 
     for (bytes, cancelled) in [(50_000, 0), (49_999, 1)] {
         let setting = Setting {
-            limits: PushLimits {
-                bytes,
-                ..PushLimits::default()
+            limits: {
+                let mut raised = PushLimits::default();
+                raised.bytes = bytes;
+                raised
             },
             ..Setting::of(&[
                 ("/a", &[], 20_000),
@@ -309,10 +310,8 @@ fn one_push_over_the_limit_is_refused_one_byte_over_is_cancelled() {
 /// Those that had come whole were taken for cancelled requests that are still worked on, of which 100 may be.
 #[test]
 fn pushes_wait_up_to_the_limit() {
-    let limits = PushLimits {
-        streams: 150,
-        ..PushLimits::default()
-    };
+    let mut limits = PushLimits::default();
+    limits.streams = 150;
     let setting = Setting {
         limits,
         ..Setting::of(&[("/a", &[], 1)])

@@ -203,10 +203,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         ..Trust::default()
     };
     // A full handshake is measured as the time to set up a connection.
-    let options = TlsOptions {
-        resumption: false,
-        ..TlsOptions::default()
-    };
+    let mut options = TlsOptions::default();
+    options.resumption = false;
     if args.protocol == Some(Protocol::Http3) {
         let message =
             "`spdy bench` does not support h3: use http/1.1, h2, spdy/3.1, spdy/3 or spdy/2";

@@ -10,9 +10,7 @@ use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_client::origin::Origin;
-use spdy_net::connection::ClientOptions;
 use spdy_net::network::SystemNetwork;
-use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::tap::Tap;
 use spdy_net::tls::pins::Pin;
@@ -295,38 +293,30 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         || args.order.location
     {
         false => None,
-        true => Some(ClientTls::new(
-            &trust,
-            &TlsOptions {
-                key_log: KeyLogTarget::Environment,
-                ..TlsOptions::default()
-            },
-        )?),
+        true => {
+            let mut options = TlsOptions::default();
+            options.key_log = KeyLogTarget::Environment;
+            Some(ClientTls::new(&trust, &options)?)
+        }
     };
     let resolve = args.connection.resolve.iter().cloned();
-    Ok(Config {
-        protocols: args
-            .protocol
-            .map_or(Protocol::ALL.to_vec(), |only| vec![only]),
-        // Without TLS there is no ALPN, so the protocol cannot be negotiated; HTTP/1.1 is the most common.
-        plain_protocol: args.protocol.unwrap_or(Protocol::Http1),
-        tls,
-        connection: ClientOptions {
-            tap,
-            spdy: SpdyClientOptions {
-                compression_window_bits: args.connection.blocks.header_window,
-                flow_control: !args.connection.no_flow_control,
-                lowercase_names: args.connection.fold_names,
-                pushes: accepts_pushes(args).then(PushLimits::default),
-                ..SpdyClientOptions::default()
-            },
-            ..ClientOptions::default()
-        },
-        resolve: resolve
-            .map(|(host, port, address)| (host, Some(port), address))
-            .collect(),
-        ..Config::default()
-    })
+    let mut client = Config::default();
+    client.protocols = args
+        .protocol
+        .map_or(Protocol::ALL.to_vec(), |only| vec![only]);
+    // Without TLS there is no ALPN, so the protocol cannot be negotiated; HTTP/1.1 is the most common.
+    client.plain_protocol = args.protocol.unwrap_or(Protocol::Http1);
+    client.tls = tls;
+    client.connection.tap = tap;
+    let spdy = &mut client.connection.spdy;
+    spdy.compression_window_bits = args.connection.blocks.header_window;
+    spdy.flow_control = !args.connection.no_flow_control;
+    spdy.lowercase_names = args.connection.fold_names;
+    spdy.pushes = accepts_pushes(args).then(PushLimits::default);
+    client.resolve = resolve
+        .map(|(host, port, address)| (host, Some(port), address))
+        .collect();
+    Ok(client)
 }
 
 async fn fetch(

@@ -39,6 +39,7 @@ pub(crate) async fn read(
         connection,
         route,
         push,
+        ..
     } = offered;
     let mut fetched = FetchResult::of_push(&push.request().uri, connection, &route);
     let report = PushReport {

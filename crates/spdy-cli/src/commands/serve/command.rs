@@ -298,18 +298,14 @@ async fn serve(
             std::future::ready(response)
         };
         let (answer, ended) = (Arc::new(answer), stop.clone());
-        let options = ListenOptions {
-            admission: metrics::admission(),
-            ..ListenOptions::default()
-        };
+        let mut options = ListenOptions::default();
+        options.admission = metrics::admission();
         running.spawn(listener.run(options, stop.clone(), move |io, _, slot| {
             let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
             async move {
                 let protocols = [Protocol::Http1];
-                let options = ServerOptions {
-                    slot,
-                    ..ServerOptions::default()
-                };
+                let mut options = ServerOptions::default();
+                options.slot = slot;
                 let serving = spdy_net::serve::serve_connection(
                     io, answer, &protocols, None, &options, &runtime, &ended,
                 );

@@ -13,7 +13,6 @@ use spdy::server::{PushForm, Pusher};
 use spdy_frame::priority::Priority;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
-use spdy_net::options::SpdyServerOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_net::tls::certificates::Identity;
@@ -59,14 +58,9 @@ impl Site {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("a free port on loopback");
         let address = listener.address();
         let (shared, stop) = (SharedRuntime::new(TokioRuntime::start()), Latch::new());
-        let options = ServerOptions {
-            spdy: SpdyServerOptions {
-                flow_control,
-                push_form,
-                ..SpdyServerOptions::default()
-            },
-            ..ServerOptions::default()
-        };
+        let mut options = ServerOptions::default();
+        options.spdy.flow_control = flow_control;
+        options.spdy.push_form = push_form;
         let never = stop.clone();
         runtime.spawn(
             listener.run(ListenOptions::default(), stop, move |io, _, _| {

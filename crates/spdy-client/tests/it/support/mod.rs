@@ -144,10 +144,8 @@ impl Network for World {
 
 /// The two sides of TLS for `a.test`.
 pub(crate) fn tls_pair() -> (ServerTls, ClientTls) {
-    let options = TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    };
+    let mut options = TlsOptions::default();
+    options.key_log = KeyLogTarget::Disabled;
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
     let server = ServerTls::new(&identity, &Protocol::ALL, &options).unwrap();

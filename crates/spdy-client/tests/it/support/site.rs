@@ -21,11 +21,10 @@ pub(crate) fn client(world: &World, config: Config) -> Client {
 }
 
 pub(crate) fn only(protocol: Protocol) -> Config {
-    Config {
-        protocols: vec![protocol],
-        plain_protocol: protocol,
-        ..Config::default()
-    }
+    let mut client = Config::default();
+    client.protocols = vec![protocol];
+    client.plain_protocol = protocol;
+    client
 }
 
 /// A world with `a.test`, plain and over TLS, that speaks `protocols`; and what a client needs there.
@@ -36,13 +35,9 @@ pub(crate) fn world(protocols: &[Protocol]) -> (World, Config) {
         .name("a.test", &["10.0.0.1"])
         .server(HTTP, protocols, None, Latch::new(), numbers)
         .server(HTTPS, protocols, Some(server), Latch::new(), numbers);
-    (
-        world,
-        Config {
-            tls: Some(tls),
-            ..Config::default()
-        },
-    )
+    let mut client = Config::default();
+    client.tls = Some(tls);
+    (world, client)
 }
 
 /// A plain server that answers each connection's first request with these bytes, and hangs up.

@@ -26,10 +26,9 @@ impl Tls {
             insecure: target.encryption != Encryption::VerifyFull,
             ..Trust::default()
         };
-        let options = TlsOptions {
-            key_log: KeyLogTarget::Disabled, // not for this connection, which is not part of a measurement
-            ..TlsOptions::default()
-        };
+        let mut options = TlsOptions::default();
+        // not for this connection, which is not part of a measurement
+        options.key_log = KeyLogTarget::Disabled;
         Ok(Self(ClientTls::new(&trust, &options)?))
     }
 }

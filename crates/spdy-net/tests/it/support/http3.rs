@@ -47,10 +47,8 @@ impl TestServer {
         let (handler, until): (Arc<dyn Handler>, _) = (Arc::new(handler), stop.clone());
         tokio::spawn(listener.run(listen, stop, move |incoming, _, slot| {
             let (handler, runtime, until) = (handler.clone(), runtime.clone(), until.clone());
-            let options = ServerOptions {
-                slot,
-                ..options.clone()
-            };
+            let mut options = options.clone();
+            options.slot = slot;
             async move {
                 let _ = serve_quic(incoming, handler, &options, &runtime, &until).await;
             }

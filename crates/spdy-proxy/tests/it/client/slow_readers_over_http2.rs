@@ -72,10 +72,8 @@ async fn thing(_: Request<Body>) -> Response<Body> {
 
 /// An accelerator before such an origin.
 fn accelerator() -> Arc<Proxy> {
-    let options = TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    };
+    let mut options = TlsOptions::default();
+    options.key_log = KeyLogTarget::Disabled;
     let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("a key");
     let identity = ca.issue(&["origin.test".to_owned()], &[]);
     let identity = identity.expect("a certificate");

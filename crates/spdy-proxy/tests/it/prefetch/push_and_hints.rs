@@ -14,7 +14,6 @@ use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_net::network::BoxIo;
-use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::sync::Semaphore;
@@ -62,13 +61,9 @@ async fn origin(
 
 /// A client that accepts pushes if the protocol supports them.
 fn taking() -> ClientOptions {
-    ClientOptions {
-        spdy: SpdyClientOptions {
-            pushes: Some(PushLimits::default()),
-            ..SpdyClientOptions::default()
-        },
-        ..ClientOptions::default()
-    }
+    let mut options = ClientOptions::default();
+    options.spdy.pushes = Some(PushLimits::default());
+    options
 }
 
 async fn connected(between: &Between, protocol: Protocol, options: &ClientOptions) -> Connection {
@@ -314,10 +309,8 @@ async fn only_navigation_requests_get_103() {
 #[tokio::test]
 async fn http2_pushes_only_if_enabled_and_accepted() {
     let between = open("", GOOD).await;
-    let pushing = ServerOptions {
-        http2_push: true,
-        ..ServerOptions::default()
-    };
+    let mut pushing = ServerOptions::default();
+    pushing.http2_push = true;
     let (io, _) = between.client_by(Protocol::Http2, pushing);
     let (mut client, connection) = h2::client::handshake(io).await.expect("a connection");
     tokio::spawn(connection);

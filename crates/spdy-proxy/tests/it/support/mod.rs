@@ -78,10 +78,8 @@ impl Origin {
             move |io, _, seat| {
                 let (handler, ended) = (handler.clone(), ended.clone());
                 async move {
-                    let options = ServerOptions {
-                        slot: seat,
-                        ..ServerOptions::default()
-                    };
+                    let mut options = ServerOptions::default();
+                    options.slot = seat;
                     let (protocols, runtime) = ([Protocol::Http1], runtime());
                     let served = spdy_net::serve::serve_connection(
                         io, handler, &protocols, None, &options, &runtime, &ended,

@@ -12,7 +12,6 @@ use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_net::network::BoxIo;
-use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::sync::Semaphore;
@@ -173,13 +172,8 @@ impl Stage {
     ) -> Connection {
         let server = ServerOptions::default();
         let (io, _) = self.between.client_at(from, protocol, server);
-        let options = ClientOptions {
-            spdy: SpdyClientOptions {
-                pushes: accepts_pushes.then(PushLimits::default),
-                ..SpdyClientOptions::default()
-            },
-            ..ClientOptions::default()
-        };
+        let mut options = ClientOptions::default();
+        options.spdy.pushes = accepts_pushes.then(PushLimits::default);
         let io: BoxIo = Box::new(io);
         let runtime = &self.between.runtime;
         let connection = Connection::start(io, protocol, 0, &options, runtime).await;

@@ -14,7 +14,6 @@ use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
-use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicEndpoint};
 use spdy_net::serve::{ServerOptions, serve_quic};
@@ -185,10 +184,8 @@ fn with_connection<F: Future>(
     let links = RaceNetwork::parse("rate=10mbit,rtt=40ms,queue=33p").unwrap();
     let network = SimNetwork::new(sim.clone(), links.config(&Options::default()), 1);
     let ca = LocalCa::generate(KeyKind::Ed25519).unwrap();
-    let tls_options = TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    };
+    let mut tls_options = TlsOptions::default();
+    tls_options.key_log = KeyLogTarget::Disabled;
     let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
     let tls = ServerTls::new(&identity, &Protocol::ALL, &tls_options).unwrap();
     let address = SocketAddr::from(([198, 18, 0, 1], 443));
@@ -221,13 +218,8 @@ fn get() -> Request<Body> {
 
 #[test]
 fn a_connection_without_requests_is_ended_in_order() {
-    let options = ServerOptions {
-        timeouts: ServerTimeouts {
-            idle_timeout: Duration::from_secs(20),
-            ..ServerTimeouts::default()
-        },
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.timeouts.idle_timeout = Duration::from_secs(20);
     with_connection(options, |connection, runtime, _stop, ended| async move {
         let response = connection.send(get(), Priority::HIGHEST).await.unwrap();
         response.into_body().collect_up_to(1 << 30).await.unwrap();
@@ -247,10 +239,8 @@ fn a_connection_without_requests_is_ended_in_order() {
 #[test]
 fn an_unread_response_is_cancelled_and_counted() {
     let hits = LimitHits::default();
-    let options = ServerOptions {
-        hits: hits.clone(),
-        ..ServerOptions::default()
-    };
+    let mut options = ServerOptions::default();
+    options.hits = hits.clone();
     with_connection(options, |connection, runtime, _stop, _ended| async move {
         let unread = connection.send(get(), Priority::HIGHEST).await.unwrap();
         // The client's window for a stream is 1 MiB. It is full after a second, and then nothing moves.

@@ -54,10 +54,9 @@ const MIB: usize = 1024 * 1024;
 const LEN: usize = 8 * MIB;
 
 fn quiet() -> TlsOptions {
-    TlsOptions {
-        key_log: KeyLogTarget::Disabled,
-        ..TlsOptions::default()
-    }
+    let mut options = TlsOptions::default();
+    options.key_log = KeyLogTarget::Disabled;
+    options
 }
 
 fn address() -> SocketAddr {

@@ -93,11 +93,9 @@ async fn run_request(session: client::Session, runtime: SharedRuntime, mut rando
 /// One raw stream, left at any point.
 async fn run_stream(session: client::Session, runtime: SharedRuntime, mut random: TestRandom) {
     let headers: HeaderBlock = [("raw", "stream")].into_iter().collect();
-    let options = client::OpenOptions {
-        unidirectional: random.below(4) == 0,
-        fin: random.below(8) == 0,
-        ..Default::default()
-    };
+    let mut options = client::OpenOptions::default();
+    options.unidirectional = random.below(4) == 0;
+    options.fin = random.below(8) == 0;
     let opening = Box::pin(session.open(headers, options));
     let Some(Ok(mut stream)) = for_a_while(&runtime, &mut random, opening).await else {
         return;

@@ -267,10 +267,8 @@ fn untaken_unidirectional_streams_wait_up_to_the_limit() {
     let id_log = stream_ids.clone();
     runtime.spawn(Box::pin(async move {
         for _ in 0..100 {
-            let options = client::OpenOptions {
-                unidirectional: true,
-                ..Default::default()
-            };
+            let mut options = client::OpenOptions::default();
+            options.unidirectional = true;
             let headers = [("x", "y")].into_iter().collect();
             let mut stream = session.open(headers, options).await.expect("a stream");
             stream.finish().expect("an end");
@@ -305,10 +303,8 @@ fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
     let failure = Arc::<Mutex<Option<spdy::Error>>>::default();
     let failure_slot = failure.clone();
     runtime.spawn(Box::pin(async move {
-        let options = client::OpenOptions {
-            unidirectional: true,
-            ..Default::default()
-        };
+        let mut options = client::OpenOptions::default();
+        options.unidirectional = true;
         let headers = REQUEST_HEADERS.iter().copied().collect();
         let mut stream = session.open(headers, options).await.expect("a stream");
         *failure_slot.lock().expect("one thread") = stream.failed().await;

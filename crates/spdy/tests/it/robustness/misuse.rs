@@ -61,10 +61,8 @@ async fn a_stream_without_reply_returns_no_reply() {
         .await
         .expect_err("the peer opened it");
     assert!(matches!(error, Error::NoReply { .. }), "{error}");
-    let options = OpenOptions {
-        unidirectional: true,
-        ..OpenOptions::default()
-    };
+    let mut options = OpenOptions::default();
+    options.unidirectional = true;
     let mut one_way = session
         .open(HeaderBlock::new(), options)
         .await

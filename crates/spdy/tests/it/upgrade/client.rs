@@ -235,9 +235,10 @@ fn a_slow_upgrade_head_times_out() {
     runtime.spawn(Box::pin(async move {
         let result = upgrade::read_request(
             Rewind::new(Bytes::from_static(b"GET"), far),
-            Limits {
-                timeout: Duration::from_secs(60),
-                ..Limits::default()
+            {
+                let mut limits = Limits::default();
+                limits.timeout = Duration::from_secs(60);
+                limits
             },
             &task_runtime,
         )

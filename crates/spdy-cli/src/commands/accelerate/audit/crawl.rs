@@ -499,9 +499,7 @@ mod tests {
         let address = silent.local_addr().expect("a bound socket");
         let url = Url::parse(&format!("http://{address}/")).expect("a URL");
         let budget = Budget::new(1, std::time::Duration::ZERO);
-        let config = Config {
-            ..Config::default()
-        };
+        let config = Config::default();
         let crawled = crawl(&url, config, budget, |_, _| {}).await;
         let error = crawled.err().expect("no response arrives").to_string();
         assert!(

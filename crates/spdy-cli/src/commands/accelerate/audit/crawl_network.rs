@@ -139,21 +139,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_crawl_connects_to_private_addresses_only_if_allowed() {
-        let mut config = Config {
-            resolve: vec![
-                (
-                    "cdn.test".to_owned(),
-                    Some(81),
-                    "127.0.0.3".parse().unwrap(),
-                ),
-                (
-                    "img.test".to_owned(),
-                    Some(83),
-                    "127.0.0.4".parse().unwrap(),
-                ),
-            ],
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.resolve = vec![
+            (
+                "cdn.test".to_owned(),
+                Some(81),
+                "127.0.0.3".parse().unwrap(),
+            ),
+            (
+                "img.test".to_owned(),
+                Some(83),
+                "127.0.0.4".parse().unwrap(),
+            ),
+        ];
         let page = Url::parse("http://127.0.0.2:1/").unwrap();
         let network = crawl_network(&page, &mut config).await.unwrap();
         for (to, is_refused) in [

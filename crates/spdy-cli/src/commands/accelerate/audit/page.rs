@@ -179,10 +179,9 @@ fn client(live: &LiveArgs) -> anyhow::Result<Config> {
         }
         resolve.push((host.to_owned(), Some(port), address));
     }
-    Ok(Config {
-        protocols: vec![Protocol::Http2, Protocol::Http1],
-        tls: Some(ClientTls::new(&trust, &TlsOptions::default())?),
-        resolve,
-        ..Config::default()
-    })
+    let mut config = Config::default();
+    config.protocols = vec![Protocol::Http2, Protocol::Http1];
+    config.tls = Some(ClientTls::new(&trust, &TlsOptions::default())?);
+    config.resolve = resolve;
+    Ok(config)
 }

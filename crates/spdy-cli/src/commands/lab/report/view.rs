@@ -157,22 +157,16 @@ async fn serve(
     let (watch, stop) = (Arc::new(watch), Latch::new());
     let handler = Arc::new(move |request| answer(watch.clone(), address, request));
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let limits = AdmissionLimits {
-        connections: CONNECTIONS,
-        ..AdmissionLimits::default()
-    };
-    let options = ListenOptions {
-        admission: Admission::new(limits, LimitHits::default()),
-        ..ListenOptions::default()
-    };
+    let mut limits = AdmissionLimits::default();
+    limits.connections = CONNECTIONS;
+    let mut options = ListenOptions::default();
+    options.admission = Admission::new(limits, LimitHits::default());
     let ended = stop.clone();
     let serving = tokio::spawn(listener.run(options, stop.clone(), move |io, _, seat| {
         let (handler, runtime, ended) = (handler.clone(), runtime.clone(), ended.clone());
         async move {
-            let options = ServerOptions {
-                slot: seat,
-                ..ServerOptions::default()
-            };
+            let mut options = ServerOptions::default();
+            options.slot = seat;
             let protocols = [Protocol::Http1];
             let serving =
                 serve_connection(io, handler, &protocols, None, &options, &runtime, &ended);

@@ -101,12 +101,10 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
     let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     let (mut failures, mut cases_sent) = (Vec::new(), 0);
     runtime.block_on(async {
-        let config = Config {
-            protocols: vec![Protocol::Http3],
-            tls: Some(tls),
-            resolve: vec![(SITE.to_owned(), None, [127, 0, 0, 1].into())],
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![Protocol::Http3];
+        config.tls = Some(tls);
+        config.resolve = vec![(SITE.to_owned(), None, [127, 0, 0, 1].into())];
         let runtime = SharedRuntime::new(TokioRuntime::start());
         let client = Client::new(runtime, Arc::new(SystemNetwork), config);
         for case in corpus::cases('1') {

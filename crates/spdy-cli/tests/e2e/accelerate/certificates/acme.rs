@@ -108,12 +108,10 @@ fn client(roots: Roots, protocol: Protocol) -> Client {
     };
     let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
     let resolve = NAMES.map(|name| (name.to_owned(), None, [127, 0, 0, 1].into()));
-    let config = Config {
-        protocols: vec![protocol],
-        tls: Some(tls),
-        resolve: resolve.to_vec(),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.protocols = vec![protocol];
+    config.tls = Some(tls);
+    config.resolve = resolve.to_vec();
     let runtime = SharedRuntime::new(TokioRuntime::start());
     Client::new(runtime, Arc::new(SystemNetwork), config)
 }

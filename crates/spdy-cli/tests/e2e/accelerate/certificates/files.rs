@@ -55,11 +55,9 @@ impl TestCa {
 
     /// The leaf that a client which trusts the CA gets for `name`; `None` if it rejects the certificate.
     fn leaf_for(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
-        let options = TlsOptions {
-            resumption: false,
-            key_log: KeyLogTarget::Disabled,
-            ..TlsOptions::default()
-        };
+        let mut options = TlsOptions::default();
+        options.resumption = false;
+        options.key_log = KeyLogTarget::Disabled;
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
         let client = ClientTls::new(&trust, &options).expect("a TLS configuration");
         let runtime = tokio::runtime::Runtime::new().expect("create a runtime");

@@ -185,13 +185,11 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
     let client = |protocol| {
         let names = (0..RELOADS).map(name).chain([SITE.to_owned()]);
         let resolve = names.map(|name| (name, None, [127, 0, 0, 1].into()));
-        let config = Config {
-            protocols: vec![protocol],
-            tls: Some(tls.clone()),
-            resolve: resolve.collect(),
-            retries: 0,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![protocol];
+        config.tls = Some(tls.clone());
+        config.resolve = resolve.collect();
+        config.retries = 0;
         let runtime = SharedRuntime::new(TokioRuntime::start());
         Client::new(runtime, Arc::new(SystemNetwork), config)
     };

@@ -134,13 +134,11 @@ impl Session {
         let authority = std::fs::read(accelerator.authority()).expect("read the certificate");
         let trust = certificates_from_pem(&authority, "the authority").expect("valid PEM");
         let tls = ClientTls::new(&Trust::only(trust), &TlsOptions::default());
-        let config = Config {
-            protocols: vec![Protocol::Http2],
-            tls: Some(tls.expect("a TLS configuration")),
-            resolve: vec![(SITE.to_owned(), None, [127, 0, 0, 1].into())],
-            retries: 0,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.protocols = vec![Protocol::Http2];
+        config.tls = Some(tls.expect("a TLS configuration"));
+        config.resolve = vec![(SITE.to_owned(), None, [127, 0, 0, 1].into())];
+        config.retries = 0;
         let runtime = SharedRuntime::new(TokioRuntime::start());
         Self {
             client: Client::new(runtime, Arc::new(SystemNetwork), config),

@@ -187,12 +187,10 @@ async fn over_http3(roots: Roots, address: SocketAddr, target: &str) -> Result<S
         ..Trust::default()
     };
     let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
-    let config = Config {
-        protocols: vec![Protocol::Http3],
-        tls: Some(tls),
-        resolve: vec![(SITE.to_owned(), None, address.ip())],
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.protocols = vec![Protocol::Http3];
+    config.tls = Some(tls);
+    config.resolve = vec![(SITE.to_owned(), None, address.ip())];
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let client = Client::new(runtime, Arc::new(SystemNetwork), config);
     let request = Request::get(format!("https://{SITE}:{}{target}", address.port()));
