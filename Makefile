@@ -24,7 +24,7 @@ accelerate:
 	scripts/accelerate-demo
 
 # One build serves lints, tests and documentation: `scripts/rustc-with-lints` also lints, and `scripts/rustdoc-with-pages` also writes
-# the documentation. Meanwhile `scripts/setup-peers` installs the peers of the tests. `scripts/attended`
+# the documentation, and the public API that `public_api` then compares. Meanwhile `scripts/setup-peers` installs the peers of the tests. `scripts/attended`
 # reports and stops a test that hangs. A test with thousands of slow clients needs as many open files. The fuzzer has a fixed seed
 # here, so that the result for one tree is reproducible. `make fuzz` uses random seeds.
 CHECKED = RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/rustc-with-lints" RUSTDOC="$(CURDIR)/scripts/rustdoc-with-pages" $(CARGO)
@@ -33,6 +33,7 @@ test:
 	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked; built=$$?; wait $$peers && exit $$built
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked
+	$(CHECKED) test --workspace --locked --test public_api -- --ignored
 	BUILD=dev SEED=1 scripts/fuzz 2
 	$(MAKE) demo
 
