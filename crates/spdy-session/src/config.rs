@@ -102,7 +102,7 @@ impl Default for FloodLimits {
 }
 
 /// Limits and choices. [`Config::new`] sets the defaults.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// Role of this endpoint.
     pub role: Role,

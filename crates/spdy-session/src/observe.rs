@@ -1,5 +1,7 @@
 //! Observes the frames of a session, for people (`-v`) and for measurements.
 
+use std::fmt;
+
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_frame::header_block::HeaderBlock;
@@ -35,4 +37,11 @@ pub struct ObservedFrame<'a> {
 pub trait Observe: Send + Sync {
     /// Called for each frame, in the order of the wire, from within the session machine: do not block here.
     fn seen(&self, seen: &ObservedFrame<'_>);
+}
+
+/// So that options with an observer have `Debug`.
+impl fmt::Debug for dyn Observe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Observe")
+    }
 }

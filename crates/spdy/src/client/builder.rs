@@ -41,7 +41,7 @@ where
 }
 
 /// Options of a client session. `Default` is SPDY/3.1.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Builder {
     config: Config,
     send_trailers: bool,

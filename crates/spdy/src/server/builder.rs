@@ -1,5 +1,6 @@
 //! Sets up server sessions: [`handshake`] with the defaults, [`Builder`] for everything else.
 
+use std::fmt;
 use std::sync::Arc;
 
 use spdy_frame::version::Version;
@@ -55,6 +56,17 @@ pub struct Builder {
 
 /// Called for each invalid request.
 pub(super) type OnBadRequest = Arc<dyn Fn(&BadRequest) + Send + Sync>;
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("config", &self.config)
+            .field("send_trailers", &self.send_trailers)
+            .field("push_form", &self.push_form)
+            .field("metrics", &self.metrics)
+            .finish_non_exhaustive()
+    }
+}
 
 session_options!(Builder);
 

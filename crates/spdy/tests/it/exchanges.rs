@@ -223,6 +223,19 @@ async fn a_body_is_received_in_pieces_that_are_not_empty_without_its_trailers() 
     assert!(body.receive().await.is_none());
 }
 
+#[test]
+fn builders_print_their_options() {
+    struct Observer;
+    impl spdy::Observe for Observer {
+        fn seen(&self, _: &spdy::ObservedFrame<'_>) {}
+    }
+    let client = client::Builder::default().observer(Arc::new(Observer));
+    let server = server::Builder::default().max_concurrent_streams(7);
+    let (client, server) = (format!("{client:?}"), format!("{server:?}"));
+    assert!(client.contains("observer: Some(Observe)"), "{client}");
+    assert!(server.contains("max_concurrent_streams: 7"), "{server}");
+}
+
 #[tokio::test]
 async fn text_and_bytes_become_bodies_in_memory() {
     let bodies = [
