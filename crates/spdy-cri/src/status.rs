@@ -46,6 +46,12 @@ impl From<std::process::ExitStatus> for ExitCode {
     }
 }
 
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        code.0.into()
+    }
+}
+
 impl std::fmt::Display for ExitCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
