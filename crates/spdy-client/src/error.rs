@@ -82,8 +82,8 @@ pub enum Error {
     /// The request's URI is not absolute, or has another scheme than http and https.
     #[error("{0:?} is not an http or https URL")]
     Uri(String),
-    /// The URL is https, but TLS is not configured.
-    #[error("{0} needs TLS, but TLS is not configured")]
+    /// The URL is https, but [`Config::tls`](crate::config::Config::tls) is `None`.
+    #[error("{0} needs TLS: set `Config::tls`")]
     NoTls(Origin),
     /// The URL is http, but only HTTP/3 is configured, which has no form without TLS.
     #[error("{0} uses http, but HTTP/3 needs https")]

@@ -34,7 +34,14 @@ pub use client::{Client, Config, Stats};
 pub use error::{ConnectFailure, Error};
 pub use origin::Origin;
 // What a program names to make a client and its requests, so that it needs no dependency on these crates.
-pub use spdy::{Body, Priority, Runtime, SharedRuntime, body, runtime};
+pub use spdy::client::{Push, PushInfo, PushLimits};
+pub use spdy::{
+    Body, Compression, Instant, Metrics, Priority, Runtime, Secrets, SharedRuntime, Version, body,
+    runtime,
+};
+pub use spdy_net::error::ExchangeError;
+pub use spdy_net::network::BoxIo;
 pub use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
+pub use spdy_net::options::{ClientOptions, QuicOptions, SpdyClientOptions};
 pub use spdy_net::protocol::Protocol;
 pub use spdy_net::tls;

@@ -25,9 +25,9 @@
 //! A server that runs nothing, and a client of it:
 //!
 //! ```
-//! use spdy::{SharedRuntime, TokioRuntime};
 //! use spdy_cri::client::{self, Options};
-//! use spdy_cri::{AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Streams, StreamingServer, StreamOptions};
+//! use spdy_cri::{AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError};
+//! use spdy_cri::{SharedRuntime, StreamOptions, StreamingServer, Streams};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
 //! struct Echo;
@@ -48,7 +48,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let runtime = SharedRuntime::new(TokioRuntime::start());
+//! let runtime = SharedRuntime::tokio();
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 //! let base = format!("http://{}", listener.local_addr()?);
 //! let server = StreamingServer::new(Echo, &base, Config::default(), runtime.clone())?;
@@ -69,7 +69,7 @@
 //! # When a client is gone
 //!
 //! The future of the [`Handler`] is dropped then, and when the server is stopped: what it started must end
-//! with it (`kill_on_drop` of a `tokio::process::Child`).
+//! with it (`kill_on_drop` of a `tokio::process::Command`).
 #![warn(missing_debug_implementations)]
 
 mod channels;
@@ -89,6 +89,10 @@ mod timeout;
 mod tokens;
 pub mod tunnel;
 mod websocket;
+
+// What a program names to make a server or a client, so that it needs no dependency on `spdy`.
+pub use spdy::upgrade::{Limits, UpgradeError};
+pub use spdy::{Metrics, SharedRuntime};
 
 pub use config::{Config, ConfigError};
 pub use error::{ClientError, RequestError, StreamError};

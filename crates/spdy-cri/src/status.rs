@@ -33,6 +33,25 @@ impl ExitCode {
     }
 }
 
+/// Unix: the code, or 128 + the number of the signal that ended the process.
+#[cfg(unix)]
+impl From<std::process::ExitStatus> for ExitCode {
+    fn from(status: std::process::ExitStatus) -> Self {
+        use std::os::unix::process::ExitStatusExt as _;
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| 128 + signal));
+        // A stopped process has neither, and `wait` does not return it.
+        Self(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255))
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        code.0.into()
+    }
+}
+
 impl std::fmt::Display for ExitCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
@@ -170,6 +189,20 @@ pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, C
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_was_ended_by_a_signal_has_128_and_its_number() {
+        use std::os::unix::process::ExitStatusExt as _;
+        use std::process::ExitStatus;
+        let exited = |code: i32| ExitCode::from(ExitStatus::from_raw(code << 8));
+        assert_eq!(
+            [exited(0), exited(7), exited(255)],
+            [ExitCode(0), ExitCode(7), ExitCode(255)]
+        );
+        let killed = ExitStatus::from_raw(9);
+        assert_eq!(ExitCode::from(killed), ExitCode(137));
+    }
 
     #[test]
     fn a_status_that_is_cut_off_is_not_whole_and_text_never_is() {

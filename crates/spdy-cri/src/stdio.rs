@@ -31,7 +31,7 @@ impl Input {
         Self(Source::WebSocket(reader))
     }
 
-    /// The next received bytes, without copying; `None` at the end.
+    /// The next received bytes, without copying; `None` at the end. Cancel safe.
     pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
         match &mut self.0 {
             Source::Spdy(channel) => {
@@ -149,7 +149,7 @@ impl Connection {
         })
     }
 
-    /// The next received bytes, without copying; `None` at the end.
+    /// The next received bytes, without copying; `None` at the end. Cancel safe.
     pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
         match &mut self.0 {
             DuplexKind::Spdy(channel) => {

@@ -110,13 +110,13 @@ pub struct Config {
     pub role: Role,
     /// The negotiated version. It is fixed, except with `detect_session_window`.
     pub version: Version,
-    /// How our header blocks are compressed. Default `Compression::Masked`.
+    /// How our header blocks are compressed. Default `Compression::CrimeSafe`.
     pub compression: Compression,
     /// Window size for compressing our header blocks, as a power of two: 11 to 15, for 2 to 32 KiB. The compressor allocates that
     /// much, and 16 KiB of tables. Default `None`:
     /// [`DeflateOptions::window_bits`](spdy_frame::compress::DeflateOptions::window_bits).
     pub compression_window_bits: Option<u8>,
-    /// Header values that `Compression::Masked` isolates from all others, in addition to those that a block marks. Default: all
+    /// Header values that `Compression::CrimeSafe` isolates from all others, in addition to those that a block marks. Default: all
     /// except those of a [list of names](spdy_frame::public_headers::is_public).
     pub secrets: Secrets,
     /// Limit of concurrent streams of the peer, sent in SETTINGS; one more gets REFUSED_STREAM. Default 100. A client that refuses

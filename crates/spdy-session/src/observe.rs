@@ -40,8 +40,9 @@ pub trait Observe: Send + Sync {
     fn seen(&self, seen: &ObservedFrame<'_>);
 }
 
+/// So that options with an observer have `Debug`.
 impl fmt::Debug for dyn Observe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("dyn Observe")
+        f.write_str("Observe")
     }
 }

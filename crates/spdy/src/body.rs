@@ -112,6 +112,33 @@ impl Body {
         }
     }
 
+    /// The next piece of the body, never empty; `None` at its end. Trailers are skipped: `http_body_util::BodyExt::frame`
+    /// returns them too. Cancel safe.
+    ///
+    /// The sender of a received body gets credit for each piece that this returns, so a slow reader slows the sender down.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), spdy::BoxError> {
+    /// # let mut body = spdy::Body::from("hello");
+    /// let mut bytes = 0;
+    /// while let Some(piece) = body.receive().await {
+    ///     bytes += piece?.len();
+    /// }
+    /// assert_eq!(bytes, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn receive(&mut self) -> Option<Result<Bytes, BoxError>> {
+        loop {
+            match self.frame().await?.map(Frame::into_data) {
+                Ok(Ok(data)) if !data.is_empty() => return Some(Ok(data)),
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
     /// Reads the body to its end.
     ///
     /// # Errors
@@ -120,10 +147,8 @@ impl Body {
     pub async fn collect_up_to(mut self, limit: usize) -> Result<Bytes, BoxError> {
         let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
         let mut length = 0;
-        while let Some(frame) = self.frame().await {
-            let Ok(data) = frame?.into_data() else {
-                continue;
-            };
+        while let Some(data) = self.receive().await {
+            let data = data?;
             length += data.len();
             if length > limit {
                 return Err(TooLong { limit }.into());
@@ -196,6 +221,18 @@ impl From<Bytes> for Body {
 impl From<&'static str> for Body {
     fn from(text: &'static str) -> Self {
         Self::full(text)
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Self::full(text)
+    }
+}
+
+impl From<&'static [u8]> for Body {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::full(bytes)
     }
 }
 

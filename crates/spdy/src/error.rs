@@ -4,10 +4,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spdy_frame::error::{BlockError, FrameError};
+use spdy_frame::error::FrameError;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_session::error::SessionError;
+
+// What a program names to tell these errors apart, so that it needs no dependency on these crates.
+pub use spdy_frame::error::BlockError;
+pub use spdy_http::content_length::LengthMismatch;
+pub use spdy_http::request::{BadRequest, RequestError};
+pub use spdy_http::response::BadResponse;
+pub use spdy_http::trailers::BadTrailers;
 
 /// A boxed error, as HTTP bodies carry it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -87,16 +94,16 @@ pub enum Error {
     Io(Arc<io::Error>),
     /// The request cannot be encoded as SPDY; nothing was sent.
     #[error("the request cannot be sent: {0}")]
-    Request(#[from] spdy_http::request::RequestError),
+    Request(#[from] RequestError),
     /// The headers cannot be encoded; nothing was sent.
     #[error("the headers cannot be sent: {0}")]
     Headers(#[from] BlockError),
     /// The peer's answer is not a valid HTTP response; the stream was reset.
     #[error("the peer's response is not valid HTTP: {0}")]
-    Response(#[from] spdy_http::response::BadResponse),
+    Response(#[from] BadResponse),
     /// The headers after a message's head are not valid trailers; the stream was reset.
     #[error("invalid trailers: {0}")]
-    Trailers(#[from] spdy_http::trailers::BadTrailers),
+    Trailers(#[from] BadTrailers),
     /// The body that was being sent failed; the stream was reset.
     #[error("the body to send failed: {0}")]
     Body(Arc<BoxError>),

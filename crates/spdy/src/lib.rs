@@ -49,7 +49,7 @@ pub use spdy_frame::status::{GoAwayStatus, RstStatus};
 pub use spdy_frame::stream_id::StreamId;
 pub use spdy_frame::version::Version;
 pub use spdy_http::request::RequestError;
-pub use spdy_session::config::{Config, FloodLimits, PushPolicy, Role};
+pub use spdy_session::config::{Config, FloodLimits, PushPolicy, Role, SettingsTiming};
 pub use spdy_session::error::SessionError;
 pub use spdy_session::limit::{Hits, Limit};
 pub use spdy_session::observe::{Direction, Observe, ObservedFrame};

@@ -145,7 +145,7 @@ impl Stream {
         poll_fn(|cx| self.stream.poll_send(cx, &mut data, false)).await
     }
 
-    /// The next DATA, never empty; `None` after FIN. Small queued frames are joined.
+    /// The next DATA, never empty; `None` after FIN. Small queued frames are joined. Cancel safe.
     pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| {
             Poll::Ready(match ready!(self.poll_data(cx)) {

@@ -4,12 +4,9 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! use std::sync::Arc;
 //!
-//! use spdy::{Body, Priority, SharedRuntime, TokioRuntime};
-//! use spdy_client::client::{Client, Config};
-//! use spdy_net::network::SystemNetwork;
+//! use spdy_client::{Body, Client, Config, Priority, SharedRuntime, SystemNetwork};
 //!
-//! let runtime = SharedRuntime::new(TokioRuntime::start());
-//! let client = Client::new(runtime, Arc::new(SystemNetwork), Config::default());
+//! let client = Client::new(SharedRuntime::tokio(), Arc::new(SystemNetwork), Config::default());
 //! let request = http::Request::get("http://localhost:8080/").body(Body::empty())?;
 //! let response = client.send(request, Priority::HIGHEST).await?;
 //! let body = response.into_body().collect_up_to(1 << 20).await?;

@@ -138,7 +138,7 @@ async fn every_waiting_request_gets_the_connect_error() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "https://a.test:443 needs TLS, but TLS is not configured"
+        "https://a.test:443 needs TLS: set `Config::tls`"
     );
     let error = client.send(get("/"), Priority::HIGHEST).await.unwrap_err();
     assert_eq!(error.to_string(), "\"/\" is not an http or https URL");

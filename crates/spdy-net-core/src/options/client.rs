@@ -22,32 +22,32 @@ const MAX_WINDOW: u32 = 0x7fff_ffff;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3).
+    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3). Default 1 MiB.
     pub stream_window_bytes: u32,
     /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3). `None`, the default: the sum of 100 stream
     /// windows, so that unread responses do not block others.
     pub session_window_bytes: Option<u32>,
-    /// Limit of concurrent HTTP/2 streams; `None`: that of the server, which may be any number.
+    /// Limit of concurrent HTTP/2 streams; `None`, the default: that of the server, which may be any number.
     pub max_streams: Option<usize>,
-    /// Maximum size of a response head, bytes.
+    /// Maximum size of a response head, bytes. Default 64 KiB.
     pub max_head_bytes: usize,
-    /// Maximum size of an HTTP/2 frame, bytes: 16,384 to 2^24 - 1.
+    /// Maximum size of an HTTP/2 frame, bytes: 16,384, the default, to 2^24 - 1.
     pub max_frame_bytes: u32,
     /// Timeout for output of which the server accepts nothing, over SPDY less than a kilobyte
     /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None`: no
-    /// timeout.
+    /// timeout. Default 60 s.
     pub write_timeout: Option<Duration>,
     /// Minimum rate at which a server must accept waiting output, bytes a second of waiting, over `write_timeout`; 0 for no limit
-    /// (HTTP/1.1, HTTP/2, HTTP/3).
+    /// (HTTP/1.1, HTTP/2, HTTP/3). Default 240.
     pub min_rate: u32,
-    /// Time without input after which a SPDY session gets a PING; it ends if there is still no input. `None`: never. Over QUIC it
-    /// is the interval of PINGs, and the connection ends after three minutes without an answer.
+    /// Time without input after which a SPDY session gets a PING; it ends if there is still no input. `None`, the default: never.
+    /// Over QUIC it is the interval of PINGs, and the connection ends after three minutes without an answer.
     pub keepalive: Option<Duration>,
     /// Options of SPDY.
     pub spdy: SpdyClientOptions,
     /// Options of QUIC, for HTTP/3.
     pub quic: QuicOptions,
-    /// Observes frames, heads and bytes.
+    /// Observes frames, heads and bytes. Default `None`.
     pub tap: Option<Arc<dyn Tap>>,
 }
 
@@ -98,26 +98,27 @@ impl std::fmt::Debug for ClientOptions {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SpdyClientOptions {
-    /// How SPDY's header blocks are compressed.
+    /// How SPDY's header blocks are compressed. Default [`Compression::CrimeSafe`].
     pub compression: Compression,
-    /// Header values that are compressed separately from all others.
+    /// Header values that are compressed separately from all others. Default [`Secrets::default`].
     pub secrets: Secrets,
     /// Window size of header compression, as a power of two from 11 to 15; `None` for the default.
     pub compression_window_bits: Option<u8>,
-    /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
+    /// `false`: neither obey nor enforce SPDY's windows (peers without flow control). Default `true`.
     pub flow_control: bool,
     /// Announce SPDY's `stream_window_bytes` by a WINDOW_UPDATE after each SYN_STREAM, and 65,536 in SETTINGS. Undertow applies a
     /// larger value in SETTINGS to its own windows as well, so that uploads to it stall
     /// ([`Config::settings_window_bytes`](spdy::Config::settings_window_bytes)). `false` saves 16 bytes a request, unless pushes
     /// are accepted: their window is always announced by WINDOW_UPDATE.
+    /// Default `true`.
     pub window_update_per_stream: bool,
-    /// Convert upper-case names of SPDY headers to lower case, instead of resetting the stream.
+    /// Convert upper-case names of SPDY headers to lower case, instead of resetting the stream. Default `false`.
     pub lowercase_names: bool,
-    /// Accept SPDY pushes as responses to requests; `None`: refuse them. (HTTP/2 pushes are always refused.)
+    /// Accept SPDY pushes as responses to requests; `None`, the default: refuse them. (HTTP/2 pushes are always refused.)
     pub pushes: Option<PushLimits>,
-    /// The metrics in which SPDY sessions are counted.
+    /// The metrics in which SPDY sessions are counted. Default `None`.
     pub metrics: Option<Metrics>,
-    /// Timeout for an incomplete SPDY control frame.
+    /// Timeout for an incomplete SPDY control frame. Default 30 s.
     pub frame_timeout: Duration,
 }
 

@@ -41,6 +41,8 @@ where
 }
 
 /// Options of a client session. `Default` is SPDY/3.1.
+///
+/// An option whose documentation states no default has that of the field with its name in [`Config`](crate::Config).
 #[derive(Clone, Debug)]
 pub struct Builder {
     config: Config,

@@ -28,7 +28,7 @@ impl IncomingStreams {
         Self { session }
     }
 
-    /// The next stream; `None` when the session has ended.
+    /// The next stream; `None` when the session has ended. Cancel safe.
     pub async fn next(&mut self) -> Option<IncomingStream> {
         poll_fn(|cx| self.poll_next(cx)).await
     }

@@ -33,7 +33,7 @@ impl Pushes {
         Self { shared }
     }
 
-    /// The next push; `None` when the session has ended.
+    /// The next push; `None` when the session has ended. Cancel safe.
     pub async fn next(&mut self) -> Option<Push> {
         poll_fn(|cx| self.poll_next(cx)).await
     }

@@ -22,7 +22,7 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// The next stream; `None` when the session has ended.
+    /// The next stream; `None` when the session has ended. Cancel safe.
     pub async fn next(&mut self) -> Option<Incoming> {
         poll_fn(|cx| self.poll_next(cx)).await
     }

@@ -45,6 +45,8 @@ where
 }
 
 /// Options of a server session. `Default` is SPDY/3.1.
+///
+/// An option whose documentation states no default has that of the field with its name in [`Config`](crate::Config).
 #[derive(Clone)]
 pub struct Builder {
     config: Config,
@@ -63,6 +65,7 @@ impl fmt::Debug for Builder {
             .field("config", &self.config)
             .field("send_trailers", &self.send_trailers)
             .field("push_form", &self.push_form)
+            .field("metrics", &self.metrics)
             .finish_non_exhaustive()
     }
 }

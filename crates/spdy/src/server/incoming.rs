@@ -19,7 +19,7 @@ impl Incoming {
     /// Reads the stream as an HTTP request.
     ///
     /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold a [`Pusher`], which also has
-    /// the stream's ID and priority.
+    /// the stream's ID and priority. There is no Host header, because the URI has the host, and no hop-by-hop header.
     ///
     /// # Errors
     ///

@@ -55,7 +55,7 @@ impl Channel {
         self.stream().reply().await
     }
 
-    /// The next DATA, never empty; `None` at the end.
+    /// The next DATA, never empty; `None` at the end. Cancel safe.
     pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
         match self.stream().receive().await {
             Some(Err(error)) if is_end(&error) => None,

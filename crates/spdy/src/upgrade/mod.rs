@@ -28,12 +28,12 @@
 //! use http::Request;
 //! use spdy::client::OpenOptions;
 //! use spdy::upgrade::{self, Channel, Limits};
-//! use spdy::{HeaderBlock, SharedRuntime, TokioRuntime};
+//! use spdy::{HeaderBlock, SharedRuntime};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let runtime = SharedRuntime::new(TokioRuntime::start());
+//! let runtime = SharedRuntime::tokio();
 //! let (near, far) = tokio::io::duplex(4096);
 //!
 //! let server_runtime = runtime.clone();

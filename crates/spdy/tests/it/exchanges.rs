@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use spdy::{Body, Priority, Version, client, server};
 
@@ -209,6 +211,47 @@ async fn a_streamed_body_arrives_piece_by_piece() {
 }
 
 #[tokio::test]
+async fn a_body_is_received_in_pieces_that_are_not_empty_without_its_trailers() {
+    let pieces = ["one", "", "two"].map(|piece| Ok(Frame::data(Bytes::from(piece))));
+    let trailers = Ok::<_, std::convert::Infallible>(Frame::trailers(HeaderMap::new()));
+    let frames = futures_util::stream::iter(pieces.into_iter().chain([trailers]));
+    let mut body = Body::wrap(http_body_util::StreamBody::new(frames));
+    for expected in ["one", "two"] {
+        let piece = body.receive().await.expect("there is a piece");
+        assert_eq!(piece.expect("the body does not fail"), expected);
+    }
+    assert!(body.receive().await.is_none());
+}
+
+#[test]
+fn builders_print_their_options() {
+    struct Observer;
+    impl spdy::Observe for Observer {
+        fn seen(&self, _: &spdy::ObservedFrame<'_>) {}
+    }
+    let client = client::Builder::default().observer(Arc::new(Observer));
+    let server = server::Builder::default().max_concurrent_streams(7);
+    let (client, server) = (format!("{client:?}"), format!("{server:?}"));
+    assert!(client.contains("observer: Some(Observe)"), "{client}");
+    assert!(server.contains("max_concurrent_streams: 7"), "{server}");
+}
+
+#[tokio::test]
+async fn text_and_bytes_become_bodies_in_memory() {
+    let bodies = [
+        Body::from("text"),
+        Body::from("text".to_owned()),
+        Body::from(&b"text"[..]),
+        Body::from(b"text".to_vec()),
+        Body::from(Bytes::from_static(b"text")),
+    ];
+    for body in bodies {
+        assert_eq!(body.size_hint().exact(), Some(4));
+        assert_eq!(body.collect_up_to(4).await.expect("four bytes"), "text");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_fails_resets_its_stream_and_no_other() {
     let (fail, failure) = tokio::sync::oneshot::channel::<()>();
     let mut failure = Some(failure);
@@ -224,7 +267,7 @@ async fn a_body_that_fails_resets_its_stream_and_no_other() {
                     return Response::new(Body::full("good"));
                 };
                 let first_piece =
-                    futures_util::stream::once(async { Ok(bytes::Bytes::from_static(b"some")) });
+                    futures_util::stream::once(async { Ok(Bytes::from_static(b"some")) });
                 let then = futures_util::stream::once(async move {
                     failure.await.ok();
                     Err("the disk is gone")
@@ -286,10 +329,8 @@ async fn trailers_are_sent_if_enabled() {
     for on in [true, false] {
         let service = |_| async {
             let frames = [
-                Ok::<_, std::convert::Infallible>(http_body::Frame::data(
-                    bytes::Bytes::from_static(b"body"),
-                )),
-                Ok(http_body::Frame::trailers(
+                Ok::<_, std::convert::Infallible>(Frame::data(Bytes::from_static(b"body"))),
+                Ok(Frame::trailers(
                     std::iter::once(("x-sum".parse().expect("valid"), "7".parse().expect("valid")))
                         .collect(),
                 )),
@@ -328,11 +369,11 @@ async fn trailers_of_a_request_that_waits_are_sent_when_it_is_open() {
         .assumed_peer_streams(0);
     let (session, _server_task) =
         connect_to_service_with(client, server::Builder::new(Version::V31), service);
-    let trailers: http::HeaderMap =
+    let trailers: HeaderMap =
         std::iter::once(("x-sum".parse().expect("valid"), "7".parse().expect("valid"))).collect();
-    let frames = [Ok::<_, std::convert::Infallible>(http_body::Frame::<
-        bytes::Bytes,
-    >::trailers(trailers))];
+    let frames = [Ok::<_, std::convert::Infallible>(Frame::<Bytes>::trailers(
+        trailers,
+    ))];
     let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
     let exchange = session.request(post("/", Body::wrap(body)), Priority::HIGHEST);
     let response = exchange.await.expect("a response");

@@ -10,6 +10,7 @@ mod push;
 mod raw_streams;
 mod robustness;
 mod session_end;
+mod smol;
 mod support;
 #[cfg(all(feature = "tokio-runtime", feature = "tower"))]
 mod tower;
