@@ -33,46 +33,55 @@ pub(crate) fn check_json_output(command: &Command, output: &Output) {
     );
 }
 
-/// Validates lines of the stdout of `command` if it is `spdy` with `--json`.
+/// Validates lines that `command` printed, if it is `spdy` with `--json`.
 ///
 /// # Panics
 ///
 /// As [`check_json_output`].
 pub(crate) fn check_json_lines<'a>(command: &Command, lines: impl IntoIterator<Item = &'a str>) {
+    let errors = json_errors(command, lines);
+    assert!(errors.is_empty(), "{command:?}: {}", errors.join("\n"));
+}
+
+/// The errors of lines that `command` printed, if it is `spdy` with `--json`.
+pub(crate) fn json_errors<'a>(
+    command: &Command,
+    lines: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
     let Some(schema) = schema_path(command) else {
-        return;
+        return Vec::new();
     };
     let validator = validator(&schema);
-    for line in lines {
-        let value: Value = serde_json::from_str(line)
-            .unwrap_or_else(|error| panic!("{command:?}: {error}: {line:?}"));
+    let of_line = |line: &str| {
+        let value: Value = match serde_json::from_str(line) {
+            Ok(value) => value,
+            Err(error) => return vec![format!("{error}: {line:?}")],
+        };
         let errors = validator.iter_errors(&value);
-        let errors: Vec<_> = errors
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
-        assert!(
-            errors.is_empty(),
-            "{command:?}\n{line}\nis invalid by {}:\n{}",
-            schema.display(),
-            errors.join("\n")
-        );
-    }
+        let errors = errors.map(|error| format!("{}: {error}, in {line}", error.instance_path()));
+        errors.collect()
+    };
+    lines.into_iter().flat_map(of_line).collect()
 }
 
 /// The schema of the JSON that `command` prints; `None` if it prints none.
 fn schema_path(command: &Command) -> Option<PathBuf> {
-    let arguments: Vec<&str> = command.get_args().filter_map(OsStr::to_str).collect();
-    let is_json = command.get_program() == env!("CARGO_BIN_EXE_spdy")
-        && arguments.contains(&"--json")
-        && !arguments.contains(&"--help");
-    let mut words = arguments.iter().filter(|word| !word.starts_with('-'));
-    let (first, second) = (words.next()?, words.next().copied().unwrap_or_default());
+    // Another program may start `spdy`.
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let mut words = words.skip_while(|word| Path::new(word).file_name() != Some("spdy".as_ref()));
+    words.next()?;
+    let arguments: Vec<_> = words.filter_map(OsStr::to_str).collect();
+    let mut names = arguments.iter().filter(|word| !word.starts_with('-'));
+    let (first, second) = (names.next()?, names.next().copied().unwrap_or_default());
     let file = |name: &str| Path::new(FOLDER).join(format!("{name}.schema.json"));
     let of_subcommand = file(&format!("{first}-{second}"));
     let path = match of_subcommand.is_file() {
         true => of_subcommand,
         false => file(first),
     };
+    let is_json = arguments.contains(&"--json") && !arguments.contains(&"--help");
     is_json.then_some(path)
 }
 
