@@ -37,7 +37,7 @@ use crate::commands::serve;
 /// The output of a command with `--json`.
 pub(super) struct JsonOutput {
     /// The command, without `spdy`.
-    pub(super) command: &'static str,
+    command: &'static str,
     /// What it prints, as in the table of `docs/reference/json-output.md`.
     prints: &'static str,
     /// The version of the schema. Removing or renaming a field, or another meaning, type or unit of one, increments it; a new field
@@ -85,7 +85,7 @@ pub(super) const OUTPUTS: [JsonOutput; 23] = [
     output::<FindingLine<'_>>("replica check", "a line for each finding"),
 ];
 
-/// An output in version 1 of its schema.
+/// An output in version 1 of its schema. A later one is `JsonOutput { version: 2, ..output::<T>(command, prints) }`.
 const fn output<T: JsonSchema>(command: &'static str, prints: &'static str) -> JsonOutput {
     JsonOutput {
         command,
@@ -170,7 +170,7 @@ pub(super) fn pages() -> Vec<Page> {
 impl JsonOutput {
     fn page(&self) -> Page {
         let mut schema = (self.schema)().to_value();
-        edit_descriptions(&mut schema, None);
+        edit(&mut schema, None);
         let (command, version) = (self.command, self.version);
         let name = command.replace(' ', "-");
         schema["$id"] =
@@ -191,8 +191,9 @@ impl JsonOutput {
     }
 }
 
-/// Makes plain text of the descriptions, which are comments of the code, and adds the unit that the name of the field has.
-fn edit_descriptions(schema: &mut Value, field: Option<&str>) {
+/// Makes plain text of the descriptions, which are comments of the code, and adds the unit that the name of the field has. Unknown
+/// fields are allowed also in the types of the configuration, which refuses them.
+fn edit(schema: &mut Value, field: Option<&str>) {
     match schema {
         Value::Object(keywords) => {
             if let Some(Value::String(text)) = keywords.get_mut("description") {
@@ -202,20 +203,24 @@ fn edit_descriptions(schema: &mut Value, field: Option<&str>) {
                     text.push_str(&format!(" Unit: {unit}."));
                 }
             }
+            let fields = keywords.get("properties").and_then(Value::as_object);
+            if fields.is_some_and(|fields| fields.len() > 1) {
+                keywords.remove("additionalProperties");
+            }
             for (keyword, value) in keywords {
                 match (keyword.as_str(), value) {
                     ("properties", Value::Object(fields)) => {
                         for (name, schema) in fields {
-                            edit_descriptions(schema, Some(name));
+                            edit(schema, Some(name));
                         }
                     }
-                    (_, value) => edit_descriptions(value, None),
+                    (_, value) => edit(value, None),
                 }
             }
         }
         Value::Array(schemas) => {
             for schema in schemas {
-                edit_descriptions(schema, None);
+                edit(schema, None);
             }
         }
         _ => {}

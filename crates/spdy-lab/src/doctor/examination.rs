@@ -74,8 +74,8 @@ pub struct SavedTime {
     pub high_ms: f64,
     /// True without randomness, when one run is enough.
     pub is_exact: bool,
-    /// True if there is a difference: the interval does not include 0, and is of at least [`MIN_RUNS`] runs or without randomness. If
-    /// false, either may be earlier.
+    /// True if there is a difference: the interval does not include 0, and is of at least 6 runs ([`MIN_RUNS`]) or without
+    /// randomness. If false, either may be earlier.
     pub is_certain: bool,
 }
 

@@ -173,8 +173,8 @@ pub struct ProtocolRatio {
     #[serde(serialize_with = "by_name")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub protocol: RaceProtocol,
-    /// The ratio in the browser: of medians, with a 95 % interval by resampling the loads of both. Below [`MIN_RUNS`] loads of each it is too
-    /// narrow.
+    /// The ratio in the browser: of medians, with a 95 % interval by resampling the loads of both. Below 6 loads ([`MIN_RUNS`]) of
+    /// each it is too narrow.
     pub browser: Estimate,
     /// The ratio of our client in virtual time.
     pub ours: f64,

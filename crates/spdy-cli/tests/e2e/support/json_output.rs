@@ -107,7 +107,7 @@ fn refuse_in_parts(schema: &mut Value) {
     let keywords = schema.as_object_mut().into_iter().flatten();
     for (keyword, value) in keywords {
         match (keyword.as_str(), value) {
-            ("properties", Value::Object(schemas)) => {
+            ("properties" | "patternProperties", Value::Object(schemas)) => {
                 schemas.values_mut().for_each(refuse_unknown_fields);
             }
             ("$defs", Value::Object(schemas)) => schemas.values_mut().for_each(refuse_in_parts),
