@@ -38,7 +38,7 @@ pub(crate) struct FetchResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pushed: Option<PushReport>,
     /// Durations of the phases; `null` without a response.
-    pub(crate) timings: Option<PhaseTimes>,
+    pub(crate) timings_ms: Option<PhaseTimes>,
     /// Why the fetch failed; `null` if it succeeded.
     pub(crate) error: Option<String>,
 }
@@ -114,7 +114,7 @@ impl FetchResult {
         }
         if let Some(timings) = head.extensions.get::<Timings>() {
             self.connection = Some(timings.connection);
-            self.timings = Some(PhaseTimes {
+            self.timings_ms = Some(PhaseTimes {
                 dns: timings.dns.map(milliseconds),
                 connect: timings.connect.map(milliseconds),
                 tls: timings.tls.map(milliseconds),

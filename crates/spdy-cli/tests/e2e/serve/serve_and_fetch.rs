@@ -149,7 +149,7 @@ fn every_protocol_fetches_the_same_bytes_and_reports_them() {
                 assert_eq!(line["protocol"], protocol);
                 assert_eq!(line["error"], serde_json::Value::Null);
                 assert_eq!(line["tls"].is_null(), url.starts_with("http:"));
-                assert!(line["timings"]["total"].as_f64().unwrap() > 0.0);
+                assert!(line["timings_ms"]["total"].as_f64().unwrap() > 0.0);
             }
         }
     }
