@@ -9,7 +9,7 @@ help:
 	@echo "make demo   build, race the shipped pages, write demo/race.html"
 	@echo "make accelerate  build, load a page in Chromium with and without the accelerator, write demo/accelerated.svg"
 	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
-	@echo "make reference  write the reference of the command line and of the configuration from the code"
+	@echo "make reference  write the reference of the command line, of the configuration and of JSON output from the code"
 	@echo "make fuzz   an hour of fuzzing for each parser and state machine (SECONDS=60 for a minute)"
 	@echo "make bench  how fast the parts are, what a page load costs, and a race against other servers"
 	@echo "make clean  remove what the others made"

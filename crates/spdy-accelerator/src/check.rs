@@ -10,14 +10,15 @@ use crate::start_plan::StartPlan;
 
 /// An alias, and what it is for.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostAliasStatus {
-    /// Label and zone.
+    /// The name of the alias: label and zone.
     pub name: String,
     /// The origin that is served under it.
     pub stands_for: String,
     /// The site whose pages it is for.
     pub site: String,
-    /// The built-in name server answers for it.
+    /// True if the built-in name server answers for it.
     pub has_dns_record: bool,
     /// Whether the certificate contains it; `None` if certificates are generated or ordered, which contain all names.
     pub is_in_certificate: Option<bool>,

@@ -10,6 +10,8 @@
 mod experiment;
 #[path = "on_time/har.rs"]
 mod har;
+#[path = "e2e/support/json_output.rs"]
+mod json_output;
 #[path = "on_time/lab.rs"]
 mod lab;
 #[path = "on_time/pause.rs"]
@@ -25,6 +27,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use json_output::check_json_output;
 use serde_json::Value;
 use spdy_testkit::wait::output_within;
 use tally::{Attempt, Tally};
@@ -56,6 +59,7 @@ fn json_of(command: &mut Command) -> Value {
         .spawn()
         .expect("start `spdy`");
     let output = output_within(MAX_CALIBRATION_TIME, child);
+    check_json_output(command, &output);
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }

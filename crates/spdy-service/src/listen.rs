@@ -25,14 +25,15 @@ const TLS: &str = "127.0.0.1:8443";
 
 /// The address of one listener, as it is printed.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListenerInfo {
     /// Its address; TCP and UDP have the same port.
     pub address: SocketAddr,
-    /// Its clients use TLS.
+    /// True if its clients use TLS.
     pub tls: bool,
     /// True if HTTP/3 is served at the same UDP port.
     pub quic: bool,
-    /// The host that it serves, with `--per-host`.
+    /// The host that it serves, with `--per-host`; `None` if it serves all.
     pub host: Option<String>,
 }
 

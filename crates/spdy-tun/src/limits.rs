@@ -7,6 +7,7 @@ use crate::stats::{DirectionStats, LinkStats};
 
 /// Limits of the deviation of a run from its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ValidityLimits {
     /// Mean lateness of a direction, milliseconds.
     pub late_mean_ms: f64,
@@ -36,6 +37,7 @@ impl Default for ValidityLimits {
 
 /// Why a run does not count.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fault {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// Statistics of the link between two instants, by its own clock.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkStats {
     /// Duration of the run.
     pub seconds: f64,
@@ -15,14 +16,15 @@ pub struct LinkStats {
     /// Time in which the link's thread was runnable but did not run, milliseconds; `None` if the system does not report it. A
     /// packet that arrived in that time was read late, which no other value here shows.
     pub waited_for_cpu_ms: Option<f64>,
-    /// From the client.
+    /// Statistics of the direction from the client.
     pub up: DirectionStats,
-    /// To the client.
+    /// Statistics of the direction to the client.
     pub down: DirectionStats,
 }
 
 /// One direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionStats {
     /// Configured rate, bits of IP packets a second; of a trace, its mean.
     pub configured_bps: u64,
@@ -39,7 +41,7 @@ pub struct DirectionStats {
     pub offered: u64,
     /// Packets that were written to the receiver's device.
     pub packets: u64,
-    /// Their bytes, IP headers included.
+    /// Bytes of these packets, IP headers included.
     pub bytes: u64,
     /// Packets that the queue dropped.
     pub queue_drops: u64,
@@ -53,9 +55,9 @@ pub struct DirectionStats {
     pub foreign: u64,
     /// Mean of actual minus due delivery.
     pub late_mean_ms: f64,
-    /// 99th percentile of it.
+    /// 99th percentile of actual minus due delivery.
     pub late_p99_ms: f64,
-    /// Its maximum.
+    /// Maximum of actual minus due delivery.
     pub late_max_ms: f64,
 }
 

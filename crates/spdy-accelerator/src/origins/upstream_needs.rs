@@ -13,12 +13,13 @@ use spdy_resolver::origin_host;
 
 /// Keys of `[upstream]` that are missing.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamNeeds {
-    /// For `allow_hosts`.
+    /// Hosts to add to `allow_hosts`.
     pub allow_hosts: BTreeSet<String>,
-    /// For `allow_addresses`.
+    /// Addresses to add to `allow_addresses`.
     pub allow_addresses: BTreeSet<IpAddr>,
-    /// For `resolve`; `None` without a recorded address.
+    /// Hosts to add to `resolve`, with their addresses; `None` without a recorded address.
     pub resolve: BTreeMap<String, Option<IpAddr>>,
 }
 

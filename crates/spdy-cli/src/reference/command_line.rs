@@ -3,6 +3,7 @@
 use clap::builder::StyledStr;
 use clap::{Arg, Command, CommandFactory};
 
+use super::json_output;
 use super::markdown::{cell, code_cell, escape, table};
 use super::pages::Page;
 use crate::cli::Cli;
@@ -199,7 +200,10 @@ fn options(command: &Command, is_included: impl Fn(&Arg) -> bool) -> String {
     for heading in headings {
         let of = shown.iter().filter(|arg| arg.get_help_heading() == heading);
         let rows = of.map(|arg| {
-            let (text, default) = text_and_default(arg);
+            let (mut text, default) = text_and_default(arg);
+            if let Some(schema) = schema_of(command, arg) {
+                text.push_str(&format!(" ([schema](../json/{schema}))"));
+            }
             [code_cell(&spelling(arg)), default, text]
         });
         let head = ["option", "default", "meaning"];
@@ -210,6 +214,12 @@ fn options(command: &Command, is_included: impl Fn(&Arg) -> bool) -> String {
         });
     }
     tables.join("\n")
+}
+
+/// The file with the JSON Schema of `command`, if `arg` is its `--json`.
+fn schema_of(command: &Command, arg: &Arg) -> Option<String> {
+    let path = command.get_bin_name()?.strip_prefix("spdy ")?;
+    json_output::file_of(path).filter(|_| arg.get_long() == Some("json"))
 }
 
 /// The option's names and value, such as `-s, --store <STORE>`.

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use spdy_testkit::wait::ended;
 
+use crate::support::json_output::json_errors;
 use crate::support::program::{run_expecting, spdy, stderr_of, stdout_of};
 
 #[test]
@@ -210,6 +211,25 @@ fn an_unknown_name_is_reported_with_the_known_ones() {
                 "{arguments:?}: no {word} in {stderr}"
             );
         }
+    }
+}
+
+#[test]
+fn a_schema_refuses_missing_fields_and_a_test_also_unknown_ones() {
+    let command = spdy(&["serve", "portal", "--json"]);
+    let valid = r#"{"listening":[{"address":"127.0.0.1:1","tls":false,"quic":false,"host":null}],"protocols":["h2"],
+                    "hosts":[],"default_host":null,"targets":1,"metrics":null}"#
+        .replace('\n', "");
+    assert_eq!(json_errors(&command, [&valid[..]]), [""; 0]);
+    for (part, changed) in [
+        ("\"targets\":1", "\"targets\":\"1\""),
+        ("\"targets\":1,", ""),
+        ("\"targets\":1", "\"targets\":1,\"more\":1"),
+        ("\"quic\":false,", ""),
+        ("\"quic\":false", "\"quic\":false,\"more\":1"),
+    ] {
+        let invalid = valid.replace(part, changed);
+        assert_ne!(json_errors(&command, [&invalid[..]]), [""; 0], "{invalid}");
     }
 }
 

@@ -74,6 +74,9 @@ fn a_recording_becomes_a_replica_that_shows_checks_and_races() {
         "{text}"
     );
 
+    let findings = stdout_of(0, &["replica", "check", &path("page.har"), "--json"]);
+    assert!(findings.contains("1 of 2 bodies"), "{findings}");
+
     for file in ["page.har", "page.replica"] {
         let line = stdout_of(
             0,

@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 use rusqlite::Connection;
 use spdy_testkit::wait::output_within;
 
+use crate::json_output::check_json_output;
+
 use super::MAX_CALIBRATION_TIME;
 
 /// A folder with an experiment, and `spdy lab` in it.
@@ -39,8 +41,11 @@ impl Lab {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        let child = self.command(arguments).spawn();
-        output_within(MAX_CALIBRATION_TIME, child.expect("start `spdy`"))
+        let mut command = self.command(arguments);
+        let child = command.spawn().expect("start `spdy`");
+        let output = output_within(MAX_CALIBRATION_TIME, child);
+        check_json_output(&command, &output);
+        output
     }
 
     /// Runs a command that must exit with `code`.

@@ -24,6 +24,7 @@ const MAX_PASSES: usize = 16;
 
 /// Configuration lines that would proxy more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// Other hosts of the page's own site: on the site's address and certificate, their resources need not be proxied.
     pub own_hosts: Vec<String>,
@@ -33,6 +34,7 @@ pub struct Advice {
 
 /// An entry of the list of hosts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostAdvice {
     /// The entry.
     #[serde(flatten)]

@@ -43,6 +43,7 @@ pub struct AuditCase {
 
 /// The result of an audit. Times are virtual milliseconds, medians of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
     /// Name of the page.
     pub page: String,
@@ -59,7 +60,7 @@ pub struct Audit {
     pub survey: Survey,
     /// Configuration lines that would proxy more; without a configuration, those that were used.
     pub advice: Advice,
-    /// By network.
+    /// Times over each network.
     pub savings: Vec<Saving>,
     /// Failures of loads, each once. Times are then those of the loaded resources.
     pub failures: Vec<LoadFailure>,
@@ -67,6 +68,7 @@ pub struct Audit {
 
 /// Loads over one network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Saving {
     /// Name of the network.
     pub network: String,
@@ -82,18 +84,20 @@ pub struct Saving {
 
 /// Loads through the accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProxiedLoads {
     /// Times and connections.
     #[serde(flatten)]
     pub times: Times,
     /// Median saving over the run with the same seed without the accelerator. Negative if the load is later.
     pub saved_load_ms: f64,
-    /// The saving as a part of the load without it.
+    /// The saving as a part of the load time without it: 0.1 is 10 %.
     pub saved_part: f64,
 }
 
 /// A load that did not get its whole page.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadFailure {
     /// How the page was loaded: `direct`, `cold`, `warm` or `advised`.
     pub load: &'static str,

@@ -12,15 +12,17 @@ use spdy_sim::options::is_same_site;
 
 /// How the resources of a page are delivered behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
-    /// The page's own hosts first, then by bytes, the most first.
+    /// The hosts: the page's own first, then by bytes, the most first.
     pub hosts: Vec<Host>,
-    /// In the order in which a browser discovers them.
+    /// The resources, in the order in which a browser discovers them.
     pub resources: Vec<Resource>,
 }
 
 /// One host of a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Its name, with the port if it is not the scheme's default.
     pub host: String,
@@ -44,6 +46,7 @@ pub struct Host {
 
 /// One resource of a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Resource {
     /// Its URL without the accelerator.
     pub url: String,

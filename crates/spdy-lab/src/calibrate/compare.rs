@@ -18,6 +18,7 @@ pub const EVEN: f64 = 0.03;
 
 /// A cell, and its times in both clocks.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellResult<S> {
     /// The cell.
     #[serde(flatten)]
@@ -82,16 +83,17 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Magnitudes of the errors of several cells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorStats {
     /// Number of cells.
     pub cells: usize,
-    /// Mean magnitude.
+    /// Mean magnitude; of all errors here, 0.01 is 1 %.
     pub mean: f64,
     /// Median magnitude.
     pub median: f64,
-    /// 90th percentile.
+    /// 90th percentile of the magnitudes.
     pub p90: f64,
-    /// Maximum.
+    /// Maximum magnitude.
     pub max: f64,
     /// Mean of the errors with their signs; below zero virtual time is too fast.
     pub bias: f64,
@@ -120,13 +122,14 @@ impl ErrorStats {
 
 /// Six connections against one over the same link: time of one connection over time of six.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SixVsOne {
     /// The cell with one connection.
     #[serde(flatten)]
     pub cell: DownloadCell,
-    /// In virtual time.
+    /// The ratio in virtual time.
     pub virtual_ratio: f64,
-    /// In real time.
+    /// The ratio in real time.
     pub real_ratio: f64,
 }
 
@@ -147,6 +150,7 @@ impl SixVsOne {
 
 /// Summary of the downloads.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DownloadSummary {
     /// Single downloads without loss.
     pub loss_free: Option<ErrorStats>,
@@ -156,7 +160,7 @@ pub struct DownloadSummary {
     pub several_loss_free: Option<ErrorStats>,
     /// Six connections or one, with loss.
     pub several_lossy: Option<ErrorStats>,
-    /// Six against one.
+    /// Six connections against one.
     pub pairs: Vec<SixVsOne>,
     /// Number of pairs that agree.
     pub pairs_that_agree: usize,

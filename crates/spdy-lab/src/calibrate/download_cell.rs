@@ -9,6 +9,7 @@ use spdy_netem::path::PathConfig;
 
 /// How objects are requested.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ConnectionMode {
     /// One connection, one object.
@@ -42,6 +43,7 @@ impl fmt::Display for ConnectionMode {
 
 /// One cell. Rates are the same in both directions, and the queue is the default.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DownloadCell {
     /// Rate of each direction, bits per second.
     pub bps: u64,
@@ -53,7 +55,7 @@ pub struct DownloadCell {
     pub manner: ConnectionMode,
     /// Number of objects.
     pub objects: u32,
-    /// Bytes of each.
+    /// Bytes of each object.
     pub bytes: u64,
 }
 

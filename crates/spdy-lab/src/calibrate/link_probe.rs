@@ -43,6 +43,7 @@ const ATTEMPTS: u32 = 5;
 
 /// One rate.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rate {
     /// The configured rate.
     pub configured_bps: u64,
@@ -50,7 +51,7 @@ pub struct Rate {
     pub measured_bps: f64,
     /// The rate that the link's thread measured.
     pub link_bps: Option<f64>,
-    /// Received over configured rate, less 1.
+    /// Received over configured rate, less 1: 0.01 is 1 % too fast.
     pub error: f64,
     /// Duration, seconds.
     pub seconds: f64,
@@ -62,16 +63,17 @@ pub struct Rate {
 
 /// One round trip.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundTrip {
     /// The configured round trip, milliseconds.
     pub configured_ms: f64,
     /// Number of echoes.
     pub echoes: usize,
-    /// Median.
+    /// Median round trip.
     pub p50_ms: f64,
-    /// 95th percentile.
+    /// 95th percentile of the round trips.
     pub p95_ms: f64,
-    /// Longest.
+    /// Longest round trip.
     pub max_ms: f64,
     /// Median minus the configured round trip and the two serialisation times.
     pub error_ms: f64,

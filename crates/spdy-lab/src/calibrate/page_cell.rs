@@ -90,14 +90,31 @@ impl fmt::Debug for PageCell {
     }
 }
 
+/// The fields of a [`PageCell`] in JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CellFields<'a> {
+    /// Name of the page.
+    replica: &'a str,
+    /// Name of the network.
+    network: &'a str,
+    /// Name of the protocol.
+    protocol: &'static str,
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for PageCell {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "PageCell".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        CellFields::json_schema(generator)
+    }
+}
+
 impl Serialize for PageCell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct CellFields<'a> {
-            replica: &'a str,
-            network: &'a str,
-            protocol: &'static str,
-        }
         let fields = CellFields {
             replica: self.replica(),
             network: &self.network.name,
@@ -155,6 +172,7 @@ impl Workload for PageCell {
 
 /// Summary of page loads.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageLoadSummary {
     /// Loads without loss and jitter.
     pub loss_free: Option<ErrorStats>,

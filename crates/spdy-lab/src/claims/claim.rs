@@ -11,6 +11,7 @@ use crate::claims::setting::{PageSet, Setting};
 
 /// The paper of a claim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
     /// M. Belshe and R. Peon, the slides of 2009; M. Belshe's blog, 2010 to 2012.
@@ -76,6 +77,7 @@ impl Paper {
 
 /// Side of a bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BoundSide {
     /// More than the bound.
@@ -86,6 +88,7 @@ pub enum BoundSide {
 
 /// Direction of a series.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Trend {
     /// Up.
@@ -106,6 +109,7 @@ impl Trend {
 
 /// The claimed result, and the tolerance for an equal one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimedResult {
     /// A number.

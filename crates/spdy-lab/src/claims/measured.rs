@@ -6,6 +6,7 @@ use crate::stats::Estimate;
 
 /// The unit of a figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Percent.
@@ -49,6 +50,7 @@ impl Unit {
 
 /// A figure at a level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// The level; empty if there is only one.
     pub level: String,
@@ -58,6 +60,7 @@ pub struct Point {
 
 /// The measured result of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredResult {
     /// One figure for each level, at least one.
     pub points: Vec<Point>,

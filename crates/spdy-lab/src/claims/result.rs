@@ -9,6 +9,7 @@ use crate::claims::verdict::Verdict;
 
 /// The result of one claim.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClaimResult {
     /// The paper.
     pub paper: Paper,
@@ -36,12 +37,13 @@ pub struct ClaimResult {
 
 /// The effect of one factor.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shift {
     /// The factor and its new value.
     pub factor: &'static str,
     /// The measured result; of several levels only the first and the last.
     pub measured: MeasuredResult,
-    /// Change of the last figure.
+    /// Change of the last figure, in the unit of the claim.
     pub by: f64,
 }
 

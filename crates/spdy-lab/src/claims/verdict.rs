@@ -12,6 +12,7 @@ use crate::stats::Estimate;
 
 /// The verdict on a claim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The whole interval is within the claim's tolerance.

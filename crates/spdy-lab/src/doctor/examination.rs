@@ -20,6 +20,7 @@ pub const CHANCE_RUNS: u32 = 9;
 
 /// The result of an examination. Times are virtual milliseconds, medians of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Examination {
     /// Name of the page.
     pub replica: String,
@@ -41,6 +42,7 @@ pub struct Examination {
 
 /// One remedy and its effect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemedyResult {
     /// The remedy.
     #[serde(flatten)]
@@ -50,7 +52,7 @@ pub struct RemedyResult {
     pub then: Times,
     /// Loads with it; 1 without randomness.
     pub runs: u32,
-    /// Saving of load.
+    /// Saving of the load event.
     #[serde(rename = "saved_load")]
     pub load: SavedTime,
     /// Saving of DOMContentLoaded.
@@ -62,17 +64,18 @@ pub struct RemedyResult {
 
 /// Time saved by a change. Negative: later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedTime {
     /// Median over runs of the difference to the run with the same seed without the change, milliseconds.
     pub median_ms: f64,
     /// Lower end of its 95 % interval.
     pub low_ms: f64,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub high_ms: f64,
     /// True without randomness, when one run is enough.
     pub is_exact: bool,
-    /// True if there is a difference: the interval does not include 0, and is of at least [`MIN_RUNS`] runs or without randomness. If
-    /// false, either may be earlier.
+    /// True if there is a difference: the interval does not include 0, and is of at least 6 runs ([`MIN_RUNS`]) or without
+    /// randomness. If false, either may be earlier.
     pub is_certain: bool,
 }
 
@@ -104,12 +107,13 @@ impl SavedTime {
 
 /// Times and connections of loads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Times {
-    /// Load.
+    /// Time of the load event.
     pub load_ms: f64,
-    /// DOMContentLoaded.
+    /// Time of DOMContentLoaded.
     pub dom_content_loaded_ms: f64,
-    /// TCP connections.
+    /// Number of connections, of TCP or QUIC.
     pub connections: f64,
 }
 

@@ -15,6 +15,7 @@ use url::Url;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "remedy", rename_all = "kebab-case")]
 pub enum Remedy {
     /// The resources of these hosts come from the page's own host: without a lookup, a connection and a certificate for them.
@@ -28,7 +29,7 @@ pub enum Remedy {
     Push,
     /// The head of the page's document has hints for these URLs (`Link: <...>; rel=preload`).
     Hint {
-        /// URLs.
+        /// The hinted URLs.
         urls: Vec<String>,
         /// Their nodes.
         #[serde(skip)]
@@ -53,6 +54,7 @@ pub enum Remedy {
     Protocol {
         /// Its name.
         #[serde(serialize_with = "by_name")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         protocol: RaceProtocol,
     },
     /// A worse network: not a remedy, but a comparison.
@@ -67,6 +69,7 @@ const ONE_PERCENT: Probability = Probability::from_ppb(10_000_000).expect("less 
 
 /// How a network becomes worse.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Degradation {
     /// Twice the round-trip time.

@@ -19,11 +19,13 @@ use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
 
 /// One protocol over one network.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BrowserCell {
     /// Name of the network.
     pub network: String,
     /// The protocol.
     #[serde(serialize_with = "by_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub protocol: RaceProtocol,
     /// Every load, valid or not.
     pub loads: Vec<BrowserLoad>,
@@ -33,7 +35,7 @@ pub struct BrowserCell {
     pub virtual_fcp_ms: Vec<Option<f64>>,
     /// Largest contentful paints of the same loads.
     pub virtual_lcp_ms: Vec<Option<f64>>,
-    /// The first failure of those, if any failed.
+    /// The first failure of the loads in virtual time, if any failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_failure: Option<String>,
 }
@@ -159,19 +161,22 @@ fn common(loads: &[BrowserLoad]) -> Option<&str> {
 
 /// Two protocols over one network: load time of the second over that of the first.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProtocolRatio {
     /// Name of the network.
     pub network: String,
-    /// The first.
+    /// The first protocol.
     #[serde(serialize_with = "by_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub base: RaceProtocol,
-    /// The second.
+    /// The second protocol; its load time is divided by that of the first.
     #[serde(serialize_with = "by_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub protocol: RaceProtocol,
-    /// By the browser: of medians, with a 95 % interval by resampling the loads of both. Below [`MIN_RUNS`] loads of each it is too
-    /// narrow.
+    /// The ratio in the browser: of medians, with a 95 % interval by resampling the loads of both. Below 6 loads ([`MIN_RUNS`]) of
+    /// each it is too narrow.
     pub browser: Estimate,
-    /// By our client in virtual time.
+    /// The ratio of our client in virtual time.
     pub ours: f64,
     /// Valid loads of the browser by the protocol that has fewer.
     pub loads: usize,

@@ -61,6 +61,7 @@ pub struct BrowserLoader {
 
 /// One load.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BrowserLoad {
     /// From the start of the load to DOMContentLoaded, if it occurred.
     pub dom_content_loaded_ms: Option<f64>,

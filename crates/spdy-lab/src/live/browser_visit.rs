@@ -19,6 +19,7 @@ use crate::live::replay::Replay;
 
 /// One load of a visit. Its times count from its own navigation.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VisitedPage {
     /// Time of DOMContentLoaded, if it occurred.
     pub dom_content_loaded_ms: Option<f64>,
@@ -38,6 +39,7 @@ pub struct VisitedPage {
 
 /// One visit.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BrowserVisit {
     /// Its pages, in their order.
     pub pages: Vec<VisitedPage>,

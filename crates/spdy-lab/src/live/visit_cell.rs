@@ -19,11 +19,13 @@ use crate::stats::median;
 
 /// One protocol over one network.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VisitCell {
     /// Name of the network.
     pub network: String,
     /// The protocol.
     #[serde(serialize_with = "by_name")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub protocol: RaceProtocol,
     /// The pages, in their order.
     pub pages: Vec<PageOfVisit>,
@@ -36,6 +38,7 @@ pub struct VisitCell {
 
 /// One page of the visits.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageOfVisit {
     /// Name of the replica.
     pub replica: String,
@@ -47,6 +50,7 @@ pub struct PageOfVisit {
 
 /// A load of a page in a visit in virtual time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VirtualLoad {
     /// Time of DOMContentLoaded.
     pub dom_content_loaded_ms: f64,

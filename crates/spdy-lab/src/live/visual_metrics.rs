@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// Metrics of one load; a browser without them, such as Chromium 49, has none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VisualMetrics {
     /// From the start of the load to the first contentful paint, if there was one.
     pub fcp_ms: Option<f64>,

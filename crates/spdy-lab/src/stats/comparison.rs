@@ -26,6 +26,7 @@ pub const MIN_RUNS: usize = 6;
 
 /// Direction of a difference between two cells.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Difference {
     /// The second takes less.
@@ -40,13 +41,14 @@ pub enum Difference {
 
 /// Comparison of the second of two cells with the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Ratio of the second's time to the first's, with its 95 % interval: the median of the ratios of runs with the same seed if runs
     /// are paired, else the ratio of the medians.
     pub ratio: Estimate,
-    /// How often the second takes more.
+    /// How often the second takes more: 1 is always, -1 is never, 0 is as often as less (Cliff's delta).
     pub effect: Effect,
-    /// The result.
+    /// The result of the comparison.
     pub difference: Difference,
 }
 

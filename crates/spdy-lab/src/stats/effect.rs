@@ -5,6 +5,7 @@ use serde::Serialize;
 /// Frequency of pairs in which a run of the second group is above one of the first, minus that of pairs in which it is below: 1 if
 /// always above, -1 if always below, 0 if equal.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect(f64);
 
 /// The usual names of magnitudes (Romano and others, 2006).

@@ -4,12 +4,13 @@ use serde::Serialize;
 
 /// Runs with two modes, of which a median shows one and hides the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Modes {
-    /// Mean of the lower mode.
+    /// Mean of the lower mode, in the unit of the compared value.
     pub low: f64,
-    /// Mean of the upper mode.
+    /// Mean of the upper mode, in the unit of the compared value.
     pub high: f64,
-    /// Share of the runs in the upper mode.
+    /// Share of the runs in the upper mode, 0 to 1.
     pub high_part: f64,
 }
 

@@ -88,12 +88,13 @@ impl Measure {
 
 /// A cell that both stores have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellComparison {
     /// Its key.
     pub cell: String,
-    /// Median before.
+    /// Median before, in the unit of the compared value.
     pub before: f64,
-    /// Median after.
+    /// Median after, in the unit of the compared value.
     pub after: f64,
     /// Runs before and after.
     pub runs: (usize, usize),
@@ -112,6 +113,7 @@ pub struct CellComparison {
 
 /// A comparison of two stores.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoreComparison {
     /// Name of the compared value.
     pub measure: &'static str,

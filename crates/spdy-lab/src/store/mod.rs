@@ -33,6 +33,8 @@ pub mod row;
 pub mod summary;
 pub mod value;
 
+#[cfg(feature = "schema")]
+mod json_schema;
 mod query;
 mod schema;
 mod sqlite;

@@ -11,6 +11,7 @@ use crate::store::value::Value;
 
 /// The summary of one cell's loads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellSummary {
     /// Its key.
     pub cell: String,

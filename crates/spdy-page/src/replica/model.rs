@@ -29,6 +29,7 @@ use crate::replica::observation::{Failure, Observation, Paints};
 
 /// The kind of a resource: it decides its priority and what it blocks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// HTML: the page itself, or a frame in it.

@@ -60,8 +60,9 @@ pub struct PushedAndHinted {
 
 /// The results for the references of a page, in numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageCounts {
-    /// As [`Report::dry_run`].
+    /// The rules were only tried (`dry_run`): the page was not changed.
     pub dry_run: bool,
     /// Why the page was not rewritten, if so.
     pub skip_reason: Option<PageSkipReason>,

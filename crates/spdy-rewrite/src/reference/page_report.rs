@@ -12,6 +12,7 @@ use crate::rules::verdict::SkipReason;
 
 /// Why a page, or a style sheet, is passed on unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PageSkipReason {
     /// It is of another type than HTML.

@@ -10,10 +10,11 @@ use spdy_clock::Instant;
 /// Times are virtual milliseconds from the start of the load, exact to the nanosecond. Packets and bytes are counted as in a capture
 /// on the client's machine: IP packets with their headers, including name lookups, TCP handshakes and closing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Load {
     /// Name of the replica.
     pub replica: String,
-    /// Its name among [those of a race](crate::options::RaceProtocol::ALL).
+    /// Name of the protocol, one of [those of a race](crate::options::RaceProtocol::ALL).
     pub protocol: String,
     /// Name of the network, or its settings.
     pub network: String,

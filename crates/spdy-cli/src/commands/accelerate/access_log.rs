@@ -23,7 +23,7 @@ pub(crate) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Access
     verbose.then(|| -> AccessLog {
         Arc::new(move |answered: &AccessLogEntry| {
             if json {
-                let line = JsonLine::of(answered);
+                let line = AccessLogLine::of(answered);
                 if let Err(error) = printer.json(&line) {
                     tracing::debug!(%error, "cannot write the access log");
                 }
@@ -92,26 +92,41 @@ impl fmt::Display for TextLine<'_> {
     }
 }
 
-/// A response as a line of JSON.
+/// A response, when its body has ended.
 #[derive(Debug, Serialize)]
-struct JsonLine<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AccessLogLine<'a> {
+    /// When the request arrived, in UTC (RFC 3339).
     time: String,
+    /// The method of the request; `null` if it could not be read.
     method: Option<&'a str>,
+    /// The host and the target of the request; `null` if they could not be read.
     uri: Option<&'a str>,
+    /// The client's address; `null` if it is unknown.
     client: Option<IpAddr>,
+    /// The protocol of the client's connection, by its ALPN name.
     protocol: Option<&'static str>,
+    /// The status of the response.
     status: u16,
+    /// The outcome of the request, such as `hit` or `miss`.
     outcome: &'static str,
+    /// The value of `Cache-Status`; `null` if the response has none.
     cache_status: Option<&'a str>,
+    /// The trace of the request (W3C Trace Context); `null` if it has none.
     trace_id: Option<String>,
+    /// From the request to the head of the response.
     time_to_head_ms: f64,
+    /// From the request to the end of the body.
     duration_ms: f64,
+    /// Bytes of the body, with its content coding, that the connection accepted.
     bytes: u64,
+    /// How the body ended: `complete`, `client-aborted`, `shutdown` or `upstream-error`.
     body_end: &'static str,
+    /// Counts of the references of a page of the site; `null` for other responses.
     page: Option<PageCounts>,
 }
 
-impl<'a> JsonLine<'a> {
+impl<'a> AccessLogLine<'a> {
     fn of(answered: &'a AccessLogEntry) -> Self {
         Self {
             time: time(answered.at),
@@ -178,7 +193,7 @@ mod tests {
         });
         let page = ", would proxy 2 and skip 1 URLs, the client disconnected";
         assert_eq!(plain(&one), format!("{line}{page}"));
-        let json = serde_json::to_value(JsonLine::of(&one)).expect("valid JSON");
+        let json = serde_json::to_value(AccessLogLine::of(&one)).expect("valid JSON");
         assert_eq!(json["time"], "2026-11-22T11:04:05.070Z");
         assert_eq!(
             (&json["bytes"], &json["body_end"]),

@@ -6,10 +6,13 @@ use spdy_accelerator::start_plan::StartPlan;
 
 use crate::output::{BAD, BOLD, DIM, Printer};
 
-/// The line of `--check --json`.
+/// A valid configuration.
 #[derive(Debug, Serialize)]
-struct CheckOutput<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CheckOutput<'a> {
+    /// The first name of each site.
     sites: &'a [&'a str],
+    /// The aliases of other hosts.
     names: &'a [HostAliasStatus],
 }
 

@@ -10,12 +10,12 @@
 //! audit/          `accelerate audit`: what an accelerator would do for a page
 //! ```
 
-mod access_log;
+pub(crate) mod access_log;
 #[cfg(unix)]
-mod audit;
-mod check;
+pub(crate) mod audit;
+pub(crate) mod check;
 mod command;
-mod ready;
+pub(crate) mod ready;
 mod schema;
 
 pub(crate) use command::{Args, EXAMPLES, run};

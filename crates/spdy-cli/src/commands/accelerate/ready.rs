@@ -9,13 +9,19 @@ use spdy_service::listen::ListenerInfo;
 
 use crate::output::{BOLD, DIM, Printer};
 
-/// The line of `--json`.
+/// The accelerator is ready.
 #[derive(Debug, Serialize)]
-struct ReadyOutput<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ReadyOutput<'a> {
+    /// The listening addresses.
     listening: &'a [&'a ListenerInfo],
+    /// The address of the admin listener; `null` without one.
     admin: Option<SocketAddr>,
+    /// The addresses of the name server.
     dns: &'a [SocketAddr],
+    /// The offered protocols, by their ALPN names.
     protocols: Vec<&'static str>,
+    /// The first name of each site.
     sites: &'a [String],
 }
 

@@ -2,6 +2,6 @@
 
 mod command;
 mod progress;
-mod report;
+pub(crate) mod report;
 
 pub(crate) use command::{Args, EXAMPLES, run};

@@ -13,57 +13,100 @@ use crate::output::{BAD, BOLD, DIM, Printer, escape};
 /// Percentiles that are printed.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// A run as JSON; the names contain the units.
+/// The result of a load.
 #[derive(Debug, Serialize)]
-struct Summary<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct BenchSummary<'a> {
+    /// The protocol, by its ALPN name.
     protocol: &'static str,
+    /// True if the sessions use TLS.
     tls: bool,
+    /// Number of open sessions when the load began.
     sessions: usize,
+    /// Number of requests in flight on each session.
     streams: usize,
+    /// Requested rate, requests per second; `null` if the load is not limited.
     rate: Option<f64>,
+    /// Duration of the run.
     seconds: f64,
+    /// True if the run was ended early by a signal.
     stopped: bool,
+    /// True if no request failed and every response was as expected.
     right: bool,
+    /// Number of complete responses, with any status and length.
     requests: u64,
+    /// Complete responses per second.
     requests_per_second: f64,
+    /// Number of responses, by status.
     statuses: &'a BTreeMap<u16, u64>,
+    /// Responses with an unexpected status.
     wrong_status: u64,
+    /// Responses with the expected status and an unexpected length.
     wrong_length: u64,
+    /// Requests without a response and failed connections, by kind.
     errors: BTreeMap<&'static str, Error<'a>>,
+    /// Requests that were sent again on another connection, because the server had not begun with them.
     resent: u64,
+    /// Connections that replaced ended ones.
     reconnects: u64,
+    /// Requests in flight at the end of the run.
     unfinished: u64,
+    /// Transferred bytes.
     bytes: Bytes,
+    /// From the (intended) start of a request to the end of its response, milliseconds.
     latency_ms: LatencySummary,
+    /// From the first packet of a connection to the end of the TLS handshake, milliseconds.
     set_up_ms: LatencySummary,
+    /// CPU time and memory of the server; `null` without --pid.
     server: Option<Server>,
+    /// CPU time of this program; `null` if the system does not report it.
     own_cpu_seconds: Option<f64>,
 }
 
+/// Errors of one kind.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Error<'a> {
+    /// Number of these errors.
     count: u64,
+    /// The first of them, in words.
     first: &'a str,
 }
 
+/// Transferred bytes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Bytes {
+    /// Bytes of response bodies.
     bodies: u64,
+    /// Bytes that were sent, without TLS.
     sent: u64,
+    /// Bytes that were received, without TLS.
     received: u64,
+    /// Bytes of sent headers on the wire.
     sent_headers: u64,
+    /// Bytes of received headers on the wire.
     received_headers: u64,
+    /// Received bytes per second.
     received_per_second: f64,
 }
 
+/// A distribution of times, milliseconds.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LatencySummary {
+    /// Mean, milliseconds.
     mean: f64,
+    /// Median, milliseconds.
     p50: f64,
+    /// 90th percentile, milliseconds.
     p90: f64,
+    /// 99th percentile, milliseconds.
     p99: f64,
+    /// 99.9th percentile, milliseconds.
     #[serde(rename = "p99.9")]
     p999: f64,
+    /// Maximum, milliseconds.
     max: f64,
 }
 
@@ -81,12 +124,19 @@ impl LatencySummary {
     }
 }
 
+/// CPU time and memory of the processes of the server.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Server {
+    /// Number of processes.
     processes: usize,
+    /// User and system time during the run.
     cpu_seconds: f64,
+    /// CPU time for 100,000 requests; `null` without requests.
     cpu_seconds_per_100000: Option<f64>,
+    /// Resident memory at the end of the run.
     resident_bytes: u64,
+    /// Sum of the largest resident memory of each process.
     peak_bytes: u64,
 }
 
@@ -107,12 +157,12 @@ pub(crate) fn print_report(
     }
 }
 
-fn of<'a>(report: &'a Report, plan: &Plan) -> Summary<'a> {
+fn of<'a>(report: &'a Report, plan: &Plan) -> BenchSummary<'a> {
     let error = |faults: &'a spdy_load::report::Faults| Error {
         count: faults.count,
         first: &faults.first,
     };
-    Summary {
+    BenchSummary {
         protocol: report.protocol.alpn(),
         tls: plan.target.is_secure(),
         sessions: report.sessions,

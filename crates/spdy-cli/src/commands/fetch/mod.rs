@@ -6,7 +6,7 @@ mod frame_printer;
 mod push;
 mod redirect;
 mod request;
-mod result;
+pub(crate) mod result;
 mod transfer;
 
 pub(crate) use command::{Args, EXAMPLES, run};

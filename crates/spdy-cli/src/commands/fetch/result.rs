@@ -9,49 +9,65 @@ use spdy_clock::Instant;
 
 use crate::output::{BOLD, DIM, format_count};
 
-/// The result of one URL: a line of `--json`.
+/// The result of one URL.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FetchResult {
     /// The requested URL.
     pub(crate) url: String,
-    /// The URL after redirects, if there were any.
+    /// The URL after redirects; absent without redirects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) final_url: Option<String>,
+    /// The status of the response; `null` without a response.
     pub(crate) status: Option<u16>,
+    /// The protocol of the connection, by its ALPN name.
     protocol: Option<&'static str>,
+    /// Number of the connection, from 0 in the order of opening.
     connection: Option<usize>,
+    /// Address and port of the server.
     address: Option<String>,
-    /// TLS version, and whether the TLS session was resumed.
+    /// TLS of the connection; `null` without TLS.
     tls: Option<Tls>,
     /// Received bytes of the body.
     pub(crate) bytes: u64,
-    /// SHA-256 of the received bytes.
+    /// SHA-256 of the received bytes, in hexadecimal.
     pub(crate) sha256: Option<String>,
+    /// Names and values of the response headers, in their order.
     headers: Vec<(String, String)>,
-    /// How the response was pushed, if it was.
+    /// How the response was pushed; absent if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pushed: Option<PushReport>,
-    pub(crate) timings: Option<PhaseTimes>,
+    /// Durations of the phases; `null` without a response.
+    pub(crate) timings_ms: Option<PhaseTimes>,
+    /// Why the fetch failed; `null` if it succeeded.
     pub(crate) error: Option<String>,
 }
 
+/// TLS of a connection.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Tls {
+    /// The version of TLS.
     version: String,
-    /// `null` over QUIC, which does not report it.
+    /// The cipher suite; `null` over QUIC, which does not report it.
     cipher: Option<String>,
+    /// True if the TLS session was resumed.
     resumed: bool,
 }
 
-/// Durations of the phases; `null` for a phase that did not happen.
+/// Durations of the phases, milliseconds; `null` for a phase that did not happen.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PhaseTimes {
+    /// Name lookup, milliseconds; `null` if the name was cached.
     dns: Option<f64>,
+    /// Handshake of TCP, milliseconds; `null` if the exchange is not the first on the connection.
     connect: Option<f64>,
+    /// Handshake of TLS, milliseconds; `null` if the exchange is not the first on the connection.
     tls: Option<f64>,
-    /// From the request to the head of the response.
+    /// From the request to the head of the response, milliseconds.
     first_byte: f64,
-    /// From the request to the last byte, including redirects and waiting.
+    /// From the request to the last byte, including redirects and waiting, milliseconds.
     pub(crate) total: f64,
 }
 
@@ -98,7 +114,7 @@ impl FetchResult {
         }
         if let Some(timings) = head.extensions.get::<Timings>() {
             self.connection = Some(timings.connection);
-            self.timings = Some(PhaseTimes {
+            self.timings_ms = Some(PhaseTimes {
                 dns: timings.dns.map(milliseconds),
                 connect: timings.connect.map(milliseconds),
                 tls: timings.tls.map(milliseconds),
@@ -124,12 +140,13 @@ impl FetchResult {
 
 /// How a response was pushed.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct PushReport {
-    /// Its stream.
+    /// ID of its stream.
     pub(crate) stream: u32,
-    /// The stream of the request that the push is associated with.
+    /// ID of the stream of the request that the push is associated with.
     pub(crate) associated_to: u32,
-    /// The push answered a request.
+    /// True if the push answered a request.
     pub(crate) claimed: bool,
 }
 

@@ -95,7 +95,7 @@ impl Transfer {
                 },
             };
             fetched.error = outcome.err();
-            if let Some(timings) = &mut fetched.timings {
+            if let Some(timings) = &mut fetched.timings_ms {
                 timings.total = milliseconds((began, runtime.now()));
             }
             fetched

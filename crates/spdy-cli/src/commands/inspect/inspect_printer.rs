@@ -1,6 +1,5 @@
 //! What `spdy inspect` shows: frames as `spdy fetch -v` does, and a time line when a session ends.
 
-use serde_json::{Value, json};
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_inspect::direction::Direction;
@@ -8,6 +7,7 @@ use spdy_inspect::event::{Event, EventKind, FrameRecord, SessionInfo};
 use spdy_inspect::inspector::{Counts, Inspector};
 use spdy_inspect::timeline::{StreamTimeline, Summary};
 
+use super::inspect_event::InspectEvent;
 use crate::output::frame_text;
 use crate::output::{BAD, BOLD, Cell, DIM, Printer, Table, WARN, escape, format_count};
 
@@ -64,14 +64,18 @@ impl<'a> InspectPrinter<'a> {
                 drop(seen);
                 Ok(())
             }
-            EventKind::Frame(seen) if self.json => {
-                self.printer.json(&frame_json(at, connection, &seen))
-            }
+            EventKind::Frame(seen) if self.json => self
+                .printer
+                .json(&InspectEvent::frame(at, connection, &seen)),
             EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
-            EventKind::Unreadable(reason) if self.json => self.printer.json(&json!({
-                "event": "error", "connection": connection, "at_ms": at.as_millis_f64(), "reason": reason,
-            })),
-            EventKind::Unreadable(reason) => print_event(format!("{BAD}{}{BAD:#}", escape(&reason))),
+            EventKind::Unreadable(reason) if self.json => self.printer.json(&InspectEvent::Error {
+                connection,
+                at_ms: at.as_millis_f64(),
+                reason,
+            }),
+            EventKind::Unreadable(reason) => {
+                print_event(format!("{BAD}{}{BAD:#}", escape(&reason)))
+            }
             EventKind::EncryptedTls {
                 server_name,
                 offered,
@@ -79,10 +83,13 @@ impl<'a> InspectPrinter<'a> {
             } => {
                 self.sealed += 1;
                 if self.json {
-                    return self.printer.json(&json!({
-                        "event": "encrypted", "connection": connection, "at_ms": at.as_millis_f64(),
-                        "server_name": server_name, "alpn_offered": offered, "reason": reason,
-                    }));
+                    return self.printer.json(&InspectEvent::Encrypted {
+                        connection,
+                        at_ms: at.as_millis_f64(),
+                        server_name,
+                        alpn_offered: offered,
+                        reason,
+                    });
                 }
                 // In a capture with a lot of other TLS traffic, only what may be SPDY gets a line.
                 if !offered.iter().any(|name| name.starts_with("spdy/")) {
@@ -94,10 +101,12 @@ impl<'a> InspectPrinter<'a> {
             }
             EventKind::Channels { target, protocol } => {
                 if self.json {
-                    return self.printer.json(&json!({
-                        "event": "channels", "connection": connection, "at_ms": at.as_millis_f64(),
-                        "target": target, "protocol": protocol,
-                    }));
+                    return self.printer.json(&InspectEvent::Channels {
+                        connection,
+                        at_ms: at.as_millis_f64(),
+                        target,
+                        protocol,
+                    });
                 }
                 let target = target.unwrap_or_else(|| "a connection".to_owned());
                 let text = format!("{target} is a WebSocket of {protocol}: streams without SPDY");
@@ -106,7 +115,9 @@ impl<'a> InspectPrinter<'a> {
             EventKind::SessionEnd(summary) => {
                 self.sessions += 1;
                 if self.json {
-                    return self.printer.json(&summary_json(connection, &summary));
+                    return self
+                        .printer
+                        .json(&InspectEvent::session(connection, &summary));
                 }
                 self.time_line(connection, &summary)
             }
@@ -320,151 +331,4 @@ fn frame_line(at: Instant, connection: u64, seen: &FrameRecord) -> String {
     }
     let to_server = seen.direction == Direction::ToServer;
     frame_text::line(at, to_server, &format!("[{connection}] "), &what, &below)
-}
-
-fn frame_json(at: Instant, connection: u64, seen: &FrameRecord) -> Value {
-    let mut object = json!({
-        "event": "frame",
-        "connection": connection,
-        "at_ms": at.as_millis_f64(),
-        "from": seen.direction.sender(),
-        "offset": seen.offset,
-        "type": seen.frame.kind().to_string(),
-        "len_bytes": seen.len_bytes,
-    });
-    let mut set = |name: &str, value: Value| {
-        object[name] = value;
-    };
-    match &seen.frame {
-        Frame::Data(frame) => {
-            set("stream", frame.stream_id.value().into());
-            set("fin", frame.fin.into());
-            if seen.missing_bytes > 0 {
-                set("missing_bytes", seen.missing_bytes.into());
-            }
-            if !frame.payload.is_empty() {
-                set("data", String::from_utf8_lossy(&frame.payload).into());
-            }
-        }
-        Frame::CompressedData { stream_id, .. } => {
-            set("stream", stream_id.value().into());
-            set("compressed", true.into());
-        }
-        Frame::SynStream(frame) => {
-            set("stream", frame.stream_id.value().into());
-            set("priority", frame.priority.field(seen.version).into());
-            set("associated_to", frame.associated_to.value().into());
-            set("unidirectional", frame.unidirectional.into());
-            set("fin", frame.fin.into());
-        }
-        Frame::SynReply(frame) => {
-            set("stream", frame.stream_id.value().into());
-            set("fin", frame.fin.into());
-        }
-        Frame::Headers(frame) => {
-            set("stream", frame.stream_id.value().into());
-            set("fin", frame.fin.into());
-        }
-        Frame::RstStream(frame) => {
-            set("stream", frame.stream_id.value().into());
-            set("status", frame.status.to_string().into());
-        }
-        Frame::Settings(frame) => {
-            set("clear", frame.clear.into());
-            let entries = frame.entries.iter();
-            let entries = entries.map(|entry| json!({"id": entry.id.0, "value": entry.value}));
-            set("entries", entries.collect());
-        }
-        Frame::Ping(frame) => set("id", frame.id.into()),
-        Frame::GoAway(frame) => {
-            set("last_good", frame.last_good.value().into());
-            set(
-                "status",
-                frame.status.map(|status| status.to_string()).into(),
-            );
-        }
-        Frame::WindowUpdate(frame) => {
-            set("stream", frame.stream_id.value().into());
-            set("delta", frame.delta.into());
-        }
-        Frame::Noop | Frame::Skipped { .. } => {}
-    }
-    match &seen.headers {
-        Some(Ok(block)) => {
-            set("plain_bytes", seen.plain_bytes.into());
-            let mut headers = Vec::new();
-            for (name, values) in block.iter() {
-                for value in values.split(|byte| *byte == 0) {
-                    headers.push(json!([
-                        String::from_utf8_lossy(name),
-                        String::from_utf8_lossy(value)
-                    ]));
-                }
-            }
-            set("headers", headers.into());
-        }
-        Some(Err(reason)) => set("headers_error", reason.as_str().into()),
-        None => {}
-    }
-    object
-}
-
-fn summary_json(connection: u64, summary: &Summary) -> Value {
-    let at = |at: Option<Instant>| at.map(Instant::as_millis_f64);
-    let millis = |nanos: u64| nanos as f64 / 1e6;
-    let stalls = |of: &spdy_inspect::timeline::Stalls| {
-        json!({
-            "count": of.count,
-            "ms": millis(of.nanos),
-            "longest_ms": millis(of.longest_nanos),
-            "open_since_ms": at(of.open_since),
-        })
-    };
-    let stream = |(id, line): (&u32, &StreamTimeline)| {
-        json!({
-            "stream": id,
-            "opened_by": line.opened_by.map(Direction::sender),
-            "opened_ms": at(line.opened),
-            "replied_ms": at(line.replied),
-            "client_fin_ms": at(line.finished[0]),
-            "server_fin_ms": at(line.finished[1]),
-            "reset": line.reset.map(|(when, by, status)| json!({
-                "at_ms": when.as_millis_f64(), "by": by.sender(), "status": status.to_string(),
-            })),
-            "bytes_to_server": line.bytes[0],
-            "bytes_to_client": line.bytes[1],
-            "stalls_of_client": stalls(&line.stalls[0]),
-            "stalls_of_server": stalls(&line.stalls[1]),
-            "request": line.request,
-            "response": line.answered,
-        })
-    };
-    let begun = &summary.info;
-    let findings: Vec<_> = summary.findings.iter().map(ToString::to_string).collect();
-    json!({
-        "event": "session",
-        "connection": connection,
-        "client": begun.client.map(|address| address.to_string()),
-        "server": begun.server.map(|address| address.to_string()),
-        "version": begun.version.map(|version| version.to_string()),
-        "found_by": begun.found.to_string(),
-        "tls": begun.tls,
-        "timed": summary.timed,
-        "began_ms": summary.began.as_millis_f64(),
-        "last_frame_ms": summary.last_frame.as_millis_f64(),
-        "frames_of_client": summary.frames[0],
-        "frames_of_server": summary.frames[1],
-        "bytes_to_server": summary.data_bytes[0],
-        "bytes_to_client": summary.data_bytes[1],
-        "window_updates_of_client": summary.window_updates[0],
-        "window_updates_of_server": summary.window_updates[1],
-        "stalls_of_client": stalls(&summary.session_stalls[0]),
-        "stalls_of_server": stalls(&summary.session_stalls[1]),
-        "retransmitted_segments": [summary.segments[0].retransmitted, summary.segments[1].retransmitted],
-        "missing_bytes": [summary.segments[0].missing_bytes, summary.segments[1].missing_bytes],
-        "streams": summary.streams.iter().map(stream).collect::<Vec<_>>(),
-        "streams_left_out": summary.omitted_streams,
-        "findings": findings,
-        "findings_left_out": summary.omitted_findings,
-    })
 }

@@ -4,16 +4,16 @@
 //! `report/` shows a store as a page, and `calibrate/` compares virtual time with the kernel's TCP.
 
 #[cfg(target_os = "linux")]
-mod browse;
+pub(crate) mod browse;
 #[cfg(target_os = "linux")]
-mod calibrate;
+pub(crate) mod calibrate;
 mod command;
 mod experiment;
-mod report;
+pub(crate) mod report;
 mod reproduce;
-mod run;
+pub(crate) mod run;
 #[cfg(target_os = "linux")]
-mod shape;
-mod store;
+pub(crate) mod shape;
+pub(crate) mod store;
 
 pub(crate) use command::{Args, EXAMPLES, run};

@@ -212,16 +212,23 @@ impl LinkArgs {
     }
 }
 
-/// The results of a run.
+/// A run of a program behind a link.
 #[derive(Debug, Serialize)]
-struct ShapeReport<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ShapeReport<'a> {
+    /// The configured link, as text.
     network: String,
+    /// The seed of the link.
     seed: u64,
+    /// Congestion control of both ends, by the name of the kernel.
     congestion: &'a str,
+    /// The exit code of the program.
     exit_code: u8,
     /// Reasons why the run does not count; empty if it counts.
     faults: Vec<Fault>,
+    /// The limits within which a run counts.
     limits: ValidityLimits,
+    /// Measurements of the link.
     #[serde(flatten)]
     measured: LinkStats,
 }

@@ -2,7 +2,7 @@
 
 mod browser;
 mod command;
-mod report;
+pub(crate) mod report;
 
 #[cfg(feature = "accelerate")]
 pub(crate) use browser::{BrowserArgs, record_once};

@@ -12,17 +12,27 @@ use url::Url;
 
 use crate::output::{BAD, DIM, GOOD, Printer, WARN};
 
-/// The report of one page.
+/// A recorded page.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RecordReport {
+    /// The URL of the page.
     url: String,
+    /// The file with the replica.
     output: String,
+    /// Size of that file.
     bytes: usize,
+    /// Its origin and licence.
     source: String,
+    /// Number of recorded exchanges.
     exchanges: usize,
+    /// Number of hosts.
     hosts: usize,
+    /// Bytes of all bodies, as transferred.
     body_bytes: usize,
+    /// Time of DOMContentLoaded; `null` if it did not occur.
     dom_content_loaded_ms: Option<f64>,
+    /// Time of the load event; `null` if it did not occur.
     load_ms: Option<f64>,
     /// Responses with status 400 or above; the replica contains them.
     errors: Vec<HttpError>,
@@ -30,37 +40,57 @@ pub(crate) struct RecordReport {
     refused: Vec<RefusedResponse>,
     /// Requests without a response.
     failures: Vec<FailedRequest>,
+    /// Number of exchanges that were left out, by reason.
     skipped: std::collections::BTreeMap<String, usize>,
+    /// Deviations from the original page, one sentence each.
     remarks: Vec<String>,
+    /// Each run of the page; the first that succeeded is stored.
     runs: Vec<Run>,
 }
 
+/// A response with status 400 or above.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HttpError {
+    /// The status.
     status: u16,
+    /// The method of the request.
     method: String,
+    /// The URL of the request.
     url: String,
 }
 
+/// A response that the page did not get.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RefusedResponse {
+    /// Why the page did not get it.
     reason: String,
+    /// The method of the request.
     method: String,
+    /// The URL of the request.
     url: String,
 }
 
+/// A request without a response.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FailedRequest {
+    /// The error.
     error: String,
+    /// The method of the request.
     method: String,
+    /// The URL of the request.
     url: String,
 }
 
 /// The fingerprint of one run, and its differences from the stored run.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Run {
+    /// SHA-256 of the fetched resources, in hexadecimal; `null` for a failed run.
     fingerprint: Option<String>,
-    /// The error of a failed run.
+    /// The error of a failed run; `null` for others.
     error: Option<String>,
     /// Fetched in this run, but not in the stored one.
     added: Vec<String>,

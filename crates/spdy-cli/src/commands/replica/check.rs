@@ -20,10 +20,15 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// A finding.
 #[derive(Serialize)]
-struct FindingLine<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FindingLine<'a> {
+    /// `note`, `warning` or `error`.
     severity: &'static str,
+    /// Number of the exchange, from 0; `null` if the finding is of the whole replica.
     exchange: Option<usize>,
+    /// The finding, in words.
     what: &'a str,
 }
 

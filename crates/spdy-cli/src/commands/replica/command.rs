@@ -182,15 +182,25 @@ fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// An imported page.
 #[derive(Serialize)]
-struct ImportReport<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ImportReport<'a> {
+    /// The written replica.
     output: String,
+    /// Size of that file.
     bytes: usize,
+    /// The format of the recording.
     format: &'a str,
+    /// Number of exchanges in the replica.
     exchanges: usize,
+    /// Number of bodies that are as recorded.
     real_bodies: usize,
+    /// Number of bodies that were not recorded, and are filler of the recorded size.
     filler_bodies: usize,
+    /// Number of exchanges that were left out, by reason.
     skipped: &'a std::collections::BTreeMap<String, usize>,
+    /// Deviations from the recording, one sentence each.
     remarks: &'a [String],
 }
 

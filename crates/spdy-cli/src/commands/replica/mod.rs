@@ -1,8 +1,8 @@
 //! `spdy replica ...`: imports, exports, shows, checks and draws recorded pages.
 
-mod check;
-mod command;
+pub(crate) mod check;
+pub(crate) mod command;
 mod draw;
-mod show;
+pub(crate) mod show;
 
 pub(crate) use command::{Args, EXAMPLES, run};

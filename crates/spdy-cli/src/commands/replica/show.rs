@@ -35,65 +35,109 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The output of `spdy replica show`.
+/// A recorded page.
 #[derive(Serialize)]
-struct ReplicaReport {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct ReplicaReport {
+    /// Name of the replica.
     name: String,
+    /// Its origin and licence.
     source: String,
+    /// The URL of the page.
     url: String,
+    /// When it was recorded (RFC 3339); `null` if it is unknown.
     recorded: Option<String>,
+    /// Time of DOMContentLoaded in the recorded load.
     dom_content_loaded_ms: Option<f64>,
+    /// Time of the load event in the recorded load.
     load_ms: Option<f64>,
+    /// Number of exchanges.
     exchanges: usize,
+    /// Bytes of all bodies, as transferred.
     body_bytes: u64,
+    /// Number of bodies that were not recorded, and are filler of the recorded size.
     filler_bodies: usize,
+    /// Bytes of filler.
     filler_bytes: u64,
+    /// Bytes of all request heads as HTTP/1.1 text.
     request_head_bytes: u64,
+    /// Bytes of all response heads as HTTP/1.1 text.
     response_head_bytes: u64,
+    /// The hosts of the page.
     hosts: Vec<Host>,
+    /// Counts of each kind of resource.
     kinds: Vec<KindCount>,
+    /// Each exchange, in the order of recording.
     resources: Vec<Resource>,
     /// Requests of the recorded load without a response.
     failures: Vec<FailedRequest>,
 }
 
+/// A request without a response.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FailedRequest {
+    /// The method of the request.
     method: String,
+    /// The URL of the request.
     url: String,
+    /// The error.
     error: String,
 }
 
+/// A host of the page.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Host {
+    /// The host, with the port if it is not the default of the scheme.
     host: String,
+    /// The recorded addresses.
     addresses: Vec<IpAddr>,
+    /// Number of its exchanges.
     exchanges: usize,
+    /// Bytes of their bodies, as transferred.
     body_bytes: u64,
 }
 
+/// Counts of one kind of resource.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct KindCount {
+    /// The kind of resource.
     kind: &'static str,
+    /// Number of its exchanges.
     exchanges: usize,
+    /// Bytes of their bodies, as transferred.
     body_bytes: u64,
 }
 
+/// An exchange.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Resource {
+    /// The method of the request.
     method: String,
+    /// The URL.
     url: String,
+    /// The status of the response; `null` without a response.
     status: Option<u16>,
+    /// The kind of resource.
     kind: &'static str,
+    /// Bytes of its body, as transferred.
     body_bytes: usize,
+    /// True if the body is as recorded, false if it is filler.
     body_is_real: bool,
-    /// When a browser requests it, in words; `None` if the page load does not need it.
+    /// When a browser requests it, in words; `null` if the page load does not need it.
     requested: Option<String>,
-    /// The protocol that the browser reported, if the page was recorded live.
+    /// The protocol that the browser reported; `null` if the page was not recorded live.
     protocol: Option<String>,
+    /// The name that the browser gives the priority, such as `VeryHigh`.
     priority: Option<String>,
+    /// Number of its connection, from 0 in the order of first use.
     connection: Option<u32>,
+    /// Total time that the browser took to evaluate the script or to parse the style sheet.
     compute_ms: Option<f64>,
+    /// Why the page did not get the response; `null` if it did.
     refused: Option<String>,
 }
 

@@ -122,14 +122,21 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve portal --metrics 127.0.0.1:9100"
 };
 
-/// The line of `--json`.
+/// The server is ready.
 #[derive(Debug, Serialize)]
-struct Ready<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Ready<'a> {
+    /// The listening addresses.
     listening: &'a [&'a ListenerInfo],
+    /// The offered protocols, by their ALPN names.
     protocols: Vec<&'static str>,
+    /// The hosts of the site.
     hosts: Vec<&'a str>,
+    /// The host for requests with an unknown host; `null` if they get 404.
     default_host: Option<&'a str>,
+    /// Number of URLs.
     targets: usize,
+    /// The address of the metrics; `null` without --metrics.
     metrics: Option<SocketAddr>,
 }
 

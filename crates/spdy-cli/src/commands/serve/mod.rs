@@ -1,7 +1,7 @@
 //! `spdy serve`: serves a recorded page or a folder from memory, over every protocol.
 
 mod certificates;
-mod command;
+pub(crate) mod command;
 mod push;
 
 pub(crate) use command::{Args, EXAMPLES, run};

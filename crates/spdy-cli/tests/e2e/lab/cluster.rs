@@ -38,7 +38,8 @@ fn single_cells_print_as_table_or_json() {
 #[test]
 fn merged_parts_make_one_store_in_any_order() {
     let lab = Lab::new(SMALL);
-    lab.run("single.db", &[]);
+    let whole = lab.run("single.db", &["--json"]);
+    assert_eq!(text(&whole.stdout).lines().count(), 12);
     let part = |part: &str, store: &str| {
         let words = [
             "cell",

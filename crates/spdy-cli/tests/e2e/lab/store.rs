@@ -69,7 +69,7 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     assert!(lab.bytes("a.db") == bytes_before, "the store was changed");
     run_expecting(
         0,
-        &mut lab.command(&["merge", "a.db", "--store", "complete.db"]),
+        &mut lab.command(&["merge", "a.db", "--store", "complete.db", "--json"]),
     );
     assert_eq!(lab.csv("complete.db"), original);
 }

@@ -8,6 +8,9 @@ use std::process::{Child, Command, Output, Stdio};
 use sha2::{Digest, Sha256};
 use spdy_testkit::wait::{WAIT_LIMIT, ended, output_within};
 
+use crate::support::json_output::check_json_lines;
+use crate::support::program;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
 
 /// A running server and its addresses.
@@ -27,18 +30,19 @@ impl ServeProcess {
         let key_log = folder.path().join("server.keys");
         let ca = folder.path().join("ca.pem").to_str().unwrap().to_owned();
         let source = source(folder.path());
-        let mut child = Command::new(PROGRAM)
+        let mut command = Command::new(PROGRAM);
+        command
             .args(["--quiet", "serve", &source, "--json", "--write-ca", &ca])
             .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
             .args(options)
             .env("SSLKEYLOGFILE", key_log)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
             .unwrap();
+        check_json_lines(&command, [line.trim_end()]);
         let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
         let port = |tls: bool| {
             let all = ready["listening"].as_array().unwrap();
@@ -95,8 +99,7 @@ impl ServeProcess {
 
 /// The output of `command`.
 fn output(command: &mut Command) -> Output {
-    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    output_within(WAIT_LIMIT, piped.stdin(Stdio::null()).spawn().unwrap())
+    program::output_within(WAIT_LIMIT, command)
 }
 
 impl Drop for ServeProcess {
@@ -146,7 +149,7 @@ fn every_protocol_fetches_the_same_bytes_and_reports_them() {
                 assert_eq!(line["protocol"], protocol);
                 assert_eq!(line["error"], serde_json::Value::Null);
                 assert_eq!(line["tls"].is_null(), url.starts_with("http:"));
-                assert!(line["timings"]["total"].as_f64().unwrap() > 0.0);
+                assert!(line["timings_ms"]["total"].as_f64().unwrap() > 0.0);
             }
         }
     }

@@ -4,7 +4,7 @@ pub(crate) mod accelerator;
 pub(crate) mod certificate;
 pub(crate) mod clients;
 pub(crate) mod files;
-pub(crate) mod json_schema;
+pub(crate) mod json_output;
 pub(crate) mod lab;
 pub(crate) mod origins;
 pub(crate) mod peers;

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use spdy_testkit::wait;
 
+use crate::support::json_output::{check_json_lines, check_json_output};
+
 /// How long a program may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -60,7 +62,7 @@ pub(crate) fn output(command: &mut Command) -> Output {
     output_within(MAX_RUN_TIME, command)
 }
 
-/// The output of `command`, which is killed after `longest`.
+/// The output of `command`, which is killed after `longest`. JSON is validated by the schema of the command.
 pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output {
     let spawned = command
         .stdin(Stdio::null())
@@ -68,7 +70,9 @@ pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output 
         .stderr(Stdio::piped())
         .spawn();
     let child = spawned.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    wait::output_within(longest, child)
+    let output = wait::output_within(longest, child);
+    check_json_output(command, &output);
+    output
 }
 
 /// The output of `child`, which is killed if it does not exit in time.
@@ -76,14 +80,22 @@ pub(crate) fn output_of(child: Child) -> Output {
     wait::output_within(MAX_RUN_TIME, child)
 }
 
-/// A program that runs until it is dropped.
+/// A program that runs until it is dropped. JSON that it has printed is validated then.
 pub(crate) struct RunningProgram {
     child: Child,
+    command: Command,
+    from: ReadyOn,
     lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
+        // All lines are complete before the program is killed.
+        if let ReadyOn::Stdout = self.from
+            && !thread::panicking()
+        {
+            check_json_lines(&self.command, self.lines().iter().map(String::as_str));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -172,6 +184,8 @@ impl RunningProgram {
         let shared_lines = all_lines.clone();
         let process = Self {
             child,
+            command,
+            from,
             lines: all_lines,
         };
         let (sender, receiver) = mpsc::channel();
@@ -189,7 +203,10 @@ impl RunningProgram {
         let mut output = Vec::new();
         loop {
             let Ok(line) = receiver.recv_timeout(READY_WITHIN) else {
-                panic!("{command:?} is not ready; its output: {output:#?}");
+                panic!(
+                    "{:?} is not ready; its output: {output:#?}",
+                    process.command
+                );
             };
             if let Some(value) = ready(&line) {
                 return (process, value);

@@ -63,11 +63,15 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy accelerate audit page.warc.gz --json"
 };
 
-/// The object of `--json`.
+/// An audit of a page.
 #[derive(Debug, Serialize)]
-struct AuditOutput<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AuditOutput<'a> {
+    /// How the page was loaded.
     source: PageSource,
+    /// Deviations from the original page, one sentence each.
     remarks: &'a [String],
+    /// The result of the audit.
     #[serde(flatten)]
     audit: &'a Audit,
     /// Keys of `[upstream]` that the accelerator needs to reach the proxied hosts.

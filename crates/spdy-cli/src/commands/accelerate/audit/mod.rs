@@ -1,6 +1,6 @@
 //! `spdy accelerate audit`: which resources of a page an accelerator would proxy, and how much time that saves.
 
-mod command;
+pub(crate) mod command;
 mod crawl;
 mod crawl_budget;
 mod crawl_network;

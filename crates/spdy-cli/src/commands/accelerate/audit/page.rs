@@ -54,6 +54,7 @@ impl LiveArgs {
 
 /// How a page was loaded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PageSource {
     /// A replica, or a recording in another format.

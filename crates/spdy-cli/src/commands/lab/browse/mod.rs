@@ -3,8 +3,8 @@
 mod args;
 mod command;
 mod files;
-mod series;
-mod visit_series;
+pub(crate) mod series;
+pub(crate) mod visit_series;
 
 pub(crate) use args::{Args, EXAMPLES};
 pub(crate) use command::run;

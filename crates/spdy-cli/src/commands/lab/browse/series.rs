@@ -8,13 +8,19 @@ use spdy_lab::stats::median;
 use crate::commands::lab::calibrate::{error_cell, ms_cell};
 use crate::output::{Cell, DIM, Printer, Table, WARN};
 
-/// The results of a series.
+/// Loads of one page in a browser and in virtual time.
 #[derive(Debug, Serialize)]
-pub(super) struct Series {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Series {
+    /// Name of the page.
     pub(super) replica: String,
+    /// The system's load average over the last minute, before the loads.
     pub(super) load_before: Option<f64>,
+    /// The system's load average over the last minute, after the loads.
     pub(super) load_after: Option<f64>,
+    /// Each protocol over each network.
     pub(super) cells: Vec<BrowserCell>,
+    /// Ratios of protocols.
     pub(super) ratios: Vec<ProtocolRatio>,
 }
 

@@ -6,13 +6,19 @@ use spdy_lab::live::visit_cell::VisitCell;
 use crate::commands::lab::calibrate::{error_cell, ms_cell};
 use crate::output::{Cell, DIM, Printer, Table, WARN};
 
-/// The results of a series of visits.
+/// Visits of several pages in a browser and in virtual time.
 #[derive(Debug, Serialize)]
-pub(super) struct VisitSeries {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VisitSeries {
+    /// Names of the pages, in the order of the visit.
     pub(super) replicas: Vec<String>,
+    /// Pause between two pages.
     pub(super) pause_ms: f64,
+    /// The system's load average over the last minute, before the loads.
     pub(super) load_before: Option<f64>,
+    /// The system's load average over the last minute, after the loads.
     pub(super) load_after: Option<f64>,
+    /// Each protocol over each network.
     pub(super) cells: Vec<VisitCell>,
 }
 

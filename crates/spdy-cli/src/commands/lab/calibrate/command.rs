@@ -42,10 +42,15 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     ))
 }
 
+/// Downloads in virtual and in real time.
 #[derive(Debug, Serialize)]
-struct Calibration {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Calibration {
+    /// The machine, and the options of the runs.
     conditions: Environment,
+    /// Errors of all cells.
     summary: DownloadSummary,
+    /// Each cell: a link, and a download over it.
     cells: Vec<CellResult<DownloadCell>>,
 }
 

@@ -19,14 +19,21 @@ fn kernel() -> String {
     release.trim().to_owned()
 }
 
-/// What it was measured on.
+/// The machine that a calibration ran on, and its options.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Environment {
+    /// The release of the Linux kernel.
     kernel: String,
+    /// Number of cores; 0 if it is unknown.
     cores: usize,
+    /// Links that were used at the same time.
     lanes: usize,
+    /// The seed of the first run.
     seed: u64,
+    /// The system's load average over the last minute, before the runs.
     load_before: Option<f64>,
+    /// The system's load average over the last minute, after the runs.
     load_after: Option<f64>,
 }
 

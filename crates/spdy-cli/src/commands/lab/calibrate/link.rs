@@ -48,10 +48,15 @@ const SHORTEST: Duration = Duration::from_secs(3);
 /// How many echoes there are at least and at most.
 const ECHOES: (u64, u64) = (20, 400);
 
+/// The measured properties of the link.
 #[derive(Debug, Serialize)]
-struct LinkReport {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct LinkReport {
+    /// The measured rates.
     rates: Vec<Rate>,
+    /// The measured round trips.
     round_trips: Vec<RoundTrip>,
+    /// Exceeded limits, in words.
     exceeded_limits: Vec<String>,
 }
 

@@ -1,10 +1,10 @@
 //! `spdy lab calibrate`: virtual time against the kernel's own TCP: downloads, whole pages, and the link alone.
 
 mod args;
-mod command;
+pub(crate) mod command;
 mod environment;
-mod link;
-mod pages;
+pub(crate) mod link;
+pub(crate) mod pages;
 mod tables;
 
 pub(crate) use args::{Args, EXAMPLES};

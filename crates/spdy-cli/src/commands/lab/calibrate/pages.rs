@@ -24,10 +24,15 @@ use crate::output::{Cell, DIM, Printer, Table};
 /// kernel's wake-ups do, which virtual time has none of.
 const NETWORKS: [&str; 5] = ["dsl", "cable", "3g", "lte", "satellite"];
 
+/// Page loads in virtual and in real time.
 #[derive(Debug, Serialize)]
-struct PageCalibration {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PageCalibration {
+    /// The machine, and the options of the runs.
     conditions: Environment,
+    /// Errors of all loads.
     summary: PageLoadSummary,
+    /// Each page over each network by each protocol.
     loads: Vec<CellResult<PageCell>>,
 }
 

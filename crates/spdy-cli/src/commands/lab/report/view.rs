@@ -64,10 +64,13 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab view lulic.db --json --quiet         its address, for a script"
 };
 
-/// The line of `--json`.
+/// The server is ready.
 #[derive(Debug, Serialize)]
-struct Ready {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Ready {
+    /// The store: a file, or a postgres:// URL without its password.
     store: String,
+    /// The URL of the report.
     url: String,
 }
 

@@ -119,11 +119,13 @@ fn incomplete_loads(cell: &CellLoads<'_>) -> usize {
 
 /// What was added to the store.
 #[derive(Serialize)]
-struct StoreReport {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StoreReport {
+    /// The store: a file, or a postgres:// URL without its password.
     store: String,
     /// Cells that were not there before.
     added: usize,
-    /// Cells that were there before.
+    /// Cells that were already present.
     before: usize,
     /// Added loads that are incomplete.
     failed: usize,

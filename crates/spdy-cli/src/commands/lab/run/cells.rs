@@ -35,10 +35,15 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab cells loss.toml --store loss.db    the remaining cells"
 };
 
+/// A cell of an experiment.
 #[derive(Serialize)]
-struct CellLine {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CellLine {
+    /// Number of the cell in the experiment, from 1.
     number: usize,
+    /// Key of the cell.
     cell: String,
+    /// The seed of each run.
     seeds: Vec<u64>,
 }
 

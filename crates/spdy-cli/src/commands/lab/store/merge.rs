@@ -31,9 +31,13 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 /// The cells that a part added.
 #[derive(Serialize)]
-struct MergeLine {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct MergeLine {
+    /// The store that was merged.
     part: String,
+    /// Cells that the part added.
     added: usize,
+    /// Cells of the part that were already present.
     before: usize,
 }
 
