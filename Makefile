@@ -30,10 +30,12 @@ accelerate:
 CHECKED = RUSTC_WORKSPACE_WRAPPER="$(CURDIR)/scripts/rustc-with-lints" RUSTDOC="$(CURDIR)/scripts/rustdoc-with-pages" $(CARGO)
 test:
 	$(CARGO) fmt --all -- --check
+	$(CARGO) fmt --manifest-path examples/Cargo.toml -- --check
 	scripts/setup-peers & peers=$$!; $(CHECKED) test --no-run --workspace --all-targets --locked; built=$$?; wait $$peers && exit $$built
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked
 	$(CHECKED) test --workspace --locked --test public_api -- --ignored
+	$(CHECKED) test --manifest-path examples/Cargo.toml --locked --target-dir target
 	BUILD=dev SEED=1 scripts/fuzz 2
 	$(MAKE) demo
 
