@@ -26,6 +26,7 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 
 use crate::tls::error::TlsSetupError;
+use crate::tls::provider::default_provider;
 
 /// The kind of key of a certificate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -232,7 +233,7 @@ impl LocalCa {
     pub(crate) fn from_pem(text: &[u8], what: &str, kind: KeyKind) -> Result<Self, TlsSetupError> {
         let identity = Identity::from_pem(text, text, what)?;
         // The certificate must match the key: no client accepts a signature of another key.
-        identity.certified(&rustls::crypto::aws_lc_rs::default_provider())?;
+        identity.certified(&default_provider())?;
         let key = KeyPair::from_pem(&identity.key_pem())?;
         let pem = identity.chain_pem();
         let Some(certificate) = identity.chain.into_iter().next() else {

@@ -14,6 +14,7 @@ pub mod local_ca_file;
 pub mod local_certificates;
 mod options;
 pub mod pins;
+mod provider;
 mod server;
 pub mod verify;
 mod version;

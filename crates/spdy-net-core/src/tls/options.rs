@@ -12,6 +12,7 @@ use rustls::{KeyLog, SupportedProtocolVersion};
 use crate::tls::TlsVersion;
 use crate::tls::error::TlsSetupError;
 use crate::tls::key_log::KeyLogFile;
+use crate::tls::provider::default_provider;
 
 /// Where TLS secrets are written for a packet analyser.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +57,7 @@ pub struct TlsOptions {
     pub max: TlsVersion,
     /// The target of the key log; none by default.
     pub key_log: KeyLogTarget,
-    /// The cryptography; aws-lc-rs by default.
+    /// The cryptography. The default is aws-lc-rs, or ring without the feature `aws-lc-rs`.
     pub provider: Arc<CryptoProvider>,
     /// The time at which certificates and tickets are checked; the system's clock by default.
     pub wall_now: Option<SystemTime>,
@@ -72,7 +73,7 @@ impl Default for TlsOptions {
             min: TlsVersion::Tls12,
             max: TlsVersion::Tls13,
             key_log: KeyLogTarget::default(),
-            provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
+            provider: Arc::new(default_provider()),
             wall_now: None,
             resumption: true,
             tickets: 2,

@@ -17,6 +17,7 @@ use crate::tls::handshake::{
 };
 use crate::tls::identities::{ACME_TLS_ALPN, Identities};
 use crate::tls::options::TlsOptions;
+use crate::tls::provider::Ticketer;
 
 /// Limit of remembered sessions for TLS 1.2 clients without ticket support.
 const SERVER_SESSIONS: usize = 4096;
@@ -81,7 +82,7 @@ impl ServerTls {
         config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
         if options.resumption {
             // Tickets for clients that take them; TLS 1.2 session ids for the rest.
-            config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+            config.ticketer = Ticketer::new()?;
             config.session_storage = rustls::server::ServerSessionMemoryCache::new(SERVER_SESSIONS);
             config.send_tls13_tickets = options.tickets;
         } else {
