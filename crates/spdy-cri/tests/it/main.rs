@@ -8,6 +8,7 @@ mod interop_kubernetes;
 mod metrics;
 mod port_forward;
 mod readme;
+mod responder;
 mod silent_network;
 mod support;
 mod transcripts;
