@@ -1,6 +1,6 @@
 //! A handler that runs commands of this machine instead of containers.
 
-pub(crate) mod process;
+mod process;
 
 use std::path::PathBuf;
 
@@ -28,15 +28,10 @@ impl Handler for LocalCommands {
         &self,
         _: String,
         port: u16,
-        connection: Connection,
+        mut connection: Connection,
     ) -> Result<(), HandlerError> {
-        forward(port, connection).await
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
+        tokio::io::copy_bidirectional(&mut connection, &mut socket).await?;
+        Ok(())
     }
-}
-
-/// Connects to a port of localhost.
-pub(crate) async fn forward(port: u16, mut connection: Connection) -> Result<(), HandlerError> {
-    let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
-    tokio::io::copy_bidirectional(&mut connection, &mut socket).await?;
-    Ok(())
 }

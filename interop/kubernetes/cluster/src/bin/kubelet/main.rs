@@ -8,10 +8,10 @@
 //! The folder has `server.crt` and `server.key` for the streaming server, and `ca.crt`, which signed the API server's client
 //! certificate. Pods get a working directory in `FOLDER/pods`. Images are ignored, and there is no isolation.
 
-#[path = "../../../../../../crates/spdy-cri/examples/local_commands/mod.rs"]
-mod local_commands;
 mod node;
 mod pods;
+#[path = "../../../../../../crates/spdy-cri/examples/local_commands/process.rs"]
+mod process;
 mod streaming;
 
 use std::path::PathBuf;

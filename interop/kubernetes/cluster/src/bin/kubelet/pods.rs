@@ -9,16 +9,16 @@ use std::time::Duration;
 use anyhow::Context;
 use futures_util::TryStreamExt;
 use k8s_openapi::api::core::v1::{Container as ContainerSpec, Pod};
-use kube::api::{DeleteParams, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 
-use crate::local_commands::process::{ProcessGroup, exit_code};
 use crate::node;
+use crate::process::{ProcessGroup, exit_code};
 
-/// A process gets SIGKILL a second after SIGHUP (`local_commands::process`).
+/// A process gets SIGKILL a second after SIGHUP (`process.rs`).
 const STOP: Duration = Duration::from_millis(1500);
 
 /// The running containers, by ID. Cheap to clone.
@@ -73,32 +73,50 @@ impl Pods {
     /// Runs the pods of this node until the API server fails.
     pub(crate) async fn watch(&self, client: &Client) -> anyhow::Result<()> {
         let all: Api<Pod> = Api::all(client.clone());
-        let params = WatchParams::default().fields(&format!("spec.nodeName={}", node::NAME));
+        let ours = format!("spec.nodeName={}", node::NAME);
         let mut running: HashMap<String, JoinSet<()>> = HashMap::new();
         loop {
-            // From version 0, a watch begins with all pods there are.
-            let mut events = std::pin::pin!(all.watch(&params, "0").await?);
+            let list = all.list(&ListParams::default().fields(&ours)).await?;
+            let uids: Vec<_> = list.iter().filter_map(ResourceExt::uid).collect();
+            running.retain(|uid, _| uids.contains(uid));
+            let version = list.metadata.resource_version.unwrap_or_default();
+            for pod in list.items {
+                self.update(client, pod, &mut running).await?;
+            }
+            let params = WatchParams::default().fields(&ours);
+            let mut events = std::pin::pin!(all.watch(&params, &version).await?);
             while let Some(event) = events.try_next().await? {
                 match event {
                     WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
-                        let uid = pod.uid().context("a pod without UID")?;
-                        if pod.metadata.deletion_timestamp.is_some() {
-                            running.remove(&uid);
-                            let pods: Api<Pod> = namespaced(client, &pod);
-                            let now = DeleteParams::default().grace_period(0);
-                            let _ = pods.delete(&pod.name_any(), &now).await; // it may be deleted already
-                        } else if !running.contains_key(&uid) {
-                            running.insert(uid, self.start(client, &pod).await?);
-                        }
+                        self.update(client, pod, &mut running).await?;
                     }
                     WatchEvent::Deleted(pod) => {
                         running.remove(&pod.uid().context("a pod without UID")?);
                     }
                     WatchEvent::Bookmark(_) => {}
-                    WatchEvent::Error(error) => anyhow::bail!("watch: {error:?}"),
+                    WatchEvent::Error(_) => break, // the version is too old: list again
                 }
             }
         }
+    }
+
+    /// Starts a pod that is new, and stops one that is deleted.
+    async fn update(
+        &self,
+        client: &Client,
+        pod: Pod,
+        running: &mut HashMap<String, JoinSet<()>>,
+    ) -> anyhow::Result<()> {
+        let uid = pod.uid().context("a pod without UID")?;
+        if pod.metadata.deletion_timestamp.is_some() {
+            running.remove(&uid);
+            let now = DeleteParams::default().grace_period(0);
+            let pods = namespaced(client, &pod);
+            let _ = pods.delete(&pod.name_any(), &now).await; // it may be deleted already
+        } else if !running.contains_key(&uid) {
+            running.insert(uid, self.start(client, &pod).await?);
+        }
+        Ok(())
     }
 
     /// Starts the containers of a pod. They end when the result is dropped.
@@ -195,6 +213,7 @@ fn namespaced(client: &Client, pod: &Pod) -> Api<Pod> {
 
 async fn set_status(pods: &Api<Pod>, name: &str, status: serde_json::Value) -> kube::Result<()> {
     let status = Patch::Merge(json!({ "status": status }));
-    let patched = pods.patch_status(name, &PatchParams::default(), &status);
-    patched.await.map(drop)
+    pods.patch_status(name, &PatchParams::default(), &status)
+        .await
+        .map(drop)
 }

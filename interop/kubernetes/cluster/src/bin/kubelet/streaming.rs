@@ -25,8 +25,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use crate::local_commands::{forward, process};
 use crate::pods::{Pods, Stdios, id};
+use crate::process;
 
 /// Longest time for a TLS handshake, and for the head of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -153,9 +153,11 @@ impl Handler for PodHandler {
         &self,
         _: String,
         port: u16,
-        connection: Connection,
+        mut connection: Connection,
     ) -> Result<(), HandlerError> {
-        forward(port, connection).await
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
+        tokio::io::copy_bidirectional(&mut connection, &mut socket).await?;
+        Ok(())
     }
 }
 
