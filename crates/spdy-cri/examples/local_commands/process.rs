@@ -8,7 +8,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use pty_process::Size;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Winsize, tcsetwinsize};
 use spdy_cri::{ExitCode, HandlerError, ResizeEvents, StartError, Streams, TerminalSize};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,8 +29,8 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs `command` to the end of its output and of its first process.
 ///
-/// When the future is dropped, because the client left, SIGHUP goes to the process group of the command, and SIGKILL a second later.
-/// A shell with job control passes the first on to its jobs.
+/// When the future is dropped, because the client left, all processes of the command get SIGHUP, and SIGKILL a second later. A
+/// container runtime knows them by their cgroup; here they are those of the process group, and of the session on the terminal.
 pub(crate) async fn run(
     command: &[String],
     directory: &Path,
@@ -132,7 +132,7 @@ async fn copy(from: Option<impl AsyncRead + Unpin>, to: Option<impl AsyncWrite +
     }
 }
 
-/// The process group of a command. It ends when it is dropped.
+/// The processes of a command, in a process group of their own. They end when it is dropped.
 pub(crate) struct ProcessGroup {
     /// The leader, until its end was awaited. Its ID, which is also the group's, is not used again before.
     leader: Option<Child>,
@@ -184,20 +184,37 @@ impl Drop for ProcessGroup {
         let Some(mut leader) = self.leader.take() else {
             return;
         };
-        let Some(group) = leader.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
+        let Some(id) = leader.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
             return;
         };
-        let signal = move |signal| {
-            let _ = kill_process_group(group, signal); // there may be no process left
-        };
         let Ok(runtime) = Handle::try_current() else {
-            return signal(Signal::KILL);
+            return signal(id, Signal::KILL);
         };
-        signal(Signal::HUP);
+        signal(id, Signal::HUP);
         runtime.spawn(async move {
             let _ = timeout(GRACE, leader.wait()).await;
-            signal(Signal::KILL);
+            signal(id, Signal::KILL);
             let _ = leader.wait().await;
         });
     }
+}
+
+/// Sends a signal to the process group `id`, and to the session `id` of a terminal: a shell with job control gives each job a group of
+/// its own.
+fn signal(id: Pid, signal: Signal) {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten();
+    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    for process in ids.filter_map(Pid::from_raw) {
+        if group_and_session(process).is_some_and(|ids| ids.contains(&id.as_raw_pid())) {
+            let _ = kill_process(process, signal); // it may have ended meanwhile
+        }
+    }
+}
+
+/// The IDs of the process group and of the session, from proc_pid_stat(5): the fields after the name, which ends with the last
+/// parenthesis, are the state, the parent, the group and the session.
+fn group_and_session(process: Pid) -> Option<[i32; 2]> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(2);
+    Some([fields.next()?.parse().ok()?, fields.next()?.parse().ok()?])
 }

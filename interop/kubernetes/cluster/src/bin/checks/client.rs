@@ -1,10 +1,17 @@
 //! What a client of the API server can do, in terms that kubectl and kube-rs share.
 
+use std::time::Duration;
+
+use anyhow::Context;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::process::Child;
+use tokio::time::timeout;
 
 use crate::cluster::Cluster;
+
+/// Longest time until a terminal shows a line.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The end of a command.
 pub(crate) struct Outcome {
@@ -31,13 +38,17 @@ impl Terminal {
     /// Reads until a line is `expected`.
     pub(crate) async fn expect_line(&mut self, expected: &str) -> anyhow::Result<()> {
         let mut line = Vec::new();
-        loop {
-            match self.output.read_u8().await? {
-                b'\n' if line.trim_ascii() == expected.as_bytes() => return Ok(()),
-                b'\n' => line.clear(),
-                byte => line.push(byte),
+        let reading = async {
+            loop {
+                match self.output.read_u8().await? {
+                    b'\n' if line.trim_ascii() == expected.as_bytes() => return anyhow::Ok(()),
+                    b'\n' => line.clear(),
+                    byte => line.push(byte),
+                }
             }
-        }
+        };
+        let read = timeout(TIMEOUT, reading).await;
+        read.with_context(|| format!("no line {expected:?}"))?
     }
 }
 

@@ -66,7 +66,12 @@ impl Kubectl {
         let own = if is_own { own } else { "" };
         Ok(Outcome {
             stdout: output.stdout,
-            stderr: text.trim_end().strip_suffix(own).unwrap_or(&text).into(),
+            stderr: text
+                .trim_end_matches('\n')
+                .strip_suffix(own)
+                .filter(|_| is_own)
+                .unwrap_or(&text)
+                .into(),
             code: output.status.code().context("kubectl was killed")?,
             message: own.strip_prefix("error: ").unwrap_or(own).to_owned(),
         })
