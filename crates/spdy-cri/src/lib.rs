@@ -72,6 +72,7 @@
 //!
 //! The future of the [`Handler`] is dropped then, and when the server is stopped: what it started must end
 //! with it (`kill_on_drop` of a `tokio::process::Child`).
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod channels;
 pub mod client;
