@@ -11,7 +11,7 @@ use spdy::server::Accept;
 use spdy::upgrade::{self, CloseLast, Refusal};
 use spdy::{SharedRuntime, server};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::config::Config;
 use crate::handler::{Handler, Streams};
@@ -26,8 +26,8 @@ use crate::{channels, port_forward, remote_command, tunnel, websocket};
 /// [`PodRequest`](crate::PodRequest) parses them. **Authorisation is the caller's work**: a `Responder` runs the command of every
 /// request that it gets. The kubelet verifies the API server's client certificate.
 ///
-/// Your HTTP server also has the limits of connections and of request heads. Of [`Config`], a `Responder` uses neither these nor
-/// those of tokens.
+/// Your HTTP server also limits connections and request heads. Of [`Config`], a `Responder` uses neither the limits of heads nor those
+/// of tokens.
 ///
 /// ```no_run
 /// # use spdy_cri::{Config, Handler, PodRequest, Responder};
@@ -64,6 +64,8 @@ struct Inner<H> {
     config: Config,
     versions: Vec<&'static str>,
     runtime: SharedRuntime,
+    /// Places for the sessions of `respond`.
+    places: Arc<Semaphore>,
     stopped: watch::Sender<bool>,
 }
 
@@ -102,6 +104,7 @@ impl<H: Handler> Responder<H> {
                 .iter()
                 .map(|version| version.name())
                 .collect(),
+            places: Arc::new(Semaphore::new(config.max_connections)),
             config,
             runtime,
             stopped: watch::Sender::new(false),
@@ -116,15 +119,21 @@ impl<H: Handler> Responder<H> {
 
     /// Answers a request that your HTTP/1.1 server has read, from hyper with upgrades enabled. After a 101 the session runs in its
     /// own task, until its end or [`stop`](Self::stop). An invalid `streaming_request` gets a 400, a request that is no upgrade 400
-    /// or 403.
+    /// or 403, and one more session than [`Config::max_connections`] 503.
     pub fn respond<B>(
         &self,
         request: Request<B>,
         streaming_request: StreamingRequest,
     ) -> Response<String> {
-        match self.answer(request, streaming_request) {
-            Ok((response, session)) => {
-                tokio::spawn(session);
+        let answered = self
+            .place()
+            .and_then(|place| Ok((place, self.answer(request, streaming_request)?)));
+        match answered {
+            Ok((place, (response, session))) => {
+                tokio::spawn(async move {
+                    session.await;
+                    drop(place);
+                });
                 response
             }
             Err(refusal) => refusal.response(),
@@ -134,6 +143,14 @@ impl<H: Handler> Responder<H> {
     /// Ends every session and drops its handler's future.
     pub fn stop(&self) {
         self.0.stopped.send_replace(true);
+    }
+
+    /// A place for a session that runs in its own task.
+    pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.0.places.clone().try_acquire_owned().map_err(|_| {
+            let message = format!("too many sessions, limit {}", self.0.config.max_connections);
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        })
     }
 
     pub(crate) fn config(&self) -> &Config {

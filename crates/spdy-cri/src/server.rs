@@ -207,11 +207,18 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Answers a request that your HTTP/1.1 server has read, from hyper with upgrades enabled. After a 101 the session runs in its
-    /// own task.
+    /// own task. One more session than [`Config::max_connections`] gets 503.
     pub fn respond<B>(&self, request: Request<B>) -> Response<String> {
+        let place = match self.0.responder.place() {
+            Ok(place) => place,
+            Err(refusal) => return refusal.response(),
+        };
         let (response, session) = self.answer(request);
         if let Some(session) = session {
-            tokio::spawn(session);
+            tokio::spawn(async move {
+                session.await;
+                drop(place);
+            });
         }
         response
     }

@@ -14,7 +14,7 @@ use spdy_cri::{ExitCode, HandlerError, ResizeEvents, StartError, Streams, Termin
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long a command with a terminal waits for the client's first size. Without it, a full-screen program would start with the
 /// default size and draw twice.
@@ -192,7 +192,8 @@ impl Drop for ProcessGroup {
         };
         signal(id, Signal::HUP);
         runtime.spawn(async move {
-            let _ = timeout(GRACE, leader.wait()).await;
+            // Not awaited before, because its ID may be used again then.
+            sleep(GRACE).await;
             signal(id, Signal::KILL);
             let _ = leader.wait().await;
         });

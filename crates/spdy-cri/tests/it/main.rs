@@ -1,5 +1,6 @@
 //! Exec, attach and port-forward: client and server of this crate, and Kubernetes' own at either end.
 
+mod example_runtime;
 mod exec;
 mod exec_sessions;
 mod exec_tokens;

@@ -132,6 +132,33 @@ async fn an_invalid_request_gets_400_with_the_reason() {
 }
 
 #[tokio::test]
+async fn one_more_session_than_the_limit_gets_503() {
+    let config = Config {
+        max_connections: 1,
+        ..Config::default()
+    };
+    let kubelet = Responder::new(FakeRuntime::default(), config, runtime());
+    let url = exec_url(&["wait"], PIPES);
+    let start = || {
+        let (io, options) = (dial(&kubelet), Options::default());
+        let url = post(&url);
+        async move { client::exec(io, &url, PIPES, options, runtime()).await }
+    };
+    let first = start().await.expect("the only place");
+    match start().await {
+        Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => {
+            assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(first);
+    // The place is free when the server has noticed.
+    while start().await.is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn stop_ends_the_sessions() {
     let kubelet = kubelet();
     let url = exec_url(&["wait"], PIPES);

@@ -109,7 +109,8 @@ fn the_commands_of_the_tutorial_work() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let output = output_within(LONGEST, command.spawn().expect("a shell"));
-    let stdout = String::from_utf8_lossy(&output.stdout);
+    // A terminal ends its lines with CR LF.
+    let stdout = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
     assert_eq!(stdout, promised, "of\n{script}");
     assert!(promised.contains("\n7\n"), "the output has an exit code");
 }

@@ -15,13 +15,18 @@ mod process;
 mod streaming;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
 
 use pods::Pods;
+
+/// Time until all processes have ended: SIGKILL follows SIGHUP after a second (`process.rs`).
+const STOP: Duration = Duration::from_millis(1500);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -33,13 +38,15 @@ async fn main() -> anyhow::Result<()> {
     let port = listener.local_addr()?.port();
     let pods = Pods::new(folder.join("pods"));
     let acceptor = streaming::acceptor(&folder)?;
-    let serving = streaming::serve(listener, acceptor, pods.clone());
+    let responder = streaming::responder(pods.clone());
+    let serving = streaming::serve(listener, acceptor, responder.clone());
     node::register(&client, port).await.context("the node")?;
     tokio::select! {
         () = serving => {}
         watched = pods.watch(&client) => watched.context("the pods")?,
         _ = terminate.recv() => {}
     }
-    pods.stop().await;
+    responder.stop();
+    sleep(STOP).await;
     Ok(())
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::TryStreamExt;
@@ -17,9 +16,6 @@ use tokio::task::JoinSet;
 
 use crate::node;
 use crate::process::{ProcessGroup, exit_code};
-
-/// A process gets SIGKILL a second after SIGHUP (`process.rs`).
-const STOP: Duration = Duration::from_millis(1500);
 
 /// The running containers, by ID. Cheap to clone.
 #[derive(Clone)]
@@ -190,11 +186,6 @@ impl Pods {
             let ended = group.leader().wait().await;
             ended.is_ok_and(|status| exit_code(status).is_success())
         })
-    }
-
-    /// Stops all containers, whose tasks were dropped.
-    pub(crate) async fn stop(&self) {
-        tokio::time::sleep(STOP).await;
     }
 }
 

@@ -49,10 +49,18 @@ pub(crate) fn acceptor(folder: &Path) -> anyhow::Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Serves all connections.
-pub(crate) async fn serve(listener: TcpListener, acceptor: TlsAcceptor, pods: Pods) {
+/// A responder for the containers of `pods`.
+pub(crate) fn responder(pods: Pods) -> Responder<PodHandler> {
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let responder = Responder::new(PodHandler(pods), Config::default(), runtime);
+    Responder::new(PodHandler(pods), Config::default(), runtime)
+}
+
+/// Serves all connections.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    responder: Responder<PodHandler>,
+) {
     loop {
         let Ok((socket, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -108,7 +116,7 @@ fn answer(responder: &Responder<PodHandler>, request: Request<Incoming>) -> Resp
 }
 
 /// Exec, attach and port-forward in pods.
-struct PodHandler(Pods);
+pub(crate) struct PodHandler(Pods);
 
 impl Handler for PodHandler {
     async fn exec(&self, request: ExecRequest, streams: Streams) -> Result<ExitCode, HandlerError> {
