@@ -21,7 +21,9 @@ async fn start(script: &str, stream_options: StreamOptions) -> Process {
     };
     let server = StreamingServer::new(commands, "http://runtime", Config::default(), runtime());
     let server = server.expect("a base URL");
-    let request = exec(&["sh", "-c", script], stream_options);
+    // A test in the background ignores SIGINT, and a shell that inherits this cannot change it.
+    let command = ["env", "--default-signal=INT", "sh", "-c", script];
+    let request = exec(&command, stream_options);
     let url = server.exec_url(request).expect("a URL");
     let (near, far) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move { server.serve_connection(far).await });
