@@ -3,13 +3,14 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo accelerate test reference bench fuzz clean
+.PHONY: help demo accelerate test kubernetes reference bench fuzz clean
 
 help:
 	@echo "make demo   build, race the shipped pages, write demo/race.html"
 	@echo "make accelerate  build, load a page in Chromium with and without the accelerator, write demo/accelerated.svg"
 	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
 	@echo "make reference  write the reference of the command line, of the configuration and of JSON output from the code"
+	@echo "make kubernetes  check spdy-cri with a Kubernetes API server, kubectl and kube-rs; the first run takes 10 minutes"
 	@echo "make fuzz   an hour of fuzzing for each parser and state machine (SECONDS=60 for a minute)"
 	@echo "make bench  how fast the parts are, what a page load costs, and a race against other servers"
 	@echo "make clean  remove what the others made"
@@ -43,6 +44,10 @@ test:
 # Writes the pages that `make test` compares with the code.
 reference:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p spdy-cli --bin spdy reference::
+
+# Not in `make test`: it builds Kubernetes.
+kubernetes:
+	scripts/kubernetes
 
 SECONDS ?= 3600
 fuzz:

@@ -56,6 +56,7 @@ fn all() -> Vec<Seed> {
     text::upgrades(&mut seeds);
     text::tunnels(&mut seeds);
     text::channels(&mut seeds);
+    text::pod_urls(&mut seeds);
     text::profiles(&mut seeds);
     page::recordings(&mut seeds);
     page::texts(&mut seeds);

@@ -52,6 +52,22 @@ const BLOCKS: [(u8, &str, &str); 9] = [
     (0, "trailers", "x-checksum: 12\nx-more:"),
 ];
 
+/// URLs of exec, attach and port-forward.
+const POD_URLS: [&str; 6] = [
+    "/api/v1/namespaces/a/pods/b/exec?command=ls&command=%2F&container=c&stdin=true&stdout=1&stderr",
+    "/api/v1/namespaces/a/pods/b/attach?stdout=true&tty=false",
+    "https://a:6443/api/v1/namespaces/a/pods/b/portforward?ports=80&ports=443",
+    "/exec/a/b/c?command=sh&command=-c&command=echo+%24A&input=1&output=1&tty=1",
+    "/attach/a/b/uid/c?output=1&error=1",
+    "/portForward/a/b?port=80%2C443",
+];
+
+pub(crate) fn pod_urls(seeds: &mut Seeds) {
+    for url in POD_URLS {
+        seeds.push("pod_url", url, url);
+    }
+}
+
 pub(crate) fn http(seeds: &mut Seeds) {
     for (version, name, lines) in BLOCKS {
         seeds.push("http", name, Choices::join(&[version], lines.as_bytes()));

@@ -23,6 +23,7 @@ pub mod http3;
 pub mod io;
 pub mod memory;
 pub mod page;
+pub mod pod_url;
 pub mod profile;
 pub mod rewrite;
 pub mod session;
@@ -53,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     target("upgrade", upgrade::check),
     target("websocket_tunnel", tunnel::check),
     target("websocket_channels", channels::check),
+    target("pod_url", pod_url::check),
     target("replica", page::check_file),
     target("har", page::check_file),
     target("warc", page::check_file),

@@ -11,10 +11,12 @@
 //! any client gets them, from `/new/exec?command=ls&command=-l&stdin=1&tty=1`, `/new/attach` and
 //! `/new/portforward`: **do not listen on any address but localhost**.
 //!
-//! Commands get pipes. The log shows the terminal sizes that a pseudo-terminal would be set to.
+//! Commands get pipes, or with `tty=1` a pseudo-terminal.
+
+mod local_commands;
 
 use std::convert::Infallible;
-use std::process::Stdio;
+use std::path::PathBuf;
 
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -22,12 +24,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use spdy::{SharedRuntime, TokioRuntime};
 use spdy_cri::{
-    AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Input, Output,
-    PortForwardRequest, StreamOptions, StreamingServer, Streams,
+    AttachRequest, Config, ExecRequest, PortForwardRequest, StreamOptions, StreamingServer,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::process::Command;
+use tokio::net::TcpListener;
+
+use local_commands::LocalCommands;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,7 +38,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind(&address).await?;
     let base = format!("http://{}", listener.local_addr()?);
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let server = StreamingServer::new(LocalCommands, &base, Config::default(), runtime)?;
+    let commands = LocalCommands {
+        directory: PathBuf::from("."),
+    };
+    let server = StreamingServer::new(commands, &base, Config::default(), runtime)?;
     log(&format!("listening on {base}"));
     loop {
         let (socket, _) = listener.accept().await?;
@@ -67,7 +71,7 @@ fn answer(server: &StreamingServer<LocalCommands>, request: Request<Incoming>) -
         return server.respond(request);
     };
     let query = request.uri().query().unwrap_or_default().as_bytes();
-    let query: Vec<_> = url::form_urlencoded::parse(query).collect();
+    let query: Vec<_> = form_urlencoded::parse(query).collect();
     let has = |name: &str| query.iter().any(|(key, value)| key == name && value == "1");
     let tty = has("tty");
     let stream_options = StreamOptions {
@@ -109,101 +113,4 @@ fn with_status(status: StatusCode, text: &str) -> Response<String> {
     let mut response = Response::new(format!("{text}\n"));
     *response.status_mut() = status;
     response
-}
-
-/// Runs commands of this machine.
-struct LocalCommands;
-
-impl Handler for LocalCommands {
-    async fn exec(&self, request: ExecRequest, streams: Streams) -> Result<ExitCode, HandlerError> {
-        run(&request.command, streams).await
-    }
-
-    async fn attach(&self, _: AttachRequest, streams: Streams) -> Result<(), HandlerError> {
-        run(&["cat".to_owned()], streams).await.map(|_| ())
-    }
-
-    async fn port_forward(
-        &self,
-        _: String,
-        port: u16,
-        mut connection: Connection,
-    ) -> Result<(), HandlerError> {
-        let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
-        tokio::io::copy_bidirectional(&mut connection, &mut socket).await?;
-        Ok(())
-    }
-}
-
-async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerError> {
-    let Streams {
-        stdin,
-        stdout,
-        stderr,
-        mut resize,
-    } = streams;
-    let piped = |enabled| {
-        if enabled {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        }
-    };
-    let (program, arguments) = command.split_first().ok_or("no command")?;
-    let mut child = Command::new(program)
-        .args(arguments)
-        .stdin(piped(stdin.is_some()))
-        .stdout(piped(stdout.is_some()))
-        .stderr(piped(stderr.is_some()))
-        // This future is dropped when the client disconnects.
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("cannot run {program:?}: {error}"))?;
-    log(&format!("{command:?} runs as {:?}", child.id()));
-    let (to, from, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let sizes = async {
-        while let Some(size) = next_size(&mut resize).await {
-            log(&format!("{command:?}: a terminal of {}x{}", size.0, size.1));
-        }
-    };
-    let background = async {
-        tokio::join!(feed(stdin, to), sizes);
-        std::future::pending::<()>().await;
-    };
-    let to_the_end =
-        async { tokio::join!(copy(from, stdout), copy(complaints, stderr), child.wait()) };
-    let ((), (), status) = tokio::select! {
-        ended = to_the_end => ended,
-        () = background => unreachable!("the future never completes"),
-    };
-    let status = status?;
-    log(&format!("{command:?}: {status}"));
-    Ok(ExitCode(exit_code(status)))
-}
-
-/// 128 and the number of the signal, for a command that one ended.
-fn exit_code(status: std::process::ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| Some(128 + status.signal()?));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
-}
-
-async fn next_size(resize: &mut Option<spdy_cri::ResizeEvents>) -> Option<(u16, u16)> {
-    let size = resize.as_mut()?.next().await?;
-    Some((size.width, size.height))
-}
-
-/// Client to command; both ends are closed when the client has no more.
-async fn feed(from: Option<Input>, to: Option<impl AsyncWrite + Unpin>) {
-    if let (Some(mut from), Some(mut to)) = (from, to) {
-        // A command that reads no more is no fault.
-        let _ = tokio::io::copy(&mut from, &mut to).await;
-    }
-}
-
-/// Command to client.
-async fn copy(from: Option<impl AsyncRead + Unpin>, to: Option<Output>) {
-    if let (Some(mut from), Some(mut to)) = (from, to) {
-        let _ = tokio::io::copy(&mut from, &mut to).await;
-    }
 }

@@ -99,7 +99,7 @@ async fn new_url(
     command: &[String],
     stream_options: StreamOptions,
 ) -> Result<String, Error> {
-    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    let mut query = form_urlencoded::Serializer::new(String::new());
     for part in command {
         query.append_pair("command", part);
     }

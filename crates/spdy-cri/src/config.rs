@@ -23,7 +23,7 @@ pub struct Config {
     /// Largest head of an HTTP request, bytes; 8192 at least. Default 16 KiB.
     pub head_bytes: usize,
     /// Most connections that [`serve`](crate::StreamingServer::serve) has open at once; more wait to be accepted.
-    /// Default 1000.
+    /// Also the most sessions of each `respond`; one more gets 503. Default 1000.
     pub max_connections: usize,
     /// Most forwarded connections of one session that have only one of their two streams; one more is reset.
     /// Default 100.

@@ -1,4 +1,4 @@
-//! Error types by consequence: no URL was created, or a call of the client failed.
+//! Error types by consequence: a request was refused, a command did not start, or a call of the client failed.
 
 use std::io;
 use std::sync::Arc;
@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use spdy::upgrade::UpgradeError;
 
-/// Why no URL was created.
+use crate::status::ExitCode;
+
+/// Why a streaming request was refused, or no URL was created for it.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -39,6 +41,77 @@ pub enum RequestError {
     /// The system returned no random bytes.
     #[error("no random bytes for a token: {0}")]
     NoRandomness(String),
+}
+
+/// Why a command did not start. [`Handler::exec`](crate::Handler::exec) may return it.
+///
+/// The client then gets an `InternalError` whose message ends with the text of this error, as from containerd, and `kubectl exec`
+/// exits with 1:
+///
+/// ```text
+/// error: Internal error occurred: error executing command in container: exec: "lss": executable file not found in $PATH
+/// ```
+///
+/// Docker's runtimes report an exit code instead, and the text on stderr. For that, write the text to
+/// [`Streams::stderr`](crate::Streams::stderr) and return [`exit_code`](Self::exit_code).
+///
+/// The texts are those of Go's `os/exec`, which users know from runc.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The executable does not exist.
+    #[error("exec: {program:?}: {}", not_found(.program))]
+    NotFound {
+        /// The first word of the command.
+        program: String,
+    },
+    /// The file may not be executed.
+    #[error("exec: {program:?}: permission denied")]
+    PermissionDenied {
+        /// The first word of the command.
+        program: String,
+    },
+    /// The system cannot start the process for another reason.
+    #[error("exec: {program:?}: {error}")]
+    Other {
+        /// The first word of the command.
+        program: String,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// A name with a slash is not searched in `PATH`.
+fn not_found(program: &str) -> &'static str {
+    match program.contains('/') {
+        true => "no such file or directory",
+        false => "executable file not found in $PATH",
+    }
+}
+
+impl StartError {
+    /// Interprets the error of a `spawn` of `program`.
+    ///
+    /// The system also returns `NotFound` if the working directory or the interpreter of a script does not exist: check the directory
+    /// first.
+    #[must_use]
+    pub fn new(program: &str, error: io::Error) -> Self {
+        let program = program.to_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::NotFound { program },
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied { program },
+            _ => Self::Other { program, error },
+        }
+    }
+
+    /// The exit code that a POSIX shell and `docker exec` report: 127 if the executable does not exist, otherwise 126.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::NotFound { .. } => ExitCode(127),
+            Self::PermissionDenied { .. } | Self::Other { .. } => ExitCode(126),
+        }
+    }
 }
 
 /// Why a stream ended early. Cheap to clone: every stream of a lost connection gets a copy.

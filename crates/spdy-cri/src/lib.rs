@@ -16,8 +16,10 @@
 //! | | |
 //! | --- | --- |
 //! | [`StreamingServer`] | tokens and URLs, HTTP, sessions; [`Config`] has its limits |
+//! | [`Responder`] | the same without tokens and paths, for a kubelet's own server |
 //! | [`Handler`] | what the runtime does: run a command, join a running one, reach a port |
 //! | [`client`] | [`exec`](client::exec), [`attach`](client::attach), [`port_forward`](client::port_forward) |
+//! | [`PodRequest`] | the URLs of the API server and of the kubelet |
 //! | [`RemoteCommand`] | versions 1 to 5 of the protocol of exec and attach |
 //! | [`ChannelProtocol`] | the same over a plain WebSocket, without SPDY |
 //! | [`tunnel`] | SPDY inside WebSocket, `SPDY/3.1+portforward.k8s.io` |
@@ -70,6 +72,7 @@
 //!
 //! The future of the [`Handler`] is dropped then, and when the server is stopped: what it started must end
 //! with it (`kill_on_drop` of a `tokio::process::Command`).
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![warn(missing_debug_implementations)]
 
 mod channels;
@@ -77,11 +80,13 @@ pub mod client;
 mod config;
 mod error;
 mod handler;
+mod pod_request;
 mod port_forward;
 mod protocol;
 mod remote_command;
 mod request;
 mod resize;
+mod responder;
 mod server;
 mod status;
 mod stdio;
@@ -95,11 +100,15 @@ pub use spdy::upgrade::{Limits, UpgradeError};
 pub use spdy::{Metrics, SharedRuntime};
 
 pub use config::{Config, ConfigError};
-pub use error::{ClientError, RequestError, StreamError};
+pub use error::{ClientError, RequestError, StartError, StreamError};
 pub use handler::{Handler, HandlerError, Streams};
+pub use pod_request::{PodCall, PodRequest, PodRequestError};
 pub use protocol::{ChannelProtocol, RemoteCommand};
-pub use request::{AttachRequest, ExecRequest, PortForwardRequest, StreamOptions};
+pub use request::{
+    AttachRequest, ExecRequest, PortForwardRequest, StreamOptions, StreamingRequest,
+};
 pub use resize::{ResizeEvents, Resizer, TerminalSize};
+pub use responder::Responder;
 pub use server::StreamingServer;
 pub use status::ExitCode;
 pub use stdio::{Connection, Input, Output};

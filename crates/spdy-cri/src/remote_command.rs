@@ -18,7 +18,7 @@ use spdy::server::{Accept, Incoming};
 use spdy::upgrade::Channel;
 use spdy::{HeaderBlock, RstStatus, SharedRuntime};
 
-use crate::handler::{HandlerError, Streams};
+use crate::handler::Streams;
 use crate::protocol::{ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT, STREAM_TYPE};
 use crate::request::StreamOptions;
 use crate::resize::ResizeEvents;
@@ -98,7 +98,7 @@ pub(crate) async fn serve<F>(
     runtime: &SharedRuntime,
     run: impl FnOnce(Streams) -> F,
 ) where
-    F: Future<Output = Result<ExitCode, HandlerError>>,
+    F: Future<Output = Result<ExitCode, String>>,
 {
     let session = accept.handle();
     let mut open_streams = OpenStreams::default();
@@ -145,7 +145,7 @@ pub(crate) async fn serve<F>(
             .map(|sizes| ResizeEvents::new(Input::of_spdy(sizes))),
     };
     let ended = tokio::select! {
-        ended = run(streams) => ended.map_err(|error| error.to_string()),
+        ended = run(streams) => ended,
         () = refuse_all(&mut accept) => return, // the client has disconnected
     };
     write_status(error, version, &ended).await;

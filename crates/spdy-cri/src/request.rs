@@ -1,4 +1,4 @@
-//! The requests for which the runtime creates a URL: the streaming requests of CRI.
+//! The streaming requests of CRI: exec, attach and port-forward.
 
 use crate::error::RequestError;
 
@@ -55,4 +55,61 @@ pub struct PortForwardRequest {
     pub sandbox: String,
     /// Ports that the client may request; empty for any. (Kubernetes leaves it empty with SPDY.)
     pub ports: Vec<u16>,
+}
+
+/// A request for streams to a container or a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum StreamingRequest {
+    /// Run a command.
+    Exec(ExecRequest),
+    /// Attach to the container's process.
+    Attach(AttachRequest),
+    /// Forward ports.
+    PortForward(PortForwardRequest),
+}
+
+impl StreamingRequest {
+    /// CRI's rules.
+    pub(crate) fn check(&self) -> Result<(), RequestError> {
+        let (target, stream_options) = match self {
+            Self::Exec(request) => (&request.container, Some(request.stream_options)),
+            Self::Attach(request) => (&request.container, Some(request.stream_options)),
+            Self::PortForward(request) => (&request.sandbox, None),
+        };
+        if let Some(stream_options) = stream_options {
+            stream_options.check()?;
+        }
+        match self {
+            Self::Exec(request) if request.command.is_empty() => Err(RequestError::NoCommand),
+            _ if target.is_empty() => Err(RequestError::MissingTarget),
+            _ => Ok(()),
+        }
+    }
+
+    /// The first segment of its path in a URL with a token.
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Self::Exec(_) => "exec",
+            Self::Attach(_) => "attach",
+            Self::PortForward(_) => "portforward",
+        }
+    }
+}
+
+impl From<ExecRequest> for StreamingRequest {
+    fn from(request: ExecRequest) -> Self {
+        Self::Exec(request)
+    }
+}
+
+impl From<AttachRequest> for StreamingRequest {
+    fn from(request: AttachRequest) -> Self {
+        Self::Attach(request)
+    }
+}
+
+impl From<PortForwardRequest> for StreamingRequest {
+    fn from(request: PortForwardRequest) -> Self {
+        Self::PortForward(request)
+    }
 }

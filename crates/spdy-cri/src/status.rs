@@ -1,13 +1,14 @@
 //! The status of a command, as reported on the error stream.
 //!
-//! Up to version 3 it is text: empty after success, otherwise the error. From version 4 on it is a Kubernetes `Status` as JSON:
+//! Up to version 3 it is text: empty after success, otherwise the message. From version 4 on it is a Kubernetes `Status` as JSON:
 //!
 //! ```json
 //! {"metadata":{},"status":"Success"}
 //! {"metadata":{},"status":"Failure","message":"command terminated with non-zero exit code: 7",
 //!  "reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}
-//! {"metadata":{},"status":"Failure","message":"Internal error occurred: ...","reason":"InternalError",
-//!  "details":{"causes":[{"message":"..."}]},"code":500}
+//! {"metadata":{},"status":"Failure","reason":"InternalError","code":500,
+//!  "message":"Internal error occurred: error executing command in container: ...",
+//!  "details":{"causes":[{"message":"error executing command in container: ..."}]}}
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -103,14 +104,6 @@ const EXIT_CODE: &str = "ExitCode";
 
 /// Encodes the status for the error stream; may be empty. `Err` is a failure of the runtime.
 pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -> String {
-    let non_zero = |code| format!("command terminated with non-zero exit code: {code}");
-    if !version.has_exit_code() {
-        return match ended {
-            Ok(ExitCode::SUCCESS) => String::new(),
-            Ok(code) => non_zero(code),
-            Err(message) => message.clone(),
-        };
-    }
     let status = match ended {
         Ok(ExitCode::SUCCESS) => Status {
             status: SUCCESS.to_owned(),
@@ -118,7 +111,7 @@ pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -
         },
         Ok(code) => Status {
             status: FAILURE.to_owned(),
-            message: non_zero(code),
+            message: format!("command terminated with non-zero exit code: {code}"),
             reason: NON_ZERO.to_owned(),
             details: Some(Details {
                 causes: vec![Cause {
@@ -142,6 +135,9 @@ pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -
             ..Status::default()
         },
     };
+    if !version.has_exit_code() {
+        return status.message;
+    }
     match serde_json::to_string(&status) {
         Ok(json) => json,
         Err(error) => unreachable!("strings and numbers are JSON: {error}"),

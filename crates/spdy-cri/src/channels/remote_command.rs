@@ -5,7 +5,7 @@ use spdy::SharedRuntime;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{ChannelDirection, ChannelEnds, Channels, run_with};
-use crate::handler::{HandlerError, Streams};
+use crate::handler::Streams;
 use crate::protocol::ChannelProtocol;
 use crate::request::StreamOptions;
 use crate::resize::ResizeEvents;
@@ -49,7 +49,7 @@ pub(crate) async fn serve<T, F>(
     run: impl FnOnce(Streams) -> F,
 ) where
     T: AsyncRead + AsyncWrite + Unpin,
-    F: Future<Output = Result<ExitCode, HandlerError>>,
+    F: Future<Output = Result<ExitCode, String>>,
 {
     let socket = websocket::server(io, message_bytes).await;
     let (directions, runtime) = (directions(stream_options), runtime.clone());
@@ -74,7 +74,7 @@ pub(crate) async fn serve<T, F>(
         {
             return;
         }
-        let ended = run(streams).await.map_err(|error| error.to_string());
+        let ended = run(streams).await;
         let text = status::encode(protocol.version(), &ended);
         if let Some(mut status) = status
             && !text.is_empty()

@@ -75,6 +75,22 @@ async fn the_error_of_the_runtime_is_sent_in_every_version() {
 }
 
 #[tokio::test]
+async fn an_executable_that_does_not_exist_is_reported_as_by_containerd() {
+    let server = fake_runtime(all_versions());
+    for version in RemoteCommand::ALL {
+        let process = start(&server, exec(&["start", "lss"], PIPES), only(version))
+            .await
+            .expect("a process");
+        let error = process.wait().await.expect_err("no such executable");
+        assert_eq!(
+            error.to_string(),
+            "Internal error occurred: error executing command in container: \
+             exec: \"lss\": executable file not found in $PATH"
+        );
+    }
+}
+
+#[tokio::test]
 async fn stdout_and_stderr_are_separate_streams() {
     let server = fake_runtime(Config::default());
     let mut process = start(&server, exec(&["both"], PIPES), Options::default())

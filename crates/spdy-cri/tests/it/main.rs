@@ -1,5 +1,6 @@
 //! Exec, attach and port-forward: client and server of this crate, and Kubernetes' own at either end.
 
+mod example_runtime;
 mod exec;
 mod exec_sessions;
 mod exec_tokens;
@@ -7,10 +8,11 @@ mod interop_kubelet;
 mod interop_kubernetes;
 mod metrics;
 mod port_forward;
-mod readme;
+mod responder;
 mod silent_network;
 mod support;
 mod transcripts;
+mod tutorial;
 mod websocket_exec;
 mod websocket_port_forward;
 mod websocket_rules;

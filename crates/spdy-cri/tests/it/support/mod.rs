@@ -14,7 +14,7 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy::{Instant, SharedRuntime};
 use spdy_cri::{
     AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Output,
-    PortForwardRequest, StreamOptions, StreamingServer, Streams,
+    PortForwardRequest, StartError, StreamOptions, StreamingServer, Streams,
 };
 use spdy_testkit::closed_port::ClosedPort;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -46,7 +46,8 @@ impl Runtime for TestTime {
 
 /// A runtime with a few commands: `cat`, `fail N`, `both`, `size N` (that many sizes of the terminal),
 /// `bytes N`, `wait` (until the client is gone), `pause N` (seconds, and then `cat`), `clock N` (a line each half minute for
-/// so many, and reads nothing), `spill N` (as `bytes`, and reads meanwhile), `deaf` (drops stdin, answers later), `broken`.
+/// so many, and reads nothing), `spill N` (as `bytes`, and reads meanwhile), `deaf` (drops stdin, answers later), `start NAME` (which does not
+/// exist).
 #[derive(Default)]
 pub(crate) struct FakeRuntime {
     /// Calls that have begun and neither returned nor were dropped.
@@ -158,6 +159,11 @@ impl Handler for FakeRuntime {
                 stdin.read_exact(&mut start).await?;
                 let mut stdout = streams.stdout.take().ok_or("no stdout")?;
                 stdout.send(start.into()).await?;
+            }
+            "start" => {
+                // A program that does not exist.
+                let error = std::io::ErrorKind::NotFound.into();
+                return Err(StartError::new(&command[1], error).into());
             }
             other => return Err(format!("no command {other:?}").into()),
         }

@@ -1,4 +1,4 @@
-//! Runs the commands of the README, and compares their output with it.
+//! Runs the commands of the tutorial, and compares their output with it.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use spdy_testkit::wait::output_within;
 
-const README: &str = include_str!("../../README.md");
+const TUTORIAL: &str = include_str!("../../../../docs/tutorials/stream-exec-from-a-runtime.md");
 
-/// Where the README has its server listen; here the system chooses.
+/// Where the tutorial has its server listen; here the system chooses.
 const ADDRESS: &str = "127.0.0.1:10350";
 
 /// How long all of it may take; the examples may have to be built first.
@@ -28,10 +28,10 @@ cargo() {
 }
 "#;
 
-/// The inside of the README's first block of `kind`.
+/// The inside of the tutorial's first block of `kind`.
 fn block(kind: &str) -> &'static str {
     let begin = format!("```{kind}\n");
-    let (_, rest) = README.split_once(&begin).expect("a block of this kind");
+    let (_, rest) = TUTORIAL.split_once(&begin).expect("a block of this kind");
     rest.split_once("```").expect("an end").0
 }
 
@@ -48,7 +48,7 @@ fn shell(script: &str) -> Command {
     shell
 }
 
-/// The server of the README, and where it listens.
+/// The server of the tutorial, and where it listens.
 struct Server {
     child: Child,
     address: String,
@@ -87,7 +87,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn the_commands_of_the_readme_work() {
+fn the_commands_of_the_tutorial_work() {
     let server = Server::start();
     let (mut script, mut promised) = ("exec 2>&1\n".to_owned(), String::new());
     for line in block("console").lines() {
@@ -109,7 +109,8 @@ fn the_commands_of_the_readme_work() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let output = output_within(LONGEST, command.spawn().expect("a shell"));
-    let stdout = String::from_utf8_lossy(&output.stdout);
+    // A terminal ends its lines with CR LF.
+    let stdout = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
     assert_eq!(stdout, promised, "of\n{script}");
     assert!(promised.contains("\n7\n"), "the output has an exit code");
 }
