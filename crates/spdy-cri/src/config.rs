@@ -9,6 +9,7 @@ use crate::websocket::MAX_MESSAGE_BYTES;
 
 /// Limits and options. A default is the kubelet's if the kubelet has the same setting.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// How long a URL is valid before it is used. Default 1 min.
     pub token_lifetime: Duration,

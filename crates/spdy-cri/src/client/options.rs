@@ -20,6 +20,7 @@ pub enum Transport {
 
 /// Options of a client.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// Transports that the calls with a fallback try, in order. Default WebSocket, SPDY, like `kubectl`.
     pub transports: Vec<Transport>,

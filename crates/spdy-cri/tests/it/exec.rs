@@ -9,10 +9,9 @@ use crate::support::process::{all_versions, start, text};
 use crate::support::{PIPES, TERMINAL, attach, dial, exec, fake_runtime, pattern, post, runtime};
 
 fn only(version: RemoteCommand) -> Options {
-    Options {
-        remote_command: vec![version],
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.remote_command = vec![version];
+    options
 }
 
 #[tokio::test]

@@ -201,11 +201,9 @@ async fn stop_ends_listener_sessions_and_commands() {
 
 #[tokio::test]
 async fn one_connection_over_the_limit_waits() {
-    let server = support::listening(Config {
-        max_connections: 1,
-        ..Config::default()
-    })
-    .await;
+    let mut config = Config::default();
+    config.max_connections = 1;
+    let server = support::listening(config).await;
     let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     // It has the one place: its request was answered, and it may send another.
     let mut first = support::connect(&url).await;

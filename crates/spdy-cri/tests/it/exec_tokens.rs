@@ -60,10 +60,9 @@ async fn a_token_expires() {
 
 #[tokio::test]
 async fn invalid_or_too_many_requests_get_no_url() {
-    let server = fake_runtime(Config {
-        max_tokens: 2,
-        ..Config::default()
-    });
+    let mut config = Config::default();
+    config.max_tokens = 2;
+    let server = fake_runtime(config);
     let none = StreamOptions::default();
     let both = StreamOptions {
         stderr: true,

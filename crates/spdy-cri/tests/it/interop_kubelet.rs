@@ -109,10 +109,8 @@ async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
     let what = "exec?cmd=fail&cmd=7";
     for version in [RemoteCommand::V4, RemoteCommand::V3, RemoteCommand::V2] {
         for route in [Route::Direct, Route::Proxy] {
-            let options = Options {
-                remote_command: vec![version],
-                ..Options::default()
-            };
+            let mut options = Options::default();
+            options.remote_command = vec![version];
             let process = run(&kubernetes, what, PIPES, route, options).await;
             assert_exit_code_seven(process.expect("a process"), version).await;
         }
@@ -123,10 +121,8 @@ async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
             if protocol.has_close() != (route == Route::Translated) {
                 continue;
             }
-            let options = Options {
-                channels: vec![protocol],
-                ..Options::default()
-            };
+            let mut options = Options::default();
+            options.channels = vec![protocol];
             let process = run(&kubernetes, what, PIPES, route, options).await;
             assert_exit_code_seven(process.expect("a process"), protocol.version()).await;
         }

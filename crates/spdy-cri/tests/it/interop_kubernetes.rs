@@ -191,11 +191,9 @@ async fn client_go_gets_an_error_for_a_used_token() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_go_falls_back_to_our_spdy_if_our_websocket_is_off() {
-    let server = listening(Config {
-        channels: Vec::new(),
-        ..Config::default()
-    })
-    .await;
+    let mut config = Config::default();
+    config.channels = Vec::new();
+    let server = listening(config).await;
     // As an API server: each request is given a token of its own.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/exec", listener.local_addr().expect("an address"));

@@ -14,14 +14,11 @@ use crate::support::{
 /// Two collections, the server's and the client's, and the two sides that write to them.
 fn with_metrics() -> (StreamingServer<FakeRuntime>, Options, [Metrics; 2]) {
     let both = [Metrics::new(), Metrics::new()];
-    let server = fake_runtime(Config {
-        metrics: Some(both[0].clone()),
-        ..Config::default()
-    });
-    let options = Options {
-        metrics: Some(both[1].clone()),
-        ..Options::default()
-    };
+    let mut config = Config::default();
+    config.metrics = Some(both[0].clone());
+    let server = fake_runtime(config);
+    let mut options = Options::default();
+    options.metrics = Some(both[1].clone());
     (server, options, both)
 }
 

@@ -219,10 +219,9 @@ async fn invalid_streams_are_cancelled() {
 
 #[tokio::test]
 async fn one_unpaired_stream_over_the_limit_is_refused() {
-    let server = fake_runtime(Config {
-        max_half_pairs: 2,
-        ..Config::default()
-    });
+    let mut config = Config::default();
+    config.max_half_pairs = 2;
+    let server = fake_runtime(config);
     let session = raw(&server).await;
     let mut waiting = Vec::new();
     for id in ["0", "1"] {
@@ -270,10 +269,8 @@ async fn forwarded_connections_end_with_their_client() {
 
 #[tokio::test]
 async fn a_tunnel_is_refused_if_disabled_or_for_another_protocol() {
-    let off = Config {
-        tunnel: false,
-        ..Config::default()
-    };
+    let mut off = Config::default();
+    off.tunnel = false;
     let server = fake_runtime(off);
     let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
@@ -303,10 +300,9 @@ async fn a_tunnel_is_refused_if_disabled_or_for_another_protocol() {
 
 #[tokio::test]
 async fn one_stream_over_the_session_limit_is_refused() {
-    let server = fake_runtime(Config {
-        max_half_pairs: usize::MAX,
-        ..Config::default()
-    });
+    let mut config = Config::default();
+    config.max_half_pairs = usize::MAX;
+    let server = fake_runtime(config);
     // Our clients keep to the same limit of their own accord; this one does not.
     let mut builder = upgrade::client_builder();
     builder.config_mut().assumed_peer_streams = upgrade::MAX_STREAMS + 1;

@@ -133,10 +133,8 @@ async fn an_invalid_request_gets_400_with_the_reason() {
 
 #[tokio::test]
 async fn one_more_session_than_the_limit_gets_503() {
-    let config = Config {
-        max_connections: 1,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.max_connections = 1;
     let kubelet = Responder::new(FakeRuntime::default(), config, runtime());
     let url = exec_url(&["wait"], PIPES);
     let start = || {

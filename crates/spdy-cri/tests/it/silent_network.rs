@@ -105,10 +105,8 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
         let task_server = server.clone();
         tokio::spawn(async move { task_server.serve_connection(far).await });
         let request = post(&url.expect("a URL"));
-        let options = Options {
-            ping_interval,
-            ..Options::default()
-        };
+        let mut options = Options::default();
+        options.ping_interval = ping_interval;
         let mut process = client::exec(near, &request, PIPES, options, runtime())
             .await
             .expect("a process");
@@ -237,10 +235,8 @@ async fn a_quiet_command_continues_while_its_client_pings() {
     let server = fake_runtime(Config::default());
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let CuttableLink { near, uncut, .. } = cuttable_link(&server);
-    let options = Options {
-        ping_interval: Some(600 * SECOND),
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.ping_interval = Some(600 * SECOND);
     let process = client::exec(near, &post(&url), PIPES, options, runtime())
         .await
         .expect("a process");

@@ -19,10 +19,9 @@ use crate::support::{
 };
 
 fn only(protocol: ChannelProtocol) -> Options {
-    Options {
-        channels: vec![protocol],
-        ..Options::default()
-    }
+    let mut options = Options::default();
+    options.channels = vec![protocol];
+    options
 }
 
 #[tokio::test]
@@ -110,10 +109,8 @@ async fn terminal_sizes_are_sent_in_every_sub_protocol() {
 
 #[tokio::test]
 async fn a_websocket_uses_up_its_token_even_if_it_is_refused() {
-    let no_version_5 = Config {
-        channels: vec![ChannelProtocol::V4],
-        ..Config::default()
-    };
+    let mut no_version_5 = Config::default();
+    no_version_5.channels = vec![ChannelProtocol::V4];
     for (config, first) in [(Config::default(), None), (no_version_5, Some(403))] {
         let server = fake_runtime(config);
         let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
@@ -223,10 +220,8 @@ fn refusal_status(error: ClientError) -> StatusCode {
 
 #[tokio::test]
 async fn disabled_and_wrong_sub_protocols_are_refused() {
-    let off = Config {
-        channels: Vec::new(),
-        ..Config::default()
-    };
+    let mut off = Config::default();
+    off.channels = Vec::new();
     let cases = [
         (off, ChannelProtocol::V5, false),
         (Config::default(), ChannelProtocol::V5, true),
@@ -378,15 +373,11 @@ fn front(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
 
 #[tokio::test]
 async fn a_client_falls_back_to_spdy_if_websocket_is_refused() {
-    let off = Config {
-        channels: Vec::new(),
-        tunnel: false,
-        ..Config::default()
-    };
-    let no_fallback = Options {
-        transports: vec![Transport::WebSocket],
-        ..Options::default()
-    };
+    let mut off = Config::default();
+    off.channels = Vec::new();
+    off.tunnel = false;
+    let mut no_fallback = Options::default();
+    no_fallback.transports = vec![Transport::WebSocket];
     let cases = [
         (
             Config::default(),

@@ -101,10 +101,9 @@ async fn a_client_without_sub_protocols_gets_the_first() {
 
 #[tokio::test]
 async fn a_protocol_error_has_its_close_code() {
-    let server = fake_runtime(Config {
-        message_bytes: 70_000,
-        ..Config::default()
-    });
+    let mut config = Config::default();
+    config.message_bytes = 70_000;
+    let server = fake_runtime(config);
     let long = |len| Message::binary(vec![0; len]);
     let cases = [
         (
@@ -183,10 +182,9 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
     const LIMIT: usize = 256 * 1024;
     /// Under it: the pipe of the test, the buffers of both WebSockets.
     const BELOW: usize = 64 * 1024 + 3 * 32 * 1024;
-    let server = fake_runtime(Config {
-        message_bytes: LIMIT,
-        ..Config::default()
-    });
+    let mut config = Config::default();
+    config.message_bytes = LIMIT;
+    let server = fake_runtime(config);
     let large = messages_accepted_unread(&server, 4000).await * 4000;
     assert!((LIMIT - 8000..LIMIT + BELOW).contains(&large), "{large}");
     // Each costs 64 bytes more than it holds, and on the wire 7.
@@ -378,10 +376,8 @@ async fn a_half_broken_connection_fails_quickly() {
         io: dial(&server),
         is_broken: is_broken.clone(),
     };
-    let options = Options {
-        ping_interval: None,
-        ..Options::default()
-    };
+    let mut options = Options::default();
+    options.ping_interval = None;
     let mut process = client::exec_in_websocket(io, &post(&url), PIPES, options, runtime())
         .await
         .expect("a process");

@@ -8,10 +8,9 @@ use super::{FakeRuntime, dial, post, runtime};
 
 /// A server of every version of the protocol.
 pub(crate) fn all_versions() -> Config {
-    Config {
-        remote_command: RemoteCommand::ALL.to_vec(),
-        ..Config::default()
-    }
+    let mut config = Config::default();
+    config.remote_command = RemoteCommand::ALL.to_vec();
+    config
 }
 
 /// Starts a command over SPDY.
