@@ -49,12 +49,10 @@ async fn main() -> Result<(), BoxError> {
 }
 
 fn client() -> Result<Client, BoxError> {
-    let mut config = Config {
-        tls: Some(ClientTls::new(&Trust::default(), &TlsOptions::default())?),
-        // Without TLS no protocol is negotiated. The default is HTTP/1.1.
-        plain_protocol: Protocol::Spdy(Version::V31),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.tls = Some(ClientTls::new(&Trust::default(), &TlsOptions::default())?);
+    // Without TLS no protocol is negotiated. The default is HTTP/1.1.
+    config.plain_protocol = Protocol::Spdy(Version::V31);
     config.connection.spdy.pushes = Some(PushLimits::default());
     Ok(Client::new(
         SharedRuntime::tokio(),

@@ -115,10 +115,8 @@ async fn the_same_application_is_served_over_tls() {
 
     let trust = Trust::only(vec![ca.certificate().clone()]);
     let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a configuration");
-    let config = Config {
-        tls: Some(tls),
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.tls = Some(tls);
     let client = Client::new(
         SharedRuntime::tokio(),
         std::sync::Arc::new(SystemNetwork),
