@@ -1,6 +1,7 @@
 //! The pods of the node: starts and stops their containers, and reports their status.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -109,8 +110,8 @@ impl Pods {
             let now = DeleteParams::default().grace_period(0);
             let pods = namespaced(client, &pod);
             let _ = pods.delete(&pod.name_any(), &now).await; // it may be deleted already
-        } else if !running.contains_key(&uid) {
-            running.insert(uid, self.start(client, &pod).await?);
+        } else if let Entry::Vacant(entry) = running.entry(uid) {
+            entry.insert(self.start(client, &pod).await?);
         }
         Ok(())
     }
@@ -180,9 +181,9 @@ impl Pods {
         });
         let mut all = self.containers.lock().expect("no panic");
         all.insert(id.clone(), container);
-        let entry = Entry(self.clone(), id);
+        let listed = Listed(self.clone(), id);
         Ok(async move {
-            let _entry = entry;
+            let _listed = listed;
             let ended = group.leader().wait().await;
             ended.is_ok_and(|status| exit_code(status).is_success())
         })
@@ -190,9 +191,9 @@ impl Pods {
 }
 
 /// Removes a container from the list when it ends.
-struct Entry(Pods, String);
+struct Listed(Pods, String);
 
-impl Drop for Entry {
+impl Drop for Listed {
     fn drop(&mut self) {
         self.0.containers.lock().expect("no panic").remove(&self.1);
     }
