@@ -158,10 +158,8 @@ fn serve(
     message_bytes: usize,
 ) -> HandlerLog {
     let listener = LoggingHandler::default();
-    let config = Config {
-        message_bytes,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.message_bytes = message_bytes;
     let server = StreamingServer::new(listener.clone(), "http://a.test", config, runtime());
     let server = server.expect("a base URL");
     let url = if forwards {

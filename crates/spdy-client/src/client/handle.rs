@@ -107,13 +107,14 @@ impl Client {
     /// Requests that must wait (six connections busy, connection not open yet, session full) are ordered by priority, then by the
     /// order of these calls: the request is queued by this call, not by the first poll.
     ///
-    /// HTTP/2 and HTTP/3 send the priority as the header field `priority: u=N` (RFC 9218). A `priority` field of `request` is kept
+    /// `None` is [`Priority::HIGHEST`]. HTTP/2 and HTTP/3 send the priority as the header field `priority: u=N` (RFC 9218). A `priority` field of `request` is kept
     /// instead. HTTP/1.1 and SPDY send such a field like any other.
     pub fn send(
         &self,
         request: Request<Body>,
-        priority: Priority,
+        priority: impl Into<Option<Priority>>,
     ) -> BoxFuture<Result<Response<Body>, Error>> {
+        let priority = priority.into().unwrap_or_default();
         let origin = match Origin::of_request(&request) {
             Ok(origin) => origin,
             Err(error) => return Box::pin(async { Err(error) }),

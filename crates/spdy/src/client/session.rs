@@ -68,14 +68,19 @@ impl Session {
 
     /// Sends `request`, whose URI must be absolute (`host:port` for CONNECT), and returns the response.
     ///
-    /// The request is written at once, or queued while the peer's limit of streams is reached: the most urgent first, then in the
+    /// A `priority` of `None` is [`Priority::HIGHEST`]. The request is written at once, or queued while the peer's limit of streams is reached: the most urgent first, then in the
     /// order of these calls. The body is sent while the future is polled, and by a task after the response's head arrived. Dropping
     /// the future before that cancels the exchange, and so does dropping the response's unread body.
-    pub fn request<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
+    pub fn request<B>(
+        &self,
+        request: Request<B>,
+        priority: impl Into<Option<Priority>>,
+    ) -> ResponseFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let priority = priority.into().unwrap_or_default();
         if self.shared.claims_pushes
             && request.body().is_end_stream()
             && let Some(push) = self.claim(&request)

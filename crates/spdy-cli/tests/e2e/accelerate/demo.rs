@@ -23,6 +23,12 @@ const LINES: [&str; 3] = [
     "through the accelerator with a warm cache",
 ];
 
+/// The rows of the page's table of estimates.
+const ESTIMATES: [&str; 2] = [
+    "from its seven hosts",
+    "through the accelerator with a warm cache",
+];
+
 /// Maximum age of a response's `Date`.
 const MAX_AGE: Duration = Duration::from_secs(120);
 
@@ -105,6 +111,35 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
         }
     }
     panic!("expected faster loads, found {measured_times:?} (ms)");
+}
+
+/// Load times in milliseconds by http, https, spdy and h2, as a row of the page's table, of the command on the page.
+fn estimates(command: &str, row: &str) -> String {
+    assert!(PAGE.contains(&format!("\n{command} ")), "{command}");
+    let arguments: Vec<_> = command.split(' ').skip(1).collect();
+    let mut program = spdy(&arguments);
+    let output = run_expecting(0, program.args(["--json", "--quiet"]));
+    let lines = String::from_utf8(output.stdout).expect("text is UTF-8");
+    let load = |protocol: &str| {
+        let mut loads = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let load = loads.find(|load| load["protocol"] == protocol);
+        let load = load.unwrap_or_else(|| panic!("no load by {protocol}"));
+        format!(" {:.0} |", load["load_ms"].as_f64().expect("a number"))
+    };
+    let loads: String = ["http", "https", "spdy", "h2"].map(load).concat();
+    format!("\n| {row}, ms |{loads}\n")
+}
+
+#[test]
+fn estimates_on_the_page_are_those_of_its_commands() {
+    let race = "spdy race portal --network down=2mbit,up=1mbit,rtt=150ms --backhaul 20ms";
+    let accelerated = format!("{race} --accelerator warm");
+    for (command, row) in [(race, ESTIMATES[0]), (accelerated.as_str(), ESTIMATES[1])] {
+        let row = estimates(command, row);
+        assert!(PAGE.contains(&row), "expected on the page: {row}");
+    }
 }
 
 #[test]
