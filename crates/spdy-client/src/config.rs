@@ -18,7 +18,8 @@ use crate::retry_budget::RetryBudget;
 /// ```
 /// use spdy_client::{Config, Protocol, PushLimits, Version};
 ///
-/// let mut config = Config { plain_protocol: Protocol::Spdy(Version::V31), ..Config::default() };
+/// let mut config = Config::default();
+/// config.plain_protocol = Protocol::Spdy(Version::V31);
 /// config.connection.spdy.pushes = Some(PushLimits::default());
 /// ```
 #[derive(Clone, Debug)]
