@@ -12,7 +12,7 @@ pub fn check(input: &[u8]) {
     };
     let again = |url: String| -> Uri { url.parse().expect("a formatted URL is valid") };
     if let Ok(request) = PodRequest::parse_api_server(&uri) {
-        let url = again(request.api_server_url());
+        let url = again(request.api_server_url().expect("its names are valid"));
         assert_eq!(PodRequest::parse_api_server(&url), Ok(request));
     }
     if let Ok(request) = PodRequest::parse_kubelet(&uri) {

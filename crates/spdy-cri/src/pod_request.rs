@@ -39,7 +39,7 @@ use crate::request::{
 /// assert_eq!(request.kubelet_url()?, url);
 /// assert_eq!(PodRequest::parse_kubelet(&url.parse().expect("a URL"))?, request);
 /// assert_eq!(
-///     request.api_server_url(),
+///     request.api_server_url()?,
 ///     "/api/v1/namespaces/default/pods/web-0/exec?container=nginx&command=ls&command=%2Ftmp&stdout=true"
 /// );
 /// # Ok::<_, spdy_cri::PodRequestError>(())
@@ -97,6 +97,18 @@ pub enum PodRequestError {
     #[error("invalid port {found:?}: expected 1 to 65535")]
     Port {
         /// The text.
+        found: String,
+    },
+    /// A name cannot be a segment of a path.
+    #[error("invalid name {found:?}: expected no /, % or control character, and neither . nor ..")]
+    Name {
+        /// The name.
+        found: String,
+    },
+    /// The query has bytes that are not UTF-8.
+    #[error("invalid query {found:?}: expected UTF-8 after decoding")]
+    Query {
+        /// The query.
         found: String,
     },
     /// A kubelet's URL of exec and attach names a container.
@@ -157,8 +169,9 @@ impl PodRequest {
     ///
     /// # Errors
     ///
-    /// The path or a port is invalid.
+    /// The path, a name, the query or a port is invalid.
     pub fn parse_api_server(uri: &Uri) -> Result<Self, PodRequestError> {
+        check_query(uri)?;
         let invalid = || PodRequestError::Path {
             expected: API_SERVER_PATHS,
             found: uri.path().to_owned(),
@@ -178,7 +191,8 @@ impl PodRequest {
             PodCall::PortForward { .. } => None,
             PodCall::Exec { .. } | PodCall::Attach { .. } => values(uri, "container")
                 .find(|name| !name.is_empty())
-                .map(Cow::into_owned),
+                .map(|name| check_name(&name).map(str::to_owned))
+                .transpose()?,
         };
         Ok(Self {
             namespace: namespace.to_owned(),
@@ -195,8 +209,9 @@ impl PodRequest {
     ///
     /// # Errors
     ///
-    /// The path or a port is invalid.
+    /// The path, the query or a port is invalid.
     pub fn parse_kubelet(uri: &Uri) -> Result<Self, PodRequestError> {
+        check_query(uri)?;
         let invalid = || PodRequestError::Path {
             expected: KUBELET_PATHS,
             found: uri.path().to_owned(),
@@ -225,24 +240,27 @@ impl PodRequest {
     }
 
     /// Formats path and query for the API server. They contain no UID.
-    #[must_use]
-    pub fn api_server_url(&self) -> String {
+    ///
+    /// # Errors
+    ///
+    /// A name is invalid.
+    pub fn api_server_url(&self) -> Result<String, PodRequestError> {
         let verb = match self.call {
             PodCall::Exec { .. } => "exec",
             PodCall::Attach { .. } => "attach",
             PodCall::PortForward { .. } => "portforward",
         };
-        let (namespace, pod) = (segment(&self.namespace), segment(&self.pod));
+        let (namespace, pod) = (segment(&self.namespace)?, segment(&self.pod)?);
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/{verb}");
-        let container = self.container.as_deref();
-        API_SERVER.url(path, container, &self.call)
+        let container = self.container.as_deref().map(check_name).transpose()?;
+        Ok(API_SERVER.url(path, container, &self.call))
     }
 
     /// Formats path and query for a kubelet.
     ///
     /// # Errors
     ///
-    /// Exec or attach without a container.
+    /// Exec or attach without a container, or an invalid name.
     pub fn kubelet_url(&self) -> Result<String, PodRequestError> {
         let (verb, has_container) = match self.call {
             PodCall::Exec { .. } => ("exec", true),
@@ -259,7 +277,7 @@ impl PodRequest {
         let mut path = format!("/{verb}");
         for name in names.flatten() {
             path.push('/');
-            path.push_str(&segment(name));
+            path.push_str(&segment(name)?);
         }
         Ok(KUBELET.url(path, None, &self.call))
     }
@@ -288,13 +306,38 @@ impl PodRequest {
     }
 }
 
-/// The segments of the path without escapes, of which none is empty.
+/// The segments of the path without escapes. Each is a valid name.
 fn segments(uri: &Uri) -> Option<Vec<Cow<'_, str>>> {
     let decode = |segment| percent_decode_str(segment).decode_utf8().ok();
     let path = uri.path().strip_prefix('/')?;
     path.split('/')
-        .map(|segment| decode(segment).filter(|segment| !segment.is_empty()))
+        .map(|segment| decode(segment).filter(|segment| check_name(segment).is_ok()))
         .collect()
+}
+
+/// A name must be a segment of a path as it is, as apimachinery's `IsValidPathSegmentName` requires: with `/` or `..` in a name, two
+/// pods could have one path.
+fn check_name(name: &str) -> Result<&str, PodRequestError> {
+    let is_valid = !matches!(name, "" | "." | "..")
+        && !name
+            .contains(|character: char| matches!(character, '/' | '%') || character.is_control());
+    match is_valid {
+        true => Ok(name),
+        false => Err(PodRequestError::Name {
+            found: name.to_owned(),
+        }),
+    }
+}
+
+/// Another decoder would replace invalid bytes, and so run another command.
+fn check_query(uri: &Uri) -> Result<(), PodRequestError> {
+    let query = uri.query().unwrap_or_default();
+    match percent_decode_str(query).decode_utf8() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(PodRequestError::Query {
+            found: query.to_owned(),
+        }),
+    }
 }
 
 /// The values of a parameter, in their order.
@@ -305,8 +348,8 @@ fn values<'a>(uri: &'a Uri, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
         .map(|(_, value)| value)
 }
 
-fn segment(name: &str) -> String {
-    utf8_percent_encode(name, SEGMENT).to_string()
+fn segment(name: &str) -> Result<String, PodRequestError> {
+    Ok(utf8_percent_encode(check_name(name)?, SEGMENT).to_string())
 }
 
 impl Parameters {
@@ -444,6 +487,10 @@ mod tests {
             "/portForward/d",
             "/run/d/p/c",
             "/exec/d/p/%ff",
+            "/exec/a%2Fb/c/d",
+            "/exec/a/%2e%2e/d",
+            "/exec/a/./d",
+            "/exec/a/b%00/d",
             "/",
         ] {
             let error = kubelet(path).expect_err(path);
@@ -465,11 +512,36 @@ mod tests {
     }
 
     #[test]
+    fn names_that_change_the_path_are_refused() {
+        for name in ["", ".", "..", "a/b", "a%2Fb", "a\n"] {
+            let mut request = kubelet("/exec/d/p/c?command=ls&output=1").expect("exec");
+            request.pod = name.to_owned();
+            let found = name.to_owned();
+            let error = Err(PodRequestError::Name { found });
+            assert_eq!(request.kubelet_url(), error);
+            assert_eq!(request.api_server_url(), error);
+        }
+        let url = "/api/v1/namespaces/d/pods/p/exec?container=..&command=ls&stdout=1";
+        let found = "..".to_owned();
+        assert_eq!(api_server(url), Err(PodRequestError::Name { found }));
+    }
+
+    #[test]
+    fn a_command_that_is_not_utf8_is_refused() {
+        let error = kubelet("/exec/d/p/c?command=rm&command=%ff&output=1");
+        let found = "command=rm&command=%ff&output=1".to_owned();
+        assert_eq!(error, Err(PodRequestError::Query { found }));
+    }
+
+    #[test]
     fn the_kubelet_does_not_choose_a_container() {
         let mut request = kubelet("/attach/d/p/c?input=1").expect("attach");
         request.container = None;
         assert_eq!(request.kubelet_url(), Err(PodRequestError::NoContainer));
     }
+
+    /// A valid name, with characters that URLs escape.
+    const NAME: &str = "[a-zé+&?#= ][a-z0-9.é+&?#= ]{0,9}";
 
     fn calls() -> impl Strategy<Value = PodCall> {
         let streams = any::<(bool, bool, bool, bool)>().prop_map(|(stdin, stdout, stderr, tty)| {
@@ -494,7 +566,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_formatted_is_parsed_unchanged(
-            namespace in ".+", pod in ".+", uid in proptest::option::of(".+"), container in ".+", call in calls(),
+            namespace in NAME, pod in NAME, uid in proptest::option::of(NAME), container in NAME, call in calls(),
         ) {
             let has_container = !matches!(call, PodCall::PortForward { .. });
             let mut request = PodRequest {
@@ -506,7 +578,7 @@ mod tests {
             };
             prop_assert_eq!(kubelet(&request.kubelet_url().expect("a container")).expect("valid"), request.clone());
             request.pod_uid = None;
-            prop_assert_eq!(api_server(&request.api_server_url()).expect("valid"), request);
+            prop_assert_eq!(api_server(&request.api_server_url().expect("names")).expect("valid"), request);
         }
     }
 }

@@ -104,7 +104,9 @@ impl<H: Handler> Responder<H> {
                 .iter()
                 .map(|version| version.name())
                 .collect(),
-            places: Arc::new(Semaphore::new(config.max_connections)),
+            places: Arc::new(Semaphore::new(
+                config.max_connections.min(Semaphore::MAX_PERMITS),
+            )),
             config,
             runtime,
             stopped: watch::Sender::new(false),

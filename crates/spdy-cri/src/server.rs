@@ -143,7 +143,12 @@ impl<H: Handler> StreamingServer<H> {
     /// short delay.
     pub async fn serve(&self, listener: TcpListener) {
         let responder = &self.0.responder;
-        let room = Arc::new(Semaphore::new(responder.config().max_connections));
+        let room = Arc::new(Semaphore::new(
+            responder
+                .config()
+                .max_connections
+                .min(Semaphore::MAX_PERMITS),
+        ));
         let runtime = responder.runtime();
         let accepting = async {
             loop {

@@ -4,6 +4,7 @@
 //! infeasible.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::time::Duration;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -13,7 +14,6 @@ use spdy::Instant;
 pub(crate) const RANDOM_BYTES: usize = 16;
 
 /// Requests that wait for their client, by token.
-#[derive(Debug)]
 pub(crate) struct Tokens<R> {
     lifetime: Duration,
     limit: usize,
@@ -24,7 +24,6 @@ pub(crate) struct Tokens<R> {
     next: u64,
 }
 
-#[derive(Debug)]
 struct PendingRequest<R> {
     token: String,
     until: Instant,
@@ -34,6 +33,15 @@ struct PendingRequest<R> {
 /// The limit of tokens is reached.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Full;
+
+/// Without the tokens: each of them allows a command.
+impl<R> fmt::Debug for Tokens<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens")
+            .field("pending", &self.numbers.len())
+            .finish_non_exhaustive()
+    }
+}
 
 impl<R> Tokens<R> {
     pub(crate) fn new(lifetime: Duration, limit: usize) -> Self {

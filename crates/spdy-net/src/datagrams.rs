@@ -1,5 +1,6 @@
 //! Sends and receives one datagram at a time over a [`DatagramSocket`], whose calls may return several.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +12,6 @@ use crate::network::{DatagramSocket, RecvMeta, Transmit};
 pub const MAX_RECEIVE_BYTES: usize = 64 * 1024;
 
 /// A UDP socket with a receive buffer. No other code may receive from the same socket.
-#[derive(Debug)]
 pub struct Datagrams {
     socket: DatagramSocket,
     buffer: Vec<u8>,
@@ -19,6 +19,15 @@ pub struct Datagrams {
     returned: usize,
     /// The datagrams in `buffer`.
     meta: RecvMeta,
+}
+
+/// Without the received bytes.
+impl fmt::Debug for Datagrams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Datagrams")
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The sender of a datagram, and the address of ours that received it.

@@ -77,7 +77,7 @@ async fn main() -> Result<(), BoxError> {
         }
     }
     drop(listener);
-    println!("stopping, {} sessions are open", sessions.len());
+    println!("stopping, open sessions: {}", sessions.len());
     stop.send_replace(true);
     timeout(DRAIN_TIMEOUT, async {
         while let Some(ended) = sessions.join_next().await {

@@ -71,7 +71,7 @@ async fn json_and_streams_are_served_and_a_stop_waits_for_the_last_stream() {
     );
 
     program.terminate().await;
-    assert_eq!(program.line().await, "stopping, 1 sessions are open");
+    assert_eq!(program.line().await, "stopping, open sessions: 1");
     pieces
         .send(Bytes::from_static(b"after"))
         .expect("the body is read");

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -16,9 +15,9 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
-/// How long a command with a terminal waits for the client's first size. Without it, a full-screen program would start with the
+/// Maximum time that a command with a terminal waits for the client's first size. Without it, a full-screen program would start with the
 /// default size and draw twice.
-const FIRST_SIZE: Duration = Duration::from_millis(250);
+const FIRST_SIZE: Duration = Duration::from_secs(5);
 /// Default size of a terminal.
 const SIZE: TerminalSize = TerminalSize {
     width: 80,
@@ -44,14 +43,7 @@ pub(crate) async fn run(
         true => run_on_terminal(program, command, streams).await?,
         false => run_with_pipes(program, command, streams).await?,
     };
-    Ok(exit_code(status))
-}
-
-/// 128 and the number of the signal, for a command that was ended by one.
-pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
-    let code = status.code().or_else(|| Some(128 + status.signal()?));
-    let code = code.and_then(|code| u8::try_from(code).ok());
-    ExitCode(code.unwrap_or(255))
+    Ok(status.into())
 }
 
 async fn run_with_pipes(

@@ -16,7 +16,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 
 use crate::node;
-use crate::process::{ProcessGroup, exit_code};
+use crate::process::ProcessGroup;
 
 /// The running containers, by ID. Cheap to clone.
 #[derive(Clone)]
@@ -185,7 +185,7 @@ impl Pods {
         Ok(async move {
             let _listed = listed;
             let ended = group.leader().wait().await;
-            ended.is_ok_and(|status| exit_code(status).is_success())
+            ended.is_ok_and(|status| status.success())
         })
     }
 }
