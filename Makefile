@@ -37,7 +37,7 @@ test:
 	ulimit -Sn 16384 || true; scripts/attended 900 env $(CHECKED) test --workspace --locked
 	$(CHECKED) test --workspace --locked --test public_api -- --ignored
 	$(CHECKED) check -p spdy-client --locked --no-default-features --features ring
-	$(CHECKED) test --manifest-path examples/Cargo.toml --locked --target-dir target
+	scripts/attended 300 env $(CHECKED) test --manifest-path examples/Cargo.toml --locked --target-dir target
 	BUILD=dev SEED=1 scripts/fuzz 2
 	$(MAKE) demo
 

@@ -35,7 +35,7 @@ use crate::{channels, port_forward, remote_command, tunnel, websocket};
 /// # use hyper::body::Incoming;
 /// /// The service of a hyper server: `serve_connection(io, service).with_upgrades()`.
 /// fn answer<H: Handler>(responder: &Responder<H>, request: Request<Incoming>) -> Response<String> {
-///     // Check first who asks.
+///     // Authorise the request first.
 ///     match PodRequest::parse_kubelet(request.uri()) {
 ///         Ok(pod) => {
 ///             let container = format!("{}/{}", pod.namespace, pod.pod); // your id of it

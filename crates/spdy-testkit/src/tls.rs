@@ -8,9 +8,9 @@ use spdy_net_core::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 /// The default options, but without a key log.
 #[must_use]
 pub fn without_key_log() -> TlsOptions {
-    let mut server = TlsOptions::default();
-    server.key_log = KeyLogTarget::Disabled;
-    server
+    let mut options = TlsOptions::default();
+    options.key_log = KeyLogTarget::Disabled;
+    options
 }
 
 /// A server for `localhost` that offers every protocol over TCP, and a client that trusts only this server's generated CA.

@@ -62,9 +62,10 @@ async fn main() -> Result<(), BoxError> {
             sleep(ACCEPT_DELAY).await;
             continue;
         };
-        socket.set_nodelay(true)?;
         let origin = origin.clone();
         tokio::spawn(async move {
+            // It fails if the client is already gone, which the session then reports.
+            let _ = socket.set_nodelay(true);
             let builder = server::Builder::new(Version::V31).max_concurrent_streams(MAX_REQUESTS);
             let service = |request| respond(origin.clone(), client, request);
             if let Err(error) = builder.serve(socket, SharedRuntime::tokio(), service).await {

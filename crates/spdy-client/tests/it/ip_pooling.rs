@@ -32,9 +32,9 @@ struct Shared {
 }
 
 fn options() -> TlsOptions {
-    let mut server = TlsOptions::default();
-    server.key_log = KeyLogTarget::Disabled;
-    server
+    let mut options = TlsOptions::default();
+    options.key_log = KeyLogTarget::Disabled;
+    options
 }
 
 impl Shared {

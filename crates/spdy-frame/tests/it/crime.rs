@@ -262,9 +262,9 @@ impl Victim {
 /// be found as well as the secret, so a long text pushes it out of the window. Returns what the attacker
 /// believes.
 fn adaptive_attack(compression: Compression) -> (String, usize) {
-    let mut server = DeflateOptions::from(compression);
-    server.window_bits = 11;
-    let mut victim = Victim::new(server);
+    let mut options = DeflateOptions::from(compression);
+    options.window_bits = 11;
+    let mut victim = Victim::new(options);
     let mut state = 1_u64;
     let mut letter = || {
         state = state
@@ -321,9 +321,9 @@ fn a_guess_in_the_same_header_reveals_only_a_complete_match() {
     };
     let whole = || DeflateOptions::default();
     let strict = || {
-        let mut server = DeflateOptions::default();
-        server.secrets = Secrets::default().whole_matches(false);
-        server
+        let mut options = DeflateOptions::default();
+        options.secrets = Secrets::default().whole_matches(false);
+        options
     };
     let wrong = planted(whole(), WRONG, "victim.example");
     for right_letters in 4..SECRET.len() {

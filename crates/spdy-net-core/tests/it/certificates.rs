@@ -13,8 +13,7 @@ use crate::support::{ALL, PIPE, without_key_log};
 
 fn no_tickets() -> TlsOptions {
     let mut options = without_key_log();
-    // or a later handshake would show no certificate
-    options.resumption = false;
+    options.resumption = false; // or a later handshake would show no certificate
     options
 }
 

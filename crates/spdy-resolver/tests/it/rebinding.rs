@@ -87,7 +87,7 @@ fn guarded(names: ChangingResolver, port: u16) -> (Client, GuardedNetwork) {
     };
     let network = GuardedNetwork::new(Arc::new(names), rules);
     let mut config = Config::default();
-    // looks up again each time
+    // Each request looks the name up again.
     config.dns_ttl = Duration::ZERO;
     let shared = Arc::new(network.clone());
     (Client::new(SharedRuntime::tokio(), shared, config), network)

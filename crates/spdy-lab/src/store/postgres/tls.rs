@@ -27,7 +27,7 @@ impl Tls {
             ..Trust::default()
         };
         let mut options = TlsOptions::default();
-        // not for this connection, which is not part of a measurement
+        // This connection is not part of a measurement.
         options.key_log = KeyLogTarget::Disabled;
         Ok(Self(ClientTls::new(&trust, &options)?))
     }
