@@ -142,13 +142,17 @@ impl<H: Handler> Responder<H> {
         }
     }
 
-    /// Ends every session and drops its handler's future.
+    /// Ends every session and drops its handler's future. Later requests get a 503.
     pub fn stop(&self) {
         self.0.stopped.send_replace(true);
     }
 
     /// A place for a session that runs in its own task.
     pub(crate) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        if *self.0.stopped.borrow() {
+            let message = "the server has stopped";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message));
+        }
         self.0.places.clone().try_acquire_owned().map_err(|_| {
             let message = format!("too many sessions, limit {}", self.0.config.max_connections);
             Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
@@ -184,9 +188,13 @@ impl<H: Handler> Responder<H> {
         let upgrade = hyper::upgrade::on(&mut request);
         let responder = self.clone();
         let session: BoxFuture<()> = Box::pin(async move {
-            match upgrade.await {
+            let upgraded = tokio::select! {
+                upgraded = upgrade => upgraded,
+                () = responder.stopped() => return,
+            };
+            match upgraded {
                 Ok(io) => responder.run(negotiated, TokioIo::new(io)).await,
-                Err(error) => tracing::debug!(%error, "the client left during the upgrade"),
+                Err(error) => tracing::debug!(%error, "the client disconnected during the upgrade"),
             }
         });
         Ok((response, session))

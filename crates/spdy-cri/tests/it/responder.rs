@@ -157,6 +157,20 @@ async fn one_more_session_than_the_limit_gets_503() {
 }
 
 #[tokio::test]
+async fn a_request_after_stop_gets_503() {
+    let kubelet = kubelet();
+    kubelet.stop();
+    let (io, options) = (dial(&kubelet), Options::default());
+    let url = post(&exec_url(&["wait"], PIPES));
+    match client::exec(io, &url, PIPES, options, runtime()).await {
+        Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => {
+            assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
 async fn stop_ends_the_sessions() {
     let kubelet = kubelet();
     let url = exec_url(&["wait"], PIPES);
