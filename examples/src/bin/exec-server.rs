@@ -125,7 +125,7 @@ async fn write_terminal(
     loop {
         let input = async { stdin.as_mut()?.receive().await?.ok() };
         let size = async { sizes.as_mut()?.next().await };
-        // Writing fails when the command has ended, and its exit code tells how.
+        // Writing fails after the command has ended. Its exit code is the result, not this error.
         tokio::select! {
             Some(size) = size => drop(terminal.resize(Size::new(size.height, size.width))),
             Some(piece) = input, if unwritten.is_empty() => unwritten = piece,

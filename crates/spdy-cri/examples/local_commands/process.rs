@@ -23,12 +23,12 @@ const SIZE: TerminalSize = TerminalSize {
     width: 80,
     height: 24,
 };
-/// Time between SIGHUP and SIGKILL for the processes of a client that left.
+/// Time between SIGHUP and SIGKILL for the processes of a client that disconnected.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs `command` to the end of its output and of its first process.
 ///
-/// When the future is dropped, because the client left, all processes of the command get SIGHUP, and SIGKILL a second later. A
+/// When the future is dropped, because the client disconnected, all processes of the command get SIGHUP, and SIGKILL a second later. A
 /// container runtime knows them by their cgroup; here they are those of the process group, and of the session on the terminal.
 pub(crate) async fn run(
     command: &[String],
