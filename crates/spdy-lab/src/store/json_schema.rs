@@ -299,6 +299,10 @@ impl JsonSchema for Row {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let load = Load::json_schema(generator);
+        for (name, ..) in MEANINGS {
+            let is_column = COLUMNS.iter().any(|column| column.name == name);
+            assert!(is_column, "{name} is not a column: remove its meaning");
+        }
         let mut properties: BTreeMap<&str, Schema> = BTreeMap::new();
         for column in COLUMNS {
             let own = MEANINGS.iter().find(|(name, ..)| *name == column.name);
