@@ -21,6 +21,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::response::server_timing::SharedTiming;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::telemetry::access_log::AccessLog;
+use spdy_proxy::telemetry::page_reports::PageObserver;
 use spdy_resolver::own_listeners::OwnListeners;
 use spdy_server::session_history::DigestKey;
 use spdy_service::notice::Notices;
@@ -54,6 +55,8 @@ pub struct RunOptions<'a> {
     pub on_ready: &'a dyn Fn(&Ready<'_>) -> anyhow::Result<()>,
     /// Called with each response, if there is an access log.
     pub access_log: Option<AccessLog>,
+    /// Called with the report of each page that was rewritten.
+    pub on_page: Option<PageObserver>,
     /// Receives notices for the operator.
     pub notices: Notices,
 }
@@ -119,6 +122,9 @@ async fn accelerate(
     };
     let believed = &plan.origin_tls;
     let proxy = proxy(config, believed, sites, own, &origins)?;
+    if let Some(observer) = &run_options.on_page {
+        proxy.pages.reports.observe(observer.clone());
+    }
     let timing = SharedTiming::new(plan.timing);
     let control_loop = ControlLoop::listen()?;
 

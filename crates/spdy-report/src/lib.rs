@@ -35,4 +35,4 @@ pub use claims::claims;
 #[cfg(feature = "full")]
 pub use drawing::pixels::png;
 pub use page::render;
-pub use recordings::recordings;
+pub use recordings::{named_loads, recordings};

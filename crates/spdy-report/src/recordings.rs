@@ -1,4 +1,4 @@
-//! Waterfalls of recordings, drawn like those of loads in virtual time: when the browser requested and received each resource.
+//! Waterfalls side by side as one file: of recordings, drawn like loads in virtual time, and of loads with names.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,18 +30,36 @@ pub fn recordings(recorded: &[(String, Replica)], program: &str) -> Option<Strin
     }
     figure.title = "Waterfalls of recordings".to_owned();
     for (panel, load) in figure.panels.iter_mut().zip(drawn) {
-        panel.caption = format!(
-            "{}: {} ms, {}, {}",
-            load.protocol,
-            Millis(load.load_ms),
-            waterfall::format_count(load.requests, "request"),
-            waterfall::format_count(load.connections, "connection")
-        );
+        panel.caption = caption(&load.protocol, load);
     }
     let drawn = recorded.iter().filter(|(_, page)| is_timed(page));
     let pages: Vec<_> = drawn.map(|(name, page)| conditions(name, page)).collect();
     let program = format!("clock: real; program: spdy {program}");
     Some(figure.to_svg(&format!("{}; {program}", pages.join("; "))))
+}
+
+/// Draws loads of one page over `network` in virtual time side by side, each with its name, as one SVG file on white paper. `conditions`
+/// stand under the waterfalls.
+#[must_use]
+pub fn named_loads(loads: &[(&str, &Load)], network: &str, conditions: &str) -> String {
+    let loads = loads.iter().filter(|(_, load)| !load.waterfall.is_empty());
+    let (names, drawn): (Vec<&str>, Vec<&Load>) = loads.copied().unzip();
+    let words = ["named loads"];
+    let (mut figure, drawn) = waterfall::figure(&words, network, &drawn);
+    for ((panel, load), name) in figure.panels.iter_mut().zip(drawn).zip(names) {
+        panel.caption = caption(name, load);
+    }
+    figure.to_svg(conditions)
+}
+
+/// The name of a load and its size.
+fn caption(name: &str, load: &Load) -> String {
+    format!(
+        "{name}: {} ms, {}, {}",
+        Millis(load.load_ms),
+        waterfall::format_count(load.requests, "request"),
+        waterfall::format_count(load.connections, "connection")
+    )
 }
 
 /// The recorded page and the time of its load.
@@ -139,6 +157,22 @@ mod tests {
             (row.needed, row.sent, row.first_byte, row.done),
             (at(10), at(110), at(160), at(167))
         );
+    }
+
+    #[test]
+    fn loads_are_drawn_under_their_names() {
+        let mut page = builtin::portal();
+        page.exchanges[0].started = Some(MS);
+        page.exchanges[0].wait = Some(5 * MS);
+        let timed = load("http", &page);
+        let loads = [("direct", &timed), ("empty", &Load::default())];
+        let drawn = named_loads(&loads, "dsl", "seed 1");
+        assert!(
+            drawn.contains("direct: 0.0 ms, 1 request, 1 connection"),
+            "{drawn}"
+        );
+        assert!(drawn.contains("dsl") && drawn.contains("seed 1"), "{drawn}");
+        assert!(!drawn.contains("empty"));
     }
 
     #[test]

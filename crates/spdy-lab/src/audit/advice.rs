@@ -10,10 +10,10 @@ use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
-use spdy_rewrite::rules::public_cdns::is_public_cdn;
+use spdy_rewrite::rules::public_cdns::{is_public_cdn, package_path};
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
-use spdy_sim::accelerator::delivery::{Delivery, DirectReason, ResolvedReference};
+use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::accelerator::site::OperatorConfig;
 use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
@@ -47,8 +47,14 @@ pub struct HostAdvice {
     pub bytes: u64,
 }
 
-/// A host in the configuration.
-type HostKey = (String, Scheme);
+/// What an entry of the configuration is for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Place {
+    host: String,
+    scheme: Scheme,
+    /// All of the host (`/`), or a package of a public CDN whose modules are listed.
+    path: String,
+}
 
 impl Advice {
     /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`. The second value is a
@@ -64,18 +70,19 @@ impl Advice {
         secure: bool,
     ) -> Result<(Self, OperatorConfig), String> {
         let mut all = operator.clone();
-        let mut wishes: Vec<(usize, HostKey, Kind)> = Vec::new();
+        let mut wishes: Vec<(usize, Place, Kind)> = Vec::new();
         let mut looked_at = page_with_operator(replica, graph, &all);
         for _ in 0..MAX_PASSES {
-            let found = unlisted(&looked_at, secure)?;
+            let mut found = unlisted(&looked_at, secure)?;
+            found.retain(|wish| !wishes.contains(wish));
             if found.is_empty() {
                 break;
             }
-            for (node, named) in found {
-                if let Some(place) = place(&named.url) {
-                    list(&mut all.rewrite, &place, named.kind);
-                    wishes.push((node, place, named.kind));
-                }
+            for (node, place, kind) in found {
+                list(&mut all.rewrite, &place, kind);
+                // A resource that needs another entry than the one it got first.
+                wishes.retain(|(earlier, ..)| *earlier != node);
+                wishes.push((node, place, kind));
             }
             looked_at = page_with_operator(replica, graph, &all);
         }
@@ -94,12 +101,18 @@ impl Advice {
         let before = &operator.rewrite.hosts;
         let changed = taken.rewrite.hosts.iter().filter(|it| !before.contains(it));
         let hosts = changed.map(|entry| {
-            let of_entry = wishes.iter().filter(|(_, place, _)| is_for(entry, place));
-            let nodes: BTreeSet<usize> = of_entry.map(|(node, ..)| *node).collect();
-            let body = |node: &usize| {
-                let exchange = graph.nodes[*node].exchange;
-                replica.exchanges[exchange].body.len() as u64
+            let exchange = |node: usize| &replica.exchanges[graph.nodes[node].exchange];
+            let is_of_entry = |(node, place, _): &&(usize, Place, Kind)| {
+                let mut governing = taken.rewrite.hosts.iter();
+                let path = exchange(*node).url.path();
+                let is_longer = |other: &HostConfig| other.path.len() > entry.path.len();
+                let is_match =
+                    |it: &HostConfig| is_of_host(it, place) && path.starts_with(&it.path);
+                is_match(entry) && !governing.any(|other| is_match(other) && is_longer(other))
             };
+            let of_entry = wishes.iter().filter(is_of_entry);
+            let nodes: BTreeSet<usize> = of_entry.map(|(node, ..)| *node).collect();
+            let body = |node: &usize| exchange(*node).body.len() as u64;
             let is_same = |it: &&HostConfig| {
                 (&it.host, it.scheme, &it.path) == (&entry.host, entry.scheme, &entry.path)
             };
@@ -128,15 +141,33 @@ fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorC
     Page::with_graph(replica.clone(), graph.clone()).with_operator_config(operator.clone())
 }
 
-/// Resources that are direct because they are not listed, by node.
-fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>, String> {
+/// Resources that are direct because they are not listed, by node, with the entry that each needs.
+fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Place, Kind)>, String> {
     let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
-    let unlisted = |(node, delivery): (usize, &Delivery)| match delivery {
-        Delivery::Direct(DirectReason::Rule {
-            reason: SkipReason::Refused(refusal),
-            named: Some(named),
-        }) if is_unlisted(refusal) => Some((node, ResolvedReference::clone(named))),
-        _ => None,
+    let unlisted = |(node, delivery): (usize, &Delivery)| {
+        let Delivery::Direct(reason) = delivery else {
+            return None;
+        };
+        let (place, kind) = match reason {
+            DirectReason::Rule {
+                reason: SkipReason::Refused(refusal),
+                named: Some(named),
+            } if is_unlisted(refusal) => (whole_host(&named.url), named.kind),
+            DirectReason::Rule {
+                reason: SkipReason::SharedModule,
+                named: Some(named),
+            } => (package(&named.url), named.kind),
+            // A module of a public CDN imports it from the root.
+            DirectReason::Unmapped => {
+                let exchange = page.graph().nodes[node].exchange;
+                (
+                    package(&page.replica().exchanges[exchange].url),
+                    Kind::Script,
+                )
+            }
+            _ => return None,
+        };
+        Some((node, place?, kind))
     };
     Ok(seen
         .deliveries
@@ -157,8 +188,8 @@ fn is_unlisted(refusal: &Refusal) -> bool {
     )
 }
 
-/// The host of `url` in the configuration.
-fn place(url: &Url) -> Option<HostKey> {
+/// All of the host of `url`.
+fn whole_host(url: &Url) -> Option<Place> {
     let scheme = match url.scheme() {
         "https" => Scheme::Https,
         "http" => Scheme::Http,
@@ -169,35 +200,54 @@ fn place(url: &Url) -> Option<HostKey> {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     };
-    Some((host, scheme))
+    let path = "/".to_owned();
+    Some(Place { host, scheme, path })
 }
 
-fn is_for(entry: &HostConfig, (host, scheme): &HostKey) -> bool {
-    entry.host == *host && entry.scheme == *scheme
+/// The package of a public CDN that has the module `url`. Modules import others by relative URLs, which capabilities for single URLs do
+/// not allow.
+fn package(url: &Url) -> Option<Place> {
+    let host = whole_host(url)?;
+    let path = package_path(&host.host, url.path())?.to_owned();
+    Some(Place { path, ..host })
 }
 
-/// Adds `kind` to the existing entries for exactly this host, and to one for all of its paths.
-fn list(rewrite: &mut Rewrite, place: &HostKey, kind: Kind) {
+/// Whether `entry` is for the host of `place`.
+fn is_of_host(entry: &HostConfig, place: &Place) -> bool {
+    entry.host == place.host && entry.scheme == place.scheme
+}
+
+/// Adds `kind` to the existing entries for this place, and to one for all of it.
+fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
     let mut is_there = false;
-    for entry in rewrite
-        .hosts
-        .iter_mut()
-        .filter(|entry| is_for(entry, place))
-    {
-        is_there |= entry.path == "/";
-        if !entry.kinds.contains(&kind) {
-            entry.kinds.push(kind);
-            entry.kinds.sort_unstable();
+    for entry in &mut rewrite.hosts {
+        if is_of_host(entry, place) && entry.path.starts_with(&place.path) {
+            is_there |= entry.path == place.path;
+            add(&mut entry.kinds, kind);
         }
     }
-    if !is_there {
-        let (host, scheme) = place;
-        rewrite.hosts.push(HostConfig {
-            scheme: *scheme,
-            kinds: vec![kind],
-            shared: is_public_cdn(host),
-            ..HostConfig::passive(host)
-        });
+    if is_there {
+        return;
+    }
+    // Of several entries, the one with the longest path applies: this one, also to kinds that the others have.
+    let mut hosts = rewrite.hosts.iter();
+    let mut kinds = hosts
+        .find(|entry| is_of_host(entry, place) && entry.path == "/")
+        .map_or_else(Vec::new, |host| host.kinds.clone());
+    add(&mut kinds, kind);
+    rewrite.hosts.push(HostConfig {
+        scheme: place.scheme,
+        path: place.path.clone(),
+        kinds,
+        shared: place.path == "/" && is_public_cdn(&place.host),
+        ..HostConfig::passive(&place.host)
+    });
+}
+
+fn add(kinds: &mut Vec<Kind>, kind: Kind) {
+    if !kinds.contains(&kind) {
+        kinds.push(kind);
+        kinds.sort_unstable();
     }
 }
 

@@ -64,6 +64,9 @@ pub struct Audit {
     pub savings: Vec<Saving>,
     /// Failures of loads, each once. Times are then those of the loaded resources.
     pub failures: Vec<LoadFailure>,
+    /// The first load of each kind over the first network, with its waterfall.
+    #[serde(skip)]
+    pub first_loads: Vec<Load>,
 }
 
 /// Loads over one network.
@@ -174,6 +177,10 @@ impl AuditCase {
         };
         let by_way: Vec<&[Load]> = loads.chunks(runs).collect();
         let by_network = || self.networks.iter().zip(by_way.chunks(ways.len()));
+        let first_loads: Vec<Load> = by_way[..ways.len()]
+            .iter()
+            .map(|loads| loads[0].clone())
+            .collect();
         let failures = by_network().flat_map(|(network, loads)| {
             let failed = ways.iter().zip(loads);
             failed.filter_map(|(way, loads)| failure(way.name, &network.name, loads))
@@ -188,6 +195,7 @@ impl AuditCase {
             advice,
             savings: by_network().map(|it| saving(&it.0.name, it.1)).collect(),
             failures: failures.collect(),
+            first_loads,
         }))
     }
 
@@ -213,7 +221,11 @@ impl AuditCase {
             seed,
         );
         Load {
-            waterfall: Vec::new(), // not used
+            // Only the first loads are drawn.
+            waterfall: match run {
+                0 => load.waterfall,
+                _ => Vec::new(),
+            },
             ..load
         }
     }

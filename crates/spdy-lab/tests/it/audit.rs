@@ -386,3 +386,44 @@ fn a_page_without_an_import_map_gets_one_and_a_policy_may_forbid_it() {
     );
     assert!(forbidden.advice.is_empty(), "{:?}", forbidden.advice);
 }
+
+#[test]
+fn modules_of_a_public_cdn_are_listed_by_package() {
+    let cdn = "https://cdn.jsdelivr.net/npm";
+    let html = format!(
+        "<script type=importmap>{{\"imports\": {{\"vue\": \"{cdn}/vue@3.5.0/dist/vue.js\"}}}}</script>\
+         <script src={cdn}/classic@1.0.0/classic.js></script><script type=module src=/app.js></script>"
+    );
+    let script = |url: &str, text: &str| exchange(url, Kind::Script, text);
+    let page = Replica {
+        name: "package".to_owned(),
+        exchanges: vec![
+            exchange("https://www.page.test/", Kind::Document, html),
+            script("https://www.page.test/app.js", "import 'vue'"),
+            script(&format!("{cdn}/classic@1.0.0/classic.js"), "1"),
+            script(
+                &format!("{cdn}/vue@3.5.0/dist/vue.js"),
+                "import './part.js'; import '/npm/other@2/other.js'",
+            ),
+            script(&format!("{cdn}/vue@3.5.0/dist/part.js"), "1"),
+            script(&format!("{cdn}/other@2/other.js"), "1"),
+        ],
+        ..builtin::flags()
+    };
+    let audit = audit(&case(page, None));
+    for (url, delivery) in deliveries(&audit) {
+        assert!(matches!(delivery, "own" | "proxied"), "{url}: {delivery}");
+    }
+    let entries = audit.advice.hosts.iter();
+    let entries: Vec<_> = entries
+        .map(|it| (&it.entry.path[..], it.entry.shared, it.resources))
+        .collect();
+    assert_eq!(
+        entries,
+        [
+            ("/", true, 1),
+            ("/npm/vue@3.5.0/", false, 2),
+            ("/npm/other@2/", false, 1)
+        ]
+    );
+}

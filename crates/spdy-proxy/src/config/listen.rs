@@ -123,7 +123,8 @@ pub struct TlsConfig {
     /// `tls.certificate`, else the first of these.
     pub certificates: Vec<CertificateFiles>,
     /// A file for the local authority's certificate, for clients to trust it. Its key is stored beside it (`ca.pem`:
-    /// `ca.key.pem`), so that the authority stays the same. Without it, each start makes another authority.
+    /// `ca.key.pem`), so that the authority stays the same. Without a folder for it, each start makes another authority.
+    /// Default `spdy/ca.pem` in the user's data folder.
     pub write_authority: Option<PathBuf>,
     /// Certificates for the names of all sites from an ACME authority (RFC 8555). Until the first has arrived, the local
     /// authority signs one. Optional.

@@ -159,8 +159,8 @@ impl Config {
         Ok(config)
     }
 
-    /// A site with all defaults, or with the environment variables `instead`: the meaning of `--origin`. It answers for the origin's own
-    /// name.
+    /// A site that proxies what is safe of the hosts that its pages name (`discover`), with the environment variables `instead`: the
+    /// meaning of `--origin`. It answers for the origin's own name.
     ///
     /// # Errors
     ///
@@ -173,6 +173,8 @@ impl Config {
         let mut site = toml::Table::new();
         site.insert("names".to_owned(), names.into());
         site.insert("origin".to_owned(), origin.as_str().into());
+        let rewrite = toml::Table::from_iter([("discover".to_owned(), true.into())]);
+        site.insert("rewrite".to_owned(), rewrite.into());
         let mut table = toml::Table::new();
         table.insert("site".to_owned(), vec![site].into());
         let config: Self = env::apply_overrides(table, instead)?;

@@ -9,6 +9,8 @@
 //! caller that knows the page's URL can request its numbers, but no report shows that URL.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -26,9 +28,23 @@ pub const MAX_PAGES: usize = 256;
 /// Approximate bytes of all reports.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
+/// Receives each report as it is recorded.
+pub type PageObserver = Arc<dyn Fn(&Report) + Send + Sync>;
+
 /// Reports of the latest pages.
-#[derive(Debug, Default)]
-pub struct PageReports(Mutex<PageReportsState>);
+#[derive(Default)]
+pub struct PageReports {
+    state: Mutex<PageReportsState>,
+    observer: OnceLock<PageObserver>,
+}
+
+impl fmt::Debug for PageReports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageReports")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug, Default)]
 struct PageReportsState {
@@ -60,7 +76,12 @@ pub struct RewrittenPage<'a> {
 
 impl PageReports {
     fn lock(&self) -> MutexGuard<'_, PageReportsState> {
-        self.0.lock()
+        self.state.lock()
+    }
+
+    /// Sets the observer of all further reports; only the first one counts.
+    pub fn observe(&self, observer: PageObserver) {
+        let _ = self.observer.set(observer);
     }
 
     /// Records the report of `page` with `counts`, in place of an earlier one.
@@ -86,6 +107,9 @@ impl PageReports {
             report.url = root(key);
             report.counts.hosts.clear();
             report.counts.removed_preconnects.clear();
+        }
+        if let Some(observer) = self.observer.get() {
+            observer(&report);
         }
         self.lock().keep(key, report);
     }

@@ -162,9 +162,13 @@ fn complete(
         let root = place.site_path("/");
         let of_root = match (host.own.path(), host.is_allowed) {
             ("/", true) => host.to.clone(),
-            (path, is_allowed) => {
-                if is_allowed {
-                    changed |= add(scope, &place.site_path(path), &host.to);
+            _ => {
+                // A module may import from another listed part of its host.
+                let is_of_host = |other: &&MappedHost| {
+                    other.is_allowed && other.own.origin() == host.own.origin()
+                };
+                for other in moved.iter().filter(is_of_host) {
+                    changed |= add(scope, &place.site_path(other.own.path()), &other.to);
                 }
                 format!("{}/", host.own.origin().ascii_serialization())
             }

@@ -11,7 +11,7 @@ use url::Url;
 
 #[cfg(unix)]
 use super::audit;
-use super::{access_log, check, ready, schema};
+use super::{access_log, check, local_authority, page_notes, ready, schema, try_it};
 use crate::args::parse::{parse_address, parse_http_url};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
@@ -28,7 +28,11 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG", required_unless_present = "origin")]
     config: Option<PathBuf>,
 
-    /// Accelerate this site with the default configuration
+    /// Accelerate this site without a configuration: images, fonts, media and style sheets of the public hosts that its pages name are
+    /// proxied.
+    ///
+    /// What each page keeps at other hosts, and why, is printed. `spdy accelerate audit URL -o FILE` writes a configuration that also
+    /// lists the hosts of scripts.
     #[arg(long, value_name = "URL", conflicts_with = "config", value_parser = parse_http_url::<Url>)]
     origin: Option<Url>,
 
@@ -40,7 +44,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 
-    /// Write the local authority's certificate to this file, for --cacert of a client or for a browser.
+    /// File of the local authority's certificate, for --cacert of a client or for a browser [default: spdy/ca.pem in the user's
+    /// data folder, such as ~/.local/share].
     ///
     /// Its key is stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart.
     #[arg(long, value_name = "FILE")]
@@ -81,10 +86,10 @@ enum Command {
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
-    "spdy accelerate --origin https://www.example.com --tls 127.0.0.1:8443 --write-ca ca.pem"
+    "spdy accelerate --origin https://www.example.com"
     "spdy accelerate site.toml --check"
     "spdy accelerate site.toml --verbose --json"
-    "spdy accelerate audit https://www.example.com/"
+    "spdy accelerate audit https://www.example.com/ -o site.toml"
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -94,7 +99,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Some(Command::Schema(args)) => return schema::run(args, printer),
         None => {}
     }
-    let plan = StartPlan::new(args.config()?)?;
+    let config = args.config()?;
+    let authority = config.tls.write_authority.clone();
+    let plan = StartPlan::new(config)?;
     let notices = printer.notices();
     plan.report_warnings(&notices);
     if args.config.is_some() {
@@ -110,8 +117,15 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         plan,
         RunOptions {
             read_config: &|| args.config(),
-            on_ready: &|ready| ready::print(args.json, ready, printer),
+            on_ready: &|ready| {
+                ready::print(args.json, ready, printer)?;
+                if let Some(authority) = &authority {
+                    try_it::print(ready, authority, printer);
+                }
+                Ok(())
+            },
             access_log: access_log::log(args.verbose, args.json, printer),
+            on_page: args.origin.as_ref().map(|_| page_notes::observer(printer)),
             notices,
         },
     )?;
@@ -135,6 +149,9 @@ impl Args {
         }
         if self.write_ca.is_some() {
             config.tls.write_authority.clone_from(&self.write_ca);
+        }
+        if !self.check {
+            local_authority::set_default(&mut config);
         }
         Ok(config)
     }

@@ -8,7 +8,7 @@ use spdy_page::replica::Replica;
 
 use crate::args::open_replica;
 use crate::outcome::{Outcome, Usage};
-use crate::output::check_output_differs;
+use crate::output::{check_output_differs, encode_picture, parse_picture_path};
 
 /// Arguments of `spdy replica draw`.
 #[derive(Debug, clap::Args)]
@@ -18,24 +18,8 @@ pub(crate) struct Args {
     replicas: Vec<String>,
 
     /// Output file; its name decides the format: .svg or .png
-    #[arg(short, long, value_name = "FILE", value_parser = parse_output)]
+    #[arg(short, long, value_name = "FILE", value_parser = parse_picture_path)]
     output: PathBuf,
-}
-
-#[cfg(feature = "lab")]
-const EXPECTED_ENDING: &str = "expected a file name that ends in .svg or .png";
-#[cfg(not(feature = "lab"))]
-const EXPECTED_ENDING: &str =
-    "expected a file name that ends in .svg (.png is in builds with the feature lab)";
-
-fn parse_output(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg") => Ok(path),
-        #[cfg(feature = "lab")]
-        Some("png") => Ok(path),
-        _ => Err(EXPECTED_ENDING.to_owned()),
-    }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -53,11 +37,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let svg = spdy_report::recordings(&recorded, env!("CARGO_PKG_VERSION"))
         .expect("all replicas have times");
-    let picture = match args.output.extension() {
-        #[cfg(feature = "lab")]
-        Some(ending) if ending == "png" => spdy_report::png(&svg),
-        _ => svg.into_bytes(),
-    };
+    let picture = encode_picture(svg, &args.output);
     std::fs::write(&args.output, picture)
         .with_context(|| format!("cannot write {}", args.output.display()))?;
     Ok(Outcome::Done)

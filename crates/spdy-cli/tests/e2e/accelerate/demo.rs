@@ -143,6 +143,41 @@ fn estimates_on_the_page_are_those_of_its_commands() {
 }
 
 #[test]
+fn the_audit_on_the_page_writes_its_files_and_has_its_times() {
+    let command = "spdy accelerate audit portal --network 3g -o site.toml --picture site.svg";
+    assert!(PAGE.contains(&format!("\n{command}\n")));
+    assert!(PAGE.contains("\nspdy accelerate site.toml\n"));
+    let folder = tempfile::tempdir().expect("create a folder");
+    let arguments: Vec<_> = command.split(' ').skip(1).collect();
+    let mut program = spdy(&arguments);
+    program.arg("--json").current_dir(folder.path());
+    let output = run_expecting(0, &mut program);
+    let audit: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let saving = &audit["savings"][0];
+    for (name, times) in [
+        ("direct", &saving["direct"]),
+        (
+            "through an accelerator that has just started",
+            &saving["cold"]["times"],
+        ),
+        (
+            "through an accelerator with the page in its cache",
+            &saving["warm"]["times"],
+        ),
+    ] {
+        let [ms, connections] =
+            ["load_ms", "connections"].map(|key| times[key].as_f64().expect("a number"));
+        let row = format!("\n| {name} | {ms:.0} | {connections:.0} |\n");
+        assert!(PAGE.contains(&row), "expected on the page: {row}");
+    }
+    for name in ["site.toml", "site.secret", "site.svg"] {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+    let mut check = spdy(&["accelerate", "site.toml", "--check"]);
+    run_expecting(0, check.current_dir(folder.path()));
+}
+
+#[test]
 fn a_recorded_page_is_served_with_current_dates_and_a_delay() {
     let options = ["--as-of-now", "--max-age", "90", "--think", "200"];
     let server = ServeProcess::start(Path::new("portal"), &options);

@@ -8,6 +8,8 @@ mod certificates;
 mod config;
 #[cfg(target_os = "linux")]
 mod demo;
+#[cfg(unix)]
+mod first_start;
 mod lifecycle;
 #[cfg(unix)]
 mod open_files;

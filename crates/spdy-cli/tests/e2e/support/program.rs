@@ -28,6 +28,8 @@ pub(crate) fn spdy(arguments: &[&str]) -> Command {
         .args(arguments)
         .env_remove("SPDY_LOG")
         .env_remove("SSLKEYLOGFILE")
+        // The local authority's files.
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null());
     command
 }

@@ -156,6 +156,10 @@ fn root_relative_import_resolves_to_module_host() {
                 path: "/lib/".to_owned(),
                 ..HostConfig::all_kinds("folder.test")
             },
+            HostConfig {
+                path: "/one.js".to_owned(),
+                ..HostConfig::all_kinds("folder.test")
+            },
         ],
         ..Config::default()
     };
@@ -175,6 +179,12 @@ fn root_relative_import_resolves_to_module_host() {
     let site = "https://www.site.test";
     let at = |host: &str| format!("{site}/.spdy/1/-/s/{host}");
     let of_wild = |host: &str| json!({ format!("{site}/"): at(host), format!("{site}/.spdy/"): format!("{site}/.spdy/") });
+    let of_folder = json!({
+        format!("{site}/"): "https://folder.test/",
+        format!("{site}/lib/"): at("folder.test/lib/"),
+        format!("{site}/one.js"): at("folder.test/one.js"),
+        format!("{site}/.spdy/"): format!("{site}/.spdy/"),
+    });
     assert_eq!(
         map,
         json!({
@@ -182,15 +192,14 @@ fn root_relative_import_resolves_to_module_host() {
                 "https://a.wild.test/": at("a.wild.test/"),
                 "https://b.wild.test/": at("b.wild.test/"),
                 "https://folder.test/lib/": at("folder.test/lib/"),
+                "https://folder.test/one.js": at("folder.test/one.js"),
             },
             "scopes": {
                 at("a.wild.test/"): of_wild("a.wild.test/"),
                 at("b.wild.test/"): of_wild("b.wild.test/"),
-                at("folder.test/lib/"): {
-                    format!("{site}/"): "https://folder.test/",
-                    format!("{site}/lib/"): at("folder.test/lib/"),
-                    format!("{site}/.spdy/"): format!("{site}/.spdy/"),
-                },
+                // A module may import from another listed part of its host.
+                at("folder.test/lib/"): of_folder,
+                at("folder.test/one.js"): of_folder,
             },
         })
     );

@@ -1,6 +1,7 @@
 //! `spdy accelerate audit`: what an accelerator would do for a page, and what that would save.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -13,18 +14,19 @@ use spdy_lab::audit::case::{Audit, AuditCase};
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::learn::LearnConfig;
-use spdy_proxy::config::upstream::UpstreamConfig;
 use spdy_rewrite::rules::config::Config as Rewrite;
 use spdy_sim::accelerator::site::OperatorConfig;
 use spdy_sim::options::Accelerator;
 use spdy_sim::options::Cache;
 
 use super::page::{LiveArgs, PageSource, page};
+use super::picture;
 use super::report;
+use super::site_file::{SiteFacts, SiteFile};
 use crate::args::{ConditionArgs, PageLoadArgs};
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
-use crate::output::{Printer, WARN};
+use crate::output::{AtomicFile, BOLD, Printer, WARN, encode_picture, parse_picture_path};
 
 /// Direct resources in the report.
 const SHOWN_RESOURCES: usize = 20;
@@ -42,6 +44,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CONFIG")]
     config: Option<PathBuf>,
 
+    /// Write a configuration for the page's site to this new file. Its secret is created beside it (site.toml: site.secret)
+    #[arg(short, long, value_name = "FILE", conflicts_with = "config")]
+    output: Option<PathBuf>,
+
+    /// Draw the page's loads over the first network, direct and through the accelerator, to this file: .svg or .png
+    #[arg(long, value_name = "FILE", value_parser = parse_picture_path)]
+    picture: Option<PathBuf>,
+
     #[command(flatten)]
     conditions: ConditionArgs,
 
@@ -57,7 +67,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
-    "spdy accelerate audit https://www.example.com/"
+    "spdy accelerate audit https://www.example.com/ -o site.toml --picture site.svg"
     "spdy accelerate audit portal --network dsl --backhaul 20ms"
     "spdy accelerate audit page.har --config site.toml --protocol h2"
     "spdy accelerate audit page.warc.gz --json"
@@ -75,7 +85,7 @@ pub(crate) struct AuditOutput<'a> {
     #[serde(flatten)]
     audit: &'a Audit,
     /// Keys of `[upstream]` that the accelerator needs to reach the proxied hosts.
-    upstream: UpstreamNeeds,
+    upstream: &'a UpstreamNeeds,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -88,6 +98,13 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let config = args.config.as_deref().map(read_config);
     let config = config.transpose()?;
     let networks = args.conditions.networks(printer)?;
+    // Before the audit, which takes time.
+    let output = args.output.as_deref().map(SiteFile::create).transpose()?;
+    let picture = args
+        .picture
+        .as_deref()
+        .map(AtomicFile::create)
+        .transpose()?;
     let page = page(&args.page, &args.live, printer)?;
     let operator = config
         .as_ref()
@@ -106,17 +123,40 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         seed: args.conditions.seed,
     };
     let audit = audit(&case, args, printer)?;
-    let needs = needs(&audit, &case.replica, &args.live, &upstream)?;
+    let addresses = addresses(&case.replica, &args.live);
+    let rules = address_rules(&upstream)?;
+    let needs_of = |hosts: &BTreeSet<&str>| {
+        UpstreamNeeds::of_hosts(hosts.iter().copied(), &addresses, &upstream, &rules)
+    };
+    let needs = needs_of(&foreign_hosts(&audit));
     if args.json {
         printer.json(&AuditOutput {
             source: page.source,
             remarks: &page.remarks,
             audit: &audit,
-            upstream: needs,
+            upstream: &needs,
         })?;
     } else {
-        let text = report::render(&audit, page.source, SHOWN_RESOURCES, &needs);
+        let written = args.output.as_deref();
+        let text = report::render(&audit, page.source, SHOWN_RESOURCES, &needs, written);
         printer.line(text)?;
+    }
+    if let (Some(file), Some(path)) = (picture, &args.picture) {
+        let svg = picture::draw(&audit, case.seed);
+        file.write(&encode_picture(svg, path))?;
+        printer.note(format_args!("picture: {BOLD}{}{BOLD:#}", path.display()));
+    }
+    if let Some(output) = output {
+        let page = &case.replica.document().url;
+        let host = page.host_str().unwrap_or_default();
+        let of_origin = needs_of(&BTreeSet::from([host]));
+        let facts = SiteFacts {
+            page,
+            advice: &audit.advice,
+            needs: &needs,
+            address: of_origin.resolve.get(host).copied().flatten(),
+        };
+        output.write(&facts, printer)?;
     }
     for failure in &audit.failures {
         let (load, network, reason, more) = (
@@ -132,29 +172,26 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::done_if(audit.failures.is_empty()))
 }
 
-/// What the accelerator needs beside `upstream` to reach the hosts that are proxied, and those that are advised.
-fn needs(
-    audit: &Audit,
-    replica: &Replica,
-    live: &LiveArgs,
-    upstream: &UpstreamConfig,
-) -> anyhow::Result<UpstreamNeeds> {
-    let name = |host: &str| host.split(':').next().unwrap_or_default().to_owned();
-    let advised = audit.advice.hosts.iter().map(|it| name(&it.entry.host));
+/// The names, without ports, of other hosts that are proxied, and of those that are advised.
+fn foreign_hosts(audit: &Audit) -> BTreeSet<&str> {
+    let advised = audit.advice.hosts.iter().map(|it| &it.entry.host);
     let proxied = audit.survey.hosts.iter();
     let proxied = proxied.filter(|host| host.proxied + host.aliased > 0);
-    let hosts: BTreeSet<String> = advised
-        .chain(proxied.map(|host| name(&host.host)))
-        .collect();
+    let hosts = advised.chain(proxied.map(|host| &host.host));
+    hosts
+        .map(|host| host.split(':').next().unwrap_or_default())
+        .collect()
+}
+
+/// The addresses of hosts: those of the command line, then those that were recorded.
+fn addresses(replica: &Replica, live: &LiveArgs) -> BTreeMap<String, IpAddr> {
     let mut addresses = live.addresses();
     for exchange in &replica.exchanges {
         if let (Some(host), Some(address)) = (exchange.url.domain(), exchange.address) {
             addresses.entry(host.to_owned()).or_insert(address);
         }
     }
-    let rules = address_rules(upstream)?;
-    let hosts = hosts.iter().map(String::as_str);
-    Ok(UpstreamNeeds::of_hosts(hosts, &addresses, upstream, &rules))
+    addresses
 }
 
 /// The configuration of the site that the page belongs to.

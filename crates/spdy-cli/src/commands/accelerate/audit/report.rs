@@ -2,26 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use spdy_accelerator::origins::upstream_needs::UpstreamNeeds;
-use spdy_lab::audit::advice::{Advice, HostAdvice};
 use spdy_lab::audit::case::{Audit, ProxiedLoads};
 use spdy_lab::doctor::describe::short;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::rules::config::Scheme;
 
+use super::host_entry::host_entry;
 use super::page::PageSource;
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape, format_count};
 
 /// A difference of load times that is neither good nor bad.
 const EVEN: f64 = 0.01;
 
-/// Formats the whole audit, with at most `most` of the resources that are not proxied.
+/// Formats the whole audit, with at most `most` of the resources that are not proxied. The lines of a configuration are left out if they
+/// are in the file `written`.
 pub(crate) fn render(
     audit: &Audit,
     source: PageSource,
     most: usize,
     needs: &UpstreamNeeds,
+    written: Option<&Path>,
 ) -> String {
     let resources = &audit.survey.resources;
     let bytes: u64 = resources.iter().map(|resource| resource.bytes).sum();
@@ -42,9 +44,10 @@ pub(crate) fn render(
         let is_so = resources.iter().filter(|it| it.delivery == delivery);
         is_so.count()
     };
-    let by = match audit.is_configured {
-        true => "With this configuration:",
-        false => "With the lines at the end:",
+    let by = match (written, audit.is_configured) {
+        (Some(path), _) => format!("With {}:", escape(&path.to_string_lossy())),
+        (None, true) => "With this configuration:".to_owned(),
+        (None, false) => "With the lines at the end:".to_owned(),
     };
     let (proxied, aliased) = (count("proxied"), count("aliased"));
     let under_names = match aliased {
@@ -65,8 +68,11 @@ pub(crate) fn render(
     }
     let _ = write!(text, "\n{}\n", savings(audit));
     let _ = writeln!(text, "{DIM}{}{DIM:#}", notes(audit));
-    text.push_str(&advice(audit));
-    text.push_str(&upstream(needs));
+    text.push_str(&own_hosts(audit));
+    text.push_str(&match written {
+        Some(_) => script_rights(audit),
+        None => advice(audit) + &upstream(needs),
+    });
     text.truncate(text.trim_end().len());
     text
 }
@@ -237,51 +243,57 @@ fn notes(audit: &Audit) -> String {
     )
 }
 
+/// Hosts of the same site, which need no entry if the site's own address and certificate serve them.
+fn own_hosts(audit: &Audit) -> String {
+    let own_hosts = &audit.advice.own_hosts;
+    if own_hosts.is_empty() {
+        return String::new();
+    }
+    let names: Vec<_> = own_hosts.iter().map(|name| escape(name)).collect();
+    let (are, them) = match own_hosts.len() {
+        1 => ("is", "it"),
+        _ => ("are", "them"),
+    };
+    format!(
+        "\n{BOLD}First:{BOLD:#} {} {are} on the same site. Serve {them} on the site's address and certificate, and list {them} in \
+         own_hosts: clients then share the session, and no resource of {them} needs to be proxied.\n",
+        names.join(", ")
+    )
+}
+
 /// Lines of a configuration that would proxy more.
 fn advice(audit: &Audit) -> String {
-    let Advice { own_hosts, hosts } = &audit.advice;
-    let mut text = String::new();
-    if !own_hosts.is_empty() {
-        let names: Vec<_> = own_hosts.iter().map(|name| escape(name)).collect();
-        let (are, them) = match own_hosts.len() {
-            1 => ("is", "it"),
-            _ => ("are", "them"),
-        };
-        let _ = write!(
-            text,
-            "\n{BOLD}First:{BOLD:#} {} {are} on the same site. Serve {them} on the site's address and certificate, and list {them} in \
-             own_hosts: clients then share the session, and no resource of {them} needs to be proxied.\n",
-            names.join(", ")
-        );
-    }
+    let hosts = &audit.advice.hosts;
     if hosts.is_empty() {
         let resources = &audit.survey.resources;
         let is_lacking = resources.iter().any(|it| it.reason == Some("not-recorded"));
-        text.push_str(match is_lacking {
+        return match is_lacking {
             true => "\nNo more hosts to list, as far as texts were recorded.\n",
             false => "\nNo more hosts to list.\n",
-        });
-        return text;
+        }
+        .to_owned();
     }
     let what = match audit.is_configured {
         true => "Add these lines under the site to proxy more resources:",
         false => "Add these lines under the site to proxy resources:",
     };
-    let _ = write!(text, "\n{what}\n\n");
+    let mut text = format!("\n{what}\n\n");
     for advised in hosts {
-        let _ = writeln!(text, "{}", entry(advised));
+        let _ = writeln!(text, "{}", host_entry(advised, DIM));
     }
-    if hosts
-        .iter()
-        .any(|it| it.entry.kinds.contains(&Kind::Script))
-    {
-        let _ = writeln!(
-            text,
+    text + &script_rights(audit)
+}
+
+/// What it means to list the scripts of a host.
+fn script_rights(audit: &Audit) -> String {
+    let mut hosts = audit.advice.hosts.iter();
+    match hosts.any(|it| it.entry.kinds.contains(&Kind::Script)) {
+        true => format!(
             "{DIM}A proxied script has the same rights as before, those of the site's own scripts. But any other script of its host could \
-             then be loaded as one of the site's own. List scripts only of trusted hosts.{DIM:#}"
-        );
+             then be loaded as one of the site's own. List scripts only of trusted hosts.{DIM:#}\n"
+        ),
+        false => String::new(),
     }
-    text
 }
 
 /// The lines of `[upstream]` that are needed to reach the hosts.
@@ -294,52 +306,5 @@ fn upstream(needs: &UpstreamNeeds) -> String {
          hostname that its resolver finds needs no address in them):\n\n"
     );
     text.push_str(&needs.toml());
-    text
-}
-
-/// An entry of the list of hosts, in TOML.
-fn entry(advised: &HostAdvice) -> String {
-    let HostAdvice {
-        entry,
-        replaces,
-        resources,
-        bytes,
-    } = advised;
-    let kinds: Vec<_> = entry
-        .kinds
-        .iter()
-        .map(|kind| format!("{:?}", kind.name()))
-        .collect();
-    let instead = match replaces {
-        true => ", replaces the existing entry",
-        false => "",
-    };
-    let mut text = format!(
-        "[[site.rewrite.hosts]]          {DIM}# {}, {:.1} kB{instead}{DIM:#}\nhost = {:?}\n",
-        format_count(*resources as u64, "resource"),
-        kilobytes(*bytes),
-        entry.host
-    );
-    if entry.scheme != Scheme::default() {
-        let _ = writeln!(text, "scheme = {:?}", entry.scheme.name());
-    }
-    if entry.path != "/" {
-        let _ = writeln!(text, "path = {:?}", entry.path);
-    }
-    if !entry.except.is_empty() {
-        let _ = writeln!(text, "except = {:?}", entry.except);
-    }
-    let _ = writeln!(text, "kinds = [{}]", kinds.join(", "));
-    let flags = [
-        ("shared", entry.shared),
-        ("accept_language", entry.accept_language),
-        ("user_agent", entry.user_agent),
-    ];
-    for (name, _) in flags.iter().filter(|(_, is_so)| *is_so) {
-        let _ = writeln!(text, "{name} = true");
-    }
-    if let Some(whole) = entry.whole {
-        let _ = writeln!(text, "whole = {whole}");
-    }
     text
 }
