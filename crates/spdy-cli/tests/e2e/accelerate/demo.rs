@@ -158,11 +158,11 @@ fn the_audit_on_the_page_writes_its_files_and_has_its_times() {
         ("direct", &saving["direct"]),
         (
             "through an accelerator that has just started",
-            &saving["cold"]["times"],
+            &saving["cold"],
         ),
         (
             "through an accelerator with the page in its cache",
-            &saving["warm"]["times"],
+            &saving["warm"],
         ),
     ] {
         let [ms, connections] =
