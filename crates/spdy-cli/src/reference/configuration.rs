@@ -11,8 +11,8 @@ use spdy_proxy::config::Config;
 use super::markdown::{cell, escape, table as markdown_table};
 use super::pages::Page;
 
-/// The pages: file, title, what is on it, and the tables, by the first key of their path.
-const PAGES: [(&str, &str, &str, &[&str]); 6] = [
+/// The pages: file, title, what is on it, and the tables, by the start of their path. The longest start decides.
+const PAGES: [(&str, &str, &str, &[&str]); 7] = [
     (
         "clients",
         "Configuration: clients",
@@ -34,8 +34,14 @@ const PAGES: [(&str, &str, &str, &[&str]); 6] = [
     (
         "sites",
         "Configuration: sites",
-        "The sites, and the third-party hosts that are proxied under their names.",
+        "The sites: their names, origins, and rules for paths.",
         &["site"],
+    ),
+    (
+        "rewriting",
+        "Configuration: rewriting",
+        "The third-party hosts that are proxied under the names of a site.",
+        &["site.rewrite"],
     ),
     (
         "dns",
@@ -52,7 +58,7 @@ const PAGES: [(&str, &str, &str, &[&str]); 6] = [
 ];
 
 /// Where a table is explained: title and page.
-const EXPLAINED: [(&str, &[(&str, &str)]); 15] = [
+const EXPLAINED: [(&str, &[(&str, &str)]); 16] = [
     (
         "listen",
         &[("Run behind a balancer", "how-to/behind-a-balancer.md")],
@@ -105,6 +111,10 @@ const EXPLAINED: [(&str, &[(&str, &str)]); 15] = [
     (
         "site",
         &[("Content codings", "explanation/content-codings.md")],
+    ),
+    (
+        "site.paths",
+        &[("Set rules for paths", "how-to/set-rules-for-paths.md")],
     ),
     (
         "site.rewrite",
@@ -172,7 +182,7 @@ pub(super) fn pages() -> Vec<Page> {
         );
         let mut is_empty = true;
         for key in keys {
-            let is_on_page = |table: &&Table<'_>| table.path.split('.').next() == Some(key);
+            let is_on_page = |table: &&Table<'_>| page_key(&table.path) == Some(key);
             for table in tables.iter().filter(is_on_page) {
                 is_empty = false;
                 text.push_str(&schema.section(table, &tables));
@@ -184,16 +194,23 @@ pub(super) fn pages() -> Vec<Page> {
             pages.push(Page::new(&format!("{file}.md"), &text));
         }
     }
-    let shown = |table: &&Table<'_>| {
-        let key = table.path.split('.').next().unwrap_or_default();
-        !PAGES.iter().any(|(_, _, _, keys)| keys.contains(&key))
-    };
-    if let Some(table) = tables.iter().find(shown) {
+    let mut tables = tables.iter();
+    if let Some(table) = tables.find(|table| page_key(&table.path).is_none()) {
         panic!("table [{}] is on no page: add it to PAGES", table.path);
     }
     overview.push_str(&markdown_table(["table", "content"], &rows));
     pages.push(Page::new("README.md", &overview));
     pages
+}
+
+/// The key of [`PAGES`] by which the table `path` has its page.
+fn page_key(path: &str) -> Option<&'static str> {
+    let keys = PAGES.iter().flat_map(|(_, _, _, keys)| *keys).copied();
+    let is_start = |key: &&str| {
+        let rest = path.strip_prefix(key);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    keys.filter(is_start).max_by_key(|key| key.len())
 }
 
 fn heading(table: &Table<'_>) -> String {

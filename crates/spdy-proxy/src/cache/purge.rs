@@ -147,7 +147,11 @@ impl Cache {
     /// Removes all stored responses for `uri` at the origin of `request`.
     fn invalidate(&self, request: &ProxyRequest, uri: &Uri) {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        for parts in key_parts(request, target) {
+        let key_target = match request.proxied {
+            Some(_) => target.into(),
+            None => request.site.paths.key_target(target),
+        };
+        for parts in key_parts(request, &key_target) {
             if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
                 self.purge_local(&PurgeTarget::Prefix(url.clone()), PurgeMode::Hard);
                 if let Some(shared) = self.shared() {
@@ -221,6 +225,10 @@ impl Cache {
             let is_own = own.is_some_and(|own| Arc::ptr_eq(own, site));
             let unmarked = integrity::strip_unrewritten_mark(target).filter(|_| is_own);
             let target = unmarked.unwrap_or(target);
+            let key_target = match is_own && is_exact {
+                true => site.paths.key_target(target),
+                false => target.into(),
+            };
             if is_own {
                 scopes.extend(
                     site.upstream_hosts()
@@ -235,7 +243,7 @@ impl Cache {
                     scheme,
                     host,
                     port,
-                    target,
+                    target: &key_target,
                     rules: "",
                 };
                 count += match is_exact {

@@ -113,12 +113,18 @@ impl Config {
             let fault = site.check_names(&mut names);
             fault
                 .or_else(|| site.check_origin())
+                .or_else(|| site.check_paths())
                 .or_else(|| self.check_site(site))
         })
     }
 
     /// A fault in `site`, or between it and the other tables.
     fn check_site(&self, site: &SiteConfig) -> Option<InvalidValue> {
+        let has_tls = !self.listen.tls().is_empty() || !self.listen.trusted.is_empty();
+        if site.redirect_to_https && !has_tls {
+            let expected = "listen.tls or listen.trusted to be set";
+            return Some(("site.redirect_to_https", expected, "true".to_owned()));
+        }
         let cache = &self.cache;
         if let Some(found) = site.cache_mib
             && !(1..=cache.memory_mib).contains(&found)

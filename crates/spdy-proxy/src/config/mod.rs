@@ -12,6 +12,7 @@ pub mod listen;
 mod root;
 pub mod shared_cache;
 pub mod site;
+pub mod site_path;
 pub mod telemetry;
 pub mod upstream;
 pub mod websocket;

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use http::HeaderValue;
+use http::header::InvalidHeaderValue;
 use serde::Deserialize;
 use url::{Host, Url};
 
 use crate::config::error::InvalidValue;
+use crate::config::site_path::SitePathConfig;
 
 /// Longest host name, without the final dot (RFC 1035 §3.1).
 const MAX_NAME_BYTES: usize = 253;
@@ -42,9 +45,55 @@ pub struct SiteConfig {
     /// The site's share of `cache.disk_mib`. Range: at least 1. Default all.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub disk_mib: Option<usize>,
+    /// Whether requests without TLS are redirected to `https` with 308. Needs TLS in `listen`, or a proxy in `listen.trusted`.
+    /// Default `false`.
+    #[serde(default)]
+    pub redirect_to_https: bool,
+    /// `Strict-Transport-Security` (RFC 6797) of responses over TLS: browsers then use only TLS. Optional.
+    pub hsts: Option<HstsConfig>,
+    /// Rules for some paths: access, headers and storage.
+    #[serde(default)]
+    pub paths: Vec<SitePathConfig>,
     /// Which third-party hosts are proxied under the site's name.
     #[serde(default)]
     pub rewrite: spdy_rewrite::rules::config::Config,
+}
+
+/// `Strict-Transport-Security` of responses over TLS (RFC 6797).
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HstsConfig {
+    /// For how long a browser uses only TLS. 0 ends it.
+    pub max_age_s: u32,
+    /// Whether the names below the site's names are included. Default `false`.
+    #[serde(default)]
+    pub include_subdomains: bool,
+    /// Whether browsers may have the site on the list that they ship with. Removal takes months. Default `false`.
+    #[serde(default)]
+    pub preload: bool,
+}
+
+impl HstsConfig {
+    /// The value of the header.
+    pub(crate) fn value(self) -> Result<HeaderValue, InvalidHeaderValue> {
+        let subdomains = if self.include_subdomains {
+            "; includeSubDomains"
+        } else {
+            ""
+        };
+        let preload = if self.preload { "; preload" } else { "" };
+        let max_age_s = self.max_age_s;
+        HeaderValue::try_from(format!("max-age={max_age_s}{subdomains}{preload}"))
+    }
+
+    /// The list of browsers accepts a site only with both (hstspreload.org).
+    fn fault(self) -> Option<InvalidValue> {
+        const YEAR_S: u32 = 31_536_000;
+        let is_listable = self.include_subdomains && self.max_age_s >= YEAR_S;
+        let expected = "include_subdomains, and max_age_s of at least 31536000";
+        (self.preload && !is_listable).then(|| ("site.hsts.preload", expected, format!("{self:?}")))
+    }
 }
 
 fn yes() -> bool {
@@ -74,6 +123,14 @@ impl SiteConfig {
             }
         }
         None
+    }
+
+    /// A fault in its rules for paths or in `hsts`: the key, what is valid, and the value.
+    pub(crate) fn check_paths(&self) -> Option<InvalidValue> {
+        let mut used = BTreeSet::new();
+        let mut paths = self.paths.iter();
+        let fault = paths.find_map(|path| path.fault(&mut used));
+        fault.or_else(|| self.hsts.and_then(HstsConfig::fault))
     }
 
     /// A fault in its origin: the key, what is valid, and the value.

@@ -9,16 +9,16 @@ use spdy_clock::Instant;
 use crate::config::cache::CacheConfig;
 use crate::fetch::range_fill::backoff::RangeFillBackoff;
 use crate::fetch::range_fill::credit::RangeFillCredits;
-use crate::request::miss_rate::MissRateLimit;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::websocket_limit::WebSocketLimit;
 use crate::response::respond;
+use crate::sites::client_rate::ClientRateLimit;
 use crate::telemetry::counters::{CounterFamily, Counters, Outcome};
 
 /// The limits, and what clients have used of them.
 #[derive(Debug)]
 pub struct ClientLimits {
-    miss_rate: MissRateLimit,
+    miss_rate: ClientRateLimit,
     pub(crate) range_fills: Arc<RangeFillCredits>,
     pub(crate) range_fill_backoff: RangeFillBackoff,
     pub(crate) websockets: WebSocketLimit,
@@ -27,7 +27,7 @@ pub struct ClientLimits {
 impl ClientLimits {
     pub(crate) fn new(config: &CacheConfig) -> Self {
         Self {
-            miss_rate: MissRateLimit::new(config.misses_per_second),
+            miss_rate: ClientRateLimit::new(config.misses_per_second),
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             range_fill_backoff: RangeFillBackoff::default(),
             websockets: WebSocketLimit::default(),

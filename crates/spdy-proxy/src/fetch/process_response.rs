@@ -46,6 +46,11 @@ pub(crate) fn process(
     forward_headers::remove_hop_by_hop(&mut head.headers);
     // A client that follows the origin's own `Alt-Svc` would bypass the proxy (RFC 7838). The proxy sends its own.
     head.headers.remove(header::ALT_SVC);
+    let path_rule = fetch.request.path_rule.clone();
+    let path_rule = path_rule.filter(|_| at.proxied.is_none());
+    if let Some(rule) = &path_rule {
+        rule.edit_response(&mut head.headers);
+    }
     // Without a date from the origin, the date is the time of receipt (RFC 9110 §6.6.1).
     if !head.headers.contains_key(header::DATE) {
         let date = spdy_cache::date::to_value(times.received);
@@ -87,6 +92,9 @@ pub(crate) fn process(
         }
     };
     let mut stored_head = clone_head(&head);
+    if let Some(rule) = &path_rule {
+        rule.set_ttl(&mut stored_head);
+    }
     if !plan.passes() {
         forward_headers::remove_vary(&mut stored_head.headers, "accept-encoding");
     }

@@ -54,6 +54,9 @@ fn check_storable_or_shareable(
     redirects: &RedirectChain,
 ) -> Result<Stored, Uncacheable> {
     let request_head = &fetch.request.head;
+    if fetch.request.is_unstored() {
+        return Err(Uncacheable::NoStore);
+    }
     if fetch.request.has_content {
         return Err(Uncacheable::Content);
     }

@@ -69,6 +69,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            path_rule: None,
             client_headers: Some(client_headers),
         })
     }

@@ -98,6 +98,9 @@ impl IncomingRequest {
             let hops = hops.saturating_sub(1).into();
             head.headers.insert(header::MAX_FORWARDS, hops);
         }
+        if let Some(rule) = &request.path_rule {
+            rule.edit_request(&mut request.head.headers);
+        }
         Ok(request)
     }
 }

@@ -1,5 +1,6 @@
 //! A client's request on its way to the origin's request, and the reasons to reject it.
 
+pub(crate) mod access;
 pub(crate) mod alias_request;
 pub(crate) mod client_conditions;
 pub(crate) mod client_origin;
@@ -7,7 +8,6 @@ pub(crate) mod forgeable_headers;
 pub(crate) mod forward_headers;
 pub(crate) mod forwarded;
 pub mod incoming_request;
-pub(crate) mod miss_rate;
 pub(crate) mod prefetch_step;
 pub mod proxy_request;
 pub mod rejection;

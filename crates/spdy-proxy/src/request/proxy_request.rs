@@ -29,6 +29,7 @@ use crate::request::prefetch_step::PrefetchStep;
 use crate::request::rejection::RequestRejection;
 use crate::request::websocket_handshake;
 use crate::sites::page_policies::PagePolicy;
+use crate::sites::path_rules::PathRule;
 use crate::sites::site::Site;
 use crate::telemetry::trace_context::SpanContext;
 
@@ -63,6 +64,8 @@ pub struct ProxyRequest {
     pub authority: String,
     /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
+    /// The rule for its path; `None` without one, and for resources of other hosts.
+    pub(crate) path_rule: Option<Arc<PathRule>>,
     /// The client's request fields, where the origin gets fewer.
     pub(crate) client_headers: Option<HeaderMap>,
 }
@@ -79,6 +82,11 @@ impl ProxyRequest {
         head: request::Parts,
     ) -> Result<Self, RequestRejection> {
         IncomingRequest::classify(site, authority, None, head)?.into_upstream_request()
+    }
+
+    /// Whether its response is neither stored nor taken from the cache, by a rule of its path.
+    pub(crate) fn is_unstored(&self) -> bool {
+        self.path_rule.as_ref().is_some_and(|rule| !rule.store)
     }
 
     /// A request for the site's own origin, without the fields that are added for the origin.
@@ -136,13 +144,19 @@ impl ProxyRequest {
                 .concat(),
             ),
         };
+        let key_target = site.paths.key_target(marked.unwrap_or(target));
+        let path_rule = site.paths.of(target).cloned();
+        let rules = match &path_rule {
+            Some(rule) => Cow::Owned([&rules[..], &rule.key_suffix(&head.headers)].concat()),
+            None => rules,
+        };
         let (scheme, _, port) = site.origin();
         let key = KeyParts {
             site: site.rules.site_origin(),
             scheme,
             host: &lower_case(site.upstream_host(&authority)),
             port,
-            target: marked.unwrap_or(target),
+            target: &key_target,
             rules: &rules,
         };
         let key = Key::new(&key).map_err(|_| unusable())?;
@@ -168,6 +182,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
+            path_rule,
             client_headers: None,
         })
     }
@@ -253,6 +268,7 @@ impl ProxyRequest {
             rewriting_disabled: false,
             authority,
             span_context: None,
+            path_rule: None,
             client_headers: Some(client_headers),
         })
     }

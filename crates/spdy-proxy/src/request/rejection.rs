@@ -4,6 +4,7 @@ use http::{Method, StatusCode};
 use spdy_rewrite::rules::refusal::Refusal;
 
 use crate::request::websocket_handshake::HandshakeError;
+use crate::sites::path_rules::AccessDenial;
 
 /// Why a request is not passed on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -34,6 +35,27 @@ pub enum RequestRejection {
     /// It requests a WebSocket, and is no valid handshake.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
+    /// The site is served over TLS only: the client is redirected.
+    #[error("the site is served over TLS only: redirected to {to}")]
+    Insecure {
+        /// The URL over TLS.
+        to: String,
+    },
+    /// The client's address may not request the path (`site.paths`).
+    #[error("the client's address may not request this path")]
+    Address,
+    /// The client makes too many requests for the path (`site.paths`).
+    #[error("the client makes too many requests for this path")]
+    Rate,
+}
+
+impl From<AccessDenial> for RequestRejection {
+    fn from(denial: AccessDenial) -> Self {
+        match denial {
+            AccessDenial::Address => Self::Address,
+            AccessDenial::Rate => Self::Rate,
+        }
+    }
 }
 
 impl RequestRejection {
@@ -43,6 +65,9 @@ impl RequestRejection {
         match self {
             Self::Rule(refusal) => refusal.status(),
             Self::Redirect { .. } => StatusCode::TEMPORARY_REDIRECT,
+            Self::Insecure { .. } => StatusCode::PERMANENT_REDIRECT,
+            Self::Address => StatusCode::FORBIDDEN,
+            Self::Rate => StatusCode::TOO_MANY_REQUESTS,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
             Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
@@ -54,7 +79,9 @@ impl RequestRejection {
     #[must_use]
     pub fn message(&self) -> &'static str {
         match self {
-            Self::Rule(_) | Self::Redirect { .. } => "",
+            Self::Rule(_) | Self::Redirect { .. } | Self::Insecure { .. } => "",
+            Self::Address => "this address may not request this path\n",
+            Self::Rate => "too many requests: try again later\n",
             Self::Loop => "request loop: the request passed this proxy before\n",
             Self::Target(_) => "invalid request target: expected a path that begins with /\n",
             Self::Method(_) => "the methods CONNECT and TRACE are not supported\n",
@@ -71,6 +98,9 @@ impl RequestRejection {
             | Self::Redirect {
                 reason: refusal, ..
             } => refusal.name(),
+            Self::Insecure { .. } => "insecure",
+            Self::Address => "address",
+            Self::Rate => "rate",
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::config::websocket::WebSocketConfig;
-use crate::request::miss_rate;
+use crate::sites::client_rate;
 
 /// Those that are open. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl WebSocketLimit {
         from: Option<IpAddr>,
         limits: WebSocketConfig,
     ) -> Result<WebSocketPermit, &'static str> {
-        let client = from.map(miss_rate::source);
+        let client = from.map(client_rate::source);
         let mut open = self.lock();
         if open.count >= limits.open {
             return Err("websocket.open");

@@ -71,6 +71,19 @@ pub(crate) fn refused(rejection: &RequestRejection) -> Response<Body> {
         RequestRejection::Redirect { to, .. } => {
             with_outcome(redirect_cross_origin(to), Outcome::REDIRECTED)
         }
+        RequestRejection::Insecure { to } => {
+            let mut response = plain(rejection.status(), "");
+            if let Ok(location) = HeaderValue::try_from(to) {
+                response.headers_mut().insert(header::LOCATION, location);
+            }
+            with_outcome(response, Outcome::REDIRECTED)
+        }
+        RequestRejection::Rate => {
+            let mut response = plain(rejection.status(), rejection.message());
+            let soon = HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, soon);
+            response
+        }
         RequestRejection::Handshake(HandshakeError::Version) => websocket_version(rejection),
         rejection => {
             let mut response = plain(rejection.status(), rejection.message());

@@ -129,6 +129,11 @@ impl ConnectionHandler {
             let now = spdy_cache::date::to_value(self.proxy.clock.wall_now());
             response.headers_mut().insert(header::DATE, now);
         }
+        if let Some(hsts) = pending.hsts {
+            response
+                .headers_mut()
+                .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+        }
         let log_entry = self.log.clone().zip(pending.about);
         let log_entry = log_entry
             .map(|(log, context)| self.log_entry(log, context, pending.at, &response, outcome));
@@ -215,6 +220,7 @@ impl Handler for ConnectionHandler {
         let pending = PendingResponse {
             at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&head)),
+            hsts: self.proxy.origins.hsts(&head),
             about: self
                 .log
                 .as_ref()
@@ -261,6 +267,8 @@ struct PendingResponse {
     about: Option<LogContext>,
     tracked: Option<TrackedRequest>,
     /// The span of the request, if it is recorded.
+    /// `Strict-Transport-Security`, if it is sent.
+    hsts: Option<HeaderValue>,
     span: Option<OpenSpan>,
 }
 

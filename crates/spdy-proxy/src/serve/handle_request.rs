@@ -30,6 +30,7 @@ use spdy_cache::validate::Conditional;
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::incomplete_request;
 use crate::proxy::Proxy;
+use crate::request::access;
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::incoming_request::IncomingRequest;
@@ -68,6 +69,10 @@ impl Proxy {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
             return at_once(respond::with_outcome(response, Outcome::MISDIRECTED));
         };
+        if let Err(rejection) = access::check(&site, authority, &head, from, self.clock.now()) {
+            let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
+            return at_once(self.reject(&rejection, uri));
+        }
         let authority = authority.to_owned();
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
@@ -119,6 +124,9 @@ impl Proxy {
     /// The stored response for `incoming` that needs no request to the origin, if the client's own headers are enough to select it.
     fn fresh_hit(&self, incoming: &IncomingRequest) -> Option<Response<Body>> {
         let request = incoming.request();
+        if request.is_unstored() {
+            return None;
+        }
         let variants = self.cache.memory.lookup(&request.key)?;
         let now = self.clock.wall_now();
         let mut candidates = variants.iter();
@@ -135,6 +143,9 @@ impl Proxy {
 
     /// The response to `request`.
     async fn lookup_and_respond(&self, mut request: ProxyRequest, body: Body) -> Response<Body> {
+        if request.is_unstored() {
+            return self.bypass(request, body, None).await;
+        }
         let is_safe = matches!(request.head.method, Method::GET | Method::HEAD);
         let mut body = body;
         if is_safe && request.expects_continue(&body) && request.proxied.is_none() {

@@ -1,6 +1,8 @@
 //! The sites that are served, by name, and what is known of each.
 
 pub mod alias_dns_records;
+pub(crate) mod client_rate;
 pub mod page_policies;
+pub mod path_rules;
 pub mod site;
 pub mod site_table;

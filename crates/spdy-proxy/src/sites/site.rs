@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::config::websocket::WebSocketConfig;
 use crate::sites::page_policies::PagePolicies;
+use crate::sites::path_rules::PathRules;
 
 /// One site, as requests need it.
 #[derive(Clone, Debug)]
@@ -23,6 +24,12 @@ pub struct Site {
     pub(crate) compress_private: bool,
     /// The limits of WebSockets to its origin; `None` if they are not allowed.
     pub(crate) websocket: Option<WebSocketConfig>,
+    /// Whether requests without TLS are redirected.
+    pub(super) redirects_to_https: bool,
+    /// `Strict-Transport-Security` of its responses over TLS.
+    pub(crate) hsts: Option<HeaderValue>,
+    /// Rules for its paths.
+    pub(crate) paths: PathRules,
     /// The limits for its stored bytes in memory and on the disk, if configured.
     pub(super) quotas: (Option<u64>, Option<u64>),
     /// The rules for rewriting.
@@ -54,6 +61,20 @@ impl Site {
             true => host_of(authority),
             false => self.origin.host_str().unwrap_or_default(),
         }
+    }
+
+    /// The URL over TLS that a request without TLS for `target` at `authority` is redirected to; `None` if it is not.
+    #[must_use]
+    pub fn https_url(&self, authority: &str, target: &str) -> Option<String> {
+        if !self.redirects_to_https || !target.starts_with('/') {
+            return None;
+        }
+        let public = Url::parse(self.rules.site_origin()).ok();
+        let port = public
+            .filter(|url| url.scheme() == "https")
+            .and_then(|url| url.port());
+        let port = port.map_or_else(String::new, |port| format!(":{port}"));
+        Some(format!("https://{}{port}{target}", host_of(authority)))
     }
 
     /// The `Host` field for its origin, from a client that named `authority`, if it differs from the contacted place. The port is the

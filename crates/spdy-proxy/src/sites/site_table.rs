@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::config::Config;
 use crate::config::site::SiteConfig;
+use crate::sites::path_rules::PathRules;
 use crate::sites::site::{Site, host_of};
 
 /// All sites.
@@ -35,6 +36,8 @@ pub struct Sites {
     withheld_aliases: BTreeSet<String>,
     /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
     alt_svc: Option<HeaderValue>,
+    /// Some site sends `Strict-Transport-Security`.
+    has_hsts: bool,
     /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
@@ -98,6 +101,7 @@ impl Sites {
     ) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
+            has_hsts: config.site.iter().any(|site| site.hsts.is_some()),
             trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
             ..Self::default()
         };
@@ -122,6 +126,9 @@ impl Sites {
                 preserve_host: site.keep_host,
                 compress_private: site.compress_private,
                 websocket: site.websocket.then_some(config.websocket),
+                redirects_to_https: site.redirect_to_https,
+                hsts: site.hsts.and_then(|hsts| hsts.value().ok()),
+                paths: PathRules::compile(&site.paths),
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: Arc::default(),
@@ -215,6 +222,11 @@ impl Sites {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
         let named = self.by_name.iter();
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
+    }
+
+    /// True if a site sends `Strict-Transport-Security`.
+    pub(crate) fn has_hsts(&self) -> bool {
+        self.has_hsts
     }
 
     /// The memory limits of single sites, in bytes, by the name that they have in keys.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, request};
+use http::{HeaderMap, HeaderValue, request};
 use parking_lot::RwLock;
 use spdy_net::handler::RequestInfo;
 use spdy_net::listen::trusted_proxies::TrustedProxies;
@@ -75,6 +75,17 @@ impl Origins {
     pub(crate) fn site_or_alias(&self, authority: &str) -> Option<Arc<Site>> {
         let sites = self.sites.read();
         sites.find_with_aliases(authority).cloned()
+    }
+
+    /// `Strict-Transport-Security` of the response to `head`, if its site has one and the client uses TLS.
+    pub(crate) fn hsts(&self, head: &request::Parts) -> Option<HeaderValue> {
+        let sites = self.sites.read();
+        if !sites.has_hsts() {
+            return None;
+        }
+        let arrival: &RequestInfo = head.extensions.get()?;
+        let site = sites.find_with_aliases(request_authority(head)?)?;
+        site.hsts.clone().filter(|_| arrival.secure)
     }
 
     /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `head` is marked as its request, and

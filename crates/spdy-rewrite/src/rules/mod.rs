@@ -8,7 +8,7 @@ pub mod host_aliases;
 pub mod host_limits;
 pub(crate) mod host_name;
 pub mod host_rule;
-pub(crate) mod path_normalization;
+pub mod path_normalization;
 pub mod public_cdns;
 pub mod refusal;
 mod rule_set;

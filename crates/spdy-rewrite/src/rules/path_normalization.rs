@@ -39,7 +39,7 @@ pub(crate) fn is_ambiguous(path: &str) -> bool {
 }
 
 /// True if `path` is in `folder`, or equal to it if `folder` does not end in a slash.
-pub(crate) fn is_in(path: &str, folder: &str) -> bool {
+pub fn is_in(path: &str, folder: &str) -> bool {
     if folder.ends_with('/') {
         path.starts_with(folder)
     } else {
@@ -48,7 +48,7 @@ pub(crate) fn is_in(path: &str, folder: &str) -> bool {
 }
 
 /// True if any server may interpret `path` as one in `folder`.
-pub(crate) fn may_lead_into(path: &str, folder: &str) -> bool {
+pub fn may_lead_into(path: &str, folder: &str) -> bool {
     is_in(path, folder) || is_in(&canonical(path), &canonical(folder)) || {
         // Dot segments and cuts only remove names, so every interpretation is a subsequence of these names.
         let mut names = names(path).into_iter();
@@ -92,7 +92,7 @@ fn for_each_part(path: &str, mut with: impl FnMut(&str)) {
 }
 
 /// `path` as the most permissive server interprets it: see the module's diagram.
-pub(crate) fn canonical(path: &str) -> Cow<'_, str> {
+pub fn canonical(path: &str) -> Cow<'_, str> {
     if !is_ambiguous(path) {
         return path.into();
     }

@@ -23,6 +23,7 @@ mod reload;
 #[cfg(unix)]
 mod secrets;
 mod shared_tier;
+mod site_paths;
 mod suites;
 mod telemetry;
 mod websockets;

@@ -26,7 +26,7 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_clock::Instant;
 
-use crate::request::miss_rate::source;
+use crate::sites::client_rate::source;
 
 /// The key that sets the limit, as counters call it.
 pub(crate) const LIMIT: &str = "range_fill_mib";

@@ -2,6 +2,7 @@
 
 mod forwarded;
 mod limits;
+mod site_paths;
 mod slow_readers;
 mod slow_readers_over_http1;
 mod slow_readers_over_http2;

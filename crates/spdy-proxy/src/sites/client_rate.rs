@@ -26,7 +26,7 @@ const IPV6_PREFIX_BITS: u32 = 56;
 
 /// The budgets of all clients.
 #[derive(Debug)]
-pub(crate) struct MissRateLimit {
+pub(crate) struct ClientRateLimit {
     per_second: u64,
     clients: usize,
     table: Mutex<Table>,
@@ -46,7 +46,7 @@ struct TokenBucket {
     filled: Instant,
 }
 
-impl MissRateLimit {
+impl ClientRateLimit {
     /// `per_second` requests of each client; 0 is no limit.
     pub(crate) fn new(per_second: u32) -> Self {
         Self {
@@ -125,14 +125,14 @@ mod tests {
     }
 
     /// How many of 1000 are admitted.
-    fn admitted(rate: &MissRateLimit, from: &str, now: Instant) -> usize {
+    fn admitted(rate: &ClientRateLimit, from: &str, now: Instant) -> usize {
         let from = address(from);
         (0..1000).filter(|_| rate.admits(from, now)).count()
     }
 
     #[test]
     fn client_gets_burst_of_five_seconds_then_steady_rate() {
-        let rate = MissRateLimit::new(10);
+        let rate = ClientRateLimit::new(10);
         assert_eq!(admitted(&rate, "192.0.2.1", T0), 50);
         assert_eq!(
             admitted(&rate, "192.0.2.2", T0),
@@ -155,12 +155,12 @@ mod tests {
             admitted_count += usize::from(rate.admits(address("192.0.2.1"), now));
         }
         assert_eq!(admitted_count, 10);
-        assert_eq!(admitted(&MissRateLimit::new(0), "192.0.2.1", T0), 1000);
+        assert_eq!(admitted(&ClientRateLimit::new(0), "192.0.2.1", T0), 1000);
     }
 
     #[test]
     fn a_house_of_ipv6_is_one_client() {
-        let rate = MissRateLimit::new(10);
+        let rate = ClientRateLimit::new(10);
         assert_eq!(admitted(&rate, "2001:db8:0:100::1", T0), 50);
         assert_eq!(admitted(&rate, "2001:db8:0:1ff::2", T0), 0);
         assert_eq!(admitted(&rate, "2001:db8:0:200::1", T0), 50);
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn full_table_shares_one_bucket_for_new_clients() {
-        let rate = MissRateLimit {
+        let rate = ClientRateLimit {
             clients: 3,
-            ..MissRateLimit::new(10)
+            ..ClientRateLimit::new(10)
         };
         for client in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
             assert_eq!(admitted(&rate, client, T0), 50);

@@ -1,0 +1,77 @@
+//! Settings of a site that need real listeners: the redirect to TLS, and `Strict-Transport-Security`; and rules of paths after a reload.
+
+use spdy_testkit::wait::until;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::program::{ServeProcess, run_expecting, spdy};
+
+fn serve() -> ServeProcess {
+    let folder = tempfile::tempdir().expect("create a folder");
+    std::fs::write(folder.path().join("a"), "a").expect("write the file");
+    // The server reads the files once, at its start.
+    ServeProcess::start(folder.path(), &[])
+}
+
+fn config(origin: &ServeProcess, more: &str) -> String {
+    format!(
+        "[listen]\ntls = ['127.0.0.1:0']\nplain = ['127.0.0.1:0']\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n{more}",
+        origin.plain
+    )
+}
+
+fn get(accelerator: &Accelerator, target: &str) -> PendingResponse {
+    let request =
+        format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n");
+    PendingResponse::begin(accelerator.plain(), request.as_bytes())
+}
+
+#[test]
+fn requests_without_tls_are_redirected_and_tls_has_hsts() {
+    let origin = serve();
+    let accelerator = Accelerator::start(&config(
+        &origin,
+        "redirect_to_https = true\nhsts = { max_age_s = 600, include_subdomains = true }\n",
+    ));
+    let redirect = get(&accelerator, "/a?b=1").end(usize::MAX);
+    assert_eq!(redirect.status, 308, "{}", redirect.head);
+    let location = redirect.field("location");
+    assert_eq!(location.as_deref(), Some("https://www.site.test/a?b=1"));
+    // Without TLS anyone could send the header (RFC 6797 §8.1).
+    assert_eq!(redirect.field("strict-transport-security"), None);
+
+    let tls = accelerator.tls();
+    let url = format!("https://www.site.test:{}/a", tls.port());
+    let mut fetch = spdy(&["fetch", "--json", &url]);
+    fetch.arg("--cacert").arg(accelerator.authority());
+    fetch.args([
+        "--resolve",
+        &format!("www.site.test:{}:127.0.0.1", tls.port()),
+    ]);
+    let output = run_expecting(0, &mut fetch);
+    let text = String::from_utf8(output.stdout).expect("text is UTF-8");
+    assert!(text.contains("max-age=600; includeSubDomains"), "{text}");
+}
+
+#[test]
+fn a_reload_changes_the_rules_of_paths_for_stored_responses() {
+    let origin = serve();
+    let accelerator = Accelerator::start(&config(&origin, ""));
+    assert_eq!(get(&accelerator, "/a").end(usize::MAX).field("x-env"), None);
+    accelerator.reload(&config(
+        &origin,
+        "[[site.paths]]\npath = '/'\nresponse_headers = { X-Env = 'new' }\n",
+    ));
+    until("the response has the new header", || {
+        let response = get(&accelerator, "/a").end(usize::MAX);
+        response.field("x-env").as_deref() == Some("new")
+    });
+    accelerator.reload(&config(
+        &origin,
+        "[[site.paths]]\npath = '/a'\nallow = []\n",
+    ));
+    until("the path is refused", || {
+        get(&accelerator, "/a").end(usize::MAX).status == 403
+    });
+}

@@ -1,0 +1,165 @@
+//! The part of the configuration that is about some paths of a site: who may request them, and how they are cached.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use http::HeaderValue;
+use http::header::{self, HeaderName};
+use ipnet::IpNet;
+use serde::Deserialize;
+use spdy_rewrite::rules::path_normalization::canonical;
+
+use crate::config::error::InvalidValue;
+
+/// Fields that state how a message is framed or routed. Only the proxy sets them.
+const FRAMING_FIELDS: [HeaderName; 9] = [
+    header::CONNECTION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::HOST,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::VARY,
+];
+
+/// Rules for some paths of a site's own origin. `allow`, `deny` and `requests_per_second` apply for each entry whose path matches;
+/// of the other keys, those of the entry with the longest path apply.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SitePathConfig {
+    /// A folder (ending in `/`) or one path. Percent-encoding, path parameters (`;v=1`) and repeated slashes in requests make no
+    /// difference.
+    pub path: String,
+    /// Addresses and ranges (`10.0.0.0/8`) of the clients that may request these paths; all others get 403. Default all.
+    pub allow: Option<Vec<String>>,
+    /// Addresses and ranges of clients that get 403.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// Requests of one client, saved up for five seconds; more get 429. Range: at least 1. Default no limit.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub requests_per_second: Option<u32>,
+    /// Headers of requests to the origin: their names and values. An empty value removes the header.
+    #[serde(default)]
+    pub request_headers: BTreeMap<String, String>,
+    /// Headers of responses, set as if the origin had sent them. An empty value removes the header.
+    #[serde(default)]
+    pub response_headers: BTreeMap<String, String>,
+    /// Whether responses may be stored and shared. Default `true`.
+    #[serde(default = "yes")]
+    pub store: bool,
+    /// How long stored responses are fresh, instead of what the origin states to caches. It does not apply to responses with
+    /// `private`, `no-store` or `Set-Cookie`, and to errors. Clients still get the origin's `Cache-Control`. Range: at least 1.
+    /// Default as the origin states.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub ttl_s: Option<u32>,
+    /// Query parameters that do not change the response, such as `utm_*` and `fbclid`: URLs that differ only in them share a
+    /// stored response. The origin still receives them.
+    #[serde(default)]
+    pub ignore_query: Vec<String>,
+    /// Request headers whose values select among stored responses, as if each response had them in `Vary`.
+    #[serde(default)]
+    pub key_headers: Vec<String>,
+    /// Cookies whose values select among stored responses.
+    #[serde(default)]
+    pub key_cookies: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl SitePathConfig {
+    /// A fault: the key, what is valid, and the value. `used` has the paths of entries before.
+    pub(crate) fn fault<'a>(&'a self, used: &mut BTreeSet<&'a str>) -> Option<InvalidValue> {
+        let path = &self.path;
+        if !path.starts_with('/') || path.contains(['?', '#', '*']) || canonical(path) != *path {
+            let expected = "a path that begins with /, without a query, an encoding or a pattern";
+            return Some(("site.paths.path", expected, format!("{path:?}")));
+        }
+        if !used.insert(path) {
+            let expected = "each path once in a site";
+            return Some(("site.paths.path", expected, format!("{path:?}")));
+        }
+        for (key, texts) in [
+            (
+                "site.paths.allow",
+                self.allow.as_deref().unwrap_or_default(),
+            ),
+            ("site.paths.deny", &self.deny),
+        ] {
+            if let Err(wrong) = networks(texts) {
+                let expected = "addresses and ranges, such as 10.0.0.0/8";
+                return Some((key, expected, format!("{wrong:?}")));
+            }
+        }
+        if self.requests_per_second == Some(0) {
+            let expected = "at least 1";
+            return Some(("site.paths.requests_per_second", expected, "0".to_owned()));
+        }
+        if self.ttl_s == Some(0) {
+            let expected = "at least 1; `store = false` stores nothing";
+            return Some(("site.paths.ttl_s", expected, "0".to_owned()));
+        }
+        for (key, fields) in [
+            ("site.paths.request_headers", &self.request_headers),
+            ("site.paths.response_headers", &self.response_headers),
+        ] {
+            if let Err(wrong) = header_edits(fields) {
+                let expected =
+                    "a header that does not frame or route a message, with a valid value";
+                return Some((key, expected, format!("{wrong:?}")));
+            }
+        }
+        let mut names = self.key_headers.iter();
+        if let Some(wrong) = names.find(|name| HeaderName::try_from(name.as_str()).is_err()) {
+            let expected = "names of headers";
+            return Some(("site.paths.key_headers", expected, format!("{wrong:?}")));
+        }
+        let is_pattern = |text: &&String| {
+            let name = text.strip_suffix('*').unwrap_or(text);
+            text.is_empty() || name.contains(['*', '&', '=', '?'])
+        };
+        let wrong = self.ignore_query.iter().find(is_pattern)?;
+        let expected = "names of query parameters, with * only at the end";
+        Some(("site.paths.ignore_query", expected, format!("{wrong:?}")))
+    }
+}
+
+/// The ranges in `texts`.
+///
+/// # Errors
+///
+/// The first text that is neither a range nor an address.
+pub(crate) fn networks(texts: &[String]) -> Result<Vec<IpNet>, &String> {
+    let network = |text: &String| {
+        let address = || text.parse::<IpAddr>().map(IpNet::from);
+        text.parse().or_else(|_| address())
+    };
+    let networks = texts.iter().map(|text| network(text).map_err(|_| text));
+    networks.collect()
+}
+
+/// The changes of `fields`; `None` removes a header.
+///
+/// # Errors
+///
+/// The first name of which name or value is not valid.
+pub(crate) fn header_edits(
+    fields: &BTreeMap<String, String>,
+) -> Result<Vec<(HeaderName, Option<HeaderValue>)>, &String> {
+    let edit = |name: &String, value: &String| {
+        let name = HeaderName::try_from(name.as_str()).ok()?;
+        let value = match value.is_empty() {
+            true => None,
+            false => Some(HeaderValue::try_from(value.as_str()).ok()?),
+        };
+        (!FRAMING_FIELDS.contains(&name)).then_some((name, value))
+    };
+    let edits = fields.iter();
+    edits
+        .map(|(name, value)| edit(name, value).ok_or(name))
+        .collect()
+}

@@ -1,0 +1,248 @@
+//! Rules for some paths of a site, compiled: who may request them, which headers change, and how their responses are stored.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode, response};
+use ipnet::IpNet;
+use spdy_cache::cache_control::{FieldScope, ResponseControl};
+use spdy_clock::Instant;
+use spdy_rewrite::rules::path_normalization::{canonical, is_in, may_lead_into};
+
+use crate::config::site_path::{SitePathConfig, header_edits, networks};
+use crate::sites::client_rate::ClientRateLimit;
+
+/// The field by which a time to live is stated to this cache alone (RFC 9213).
+const CACHE_TARGET: HeaderName = HeaderName::from_static("cdn-cache-control");
+
+/// The rules for the paths of one site, the longest path first.
+#[derive(Clone, Debug, Default)]
+pub struct PathRules(Vec<Arc<PathRule>>);
+
+/// The rules for one path.
+#[derive(Debug)]
+pub struct PathRule {
+    path: String,
+    allow: Option<Vec<IpNet>>,
+    deny: Vec<IpNet>,
+    rate: Option<ClientRateLimit>,
+    request_headers: HeaderEdits,
+    response_headers: HeaderEdits,
+    /// Whether responses may be stored.
+    pub(crate) store: bool,
+    ttl_s: Option<u32>,
+    ignore_query: Vec<String>,
+    key_headers: Vec<HeaderName>,
+    key_cookies: Vec<String>,
+    /// What of the rules changes stored responses, as part of their keys.
+    tag: String,
+}
+
+/// Changes of headers; `None` removes one.
+type HeaderEdits = Vec<(HeaderName, Option<HeaderValue>)>;
+
+/// Why a client may not make a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum AccessDenial {
+    /// Its address is not allowed.
+    Address,
+    /// It makes too many requests.
+    Rate,
+}
+
+impl PathRules {
+    /// The rules of `paths`, which were checked.
+    pub(crate) fn compile(paths: &[SitePathConfig]) -> Self {
+        let mut rules: Vec<_> = paths.iter().map(PathRule::compile).map(Arc::new).collect();
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.path.len()));
+        Self(rules)
+    }
+
+    /// Whether `client` may request `target` at `now`. Every rule applies that a server may find for the target.
+    pub(crate) fn check_access(
+        &self,
+        target: &str,
+        client: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<(), AccessDenial> {
+        let path = path_of(target);
+        for rule in self.0.iter().filter(|rule| rule.restricts()) {
+            if may_lead_into(path, &rule.path) {
+                rule.check_access(client, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rule whose headers and storage apply to `target`.
+    pub(crate) fn of(&self, target: &str) -> Option<&Arc<PathRule>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = canonical(path_of(target));
+        self.0.iter().find(|rule| is_in(&path, &rule.path))
+    }
+
+    /// The target in the key of a response for `target`: without the query parameters that do not change it.
+    pub(crate) fn key_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        match self.of(target) {
+            Some(rule) => rule.key_target(target),
+            None => target.into(),
+        }
+    }
+}
+
+impl PathRule {
+    fn compile(config: &SitePathConfig) -> Self {
+        let edits = |fields| header_edits(fields).unwrap_or_default();
+        let ranges = |texts| networks(texts).unwrap_or_default();
+        let response_headers: HeaderEdits = edits(&config.response_headers);
+        let names = config.key_headers.iter();
+        let key_headers = names.filter_map(|name| HeaderName::try_from(name.as_str()).ok());
+        let mut tag = String::new();
+        for (name, value) in &config.response_headers {
+            let _ = write!(tag, " {name}:{value}");
+        }
+        if let Some(ttl_s) = config.ttl_s {
+            let _ = write!(tag, " ttl:{ttl_s}");
+        }
+        Self {
+            path: config.path.clone(),
+            allow: config.allow.as_deref().map(ranges),
+            deny: ranges(&config.deny),
+            rate: config.requests_per_second.map(ClientRateLimit::new),
+            request_headers: edits(&config.request_headers),
+            response_headers,
+            store: config.store,
+            ttl_s: config.ttl_s,
+            ignore_query: config.ignore_query.clone(),
+            key_headers: key_headers.collect(),
+            key_cookies: config.key_cookies.clone(),
+            tag,
+        }
+    }
+
+    fn restricts(&self) -> bool {
+        self.allow.is_some() || !self.deny.is_empty() || self.rate.is_some()
+    }
+
+    fn check_access(&self, client: Option<IpAddr>, now: Instant) -> Result<(), AccessDenial> {
+        let Some(client) = client else {
+            // Only requests of the proxy itself have no address.
+            return Ok(());
+        };
+        let address = client.to_canonical();
+        let is_in = |ranges: &[IpNet]| ranges.iter().any(|range| range.contains(&address));
+        if is_in(&self.deny) || self.allow.as_deref().is_some_and(|allow| !is_in(allow)) {
+            return Err(AccessDenial::Address);
+        }
+        match &self.rate {
+            Some(rate) if !rate.admits(client, now) => Err(AccessDenial::Rate),
+            _ => Ok(()),
+        }
+    }
+
+    fn key_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        let Some((path, query)) = target.split_once('?') else {
+            return target.into();
+        };
+        if self.ignore_query.is_empty() {
+            return target.into();
+        }
+        let is_kept = |pair: &&str| {
+            let name = pair.split('=').next().unwrap_or_default();
+            !self
+                .ignore_query
+                .iter()
+                .any(|ignored| match ignored.strip_suffix('*') {
+                    Some(start) => name.starts_with(start),
+                    None => name == ignored,
+                })
+        };
+        let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
+        match kept.is_empty() {
+            true => path.into(),
+            false => format!("{path}?{}", kept.join("&")).into(),
+        }
+    }
+
+    /// What of the rule and of the request's `headers` selects among stored responses, as part of their key.
+    pub(crate) fn key_suffix(&self, headers: &HeaderMap) -> String {
+        let mut suffix = self.tag.clone();
+        let mut add = |name: &str, value: &[u8]| {
+            // A length keeps values apart from what follows.
+            let value = value.escape_ascii();
+            let _ = write!(suffix, " {name}={}:{value}", value.clone().count());
+        };
+        for name in &self.key_headers {
+            for value in headers.get_all(name) {
+                add(name.as_str(), value.as_bytes());
+            }
+        }
+        for name in &self.key_cookies {
+            if let Some(value) = cookie(headers, name) {
+                add(name, value.as_bytes());
+            }
+        }
+        suffix
+    }
+
+    /// Changes the headers of a request to the origin.
+    pub(crate) fn edit_request(&self, headers: &mut HeaderMap) {
+        edit(headers, &self.request_headers);
+    }
+
+    /// Changes the headers of a response of the origin.
+    pub(crate) fn edit_response(&self, headers: &mut HeaderMap) {
+        edit(headers, &self.response_headers);
+    }
+
+    /// States in the head of a response, as it will be stored, how long it is fresh.
+    pub(crate) fn set_ttl(&self, head: &mut response::Parts) {
+        let Some(ttl_s) = self.ttl_s else {
+            return;
+        };
+        let is_lasting = matches!(
+            head.status,
+            StatusCode::OK
+                | StatusCode::NON_AUTHORITATIVE_INFORMATION
+                | StatusCode::MOVED_PERMANENTLY
+                | StatusCode::PERMANENT_REDIRECT
+        );
+        let control = ResponseControl::parse(&head.headers, &[CACHE_TARGET]);
+        let is_private = control.private != FieldScope::None || control.no_store;
+        if !is_lasting || is_private || head.headers.contains_key(header::SET_COOKIE) {
+            return;
+        }
+        if let Ok(value) = HeaderValue::try_from(format!("max-age={ttl_s}")) {
+            head.headers.insert(CACHE_TARGET, value);
+        }
+    }
+}
+
+/// The value of the cookie `name`, if the request has it.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let values = headers.get_all(header::COOKIE).iter();
+    let pairs = values.filter_map(|value| value.to_str().ok());
+    let mut pairs = pairs.flat_map(|value| value.split(';'));
+    pairs.find_map(|pair| {
+        let (key, value) = pair.trim().split_once('=')?;
+        (key == name).then_some(value)
+    })
+}
+
+fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
+    for (name, value) in edits {
+        match value {
+            Some(value) => _ = headers.insert(name, value.clone()),
+            None => _ = headers.remove(name),
+        }
+    }
+}
+
+fn path_of(target: &str) -> &str {
+    target.split('?').next().unwrap_or_default()
+}
