@@ -64,6 +64,13 @@ impl Collector for AcceleratorCollector {
         let help = "Open WebSockets";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.client_limits.open_websockets() as u64))?;
+        let upstream = self.proxy.origins.upstream();
+        let help = "1 for a server of a site that gets requests, 0 for one that failed its checks";
+        let mut available = gauge(&mut encoder, "accelerator_server_available", help)?;
+        for (site, server, is_available) in upstream.servers() {
+            let labels = [("site", site), ("server", server)];
+            put_gauge(&mut available, &labels, u64::from(is_available))?;
+        }
         encode_refusals(&self.origin_counters.refusals, &mut encoder)?;
         encode_unwanted_replies(&self.origin_counters.unwanted, &mut encoder)?;
         if let Some(names) = &self.names {

@@ -58,7 +58,7 @@ const PAGES: [(&str, &str, &str, &[&str]); 7] = [
 ];
 
 /// Where a table is explained: title and page.
-const EXPLAINED: [(&str, &[(&str, &str)]); 16] = [
+const EXPLAINED: [(&str, &[(&str, &str)]); 18] = [
     (
         "listen",
         &[("Run behind a balancer", "how-to/behind-a-balancer.md")],
@@ -111,6 +111,14 @@ const EXPLAINED: [(&str, &[(&str, &str)]); 16] = [
     (
         "site",
         &[("Content codings", "explanation/content-codings.md")],
+    ),
+    (
+        "site.servers",
+        &[("Balance several servers", "how-to/balance-servers.md")],
+    ),
+    (
+        "site.health",
+        &[("Balance several servers", "how-to/balance-servers.md")],
     ),
     (
         "site.paths",

@@ -7,6 +7,7 @@ use url::Host;
 use crate::config::acme::Challenge;
 use crate::config::dns_name::is_in_zone;
 use crate::config::error::{ConfigError, InvalidValue};
+use crate::config::servers;
 use crate::config::site::SiteConfig;
 use crate::config::telemetry::TelemetryConfig;
 use crate::config::{AdminConfig, Config};
@@ -114,6 +115,7 @@ impl Config {
             fault
                 .or_else(|| site.check_origin())
                 .or_else(|| site.check_paths())
+                .or_else(|| servers::fault(site))
                 .or_else(|| self.check_site(site))
         })
     }

@@ -10,6 +10,7 @@ pub mod learn;
 pub mod limits;
 pub mod listen;
 mod root;
+pub mod servers;
 pub mod shared_cache;
 pub mod site;
 pub mod site_path;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use crate::config::error::InvalidValue;
+use crate::config::servers::{HealthConfig, ServerConfig};
 use crate::config::site_path::SitePathConfig;
 
 /// Longest host name, without the final dot (RFC 1035 §3.1).
@@ -27,6 +28,12 @@ pub struct SiteConfig {
     pub origin: Url,
     /// Address of the origin, if its name leads elsewhere, such as to this accelerator. Default looked up.
     pub address: Option<IpAddr>,
+    /// The servers of its origin, if there are several, or if the origin's name leads elsewhere. They get the name of `origin` as
+    /// `Host`, and their certificates must be for it.
+    #[serde(default)]
+    pub servers: Vec<ServerConfig>,
+    /// How the health of `servers` is checked. Optional: without it, a server that fails requests gets none for `upstream.rest_s`.
+    pub health: Option<HealthConfig>,
     /// Whether to send the client's `Host` to the origin. The origin is still reached at the address of its own name,
     /// and must present a certificate for the client's host name. Default `false`.
     #[serde(default)]

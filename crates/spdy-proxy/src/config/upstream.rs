@@ -98,6 +98,13 @@ impl Default for UpstreamConfig {
 }
 
 impl UpstreamConfig {
+    /// The configured address of `host`, if there is one.
+    pub(crate) fn address_of(&self, host: &str) -> Option<IpAddr> {
+        let mut names = self.resolve.iter();
+        let found = names.find(|(name, _)| name.eq_ignore_ascii_case(host));
+        found.map(|(_, address)| *address)
+    }
+
     /// How long an origin is left alone.
     #[must_use]
     pub fn backoff(&self) -> Duration {

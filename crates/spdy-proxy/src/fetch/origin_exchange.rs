@@ -27,7 +27,6 @@ use crate::fetch::origin_spans::FetchSpans;
 use crate::fetch::range_fill::credit::RangeFill;
 use crate::fetch::range_fill::request_whole::{self, SentRequest};
 use crate::fetch::{conditions, follow_redirect, negative, process_response, revalidate};
-use crate::origin_kind::OriginKind;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
 use crate::response::redirect_chain::RedirectChain;
@@ -259,7 +258,11 @@ impl OriginExchange {
         let (clock, telemetry) = (&self.fetch.context.clock, &self.fetch.context.telemetry);
         let (upstream, begun) = (self.fetch.context.origins.upstream(), clock.now());
         let result = match &proxy_request.proxied {
-            None => upstream.fetch(OriginKind::Site, request, priority).await,
+            None => {
+                upstream
+                    .fetch_own(&proxy_request.site, request, priority)
+                    .await
+            }
             Some((proxied, _)) => {
                 let rules = &proxy_request.site.rules;
                 let host_limits = ThirdPartyLimits {

@@ -7,9 +7,17 @@ use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules::host_aliases::HostAlias;
 use url::Url;
 
+use crate::config::servers::{HealthConfig, ServerAddress};
 use crate::config::websocket::WebSocketConfig;
 use crate::sites::page_policies::PagePolicies;
 use crate::sites::path_rules::PathRules;
+
+/// A server of a site's origin.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteServer {
+    pub(crate) address: ServerAddress,
+    pub(crate) weight: u32,
+}
 
 /// One site, as requests need it.
 #[derive(Clone, Debug)]
@@ -20,6 +28,9 @@ pub struct Site {
     /// The URL of its origin.
     pub(super) origin: Url,
     pub(super) preserve_host: bool,
+    /// The servers of its origin, if it has several.
+    pub(crate) servers: Vec<SiteServer>,
+    pub(super) health: Option<HealthConfig>,
     /// Whether private responses may be compressed.
     pub(crate) compress_private: bool,
     /// The limits of WebSockets to its origin; `None` if they are not allowed.
@@ -75,6 +86,13 @@ impl Site {
             .and_then(|url| url.port());
         let port = port.map_or_else(String::new, |port| format!(":{port}"));
         Some(format!("https://{}{port}{target}", host_of(authority)))
+    }
+
+    /// How its servers are checked, and the URI of the request; `None` if they are not.
+    pub(crate) fn health_target(&self) -> Option<(HealthConfig, Uri)> {
+        let health = self.health.clone()?;
+        let target = self.own(&self.name, &health.path).ok()?;
+        Some((health, target))
     }
 
     /// The `Host` field for its origin, from a client that named `authority`, if it differs from the contacted place. The port is the

@@ -16,9 +16,10 @@ use spdy_rewrite::rules::refusal::Refusal;
 use url::Url;
 
 use crate::config::Config;
+use crate::config::servers::ServerConfig;
 use crate::config::site::SiteConfig;
 use crate::sites::path_rules::PathRules;
-use crate::sites::site::{Site, host_of};
+use crate::sites::site::{Site, SiteServer, host_of};
 
 /// All sites.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +74,14 @@ pub enum SiteError {
     },
 }
 
+/// The server of a checked configuration.
+fn compile_server(server: &ServerConfig) -> Option<SiteServer> {
+    Some(SiteServer {
+        address: server.address.parse().ok()?,
+        weight: server.weight,
+    })
+}
+
 impl Sites {
     /// Compiles the sites of `config`. `keys` makes and checks the capabilities in URLs. Browsers still have URLs from before a restart, so the
     /// keys must stay the same.
@@ -124,6 +133,8 @@ impl Sites {
                 names: site.names.clone(),
                 origin: site.origin.clone(),
                 preserve_host: site.keep_host,
+                servers: site.servers.iter().filter_map(compile_server).collect(),
+                health: site.health.clone(),
                 compress_private: site.compress_private,
                 websocket: site.websocket.then_some(config.websocket),
                 redirects_to_https: site.redirect_to_https,
@@ -145,7 +156,9 @@ impl Sites {
         let is_placed = |host: &str| resolve.keys().any(|name| name.eq_ignore_ascii_case(host));
         let is_own_name = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
         let looping = config.site.iter().filter(|site| {
-            site.address.is_none() && site.origin.host_str().is_some_and(is_own_name)
+            site.address.is_none()
+                && site.servers.is_empty()
+                && site.origin.host_str().is_some_and(is_own_name)
         });
         sites.possible_loops = looping
             .filter_map(|site| site.names.first().cloned())

@@ -19,19 +19,23 @@ use spdy_client::route::Route;
 use spdy_client::upgrade::UpgradeOutcome;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
+use spdy_net::body_wrapper::with_guard;
 use spdy_net::connection::ClientOptions;
 use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
+use crate::config::servers::ServerAddress;
 use crate::config::upstream::UpstreamConfig;
-use crate::origin_kind::OriginKind;
+use crate::sites::site::{Site, SiteServer};
 use crate::sites::site_table::Sites;
 use crate::upstream::concurrency::KeyedSemaphore;
 use crate::upstream::error::UpstreamError;
 use crate::upstream::origin_addresses::origin_addresses;
 use crate::upstream::origin_backoff::OriginBackoff;
 use crate::upstream::response_framing::{check_framing, normalize_content_length};
+use crate::upstream::server_network::ServerNetwork;
+use crate::upstream::servers::{Server, ServerPool};
 use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
 use crate::upstream::uploads::{UploadLimit, with_permit};
 
@@ -52,6 +56,8 @@ pub(crate) type FetchLimitKey = (String, Origin, usize);
 pub struct Upstream {
     site: Client,
     others: Client,
+    /// The servers of sites that have several, by the site's name.
+    servers: BTreeMap<String, ServerPool>,
     pub(crate) runtime: SharedRuntime,
     backoff: OriginBackoff,
     uploads: UploadLimit,
@@ -76,6 +82,7 @@ impl Upstream {
         runtime: &SharedRuntime,
     ) -> Self {
         let retry_budget = Arc::new(RetryBudget::new(config.retry_percent));
+        let backoff = || OriginBackoff::new(config.failures, config.backoff());
         let client = |network, resolve, aliases| {
             let mut connection = ClientOptions::default();
             connection.stream_window_bytes = STREAM_WINDOW_BYTES;
@@ -103,11 +110,30 @@ impl Upstream {
         let of_others = config.resolve.iter();
         let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
         let of_others = of_others.collect();
+        let servers = sites.all().filter(|site| !site.servers.is_empty());
+        let servers = servers.map(|site| {
+            let server = |server: &SiteServer| {
+                let resolved = match &server.address {
+                    ServerAddress::Tcp(host, _) => config.address_of(host),
+                    ServerAddress::Unix(_) => None,
+                };
+                let network =
+                    ServerNetwork::shared(network.clone(), server.address.clone(), resolved);
+                let client = client(network, Vec::new(), BTreeMap::new());
+                let name = server.address.to_string();
+                Arc::new(Server::new(name, client, backoff(), server.weight))
+            };
+            let servers = site.servers.iter().map(server).collect();
+            let pool = ServerPool::new(servers, site.health_target(), runtime);
+            (site.name.clone(), pool)
+        });
+        let servers = servers.collect();
         Self {
             site: client(network, own, sites.connect_hosts().clone()),
+            servers,
             others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
-            backoff: OriginBackoff::new(config.failures, config.backoff()),
+            backoff: backoff(),
             uploads: UploadLimit::new(config.max_uploads()),
             slow_readers: SlowReaders::new(config.slow_readers()),
             fetch_limits: KeyedSemaphore::default(),
@@ -117,14 +143,66 @@ impl Upstream {
         }
     }
 
-    /// Sends `request`, whose URI is absolute.
+    /// Sends `request`, whose URI is absolute, to the own origin of `site`.
     ///
     /// # Errors
     ///
     /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale response may take its place.
-    pub async fn fetch(
+    pub async fn fetch_own(
         &self,
-        kind: OriginKind,
+        site: &Site,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let origin = Origin::of(request.uri())?;
+        let Some(pool) = self.servers.get(&site.name) else {
+            if self.backoff.rejects(&origin, self.runtime.now()) {
+                return Err(UpstreamError::Backoff(origin));
+            }
+            return self
+                .exchange(&self.site, &self.backoff, origin, request, priority)
+                .await;
+        };
+        let mut tried = Vec::new();
+        let mut request = request;
+        loop {
+            let Some(server) = pool.pick(&origin, &tried, self.runtime.now()) else {
+                return Err(UpstreamError::Backoff(origin));
+            };
+            let again = try_clone(&request);
+            let in_progress = server.begin();
+            let exchange = self.exchange(
+                &server.client,
+                &server.backoff,
+                origin.clone(),
+                request,
+                priority,
+            );
+            match (exchange.await, again) {
+                // Nothing of the request has reached a server.
+                (Err(UpstreamError::Client(error)), Some(again))
+                    if is_not_connected(&error) && tried.len() + 1 < pool.all().len() =>
+                {
+                    drop(in_progress);
+                    tried.push(server);
+                    request = again;
+                }
+                (result, _) => {
+                    return result.map(|response| {
+                        response.map(|body| with_guard(body, in_progress, |_| ()))
+                    });
+                }
+            }
+        }
+    }
+
+    /// Sends `request`, whose URI is absolute, to another host.
+    ///
+    /// # Errors
+    ///
+    /// As of [`fetch_own`](Self::fetch_own).
+    pub(super) async fn fetch_other(
+        &self,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
@@ -132,14 +210,24 @@ impl Upstream {
         if self.backoff.rejects(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
-        let client = match kind {
-            OriginKind::Site => &self.site,
-            OriginKind::ThirdParty => &self.others,
-        };
+        self.exchange(&self.others, &self.backoff, origin, request, priority)
+            .await
+    }
+
+    /// Sends `request` to `origin` with `client`, and records the result in `backoff`.
+    async fn exchange(
+        &self,
+        client: &Client,
+        backoff: &OriginBackoff,
+        origin: Origin,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
         let request = self.with_upload_permit(&origin, request).await?;
         let sent_at = self.runtime.now();
         let result = self.send(client, &origin, request, priority).await;
-        self.record_result(origin.clone(), sent_at, result.as_ref().err());
+        let now = self.runtime.now();
+        backoff.record_result(origin.clone(), sent_at, result.as_ref().err(), now);
         let mut response = result?;
         check_framing(response.headers(), origin.clone())?;
         normalize_content_length(&mut response);
@@ -173,26 +261,52 @@ impl Upstream {
         }
     }
 
-    /// Requests another protocol from a site's own origin. An origin that does not respond to this may respond to all other requests, so such a
+    /// Requests another protocol from the own origin of `site`. An origin that does not respond to this may respond to all other requests, so such a
     /// failure does not count.
     ///
     /// # Errors
     ///
     /// [`UpstreamError`], as of [`fetch`](Self::fetch).
-    pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, UpstreamError> {
+    pub async fn upgrade(
+        &self,
+        site: &Site,
+        request: Request<Body>,
+    ) -> Result<UpgradeOutcome, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        if self.backoff.is_backing_off(&origin, self.runtime.now()) {
-            return Err(UpstreamError::Backoff(origin));
-        }
         let sent_at = self.runtime.now();
-        let switched = self.site.upgrade(request).await;
+        let server = match self.servers.get(&site.name) {
+            Some(pool) => {
+                let server = pool.pick(&origin, &[], sent_at);
+                Some(server.ok_or_else(|| UpstreamError::Backoff(origin.clone()))?)
+            }
+            None => None,
+        };
+        let (client, backoff) = match &server {
+            Some(server) => (&server.client, &server.backoff),
+            None if self.backoff.is_backing_off(&origin, sent_at) => {
+                return Err(UpstreamError::Backoff(origin));
+            }
+            None => (&self.site, &self.backoff),
+        };
+        let switched = client.upgrade(request).await;
         match &switched {
             Err(error) if !error.is_unreachable() => (),
-            switched => self.record_result(origin.clone(), sent_at, switched.as_ref().err()),
+            switched => {
+                let (error, now) = (switched.as_ref().err(), self.runtime.now());
+                backoff.record_result(origin.clone(), sent_at, error, now);
+            }
         }
         let switched = switched?;
         check_framing(switched.headers(), origin)?;
         Ok(switched)
+    }
+
+    /// The servers of sites that have several: the site's name, the server's address, and whether its checks allow requests.
+    pub fn servers(&self) -> impl Iterator<Item = (&str, &str, bool)> {
+        self.servers.iter().flat_map(|(site, pool)| {
+            let servers = pool.all().iter();
+            servers.map(move |server| (&site[..], &server.name[..], server.is_available()))
+        })
     }
 
     /// `request`, with a permit if its body is not complete yet.
@@ -226,11 +340,31 @@ impl Upstream {
     pub async fn close(&self) {
         self.site.close().await;
         self.others.close().await;
+        for server in self.servers.values().flat_map(ServerPool::all) {
+            server.client.close().await;
+        }
     }
 
-    /// Records the result of a request to `origin`, which was sent at `sent_at`.
-    pub(crate) fn record_result(&self, origin: Origin, sent_at: Instant, error: Option<&Error>) {
+    /// Records the result of a request to another host, which was sent at `sent_at`.
+    pub(super) fn record_result(&self, origin: Origin, sent_at: Instant, error: Option<&Error>) {
         let now = self.runtime.now();
         self.backoff.record_result(origin, sent_at, error, now);
     }
+}
+
+/// `request` once more, if its body is whole.
+fn try_clone(request: &Request<Body>) -> Option<Request<Body>> {
+    let body = request.body().try_clone()?;
+    let mut again = Request::new(body);
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.version_mut() = request.version();
+    again.headers_mut().clone_from(request.headers());
+    again.extensions_mut().clone_from(request.extensions());
+    Some(again)
+}
+
+/// Whether no connection was opened, so that nothing of the request was sent.
+fn is_not_connected(error: &Error) -> bool {
+    matches!(error, Error::Connect { .. } | Error::Resolve { .. })
 }

@@ -7,6 +7,8 @@ pub(crate) mod origin_addresses;
 pub(crate) mod origin_backoff;
 pub mod origins;
 pub(crate) mod response_framing;
+pub(crate) mod server_network;
+pub(crate) mod servers;
 pub(crate) mod slow_readers;
 pub(crate) mod third_party;
 pub(crate) mod uploads;

@@ -120,7 +120,9 @@ impl Origins {
         in_front.forwards_requests(from).then(|| in_front.clone())
     }
 
-    pub(crate) fn upstream(&self) -> Arc<Upstream> {
+    /// The current connections to origins.
+    #[must_use]
+    pub fn upstream(&self) -> Arc<Upstream> {
         let upstream = self.upstream.read();
         upstream.clone()
     }

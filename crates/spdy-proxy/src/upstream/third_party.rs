@@ -9,7 +9,6 @@ use spdy_frame::priority::Priority;
 use spdy_rewrite::rules::host_limits::HostLimits;
 
 use crate::body::limited_body::limit_body;
-use crate::origin_kind::OriginKind;
 use crate::telemetry::counters::Counters;
 use crate::upstream::client::Upstream;
 use crate::upstream::error::UpstreamError;
@@ -43,7 +42,7 @@ impl Upstream {
         let begun = self.runtime.now();
         let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
         let after = after.min(limits.fetch_timeout);
-        let exchange = Box::pin(self.fetch(OriginKind::ThirdParty, request, priority));
+        let exchange = Box::pin(self.fetch_other(request, priority));
         let timer = self.runtime.sleep_until(begun + after);
         let response = match select(exchange, timer).await {
             Either::Left((result, _)) => result?,

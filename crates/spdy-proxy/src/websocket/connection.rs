@@ -110,7 +110,8 @@ async fn request_upgrade(
         .as_mut()
         .map(|spans| spans.start_request(proxy_request, &mut head.headers));
     let request = Request::from_parts(head, Body::empty());
-    let outcome = context.origins.upstream().upgrade(request).await;
+    let upstream = context.origins.upstream();
+    let outcome = upstream.upgrade(&proxy_request.site, request).await;
     if let Some(span) = span {
         let result = outcome.as_ref();
         // The request is sent only over HTTP/1.1.

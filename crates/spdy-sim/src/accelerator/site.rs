@@ -108,6 +108,8 @@ pub(super) fn sites(
             address: None,
             keep_host: true,
             websocket: true,
+            servers: Vec::new(),
+            health: None,
             redirect_to_https: false,
             hsts: None,
             paths: Vec::new(),

@@ -56,7 +56,7 @@ fn the_shipped_example_is_valid() {
     let (first_line, rest) = message.split_once('\n').expect("a line");
     assert_eq!(
         (code, first_line),
-        (0, "good: example.com, www.example.com")
+        (0, "good: app.example.com, example.com, www.example.com")
     );
     // The zone of the aliases is not in `[dns]`. Each alias is reported, one for each secret.
     let missing_alias = "x.site-assets.example is not served by [dns]";

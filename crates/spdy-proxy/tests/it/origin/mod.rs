@@ -4,5 +4,6 @@ mod expect_continue;
 mod framing;
 mod host_names;
 mod pausing_origin;
+mod servers;
 mod slow_origin;
 mod stalled_uploads;
