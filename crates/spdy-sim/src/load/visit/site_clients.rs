@@ -32,14 +32,9 @@ impl SiteClients {
     }
 
     /// The client of the loaded page.
-    ///
-    /// # Panics
-    ///
-    /// Never: there is always one.
     #[must_use]
     pub fn own(&self) -> &Client {
-        let own = self.of_pages.last().expect("the loaded page has a client");
-        &self.clients[*own]
+        self.client(self.of_pages[self.of_pages.len() - 1])
     }
 
     /// The number of clients.
