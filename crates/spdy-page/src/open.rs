@@ -261,6 +261,7 @@ fn read_archive(
         pages: pages.len(),
     })?;
     let mut opened = OpenedReplica::whole(archive::decode(page, &options.limits)?);
+    opened.notes.pages = pages.len();
     if pages.len() > 1 {
         let count = pages.len();
         opened

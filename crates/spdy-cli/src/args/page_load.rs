@@ -59,7 +59,8 @@ pub(crate) struct RaceChoiceArgs {
 
     /// The pages are one visit, with this pause between two (10s without a value).
     ///
-    /// Each page is loaded with the cache, names and connections that those before it left.
+    /// Each page is loaded with the cache, names and connections that pages of its site left before it; with the presets lulic and
+    /// chromium-49, pages of any site.
     #[arg(long, value_name = "PAUSE", num_args = 0..=1, require_equals = true, default_missing_value = "10s", value_parser = |text: &str| LoadChoice::new(Factor::Visit, text))]
     visit: Option<LoadChoice>,
 }

@@ -18,6 +18,7 @@ pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Resul
 }
 
 /// Opens the pages of `names`, each with a name of its own. In a visit, a file may have several pages; their number is checked.
+/// Else only its first page is opened, and a note states that.
 pub(crate) fn open_all(
     names: &[String],
     is_visit: bool,
@@ -34,6 +35,9 @@ pub(crate) fn open_all(
             if !opened.notes.skipped.is_empty() {
                 printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
             }
+            if let Some(note) = omitted_pages(opened.notes.pages).filter(|_| !is_visit) {
+                printer.note(format_args!("{WARN}note{WARN:#}: {name} {note}"));
+            }
             let mut replica = opened.replica;
             replica.name = free_name(&replica.name, file, &replicas);
             replicas.push(replica);
@@ -43,6 +47,17 @@ pub(crate) fn open_all(
         check_page_count(replicas.len()).map_err(Usage)?;
     }
     Ok(replicas)
+}
+
+/// States that only the first page of a file with so many is loaded.
+fn omitted_pages(pages: usize) -> Option<String> {
+    match pages {
+        0 | 1 => None,
+        2..=MAX_PAGES => Some(format!(
+            "has {pages} pages: the first is loaded; --visit loads all"
+        )),
+        _ => Some(format!("has {pages} pages: the first is loaded")),
+    }
 }
 
 /// The name of a page in results, which identify pages by it: two files may contain the same page, and one file several pages.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use spdy_page::archive;
 use spdy_page::builtin;
+use spdy_page::replica::Replica;
 
 use crate::support::program::{run_expecting, spdy, stderr_of, stdout_of};
 
@@ -172,6 +173,28 @@ fn the_pages_of_a_visit_are_loaded_one_after_the_other() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.contains(expected), "{stderr}");
     }
+}
+
+#[test]
+fn a_file_with_several_pages_is_noted_if_only_the_first_is_loaded() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let notes_of = |pages: &[Replica], options: &[&str]| {
+        let file = folder.path().join("pages.warc.gz");
+        let bytes = pages.iter().flat_map(|page| archive::encode(page, true));
+        fs::write(&file, bytes.collect::<Vec<_>>()).expect("write the file");
+        let mut race = spdy(&["race", "pages.warc.gz", "-n", "cable", "-p", "h2"]);
+        let output = run_expecting(0, race.args(options).current_dir(folder.path()));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let [flags, portal] = [builtin::flags(), builtin::portal()];
+    let three = [flags.clone(), portal, flags.clone()];
+    let note = "note: pages.warc.gz has 3 pages: the first is loaded; --visit loads all\n";
+    assert_eq!(notes_of(&three, &[]), note);
+    assert_eq!(notes_of(&three, &["--visit"]), "");
+    assert_eq!(notes_of(&three[..1], &[]), "");
+    let eleven = vec![flags; 11];
+    let note = "note: pages.warc.gz has 11 pages: the first is loaded\n";
+    assert_eq!(notes_of(&eleven, &[]), note);
 }
 
 #[test]

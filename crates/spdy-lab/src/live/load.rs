@@ -10,10 +10,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
+use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_server::serve::ServeConfig;
-use spdy_sim::load::LoadDriver;
-use spdy_sim::load::{Load, Page};
+use spdy_sim::load::{Load, LoadDriver, Page, SiteClients};
 use spdy_sim::network::Traffic;
 use spdy_sim::options::{Options, RaceProtocol};
 use spdy_tun::cpu::CpuTime;
@@ -182,9 +182,12 @@ fn client_side(
             name_lookups: which.options.name_lookups,
             connections: connections.clone(),
         };
-        let config = page.client_config(which.protocol, &which.options);
-        let client = Client::new(runtime, Arc::new(network), config);
-        let tab = LoadDriver::new(page, which.protocol, &which.options, &client, &clock);
+        let network: SharedNetwork = Arc::new(network);
+        let clients = SiteClients::new(page, &which.options, |_| {
+            let config = page.client_config(which.protocol, &which.options);
+            Client::new(runtime.clone(), network.clone(), config)
+        });
+        let tab = LoadDriver::new(page, which.protocol, &which.options, &clients, &clock);
         let whole = async {
             tab.run(&|| {
                 counts.restart();
@@ -192,7 +195,7 @@ fn client_side(
                 *before.lock() = CpuTime::of_this_thread();
             })
             .await;
-            client.close().await;
+            clients.close().await;
         };
         let ended = tokio::time::timeout(which.timeout, whole).await;
         let ended = ended.map_err(|_| format!("it was cancelled after {:?}", which.timeout));

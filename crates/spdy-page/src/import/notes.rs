@@ -13,6 +13,8 @@ pub const FROM_SERVICE_WORKER: &str = "from a service worker";
 pub struct ImportNotes {
     /// The format of the file, in words: `HAR 1.2 by WebInspector`.
     pub format: String,
+    /// Number of pages in the file, of which one is imported; 0 if its format has only one page a file.
+    pub pages: usize,
     /// Number of imported exchanges.
     pub exchanges: usize,
     /// Bodies whose bytes were in the file.

@@ -59,6 +59,7 @@ pub(crate) fn import(
             reason: format!("none of {} responses is a document", exchanges.len()),
         });
     }
+    notes.pages = pages.len();
     let page_number = options.page.unwrap_or(1);
     if page_number == 0 || page_number > pages.len() {
         return Err(OpenError::NoSuchPage {

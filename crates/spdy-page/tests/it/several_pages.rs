@@ -28,6 +28,7 @@ fn joined_files_are_one_with_several_pages() {
         let first = page(None).unwrap();
         assert_eq!(first.replica, builtin::portal());
         assert!(format!("{:?}", first.notes.remarks).contains("page 1 of 3"));
+        assert_eq!(first.notes.pages, 3);
         for number in [0, 4] {
             let fault = page(Some(number)).unwrap_err();
             let is_expected =
@@ -52,8 +53,10 @@ fn pages_without_a_document_are_omitted_up_to_a_limit() {
         open::open_pages(path.to_str().unwrap(), 2)
     };
     for (before, expected) in [(0, Some(1)), (3, Some(1)), (40, None)] {
-        let pages = har(before);
-        assert_eq!(pages.ok().map(|pages| pages.len()), expected, "{before}");
+        let pages = har(before).ok();
+        let counts = pages.map(|pages| (pages.len(), pages[0].notes.pages));
+        let expected = expected.map(|count| (count, before + 1));
+        assert_eq!(counts, expected, "{before}");
     }
 }
 

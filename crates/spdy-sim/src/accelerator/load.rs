@@ -22,7 +22,7 @@ use spdy_server::serve::ServeConfig;
 use crate::accelerator::{AcceleratedPage, site};
 use crate::load::LoadDriver;
 use crate::load::serve_page::serve_page;
-use crate::load::{Load, Page, endpoints, tls};
+use crate::load::{Load, Page, SiteClients, endpoints, tls};
 use crate::network::Traffic;
 use crate::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::options::{Accelerator, Options, Push, RaceProtocol};
@@ -59,14 +59,15 @@ pub(crate) fn load(
     let client_of = |access: &SimNetwork, quic_seed| {
         let mut config = page.client_config(protocol, options);
         config.connection.quic = endpoints::quic(&network.client_tcp, quic_seed);
-        Client::new(shared.clone(), Arc::new(access.clone()), config)
+        let client = Client::new(shared.clone(), Arc::new(access.clone()), config);
+        SiteClients::from(client)
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
-    let client = client_of(&access, seed);
+    let clients = client_of(&access, seed);
     let seen = match page.accelerated(protocol.is_secure(), options.paper_urls) {
         Ok(seen) => seen,
         Err(reason) => {
-            let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
+            let tab = LoadDriver::new(page, protocol, options, &clients, &runtime);
             return tab.into_load(network_name, seed, Err(reason.clone()), &Traffic::default());
         }
     };
@@ -91,11 +92,11 @@ pub(crate) fn load(
     };
     let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
     let first = client_of(&before, seed::derive(seed, "before"));
-    let tab_of = |client| {
-        let tab = LoadDriver::new(&seen.page, protocol, options, client, &runtime);
+    let tab_of = |clients| {
+        let tab = LoadDriver::new(&seen.page, protocol, options, clients, &runtime);
         tab.with_proxied_content(&seen.content)
     };
-    let tab = tab_of(&client);
+    let tab = tab_of(&clients);
     let ended = executor.run(async {
         if options.accelerator == Accelerator::Warm {
             stage.open(&before, seed::derive(seed, "before"));
@@ -104,7 +105,7 @@ pub(crate) fn load(
             before.quiet().await;
         }
         tab.run(&|| access.restart_traffic()).await;
-        client.close().await;
+        clients.close().await;
         access.quiet().await;
     });
     let ended = ended.map_err(|stalled| stalled.to_string());

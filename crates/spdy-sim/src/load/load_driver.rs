@@ -25,7 +25,7 @@ use spdy_clock::Instant;
 use crate::load::proxied_content::ProxiedContent;
 use crate::load::urgency::urgency_plan;
 use crate::load::visit::VisitState;
-use crate::load::{Load, Page, WaterfallRow};
+use crate::load::{Load, Page, SiteClients, WaterfallRow};
 use crate::network::Traffic;
 use crate::options::{Options, RaceProtocol, Scheduler};
 use crate::page_load::PageLoad;
@@ -54,30 +54,33 @@ pub struct LoadDriver<'a> {
     pub(super) page: &'a Page,
     pub(super) protocol: RaceProtocol,
     pub(super) options: &'a Options,
+    clients: &'a SiteClients,
+    /// The one of them that loads the page.
     pub(super) client: &'a Client,
     pub(super) runtime: &'a dyn Runtime,
     /// Content that comes through an accelerator, if there is one.
     pub(super) proxied_content: Option<&'a ProxiedContent>,
-    /// What the earlier pages of a visit left.
+    /// What the earlier pages of its site left in a visit.
     pub(super) visited: OnceLock<VisitState>,
     record: Mutex<LoadRecord>,
 }
 
 impl<'a> LoadDriver<'a> {
-    /// Creates a load that has not started. `runtime` is the client's own.
+    /// Creates a load that has not started. `clients` are those of `page`, and `runtime` is their own.
     #[must_use]
     pub fn new(
         page: &'a Page,
         protocol: RaceProtocol,
         options: &'a Options,
-        client: &'a Client,
+        clients: &'a SiteClients,
         runtime: &'a dyn Runtime,
     ) -> Self {
         Self {
             page,
             protocol,
             options,
-            client,
+            clients,
+            client: clients.own(),
             runtime,
             proxied_content: None,
             visited: OnceLock::new(),
@@ -98,27 +101,41 @@ impl<'a> LoadDriver<'a> {
     /// earlier pages.
     pub async fn run(&self, on_begin: &(dyn Fn() + Sync)) {
         let earlier = self.page.earlier();
-        let mut visited = VisitState::default();
+        let mut states: Vec<VisitState> = Vec::new();
+        states.resize_with(self.clients.count(), VisitState::default);
         let began = self.runtime.now();
         for (number, page) in earlier.pages.iter().enumerate() {
+            let site = self.clients.index_of_page(number);
+            let mut visited = std::mem::take(&mut states[site]);
+            visited.elapsed = self.runtime.now() - began;
             let tab = Self {
                 visited: OnceLock::from(visited),
-                ..Self::new(page, self.protocol, self.options, self.client, self.runtime)
+                client: self.clients.client(site),
+                ..Self::new(
+                    page,
+                    self.protocol,
+                    self.options,
+                    self.clients,
+                    self.runtime,
+                )
             };
             tab.drive_page().await;
             let record = tab.record.into_inner();
             let failures = record.failures.into_iter();
             let of_page = |failure| format!("page {} of the visit: {failure}", number + 1);
             self.record().failures.extend(failures.map(of_page));
-            visited = tab.visited.into_inner().unwrap_or_default();
+            let mut visited = tab.visited.into_inner().unwrap_or_default();
             visited.extend(page, &record.rows, &record.failed);
+            states[site] = visited;
             let next = self.runtime.now() + earlier.pause;
             self.runtime.sleep_until(next).await;
-            visited.elapsed = self.runtime.now() - began;
         }
         if !earlier.pages.is_empty() {
             on_begin();
         }
+        let site = self.clients.index_of_page(earlier.pages.len());
+        let mut visited = std::mem::take(&mut states[site]);
+        visited.elapsed = self.runtime.now() - began;
         self.visited.get_or_init(|| visited);
         {
             let mut record = self.record();

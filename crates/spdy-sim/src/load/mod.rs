@@ -10,7 +10,7 @@
 //!           │     paint_plan.rs, render_delay.rs          what a browser draws, and how long it takes
 //!           └─► serve_page.rs    a server behind every address
 //!                 endpoints.rs, tls.rs                    client and servers with the options of a load
-//! visit.rs                       pages one after the other
+//! visit/                         pages one after the other, with a client for each site
 //! virtual_time.rs                [`load()`]: the driver and the servers in virtual time
 //! ```
 //!
@@ -51,4 +51,4 @@ pub use tls::{CHAIN_PEM, KEY_PEM};
 
 pub use virtual_time::load;
 
-pub use visit::{EarlierPages, MAX_PAGES, MAX_PAUSE, check_page_count, visit};
+pub use visit::{EarlierPages, MAX_PAGES, MAX_PAUSE, SiteClients, check_page_count, visit};

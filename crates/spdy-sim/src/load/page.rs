@@ -193,6 +193,11 @@ impl Page {
         all.get(&node).map_or(&[], |found| &found[..])
     }
 
+    /// The host of its document.
+    pub(super) fn own_host(&self) -> &str {
+        self.replica.document().url.host_str().unwrap_or_default()
+    }
+
     /// The replica.
     #[must_use]
     pub fn replica(&self) -> &Replica {
@@ -305,8 +310,7 @@ impl Page {
     /// The protocol that `host` speaks in a load by `protocol`.
     #[must_use]
     pub fn protocol_for(&self, protocol: RaceProtocol, options: &Options, host: &str) -> Protocol {
-        let own = self.replica.document().url.host_str().unwrap_or_default();
-        if self.own_hosts.contains(host) || options.deployment.reaches(own, host) {
+        if self.own_hosts.contains(host) || options.deployment.reaches(self.own_host(), host) {
             protocol.wire_protocol()
         } else {
             Protocol::Http1

@@ -22,12 +22,13 @@ use spdy_client::client::Client;
 use crate::accelerator;
 use crate::load::LoadDriver;
 use crate::load::serve_page::serve_page;
-use crate::load::{Load, Page, endpoints};
+use crate::load::{Load, Page, SiteClients, endpoints};
 use crate::network::{NetworkConfig, SimNetwork};
 #[cfg(feature = "accelerator")]
 use crate::options::Accelerator;
 use crate::options::{Options, RaceProtocol};
 use crate::runtime::{Executor, ExecutorLimits};
+use crate::seed;
 
 /// Each page of a visit may take as long as any other.
 fn limits(page: &Page) -> ExecutorLimits {
@@ -60,20 +61,25 @@ pub fn load(
     }
     let executor = Executor::new(limits(page));
     let runtime = executor.runtime();
-    let mut config = page.client_config(protocol, options);
-    config.connection.quic = endpoints::quic(&network.client_tcp, seed);
+    let client_tcp = network.client_tcp;
     let quic = endpoints::quic(&network.server_tcp, seed);
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
     serve_page(page, protocol, options, quic, &network, &runtime);
-    let client = Client::new(
-        SharedRuntime::new(runtime.clone()),
-        Arc::new(network.clone()),
-        config,
-    );
-    let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
+    let clients = SiteClients::new(page, options, |number| {
+        // With the same random numbers, connections of two clients to one server would have the same IDs.
+        let seed = match number {
+            0 => seed,
+            _ => seed::derive(seed, &format!("client {number}")),
+        };
+        let mut config = page.client_config(protocol, options);
+        config.connection.quic = endpoints::quic(&client_tcp, seed);
+        let runtime = SharedRuntime::new(runtime.clone());
+        Client::new(runtime, Arc::new(network.clone()), config)
+    });
+    let tab = LoadDriver::new(page, protocol, options, &clients, &runtime);
     let ended = executor.run(async {
         tab.run(&|| network.restart_traffic()).await;
-        client.close().await;
+        clients.close().await;
         network.quiet().await;
     });
     let ended = ended.map_err(|stalled| stalled.to_string());

@@ -61,18 +61,22 @@ impl FromStr for Deployment {
     }
 }
 
+/// The site of `host`: its registrable domain, or the host itself if it has none, without the brackets of an IPv6 address.
+#[must_use]
+pub fn site_of(host: &str) -> &str {
+    // An IPv6 address has brackets in URLs, and none elsewhere.
+    let host = host.trim_matches(['[', ']']);
+    match host.parse::<IpAddr>() {
+        // The list would treat an address as a name.
+        Ok(_) => host,
+        Err(_) => psl::domain_str(host.trim_end_matches('.')).unwrap_or(host),
+    }
+}
+
 /// True if two hosts are equal or have one registrable domain.
 #[must_use]
 pub fn is_same_site(one: &str, other: &str) -> bool {
-    // An IPv6 address has brackets in URLs, and none elsewhere.
-    let [one, other] = [one, other].map(|host| host.trim_matches(['[', ']']));
-    let site = |host: &str| {
-        let is_address = host.parse::<IpAddr>().is_ok();
-        // The list would treat an address as a name.
-        let domain = psl::domain_str(host.trim_end_matches('.')).filter(|_| !is_address);
-        domain.map(str::to_owned)
-    };
-    one == other || site(one).is_some_and(|site_of_one| site(other) == Some(site_of_one))
+    site_of(one) == site_of(other)
 }
 
 #[cfg(test)]

@@ -66,6 +66,9 @@ pub struct Options {
     pub hints: bool,
     /// The content of the client's cache before the load.
     pub cache: Cache,
+    /// Whether a visit of several pages has a cache, names, TLS sessions and connections for each site, as browsers have since 2020. Else
+    /// its pages share one of each. A site is the registrable domain of a page's host. Only presets set it.
+    pub site_partitions: bool,
     /// Whether an accelerator is before the page's hosts. Then `push` and `hints` configure its pushes, and the hints in its
     /// responses or in a 103 before them (h2, h3), from stored responses and learned resources. Origins push nothing to it.
     pub accelerator: Accelerator,
@@ -105,6 +108,7 @@ impl Default for Options {
             scheduler: Scheduler::None,
             hints: false,
             cache: Cache::Cold,
+            site_partitions: true,
             accelerator: Accelerator::Off,
             backhaul: Duration::ZERO,
             prefetch: true,
@@ -154,6 +158,7 @@ impl Options {
             scheduler: Scheduler::None,
             hints: false,
             cache: Cache::Cold,
+            site_partitions: false,
             accelerator: Accelerator::Off,
             backhaul: Duration::ZERO,
             prefetch: true,
@@ -173,6 +178,7 @@ impl Options {
             spdy_compression: Compression::Zlib(9),
             spdy_window_bits: Some(11),
             scheduler: Scheduler::Chromium49,
+            site_partitions: false,
             ..Self::default()
         }
     }

@@ -12,7 +12,7 @@ pub use accelerator::{Accelerator, UnknownAccelerator};
 
 pub use client_cache::{Cache, MAX_REVISIT_DELAY, UnknownCache};
 
-pub use deployment::{Deployment, UnknownDeployment, is_same_site};
+pub use deployment::{Deployment, UnknownDeployment, is_same_site, site_of};
 
 pub use load_options::{
     LULIC_STREAMS, MAX_FRAME_BYTES, MAX_THINK_TIME_SCALE, MIN_FRAME_BYTES, Options,

@@ -7,3 +7,4 @@ mod page_load;
 mod race;
 mod support;
 mod visit;
+mod visit_sites;

@@ -269,7 +269,12 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
         notes.push(("h3".to_owned(), missing.to_owned()));
     }
     if let Some(pause) = race.visit {
-        let visit = format!("one after the other, {} s between two", pause.as_secs_f64());
+        let state = match race.options.site_partitions {
+            true => "a cache and connections for each site",
+            false => "one cache and connections for all sites",
+        };
+        let seconds = pause.as_secs_f64();
+        let visit = format!("one after the other, {seconds} s between two; {state}");
         notes.push(("visit".to_owned(), visit));
     }
     notes.extend(hosts.map(|hosts| ("hosts".to_owned(), hosts)));

@@ -166,6 +166,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
         filler_bodies,
         skipped,
         remarks,
+        ..
     } = &opened.notes;
     printer.line(format_args!(
         "{}: {exchanges} exchanges, {} bytes",
@@ -213,6 +214,7 @@ impl<'a> ImportReport<'a> {
             filler_bodies,
             skipped,
             remarks,
+            ..
         } = notes;
         Self {
             output: output.display().to_string(),

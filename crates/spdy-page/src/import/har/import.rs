@@ -52,6 +52,7 @@ pub(crate) fn import(
         });
     }
     let groups = groups(&log, &mut notes);
+    notes.pages = groups.len();
     let sizes = run_on_sizes(&log, &mut notes);
     let group_range = match options.page {
         None => 0..groups.len(),

@@ -48,6 +48,8 @@ impl LogPage {
             .checked_sub(1)
             .filter(|&index| index < mains.len())
             .ok_or(fault)?;
+        // While a page was observed, other navigations are its own.
+        notes.pages = observations.map_or(mains.len(), |_| 1);
         let next = mains.get(index + 1);
         if let Some(next) = next {
             notes.remark(match observations {

@@ -1,30 +1,14 @@
-//! A visit: pages one after the other, each with the connections, names and cache that the earlier ones left.
-//!
-//! ```text
-//!   home ── pause ── article ── pause ── checkout       one client, and one server at each address
-//!     │                 │                   │
-//!   a load like      a load after        a load after
-//!   any other        home                home and article
-//! ```
-//!
-//! Each page of a visit is a [`Page`] that loads the earlier ones first, and its result is that of its own load alone. So each can be
-//! repeated without the others, and a page is loaded alike in a race, an experiment, and any clock.
-//!
-//! - **Servers** respond with the recordings of all pages. If pages recorded different responses to one request, the first is sent.
-//! - **Cache**: what the earlier pages received, at its age since then, by the rules of [`client_cache`](super::client_cache).
-//! - **Connections** stay open until one side closes them as idle.
+//! The pages of a visit, each with those before it, and servers that have the recordings of all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use spdy_clock::Instant;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_server::site::Site;
 
-use crate::load::page::{RequestKey, key_of};
-use crate::load::{Page, WaterfallRow};
+use crate::load::Page;
 
 /// Longest pause between two pages.
 pub const MAX_PAUSE: Duration = Duration::from_secs(600);
@@ -110,46 +94,4 @@ fn on_clock_of(began: Option<Timestamp>, replica: &Replica) -> impl Iterator<Ite
         started: exchange.started.zip(later).map(|(at, later)| at + later),
         ..exchange.clone()
     })
-}
-
-/// What the earlier pages of a visit left in the client, besides its connections and names.
-#[derive(Debug, Default)]
-pub(crate) struct VisitState {
-    /// For each request the exchange with the stored response, and when it was received.
-    received: BTreeMap<RequestKey, (usize, Instant)>,
-    /// Hosts that have responded, so that a browser knows their protocols.
-    hosts: BTreeSet<String>,
-    /// Time since the start of the visit.
-    pub(crate) elapsed: Duration,
-}
-
-impl VisitState {
-    /// The exchange with the stored response to the request of `exchange`, and when it was received.
-    pub(crate) fn stored(&self, exchange: &Exchange) -> Option<(usize, Instant)> {
-        self.received.get(&key_of(exchange)).copied()
-    }
-
-    /// True if `host` has responded.
-    pub(crate) fn has_responded(&self, host: &str) -> bool {
-        self.hosts.contains(host)
-    }
-
-    /// Adds the responses of a load of `page`, whose `rows` have the numbers of their nodes. Those of `failed` nodes are not whole.
-    pub(crate) fn extend<'a>(
-        &mut self,
-        page: &Page,
-        rows: impl IntoIterator<Item = &'a (usize, WaterfallRow)>,
-        failed: &BTreeSet<usize>,
-    ) {
-        for (node, row) in rows {
-            if row.status == 0 || failed.contains(node) {
-                continue;
-            }
-            let exchange = &page.replica().exchanges[page.graph().nodes[*node].exchange];
-            let sent = page.sent_index(exchange);
-            self.received.insert(key_of(exchange), (sent, row.done));
-            let host = exchange.url.host_str().unwrap_or_default();
-            self.hosts.insert(host.to_owned());
-        }
-    }
 }
