@@ -6,6 +6,7 @@
 //! check.rs, warnings.rs       what a valid configuration may still lack
 //! run.rs                      opens the listeners, starts the proxy; runs server/, then control/ until the end
 //!
+//! access_log/    the lines of the access log, and its file
 //! server/        listeners, the tasks that accept from them, and one connection
 //! control/       signals: reload, succession by another process, shutdown
 //! certificates/  ACME, certificate files, the local authority
@@ -16,6 +17,7 @@
 //! This crate is a part of the program and is not published: it prints nothing, but reports notices ([`spdy_service::notice`]), and its
 //! errors are [`anyhow`]'s.
 
+pub mod access_log;
 mod certificates;
 pub mod check;
 pub mod config_source;

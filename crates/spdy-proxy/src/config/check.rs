@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use url::Host;
 
+use crate::config::access_log::AccessLogConfig;
 use crate::config::acme::Challenge;
 use crate::config::dns_name::is_in_zone;
 use crate::config::error::{ConfigError, InvalidValue};
@@ -28,6 +29,7 @@ impl Config {
             .or_else(|| self.check_shared_cache())
             .or_else(|| self.check_sites())
             .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
+            .or_else(|| self.access_log.as_ref().and_then(AccessLogConfig::fault))
             .or_else(|| self.check_acme());
         match fault {
             None => Ok(()),

@@ -1,5 +1,6 @@
 //! The accelerator's configuration file: its tables, their checks, and their defaults.
 
+pub mod access_log;
 pub mod acme;
 pub mod cache;
 pub(crate) mod check;

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use spdy_net::protocol::Protocol;
 use url::Url;
 
+use crate::config::access_log::AccessLogConfig;
 use crate::config::cache::CacheConfig;
 use crate::config::env;
 use crate::config::error::ConfigError;
@@ -75,6 +76,8 @@ pub struct Config {
     /// The operator's listener: purges, reports of pages and metrics. Optional: without this table, there is no such
     /// listener.
     pub admin: Option<AdminConfig>,
+    /// A file with one line for each response. Optional: without this table, there is no such file.
+    pub access_log: Option<AccessLogConfig>,
     /// Which clients get `Server-Timing`: whether the cache had the response, where the time went, and how far the origin is.
     #[serde(default)]
     pub timing: TimingConfig,

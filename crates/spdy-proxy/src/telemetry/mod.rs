@@ -6,6 +6,7 @@ pub mod origin_latency;
 pub mod page_report;
 pub mod page_reports;
 pub mod recorders;
+pub mod shared_access_log;
 pub mod span_attributes;
 pub mod spans;
 pub mod trace_context;
