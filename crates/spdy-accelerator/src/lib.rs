@@ -1,7 +1,7 @@
 //! The accelerator as a service: everything around [`spdy_proxy`] that `spdy accelerate` runs.
 //!
 //! ```text
-//! config_source.rs            the configuration: file and environment
+//! config_source.rs            the configuration: file and environment; site_files.rs: the files of `include`
 //! start_plan.rs, setup.rs     everything that can fail before a socket is opened
 //! check.rs, warnings.rs       what a valid configuration may still lack
 //! run.rs                      opens the listeners, starts the proxy; runs server/, then control/ until the end
@@ -29,6 +29,7 @@ mod secrets;
 mod server;
 mod setup;
 mod shared_tier;
+mod site_files;
 pub mod start_plan;
 mod telemetry;
 mod warnings;

@@ -14,6 +14,7 @@ mod root;
 pub mod servers;
 pub mod shared_cache;
 pub mod site;
+pub mod site_files;
 pub mod site_path;
 pub mod telemetry;
 pub mod upstream;

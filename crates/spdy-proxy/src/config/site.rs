@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use http::HeaderValue;
 use http::header::InvalidHeaderValue;
@@ -64,6 +65,9 @@ pub struct SiteConfig {
     /// Which third-party hosts are proxied under the site's name.
     #[serde(default)]
     pub rewrite: spdy_rewrite::rules::config::Config,
+    /// The file of `include` that has it; `None` for the main file. It is not in the file.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// `Strict-Transport-Security` of responses over TLS (RFC 6797).

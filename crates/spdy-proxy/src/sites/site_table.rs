@@ -74,6 +74,16 @@ pub enum SiteError {
     },
 }
 
+impl SiteError {
+    /// The first name of the site.
+    #[must_use]
+    pub fn site(&self) -> &str {
+        match self {
+            Self::Rules { site, .. } | Self::Name { site, .. } | Self::Zone { site, .. } => site,
+        }
+    }
+}
+
 /// The server of a checked configuration.
 fn compile_server(server: &ServerConfig) -> Option<SiteServer> {
     Some(SiteServer {
