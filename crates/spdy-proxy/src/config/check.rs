@@ -194,6 +194,13 @@ impl Config {
             let expected = "hostnames in site.names, no addresses";
             return Some(("tls.acme", expected, address.clone()));
         }
+        let mut wildcards = self.site.iter().flat_map(SiteConfig::wildcards);
+        if acme.challenge != Challenge::Dns01
+            && let Some(wildcard) = wildcards.next()
+        {
+            let expected = "dns-01, which a wildcard in site.names needs";
+            return Some(("tls.acme.challenge", expected, format!("{wildcard:?}")));
+        }
         match acme.challenge {
             Challenge::TlsAlpn01 => None,
             Challenge::Http01 => {
