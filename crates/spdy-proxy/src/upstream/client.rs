@@ -266,7 +266,7 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// [`UpstreamError`], as of [`fetch`](Self::fetch).
+    /// [`UpstreamError`], as of [`fetch_own`](Self::fetch_own).
     pub async fn upgrade(
         &self,
         site: &Site,
