@@ -13,6 +13,7 @@ use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::rules::public_cdns::{is_public_cdn, package_path};
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
+use spdy_sim::accelerator::Rewriting;
 use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::accelerator::site::OperatorConfig;
 use spdy_sim::load::Page;
@@ -87,7 +88,7 @@ impl Advice {
             looked_at = page_with_operator(replica, graph, &all);
         }
         let deliveries = &looked_at
-            .accelerated(secure, false)
+            .accelerated(Rewriting::warm(secure))
             .map_err(Clone::clone)?
             .deliveries;
         // A resource that is direct for another reason, listed or not, needs no entry.
@@ -143,7 +144,9 @@ fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorC
 
 /// Resources that are direct because they are not listed, by node, with the entry that each needs.
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Place, Kind)>, String> {
-    let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
+    let seen = page
+        .accelerated(Rewriting::warm(secure))
+        .map_err(Clone::clone)?;
     let unlisted = |(node, delivery): (usize, &Delivery)| {
         let Delivery::Direct(reason) = delivery else {
             return None;
