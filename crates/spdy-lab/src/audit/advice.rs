@@ -31,6 +31,8 @@ pub struct Advice {
     pub own_hosts: Vec<String>,
     /// Entries to add, or to replace those for the same host and path.
     pub hosts: Vec<HostAdvice>,
+    /// Hosts without an entry, because a part of their resources would stay there, and the page would load slower over some network.
+    pub left_out: BTreeSet<String>,
 }
 
 /// An entry of the list of hosts.
@@ -58,8 +60,9 @@ struct Place {
 }
 
 impl Advice {
-    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`. The second value is a
-    /// configuration that also lists resources that are direct for another reason: a report with it shows that reason.
+    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`, without entries for the hosts
+    /// `left_out`. The second value is a configuration that also lists resources that are direct for another reason: a report with it
+    /// shows that reason.
     ///
     /// # Errors
     ///
@@ -69,13 +72,14 @@ impl Advice {
         graph: &PageGraph,
         operator: &OperatorConfig,
         secure: bool,
+        left_out: BTreeSet<String>,
     ) -> Result<(Self, OperatorConfig), String> {
         let mut all = operator.clone();
         let mut wishes: Vec<(usize, Place, Kind)> = Vec::new();
         let mut looked_at = page_with_operator(replica, graph, &all);
         for _ in 0..MAX_PASSES {
             let mut found = unlisted(&looked_at, secure)?;
-            found.retain(|wish| !wishes.contains(wish));
+            found.retain(|wish| !wishes.contains(wish) && !left_out.contains(&wish.1.host));
             if found.is_empty() {
                 break;
             }
@@ -127,6 +131,7 @@ impl Advice {
         let advice = Self {
             own_hosts: own_hosts(replica, graph, deliveries),
             hosts: hosts.collect(),
+            left_out,
         };
         Ok((advice, all))
     }
