@@ -168,7 +168,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Whether nothing but scheme, host and perhaps a port is in it.
-fn is_origin_url(origin: &Url) -> bool {
+pub(crate) fn is_origin_url(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
     let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
     let is_nobodys = origin.username().is_empty() && origin.password().is_none();
@@ -176,7 +176,7 @@ fn is_origin_url(origin: &Url) -> bool {
 }
 
 /// `origin` without its user name and password, for logs and errors.
-fn redact_origin(origin: &Url) -> Url {
+pub(crate) fn redact_origin(origin: &Url) -> Url {
     let mut redacted = origin.clone();
     // An error is a URL that can have neither.
     let _ = redacted.set_username("");

@@ -98,6 +98,7 @@ async fn request_upgrade(
     proxy_request: &ProxyRequest,
 ) -> Result<UpgradeOutcome, UpstreamError> {
     let mut head = proxy_request.head.clone();
+    head.uri = proxy_request.origin_uri();
     head.headers.remove(header::CONTENT_LENGTH);
     websocket_handshake::set_upgrade_headers(&mut head.headers);
     let mut spans = FetchSpans::of(
@@ -111,7 +112,8 @@ async fn request_upgrade(
         .map(|spans| spans.start_request(proxy_request, &mut head.headers));
     let request = Request::from_parts(head, Body::empty());
     let upstream = context.origins.upstream();
-    let outcome = upstream.upgrade(&proxy_request.site, request).await;
+    let rule = proxy_request.path_rule.as_deref();
+    let outcome = upstream.upgrade(&proxy_request.site, rule, request).await;
     if let Some(span) = span {
         let result = outcome.as_ref();
         // The request is sent only over HTTP/1.1.
