@@ -115,6 +115,7 @@ impl Config {
             fault
                 .or_else(|| site.check_origin())
                 .or_else(|| site.check_paths())
+                .or_else(|| site.check_error_pages())
                 .or_else(|| servers::fault(site))
                 .or_else(|| self.check_site(site))
         })

@@ -22,8 +22,10 @@ use crate::cache::public_response::is_html;
 use crate::proxy::Proxy;
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers::scheme_of;
+use crate::response::respond::{self, OwnMessage};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::serve::push_and_hints::{PushAndHints, TrackedRequest};
+use crate::sites::site::Site;
 use crate::telemetry::access_log::{
     AccessLog, AccessLogEntry, BodyEnd, PendingLogEntry, log_at_end,
 };
@@ -129,10 +131,16 @@ impl ConnectionHandler {
             let now = spdy_cache::date::to_value(self.proxy.clock.wall_now());
             response.headers_mut().insert(header::DATE, now);
         }
-        if let Some(hsts) = pending.hsts {
-            response
-                .headers_mut()
-                .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+        let is_own = response.extensions_mut().remove::<OwnMessage>().is_some();
+        if let Some((site, secure)) = pending.adding_site {
+            if let Some(page) = site.error_pages.get(response.status()).filter(|_| is_own) {
+                response = respond::with_error_page(response, page);
+            }
+            if let Some(hsts) = site.hsts.clone().filter(|_| secure) {
+                response
+                    .headers_mut()
+                    .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+            }
         }
         let log_entry = self.log.clone().zip(pending.about);
         let log_entry = log_entry
@@ -220,7 +228,10 @@ impl Handler for ConnectionHandler {
         let pending = PendingResponse {
             at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&head)),
-            hsts: self.proxy.origins.hsts(&head),
+            adding_site: self.proxy.origins.adding_site(&head).map(|site| {
+                let arrival: Option<&RequestInfo> = head.extensions.get();
+                (site, arrival.is_some_and(|arrival| arrival.secure))
+            }),
             about: self
                 .log
                 .as_ref()
@@ -267,8 +278,8 @@ struct PendingResponse {
     about: Option<LogContext>,
     tracked: Option<TrackedRequest>,
     /// The span of the request, if it is recorded.
-    /// `Strict-Transport-Security`, if it is sent.
-    hsts: Option<HeaderValue>,
+    /// The site, if it may add something to the response, and whether the client uses TLS.
+    adding_site: Option<(Arc<Site>, bool)>,
     span: Option<OpenSpan>,
 }
 

@@ -10,6 +10,7 @@ use url::Url;
 
 use crate::config::servers::{HealthConfig, ServerAddress};
 use crate::config::websocket::WebSocketConfig;
+use crate::sites::error_pages::ErrorPages;
 use crate::sites::page_policies::PagePolicies;
 use crate::sites::path_rules::PathRules;
 
@@ -53,6 +54,8 @@ pub struct Site {
     pub(super) redirects_to_https: bool,
     /// `Strict-Transport-Security` of its responses over TLS.
     pub(crate) hsts: Option<HeaderValue>,
+    /// The pages in place of the proxy's own error messages.
+    pub(crate) error_pages: ErrorPages,
     /// Rules for its paths.
     pub(crate) paths: PathRules,
     /// The limits for its stored bytes in memory and on the disk, if configured.

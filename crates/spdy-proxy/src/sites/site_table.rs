@@ -1,7 +1,9 @@
 //! All sites of a configuration: compiles them, and finds them by the requested name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -18,6 +20,7 @@ use url::Url;
 use crate::config::Config;
 use crate::config::servers::ServerConfig;
 use crate::config::site::SiteConfig;
+use crate::sites::error_pages::ErrorPages;
 use crate::sites::path_rules::PathRules;
 use crate::sites::site::{Site, SiteServer, host_of};
 
@@ -37,8 +40,8 @@ pub struct Sites {
     withheld_aliases: BTreeSet<String>,
     /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
     alt_svc: Option<HeaderValue>,
-    /// Some site sends `Strict-Transport-Security`.
-    has_hsts: bool,
+    /// Some site sends `Strict-Transport-Security`, or has error pages.
+    has_additions: bool,
     /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
@@ -62,6 +65,16 @@ pub enum SiteError {
         /// What is wrong.
         error: url::ParseError,
     },
+    /// An error page cannot be read.
+    #[error("site {site}: error_pages: cannot read {path}: {error}", path = path.display())]
+    ErrorPage {
+        /// Its first name.
+        site: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
     /// A name of a site shares cookies with the zone of the aliases.
     #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
@@ -72,6 +85,10 @@ pub enum SiteError {
         /// What is wrong.
         reason: String,
     },
+}
+
+fn has_additions(site: &SiteConfig) -> bool {
+    site.hsts.is_some() || !site.error_pages.is_empty()
 }
 
 /// The server of a checked configuration.
@@ -110,7 +127,7 @@ impl Sites {
     ) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
-            has_hsts: config.site.iter().any(|site| site.hsts.is_some()),
+            has_additions: config.site.iter().any(has_additions),
             trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
             ..Self::default()
         };
@@ -127,6 +144,12 @@ impl Sites {
                 error,
             })?;
             check_cookie_isolation(config, site)?;
+            let error_pages = ErrorPages::read(&site.error_pages);
+            let error_pages = error_pages.map_err(|(path, error)| SiteError::ErrorPage {
+                site: name.clone(),
+                path,
+                error,
+            })?;
             sites.resolve(site);
             let compiled = Arc::new(Site {
                 name,
@@ -139,6 +162,7 @@ impl Sites {
                 websocket: site.websocket.then_some(config.websocket),
                 redirects_to_https: site.redirect_to_https,
                 hsts: site.hsts.and_then(|hsts| hsts.value().ok()),
+                error_pages,
                 paths: PathRules::compile(&site.paths),
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
@@ -237,9 +261,9 @@ impl Sites {
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
     }
 
-    /// True if a site sends `Strict-Transport-Security`.
-    pub(crate) fn has_hsts(&self) -> bool {
-        self.has_hsts
+    /// True if a site sends `Strict-Transport-Security`, or has error pages.
+    pub(crate) fn has_additions(&self) -> bool {
+        self.has_additions
     }
 
     /// The memory limits of single sites, in bytes, by the name that they have in keys.

@@ -41,7 +41,11 @@ fn the_shipped_example_is_valid() {
                     format!("token_file = '{}'\n", token.path().display())
                 }
                 // These files do not exist on this machine.
-                Some(rest) if rest.contains("headers_file") || rest.contains("key_file") => {
+                Some(rest)
+                    if ["headers_file", "key_file", "error_pages"]
+                        .iter()
+                        .any(|key| rest.contains(key)) =>
+                {
                     format!("{line}\n")
                 }
                 Some(rest) if !rest.contains(".pem") => format!("{rest}\n"),
