@@ -28,6 +28,7 @@ use crate::telemetry::access_log::{
     AccessLog, AccessLogEntry, BodyEnd, PendingLogEntry, log_at_end,
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{BROKEN, OpenSpan, SpanScope};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
@@ -113,6 +114,13 @@ impl ConnectionHandler {
             .counters
             .count(CounterFamily::Responses, outcome);
         let took = || self.proxy.clock.now() - pending.at;
+        if let Some(site) = pending.site {
+            site.record_response(response.status(), Outcome(outcome), took());
+            // The body of a response to HEAD is never read.
+            if !pending.is_head {
+                response = response.map(|body| site.count_body(Outcome(outcome), body));
+            }
+        }
         let origin = response.extensions_mut().remove::<OriginDuration>();
         if let Some(url) = pending.times_for {
             let is_cached_page = origin.is_none() && is_html(response.headers());
@@ -217,7 +225,9 @@ impl Handler for ConnectionHandler {
             Some(scope) => (Some(scope.context), scope.open),
             None => (None, None),
         };
-        let pending = PendingResponse {
+        let mut pending = PendingResponse {
+            site: None,
+            is_head: head.method == Method::HEAD,
             at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&head)),
             hsts: self.proxy.origins.hsts(&head),
@@ -229,7 +239,9 @@ impl Handler for ConnectionHandler {
             span,
         };
         let request = Request::from_parts(head, body);
-        match self.proxy.handle_traced_request(request, from, context) {
+        let (site, response) = self.proxy.handle_traced_request(request, from, context);
+        pending.site = site;
+        match response {
             Either::Left(ready) => {
                 let response = self.finish(pending, ready.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
@@ -262,13 +274,16 @@ impl Handler for ConnectionHandler {
 /// A pending request, and what is reported with its response.
 struct PendingResponse {
     at: Instant,
+    /// The counters of its site, if its host is known.
+    site: Option<Arc<SiteCounters>>,
+    is_head: bool,
     /// The client gets the times of the response; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<LogContext>,
     tracked: Option<TrackedRequest>,
-    /// The span of the request, if it is recorded.
     /// `Strict-Transport-Security`, if it is sent.
     hsts: Option<HeaderValue>,
+    /// The span of the request, if it is recorded.
     span: Option<OpenSpan>,
 }
 

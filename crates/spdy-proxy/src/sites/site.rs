@@ -10,6 +10,7 @@ use url::Url;
 use crate::config::websocket::WebSocketConfig;
 use crate::sites::page_policies::PagePolicies;
 use crate::sites::path_rules::PathRules;
+use crate::telemetry::site_counters::SiteCounters;
 
 /// One site, as requests need it.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Site {
     pub rules: Arc<Rules>,
     /// The policies of its pages.
     pub pages: Arc<PagePolicies>,
+    /// What its requests and its origin did.
+    pub counters: Arc<SiteCounters>,
 }
 
 impl Site {
@@ -90,6 +93,12 @@ impl Site {
     pub fn named(&self, authority: &str) -> Option<&HostAlias> {
         self.rules.zone()?;
         self.rules.named(&host_of(authority).to_ascii_lowercase())
+    }
+
+    /// The URL of its origin.
+    #[must_use]
+    pub fn origin_url(&self) -> &Url {
+        &self.origin
     }
 
     /// All names, the first name first.
