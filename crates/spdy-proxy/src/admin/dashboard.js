@@ -299,10 +299,10 @@ function showPurgeFields() {
   const kind = by('purge-kind').value;
   const needsSite = kind === 'tag' || kind === 'site';
   const needsValue = kind !== 'site';
-  for (const id of ['purge-value', 'purge-value-label']) by(id).hidden = !needsValue;
+  by('purge-value-field').hidden = !needsValue;
   by('purge-value').required = needsValue;
-  for (const id of ['purge-site', 'purge-site-label']) by(id).hidden = !needsSite;
-  setText(by('purge-value-label'), { url: 'URL', prefix: 'Prefix', tag: 'Tag', site: '' }[kind]);
+  by('purge-site-field').hidden = !needsSite;
+  setText(by('purge-value-field').firstElementChild, { url: 'URL', prefix: 'Prefix', tag: 'Tag', site: '' }[kind]);
   const create = site => Object.assign(document.createElement('option'), { value: site.name });
   setChildren(by('purge-site'), data?.sites ?? [], site => site.name, create, (option, site) => setText(option, site.name));
 }
