@@ -272,7 +272,7 @@ fn query_address(to: SocketAddr, label: &str) {
     assert!(len > question.len() && response[..2] == question[..2]);
 }
 
-/// The metrics in addition to those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
+/// The metrics in addition to those of `spdy serve` are the ones that `docs/reference/metrics.md` and `metrics-by-site.md` list.
 fn assert_is_documented(metrics: &str) {
     // Certificate metrics exist only with ACME.
     let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
@@ -280,8 +280,10 @@ fn assert_is_documented(metrics: &str) {
     let (_, page) = include_str!("../../../../../docs/reference/metrics.md")
         .split_once("`spdy accelerate` exports")
         .expect("a table of metrics");
+    let by_site = include_str!("../../../../../docs/reference/metrics-by-site.md");
     let documented: BTreeSet<&str> = page
         .lines()
+        .chain(by_site.lines())
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(name, _)| name.trim_end_matches("_total"))
         .filter(is_always_exported)
@@ -385,6 +387,18 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         metrics.contains("spdy_accelerator_responses_total{outcome=\"miss\"} 1\n")
             && metrics.contains("spdy_accelerator_responses_total{outcome=\"misdirected\"} 1\n")
             && metrics.contains("spdy_accelerator_responses_total{outcome=\"malformed\"} 2\n")
+            && metrics.contains(
+                "spdy_accelerator_site_requests_total{site=\"www.site.test\",class=\"2xx\"} 1\n"
+            )
+            && metrics.contains(
+                "spdy_accelerator_site_cache_lookups_total{site=\"www.site.test\",result=\"miss\"} 1\n"
+            )
+            && metrics.contains(
+                "spdy_accelerator_site_response_bytes_total{site=\"www.site.test\"} 5\n"
+            )
+            && metrics.contains(
+                "spdy_accelerator_site_response_seconds_count{site=\"www.site.test\"} 1\n"
+            )
             && metrics.contains("spdy_accelerator_rejected_requests_total{reason=\"host\"} 1\n")
             && metrics
                 .contains("spdy_accelerator_rejected_requests_total{reason=\"malformed\"} 1\n")
