@@ -297,6 +297,41 @@ fn assert_is_documented(metrics: &str) {
     assert_eq!(documented, exported);
 }
 
+/// Each sample belongs to the family before it, has quoted labels and a number, and occurs once (OpenMetrics 1.0).
+fn assert_is_open_metrics(response: &str) {
+    let (_, text) = response.split_once("\r\n\r\n").expect("a body");
+    let samples = text.strip_suffix("# EOF\n").expect("an end");
+    let (mut family, mut kind) = ("", "");
+    let (mut families, mut series) = (BTreeSet::new(), BTreeSet::new());
+    for line in samples.lines() {
+        if let Some(described) = line.strip_prefix("# TYPE ") {
+            (family, kind) = described.split_once(' ').expect("a name and a type");
+            assert!(families.insert(family), "{family} is there twice");
+            continue;
+        }
+        if line.starts_with("# ") {
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').expect("a value");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        assert!(series.insert(sample), "{sample} is there twice");
+        let (name, labels) = sample.split_once('{').unwrap_or((sample, "}"));
+        let suffix = name.strip_prefix(family).unwrap_or("another family");
+        let suffixes: &[&str] = match kind {
+            "counter" => &["_total"],
+            "gauge" => &[""],
+            "histogram" => &["_bucket", "_count", "_sum"],
+            kind => panic!("unexpected type {kind}"),
+        };
+        assert!(suffixes.contains(&suffix), "{line} after {family}");
+        let labels = labels.strip_suffix('}').expect("an end of the labels");
+        for label in labels.split(',').filter(|label| !label.is_empty()) {
+            let (_, value) = label.split_once('=').expect("a value of the label");
+            assert!(value.starts_with('"') && value.ends_with('"'), "{line}");
+        }
+    }
+}
+
 const TOKEN: &str = "a token of the operator";
 
 #[cfg(unix)]
@@ -409,6 +444,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         "{metrics}"
     );
     assert_is_documented(&metrics);
+    assert_is_open_metrics(&metrics);
     let all = r#"{"site": "www.site.test", "wait": true}"#;
     for token in ["", "a token of the operatoR", "a token of the operator."] {
         let response = purge(admin, token, all);
