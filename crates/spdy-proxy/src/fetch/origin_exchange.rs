@@ -80,7 +80,7 @@ impl OriginExchange {
                     return ExchangeOutcome::response(incomplete_request());
                 }
                 Err(error) => {
-                    error.count(&self.fetch.context.telemetry.counters);
+                    error.count(&at, &self.fetch.context.telemetry.counters);
                     return ExchangeOutcome::response(self.fail(&error));
                 }
             };
@@ -280,9 +280,13 @@ impl OriginExchange {
                     .await
             }
         };
-        if result.is_ok() {
+        if let Ok(response) = &result {
             let took = clock.now() - begun;
             telemetry.latency.record(proxy_request.origin_kind(), took);
+            if proxy_request.proxied.is_none() {
+                let counters = &proxy_request.site.counters;
+                counters.record_origin_response(response.status(), took);
+            }
         }
         for (limit, met) in [
             ("retry_percent", upstream.take_retries_withheld()),

@@ -30,6 +30,7 @@ use crate::telemetry::access_log::{
     AccessLog, AccessLogEntry, BodyEnd, PendingLogEntry, log_at_end,
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{BROKEN, OpenSpan, SpanScope};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
@@ -115,6 +116,13 @@ impl ConnectionHandler {
             .counters
             .count(CounterFamily::Responses, outcome);
         let took = || self.proxy.clock.now() - pending.at;
+        if let Some(site) = pending.site {
+            site.record_response(response.status(), Outcome(outcome), took());
+            // The body of a response to HEAD is never read.
+            if !pending.is_head {
+                response = response.map(|body| site.count_body(Outcome(outcome), body));
+            }
+        }
         let origin = response.extensions_mut().remove::<OriginDuration>();
         if let Some(url) = pending.times_for {
             let is_cached_page = origin.is_none() && is_html(response.headers());
@@ -225,7 +233,9 @@ impl Handler for ConnectionHandler {
             Some(scope) => (Some(scope.context), scope.open),
             None => (None, None),
         };
-        let pending = PendingResponse {
+        let mut pending = PendingResponse {
+            site: None,
+            is_head: head.method == Method::HEAD,
             at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&head)),
             adding_site: self.proxy.origins.adding_site(&head).map(|site| {
@@ -240,7 +250,9 @@ impl Handler for ConnectionHandler {
             span,
         };
         let request = Request::from_parts(head, body);
-        match self.proxy.handle_traced_request(request, from, context) {
+        let (site, response) = self.proxy.handle_traced_request(request, from, context);
+        pending.site = site;
+        match response {
             Either::Left(ready) => {
                 let response = self.finish(pending, ready.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
@@ -273,13 +285,16 @@ impl Handler for ConnectionHandler {
 /// A pending request, and what is reported with its response.
 struct PendingResponse {
     at: Instant,
+    /// The counters of its site, if its host is known.
+    site: Option<Arc<SiteCounters>>,
+    is_head: bool,
     /// The client gets the times of the response; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<LogContext>,
     tracked: Option<TrackedRequest>,
-    /// The span of the request, if it is recorded.
     /// The site, if it may add something to the response, and whether the client uses TLS.
     adding_site: Option<(Arc<Site>, bool)>,
+    /// The span of the request, if it is recorded.
     span: Option<OpenSpan>,
 }
 

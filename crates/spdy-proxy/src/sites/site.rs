@@ -13,6 +13,7 @@ use crate::config::websocket::WebSocketConfig;
 use crate::sites::error_pages::ErrorPages;
 use crate::sites::page_policies::PagePolicies;
 use crate::sites::path_rules::PathRules;
+use crate::telemetry::site_counters::SiteCounters;
 
 /// A server of a site's origin.
 #[derive(Clone, Debug)]
@@ -64,6 +65,8 @@ pub struct Site {
     pub rules: Arc<Rules>,
     /// The policies of its pages.
     pub pages: Arc<PagePolicies>,
+    /// What its requests and its origin did.
+    pub counters: Arc<SiteCounters>,
 }
 
 impl Site {
@@ -131,6 +134,12 @@ impl Site {
     pub fn named(&self, authority: &str) -> Option<&HostAlias> {
         self.rules.zone()?;
         self.rules.named(&host_of(authority).to_ascii_lowercase())
+    }
+
+    /// The URL of its origin.
+    #[must_use]
+    pub fn origin_url(&self) -> &Url {
+        &self.origin
     }
 
     /// All names, the first name first.

@@ -167,6 +167,7 @@ impl Sites {
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: Arc::default(),
+                counters: Arc::default(),
             });
             for named in compiled.rules.aliases() {
                 let name = named.name().to_owned();
@@ -281,14 +282,28 @@ impl Sites {
         self.all().filter_map(named).collect()
     }
 
-    /// Copies the page policies of each site from `former`, if its rules are the same except for the keys.
-    pub(crate) fn copy_state_from(&self, former: &Self) {
+    /// Continues the counters of each site with the same first name in `former`, and copies its page policies if its rules are the same
+    /// except for the keys.
+    pub(crate) fn copy_state_from(&mut self, former: &Self) {
+        let mut continued = BTreeMap::<String, Arc<Site>>::new();
         for site in self.all() {
             let before = former.by_name.get(&site.name);
-            if let Some(before) =
-                before.filter(|before| site.rules.is_same_but_for_keys(&before.rules))
-            {
+            let Some(before) = before.filter(|before| before.name == site.name) else {
+                continue;
+            };
+            if site.rules.is_same_but_for_keys(&before.rules) {
                 site.pages.copy_from(&before.pages);
+            }
+            let site = Site {
+                counters: before.counters.clone(),
+                ..Site::clone(site)
+            };
+            continued.insert(site.name.clone(), Arc::new(site));
+        }
+        let places = self.by_name.values_mut().chain(self.by_alias.values_mut());
+        for place in places {
+            if let Some(site) = continued.get(&place.name) {
+                place.clone_from(site);
             }
         }
     }
@@ -465,7 +480,7 @@ mod tests {
             ("cdn.test", 2, true),
             ("other.test", 1, false),
         ] {
-            let next = sites(host, fill);
+            let mut next = sites(host, fill);
             next.copy_state_from(&former);
             assert_eq!(guards(&next, host), is_guarded, "{host} {fill}");
         }

@@ -35,7 +35,7 @@ impl Origins {
     ///
     /// `apply` changes what else follows from the sites, such as quotas. The sites are locked meanwhile: no request finds sites whose
     /// quotas do not apply yet, and concurrent calls cannot leave the quotas of one with the sites of the other.
-    pub(crate) fn replace(&self, sites: Sites, upstream: Upstream, apply: impl FnOnce(&Sites)) {
+    pub(crate) fn replace(&self, mut sites: Sites, upstream: Upstream, apply: impl FnOnce(&Sites)) {
         let mut current_sites = self.sites.write();
         sites.copy_state_from(&current_sites);
         apply(&sites);

@@ -65,7 +65,7 @@ pub(crate) async fn open(
     let mut response = match result {
         Err(error) => {
             tracing::debug!(%error, %uri, "WebSocket handshake with the origin failed");
-            error.count(counters);
+            error.count(&request, counters);
             let response = respond::bad_gateway(&error);
             respond::with_outcome(response, Outcome::UNREACHABLE)
         }
