@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
@@ -16,7 +16,9 @@ use spdy_net::limit::LimitHits;
 use spdy_proxy::origin_kind::OriginKind;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
-use spdy_proxy::telemetry::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
+use spdy_proxy::telemetry::histogram::Histogram;
+use spdy_proxy::telemetry::origin_latency::OriginLatency;
+use spdy_proxy::telemetry::site_counters::SiteSnapshot;
 use spdy_resolver::guarded_network::RefusalCounts;
 use spdy_resolver::spoof_budget::{Mismatch, MismatchedReplies};
 use spdy_service::metrics::{self, counter, gauge, put, put_gauge};
@@ -80,6 +82,7 @@ impl Collector for AcceleratorCollector {
             encode_dns(names, &mut encoder)?;
         }
         encode_latency(&self.proxy.telemetry.latency, &mut encoder)?;
+        encode_sites(&self.proxy, &mut encoder)?;
         let (counters, bytes, objects) = self.proxy.cache.usage();
         let all = [
             ("inserted", counters.inserted),
@@ -195,14 +198,72 @@ fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) 
         (OriginKind::Site, "site"),
         (OriginKind::ThirdParty, "third-party"),
     ] {
-        let latency = latency.load(kind);
-        let bounds = LATENCY_BOUNDS_MS.map(|bound| bound as f64 / 1000.0);
-        let bounds = bounds.into_iter().chain([f64::INFINITY]);
-        let buckets: Vec<_> = bounds.zip(latency.buckets).collect();
-        let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
-        metric
-            .encode_family(&[("kind", label)])?
-            .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        put_histogram(&mut metric, &[("kind", label)], &latency.load(kind))?;
+    }
+    Ok(())
+}
+
+/// Adds one histogram.
+fn put_histogram(
+    metric: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    histogram: &Histogram,
+) -> fmt::Result {
+    let bounds = histogram.bounds.iter().map(Duration::as_secs_f64);
+    let bounds = bounds.chain([f64::INFINITY]);
+    let buckets: Vec<_> = bounds.zip(histogram.buckets.iter().copied()).collect();
+    let (sum, count) = (histogram.sum.as_secs_f64(), histogram.count());
+    metric
+        .encode_family(labels)?
+        .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)
+}
+
+/// Encodes the counters of each configured site, by its first name.
+fn encode_sites(proxy: &Proxy, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let sites = proxy.origins.sites();
+    let sites: Vec<(&str, SiteSnapshot)> = sites
+        .all()
+        .map(|site| (site.name.as_str(), site.counters.load()))
+        .collect();
+    let help = "Responses to the requests for a site, by class of the status";
+    let mut metric = counter(encoder, "accelerator_site_requests", help)?;
+    for (site, counts) in &sites {
+        for (class, count) in &counts.classes {
+            put(&mut metric, &[("site", *site), ("class", *class)], *count)?;
+        }
+    }
+    let help = "Responses with a body from the cache (hit) or from the origin (miss)";
+    let mut metric = counter(encoder, "accelerator_site_cache_lookups", help)?;
+    for (site, counts) in &sites {
+        for (result, count) in [("hit", counts.hits), ("miss", counts.misses)] {
+            put(&mut metric, &[("site", *site), ("result", result)], count)?;
+        }
+    }
+    let mut put_totals = |name: &str, help: &str, total: fn(&SiteSnapshot) -> u64| {
+        let mut metric = counter(encoder, name, help)?;
+        let mut counts = sites.iter();
+        counts.try_for_each(|(site, counts)| put(&mut metric, &[("site", *site)], total(counts)))
+    };
+    put_totals(
+        "accelerator_site_response_bytes",
+        "Bytes of response bodies that clients of a site took",
+        |counts| counts.response_bytes,
+    )?;
+    put_totals(
+        "accelerator_site_saved_bytes",
+        "Bytes of response bodies that the origin did not send, because the cache had them",
+        |counts| counts.saved_bytes,
+    )?;
+    put_totals(
+        "accelerator_site_origin_errors",
+        "Failed requests to a site's own origin, and its responses with a status from 500 to 599",
+        |counts| counts.origin_errors,
+    )?;
+    let help = "Time from a client's request to the head of its response";
+    let name = "accelerator_site_response_seconds";
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (site, counts) in &sites {
+        put_histogram(&mut metric, &[("site", *site)], &counts.latency)?;
     }
     Ok(())
 }

@@ -149,7 +149,7 @@ async fn accelerate(
             log_lines: log.lines.clone(),
         };
         let metrics = metrics::registry(shown, &counted, &hits);
-        AdminHandler::new(credentials, &proxy, metrics)
+        AdminHandler::new(credentials, &proxy, metrics, acme.certificates.clone())
     });
     let mut succession = Succession::listen(sockets)?;
     (run_options.on_ready)(&listeners.ready(&protocols, &names))?;

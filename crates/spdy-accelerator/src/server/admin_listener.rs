@@ -6,6 +6,7 @@ use http::Request;
 use prometheus_client::registry::Registry;
 use spdy::Body;
 use spdy::runtime::SharedRuntime;
+use spdy_acme::certificates::Certificates;
 use spdy_net::latch::Latch;
 use spdy_net::listen::allowed_hosts::AllowedHosts;
 use spdy_net::listen::{ListenOptions, Listener};
@@ -25,15 +26,18 @@ use crate::setup;
 pub(crate) struct AdminHandler(Arc<Admin>);
 
 impl AdminHandler {
-    /// Answers for `proxy` to requests with the token of `credentials`; `metrics` are for every request to an allowed host.
+    /// Answers for `proxy` to requests with the token of `credentials`; `metrics` are for every request to an allowed host. The dashboard
+    /// shows when `certificates` expire.
     pub(crate) fn new(
         credentials: Credentials,
         proxy: &Arc<Proxy>,
         metrics: Arc<Registry>,
+        certificates: Certificates,
     ) -> Self {
         let metrics = move |request: &Request<Body>| metrics::answer(&metrics, request);
         let Credentials { token, hosts } = credentials;
         let admin = Admin::new(proxy.clone(), Token::new(&token), Arc::new(metrics));
+        let admin = admin.with_certificates(Arc::new(move || certificates.expiries()));
         admin.set_hosts(hosts);
         Self(Arc::new(admin))
     }

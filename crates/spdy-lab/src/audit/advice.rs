@@ -13,6 +13,7 @@ use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::rules::public_cdns::{is_public_cdn, package_path};
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
+use spdy_sim::accelerator::Rewriting;
 use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
 use spdy_sim::accelerator::site::OperatorConfig;
 use spdy_sim::load::Page;
@@ -30,6 +31,8 @@ pub struct Advice {
     pub own_hosts: Vec<String>,
     /// Entries to add, or to replace those for the same host and path.
     pub hosts: Vec<HostAdvice>,
+    /// Hosts without an entry, because a part of their resources would stay there, and the page would load slower over some network.
+    pub left_out: BTreeSet<String>,
 }
 
 /// An entry of the list of hosts.
@@ -57,8 +60,9 @@ struct Place {
 }
 
 impl Advice {
-    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`. The second value is a
-    /// configuration that also lists resources that are direct for another reason: a report with it shows that reason.
+    /// Advice for `replica` behind an accelerator configured as `operator`, whose clients use TLS if `secure`, without entries for the hosts
+    /// `left_out`. The second value is a configuration that also lists resources that are direct for another reason: a report with it
+    /// shows that reason.
     ///
     /// # Errors
     ///
@@ -68,13 +72,14 @@ impl Advice {
         graph: &PageGraph,
         operator: &OperatorConfig,
         secure: bool,
+        left_out: BTreeSet<String>,
     ) -> Result<(Self, OperatorConfig), String> {
         let mut all = operator.clone();
         let mut wishes: Vec<(usize, Place, Kind)> = Vec::new();
         let mut looked_at = page_with_operator(replica, graph, &all);
         for _ in 0..MAX_PASSES {
             let mut found = unlisted(&looked_at, secure)?;
-            found.retain(|wish| !wishes.contains(wish));
+            found.retain(|wish| !wishes.contains(wish) && !left_out.contains(&wish.1.host));
             if found.is_empty() {
                 break;
             }
@@ -87,7 +92,7 @@ impl Advice {
             looked_at = page_with_operator(replica, graph, &all);
         }
         let deliveries = &looked_at
-            .accelerated(secure, false)
+            .accelerated(Rewriting::warm(secure))
             .map_err(Clone::clone)?
             .deliveries;
         // A resource that is direct for another reason, listed or not, needs no entry.
@@ -126,6 +131,7 @@ impl Advice {
         let advice = Self {
             own_hosts: own_hosts(replica, graph, deliveries),
             hosts: hosts.collect(),
+            left_out,
         };
         Ok((advice, all))
     }
@@ -143,7 +149,9 @@ fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorC
 
 /// Resources that are direct because they are not listed, by node, with the entry that each needs.
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Place, Kind)>, String> {
-    let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
+    let seen = page
+        .accelerated(Rewriting::warm(secure))
+        .map_err(Clone::clone)?;
     let unlisted = |(node, delivery): (usize, &Delivery)| {
         let Delivery::Direct(reason) = delivery else {
             return None;

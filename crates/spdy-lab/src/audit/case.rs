@@ -1,5 +1,6 @@
 //! An audit of one page with one configuration: deliveries of its resources, and loads without the accelerator and through it.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
@@ -16,9 +17,12 @@ use spdy_sim::race::RaceNetwork;
 use spdy_sim::workers;
 
 use super::advice::Advice;
-use super::survey::Survey;
+use super::survey::{Host, Survey};
 use crate::doctor::examination::Times;
 use crate::stats::median;
+
+/// A part of the load time by which a page may be slower with the accelerator before hosts are left out.
+const SLOWER: f64 = 0.01;
 
 /// The subject of an audit.
 #[derive(Clone, Debug)]
@@ -137,7 +141,7 @@ impl AuditCase {
     ) -> Result<Option<Audit>, String> {
         let (graph, secure) = (PageGraph::of(&self.replica), self.protocol.is_secure());
         let written = self.operator.clone().unwrap_or_default();
-        let (advice, advised) = Advice::of(&self.replica, &graph, &written, secure)?;
+        let (advice, advised) = self.advice(&graph, &written)?;
         let behind = |operator: OperatorConfig| {
             Page::with_graph(self.replica.clone(), graph.clone()).with_operator_config(operator)
         };
@@ -197,6 +201,74 @@ impl AuditCase {
             failures: failures.collect(),
             first_loads,
         }))
+    }
+
+    /// The advice for an accelerator configured as `written`, and its configuration (see [`Advice::of`]). Hosts are left out one by one if
+    /// only a part of their resources can be proxied, as long as the page is slower than without the accelerator over some network.
+    fn advice(
+        &self,
+        graph: &PageGraph,
+        written: &OperatorConfig,
+    ) -> Result<(Advice, OperatorConfig), String> {
+        let secure = self.protocol.is_secure();
+        let mut best = Advice::of(&self.replica, graph, written, secure, BTreeSet::new())?;
+        if self.operator.is_some() {
+            return Ok(best);
+        }
+        let behind = |operator: &OperatorConfig| {
+            let page = Page::with_graph(self.replica.clone(), graph.clone());
+            page.with_operator_config(operator.clone())
+        };
+        let mut direct_ms = None;
+        let mut least_saved = |page: &Page| {
+            let load = |accelerator| {
+                let way = LoadSetup {
+                    name: "",
+                    page,
+                    accelerator,
+                };
+                let loads = self
+                    .networks
+                    .iter()
+                    .map(|it| self.load(it, &way, 0).load_ms);
+                loads.collect::<Vec<f64>>()
+            };
+            let direct_ms = direct_ms.get_or_insert_with(|| load(Accelerator::Off));
+            let warm_ms = load(Accelerator::Warm);
+            let parts = direct_ms
+                .iter()
+                .zip(warm_ms)
+                .map(|(direct, warm)| 1.0 - warm / *direct);
+            parts.fold(f64::INFINITY, f64::min)
+        };
+        loop {
+            let page = behind(&best.1);
+            let survey = Survey::of(&page, secure)?;
+            let is_part = |host: &&Host| !host.is_own && host.proxied > 0 && host.direct > 0;
+            let parts: Vec<_> = survey.hosts.iter().filter(is_part).collect();
+            if parts.is_empty() {
+                return Ok(best);
+            }
+            let saved = least_saved(&page);
+            if saved >= -SLOWER {
+                return Ok(best);
+            }
+            let mut better = None;
+            let mut most_saved = saved;
+            for host in parts {
+                let mut left_out = best.0.left_out.clone();
+                left_out.insert(host.host.clone());
+                let without = Advice::of(&self.replica, graph, written, secure, left_out)?;
+                let saved = least_saved(&behind(&without.1));
+                if saved > most_saved {
+                    (better, most_saved) = (Some(without), saved);
+                }
+            }
+            match better {
+                Some(better) => best = better,
+                None => return Ok(best),
+            }
+        }
     }
 
     fn load(&self, network: &RaceNetwork, way: &LoadSetup<'_>, run: usize) -> Load {

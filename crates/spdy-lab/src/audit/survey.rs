@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use spdy_page::head;
 use spdy_page::replica::Kind;
-use spdy_sim::accelerator::AcceleratedPage;
 use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
+use spdy_sim::accelerator::{AcceleratedPage, Rewriting};
 use spdy_sim::load::Page;
 use spdy_sim::options::is_same_site;
 
@@ -71,7 +71,9 @@ impl Survey {
     ///
     /// The reason why an accelerator cannot serve it.
     pub fn of(page: &Page, secure: bool) -> Result<Self, String> {
-        let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
+        let seen = page
+            .accelerated(Rewriting::warm(secure))
+            .map_err(Clone::clone)?;
         Ok(Self {
             hosts: hosts(page, seen),
             resources: resources(page, seen),

@@ -5,6 +5,7 @@
 //!    │             with pages and a setting (setting.rs)
 //!    ▼
 //! runner.rs        loads in virtual time: pages x settings x runs, the two setups in pairs
+//!    │             load_memo.rs has the loads that were measured before
 //!    │
 //! statistics.rs    MeasuredResult (measured.rs): figures with their intervals
 //!    │
@@ -23,6 +24,7 @@ mod claim;
 mod corpus;
 mod factor;
 mod header_saving;
+mod load_memo;
 mod markdown;
 mod measured;
 mod papers;
@@ -35,6 +37,7 @@ mod verdict;
 
 pub use claim::{BoundSide, Claim, ClaimedResult, Paper, Trend};
 pub use corpus::{Corpus, CorpusError};
+pub use load_memo::LoadMemo;
 pub use markdown::{markdown, markdown_row};
 pub use measured::{MeasuredResult, Point, Unit};
 pub use papers::all;

@@ -14,8 +14,9 @@ use spdy_sim::seed;
 use spdy_sim::workers;
 
 use crate::claims::corpus::Corpus;
+use crate::claims::load_memo::{LoadKey, LoadMemo};
 use crate::claims::measured::{MeasuredResult, Point};
-use crate::claims::setting::{PageSet, Pages, Setting};
+use crate::claims::setting::{ClaimSetup, PageSet, Pages, Setting};
 use crate::claims::statistics::{FigurePair, Figures, PairedLoads, ratio};
 use crate::stats::Estimate;
 
@@ -31,6 +32,8 @@ pub struct ClaimRunner<'a> {
     pub quick: bool,
     /// Called with the number of loads done since the last call.
     pub on_loads: &'a dyn Fn(u64),
+    /// Loads that it has measured; empty at first.
+    pub memo: LoadMemo,
 }
 
 impl ClaimRunner<'_> {
@@ -94,48 +97,91 @@ impl ClaimRunner<'_> {
         }
         let chance = settings.iter().any(Setting::has_chance);
         let runs = if chance { self.runs as usize } else { 1 };
-        let mut ready: BTreeMap<(usize, bool, usize), Page> = BTreeMap::new();
-        for setting in settings {
-            for way in [&setting.base, &setting.other] {
-                for (index, replica) in replicas.iter().enumerate() {
-                    ready
-                        .entry((index, way.folded, setting.depth))
-                        .or_insert_with(|| page(replica, way.folded, setting.depth));
-                }
-            }
-        }
         let total = settings.len() * replicas.len() * runs * 2;
-        let work = |number: usize| {
-            let (rest, is_other) = (number / 2, number % 2 == 1);
-            let (rest, run) = (rest / runs, rest % runs);
-            let (setting, index) = (&settings[rest / replicas.len()], rest % replicas.len());
-            let way = if is_other {
-                &setting.other
-            } else {
-                &setting.base
-            };
-            let network = RaceNetwork {
-                name: String::new(),
-                profile: setting.profile.clone(),
-            };
-            let load = load::load(
-                &ready[&(index, way.folded, setting.depth)],
-                way.protocol,
-                "",
-                &network.config(&way.options),
-                &way.options,
-                seed::derive(1 + run as u64, &replicas[index].name),
-            );
-            let whole = load.failures.is_empty();
-            whole.then(|| Figures::of(&load, setting.browser_ms))
-        };
-        let mut figures: Vec<Option<Figures>> = vec![None; total];
-        workers::each(total, self.threads, work, |number, load| {
-            figures[number] = load;
+        let mut memo = self.memo.lock();
+        let pages: Vec<usize> = replicas.iter().map(|it| memo.page(it)).collect();
+        let cells: Vec<Cell<'_>> = (0..total)
+            .map(|number| {
+                let (rest, is_other) = (number / 2, number % 2 == 1);
+                let (rest, run) = (rest / runs, rest % runs);
+                let (setting, index) = (&settings[rest / replicas.len()], rest % replicas.len());
+                let setup = match is_other {
+                    true => &setting.other,
+                    false => &setting.base,
+                };
+                let key = LoadKey {
+                    page: pages[index],
+                    depth: setting.depth,
+                    run,
+                    setup,
+                    profile: &setting.profile,
+                };
+                Cell {
+                    load: memo.number(&key),
+                    key,
+                    replica: &replicas[index],
+                    browser_ms: setting.browser_ms,
+                }
+            })
+            .collect();
+        let new: BTreeMap<usize, &Cell<'_>> = cells
+            .iter()
+            .filter(|cell| memo.figures(cell.load).is_none())
+            .map(|cell| (cell.load, cell))
+            .collect();
+        let new: Vec<&Cell<'_>> = new.into_values().collect();
+        let mut ready: BTreeMap<(usize, bool, usize), Page> = BTreeMap::new();
+        for cell in &new {
+            let (folded, depth) = (cell.key.setup.folded, cell.key.depth);
+            ready
+                .entry(cell.page())
+                .or_insert_with(|| page(cell.replica, folded, depth));
+        }
+        (self.on_loads)((total - new.len()) as u64);
+        let work = |number: usize| new[number].load(&ready[&new[number].page()]);
+        workers::each(new.len(), self.threads, work, |number, figures| {
+            memo.insert(new[number].load, figures);
             (self.on_loads)(1);
             ControlFlow::Continue(())
         });
+        let figures: Vec<Option<Figures>> = cells
+            .iter()
+            .map(|cell| {
+                let figures = memo.figures(cell.load).flatten();
+                figures.map(|figures| figures.with_browser(cell.browser_ms))
+            })
+            .collect();
         Ok(paired(&figures, (settings.len(), replicas.len(), runs)))
+    }
+}
+
+/// A load of a claim.
+struct Cell<'a> {
+    key: LoadKey<'a>,
+    /// Its number in the memo.
+    load: usize,
+    replica: &'a Replica,
+    browser_ms: f64,
+}
+
+impl Cell<'_> {
+    /// The prepared page that it needs: page, whether all is on one host, and depth.
+    fn page(&self) -> (usize, bool, usize) {
+        (self.key.page, self.key.setup.folded, self.key.depth)
+    }
+
+    /// Loads `page`. Returns no figures if the load is incomplete.
+    fn load(&self, page: &Page) -> Option<Figures> {
+        let ClaimSetup {
+            protocol, options, ..
+        } = self.key.setup;
+        let network = RaceNetwork {
+            name: String::new(),
+            profile: self.key.profile.clone(),
+        };
+        let seed = seed::derive(1 + self.key.run as u64, &self.replica.name);
+        let load = load::load(page, *protocol, "", &network.config(options), options, seed);
+        load.failures.is_empty().then(|| Figures::of(&load))
     }
 }
 

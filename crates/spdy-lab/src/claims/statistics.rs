@@ -19,16 +19,26 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(crate) fn of(load: &Load, browser_ms: f64) -> Self {
+    pub(crate) fn of(load: &Load) -> Self {
         Self {
-            load_ms: load.load_ms + browser_ms,
-            dom_content_loaded_ms: load.dom_content_loaded_ms + browser_ms,
-            time_on_wire_ms: load.time_on_wire_ms + browser_ms,
+            load_ms: load.load_ms,
+            dom_content_loaded_ms: load.dom_content_loaded_ms,
+            time_on_wire_ms: load.time_on_wire_ms,
             connections: load.connections as f64,
             packets: (load.packets_up + load.packets_down) as f64,
             bytes: (load.bytes_up + load.bytes_down) as f64,
             bytes_up: load.bytes_up as f64,
             bytes_down: load.bytes_down as f64,
+        }
+    }
+
+    /// The same with the time of the browser itself.
+    pub(crate) fn with_browser(self, browser_ms: f64) -> Self {
+        Self {
+            load_ms: self.load_ms + browser_ms,
+            dom_content_loaded_ms: self.dom_content_loaded_ms + browser_ms,
+            time_on_wire_ms: self.time_on_wire_ms + browser_ms,
+            ..self
         }
     }
 

@@ -427,3 +427,58 @@ fn modules_of_a_public_cdn_are_listed_by_package() {
         ]
     );
 }
+
+/// A loader of which the accelerator can move only the first script: the connection to the other scripts would begin later.
+fn page_with_a_loader() -> Replica {
+    let cdn = "https://loader.test";
+    // Its connection is fast by then, and a new one is not.
+    let filler = "x".repeat(30_000);
+    let script = |url: &str, text: &str| exchange(url, Kind::Script, text);
+    Replica {
+        name: "loader".to_owned(),
+        exchanges: vec![
+            exchange(
+                "https://www.page.test/",
+                Kind::Document,
+                format!("<script src={cdn}/loader.js></script>"),
+            ),
+            script(&format!("{cdn}/loader.js"), &filler),
+            script(&format!("{cdn}/a.js"), &filler),
+            script(&format!("{cdn}/b.js"), &filler),
+        ]
+        .into_iter()
+        .map(unstored)
+        .collect(),
+        ..builtin::flags()
+    }
+}
+
+/// `exchange` with a response that no cache stores.
+fn unstored(exchange: Exchange) -> Exchange {
+    let head = head::with_field(&exchange.response_head, "cache-control", Some("no-store"));
+    Exchange {
+        response_head: head,
+        ..exchange
+    }
+}
+
+#[test]
+fn a_host_is_left_out_if_a_part_of_it_makes_the_page_slower() {
+    let audit = audit(&AuditCase {
+        networks: vec![RaceNetwork::parse("down=50mbit,up=5mbit,rtt=200ms").unwrap()],
+        ..case(page_with_a_loader(), None)
+    });
+    let saving = &audit.savings[0];
+    assert_eq!(
+        audit.advice.left_out.iter().collect::<Vec<_>>(),
+        ["loader.test"],
+        "{saving:?}"
+    );
+    assert!(audit.advice.hosts.is_empty());
+    assert_eq!(
+        deliveries(&audit)["https://loader.test/loader.js"],
+        "not-listed"
+    );
+    // As fast as without the accelerator, which costs nothing on the way.
+    assert!(saving.warm.saved_part > -0.01, "{saving:?}");
+}

@@ -1,8 +1,10 @@
-//! The operator's listener: metrics for every client that reaches it, reports of pages and purges for those with the token. A request
-//! must name an address, `localhost` or a configured host (`spdy-net/listen/allowed_hosts.rs`).
+//! The operator's listener: metrics for every client that reaches it; the dashboard's numbers, reports of pages and purges for those with
+//! the token. A request must name an address, `localhost` or a configured host (`spdy-net/listen/allowed_hosts.rs`).
 //!
 //! ```text
+//! GET  /                                          the page of the dashboard, without data (dashboard_page.rs)
 //! GET  /metrics                                   OpenMetrics
+//! GET  /dashboard.json  Authorization: Bearer …   the numbers of the dashboard (dashboard.rs)
 //! GET  /pages   Authorization: Bearer <token>     the results for the latest pages; with ?url=https://… the report of one
 //! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and the ID of the job
 //!                                                 {"tag": "article-7", "site": "www.site.test", "soft": true}
@@ -26,6 +28,8 @@ use spdy_net::listen::allowed_hosts::AllowedHosts;
 use tokio::sync::oneshot;
 use url::{Position, Url};
 
+use crate::admin::dashboard::{CertificateReader, Dashboard};
+use crate::admin::dashboard_page;
 use crate::admin::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
 use crate::cache::purge::{PurgeCount, PurgeRequest};
 use crate::proxy::Proxy;
@@ -45,6 +49,7 @@ pub struct Admin {
     token: Arc<RwLock<Token>>,
     hosts: Arc<RwLock<AllowedHosts>>,
     metrics: MetricsHandler,
+    certificates: Option<CertificateReader>,
     jobs: Arc<PurgeJobs>,
 }
 
@@ -69,8 +74,16 @@ impl Admin {
             token: Arc::new(RwLock::new(token)),
             hosts: Arc::default(),
             metrics,
+            certificates: None,
             jobs: Arc::default(),
         }
+    }
+
+    /// The dashboard also shows these certificates.
+    #[must_use]
+    pub fn with_certificates(mut self, certificates: CertificateReader) -> Self {
+        self.certificates = Some(certificates);
+        self
     }
 
     /// Purges and reports require `token` from now on.
@@ -178,6 +191,14 @@ impl Admin {
         }
     }
 
+    /// The numbers of the dashboard.
+    fn dashboard(&self, request: &Request<Body>) -> Response<Body> {
+        if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
+            return refused;
+        }
+        json(&Dashboard::read(&self.proxy, self.certificates.as_ref()))
+    }
+
     /// Reports of pages: a line each, or the whole report of one.
     fn page_reports(&self, request: &Request<Body>) -> Response<Body> {
         if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
@@ -222,12 +243,7 @@ impl Admin {
         method: &Method,
     ) -> Option<Response<Body>> {
         if request.method() != method {
-            let message = format!("expected method {method}\n");
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, message);
-            let allowed = http::HeaderValue::from_str(method.as_str())
-                .expect("a method is a valid field value");
-            response.headers_mut().insert(header::ALLOW, allowed);
-            return Some(response);
+            return Some(reject_method(method.as_str()));
         }
         let credentials = request.headers().get(header::AUTHORIZATION);
         let credentials = credentials.and_then(|credentials| {
@@ -260,20 +276,48 @@ impl Handler for Admin {
                 ("/purge", None) => admin.purge(request).await,
                 ("/pages", None) => admin.page_reports(&request),
                 ("/metrics", None) => (admin.metrics)(&request),
-                _ => text(
-                    StatusCode::NOT_FOUND,
-                    "unknown path: expected /metrics, /pages or /purge\n".to_owned(),
-                ),
+                ("/dashboard.json", None) => admin.dashboard(&request),
+                (path, None) => match dashboard_page::file(path) {
+                    Some(file) => only_read(request.method(), file),
+                    None => unknown_path(),
+                },
             }
         })
     }
+}
+
+/// `file`, unless `method` is more than a read.
+fn only_read(method: &Method, file: Response<Body>) -> Response<Body> {
+    match *method {
+        Method::GET | Method::HEAD => file,
+        _ => reject_method("GET, HEAD"),
+    }
+}
+
+fn reject_method(allowed: &str) -> Response<Body> {
+    let message = format!("expected method {allowed}\n");
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, message);
+    let allowed = http::HeaderValue::from_str(allowed).expect("methods are a valid field value");
+    response.headers_mut().insert(header::ALLOW, allowed);
+    response
+}
+
+fn unknown_path() -> Response<Body> {
+    text(
+        StatusCode::NOT_FOUND,
+        "unknown path: expected /, /dashboard.json, /metrics, /pages or /purge\n".to_owned(),
+    )
 }
 
 fn json(value: &impl Serialize) -> Response<Body> {
     let text = serde_json::to_vec(value).expect("names and numbers are JSON");
     let mut response = Response::new(Body::from(text));
     let json = http::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, json);
+    // The numbers change, and no copy may outlive the token.
+    let no_store = http::HeaderValue::from_static("no-store");
+    headers.insert(header::CACHE_CONTROL, no_store);
     response
 }
 

@@ -56,6 +56,7 @@ pub struct Cache {
     site_policy: Policy,
     third_party_policy: Policy,
     pub(crate) limits: BodyLimits,
+    max_memory_bytes: u64,
     pub(crate) clock: Clock,
 }
 
@@ -83,8 +84,9 @@ impl Cache {
             clients_may_revalidate: config.obey_reload,
             ..policy
         };
+        let max_memory_bytes = (config.memory_mib << 20) as u64;
         let memory = MemoryStore::new(StoreConfig {
-            max_bytes: (config.memory_mib << 20) as u64,
+            max_bytes: max_memory_bytes,
             max_object_bytes: (config.object_mib << 20) as u64,
             site_bytes,
             ..StoreConfig::default()
@@ -114,8 +116,15 @@ impl Cache {
                 body_memory,
                 fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
             },
+            max_memory_bytes,
             clock,
         }
+    }
+
+    /// The limit of the memory tier, in bytes.
+    #[must_use]
+    pub fn max_memory_bytes(&self) -> u64 {
+        self.max_memory_bytes
     }
 
     /// The counters of the memory tier, and how many bytes and objects are in it.

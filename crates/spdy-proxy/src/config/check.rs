@@ -110,6 +110,7 @@ impl Config {
             let fault = fault
                 .or_else(|| site.check_origin())
                 .or_else(|| site.check_paths())
+                .or_else(|| site.check_error_pages())
                 .or_else(|| servers::fault(site))
                 .or_else(|| self.check_site(site));
             if let Some(fault) = fault {

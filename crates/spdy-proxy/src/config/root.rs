@@ -78,7 +78,7 @@ pub struct Config {
     pub secret_file: Option<PathBuf>,
     /// A file with the previous secret. Capabilities made with it are still accepted. Needs `secret_file`.
     pub former_secret_file: Option<PathBuf>,
-    /// The operator's listener: purges, reports of pages and metrics. Optional: without this table, there is no such
+    /// The operator's listener: metrics, the dashboard, purges and reports of pages. Optional: without this table, there is no such
     /// listener.
     pub admin: Option<AdminConfig>,
     /// A file with one line for each response. Optional: without this table, there is no such file.
@@ -114,14 +114,14 @@ pub struct TimingConfig {
     pub token_file: Option<PathBuf>,
 }
 
-/// The operator's listener: purges, reports of pages and metrics.
+/// The operator's listener: metrics, the dashboard, purges and reports of pages.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdminConfig {
     /// Address of the listener. Keep it on loopback.
     pub address: SocketAddr,
-    /// A file with the token for purges and reports, in one line.
+    /// A file with the token for the dashboard, purges and reports, in one line.
     pub token_file: PathBuf,
     /// Accepted host names, beside IP addresses and `localhost`. A request for another host gets 421, so that no web
     /// page can read the listener under its own name (DNS rebinding).

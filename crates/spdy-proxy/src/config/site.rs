@@ -1,6 +1,6 @@
 //! The part of the configuration that is about one site: its names, its origin, and what is moved under it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -14,6 +14,10 @@ use crate::config::error::InvalidValue;
 use crate::config::servers::{HealthConfig, ServerConfig};
 use crate::config::site_path::SitePathConfig;
 
+/// Statuses of the accelerator's own errors.
+const ERROR_STATUSES: [u16; 13] = [
+    400, 403, 404, 405, 408, 429, 431, 500, 501, 502, 503, 504, 508,
+];
 /// Longest host name, without the final dot (RFC 1035 §3.1).
 const MAX_NAME_BYTES: usize = 253;
 /// Longest label of a host name (RFC 1035 §2.3.4).
@@ -61,6 +65,10 @@ pub struct SiteConfig {
     pub redirect_to_https: bool,
     /// `Strict-Transport-Security` (RFC 6797) of responses over TLS: browsers then use only TLS. Optional.
     pub hsts: Option<HstsConfig>,
+    /// Files with the pages that clients get in place of the accelerator's own error messages, by status: `{ 503 = "busy.html" }`.
+    /// Errors of the origin pass unchanged. Statuses: 400, 403, 404, 405, 408, 429, 431, 500 to 504, 508.
+    #[serde(default)]
+    pub error_pages: BTreeMap<String, PathBuf>,
     /// Rules for some paths: access, headers and storage.
     #[serde(default)]
     pub paths: Vec<SitePathConfig>,
@@ -169,6 +177,17 @@ impl SiteConfig {
         fault.or_else(|| self.hsts.and_then(HstsConfig::fault))
     }
 
+    /// A fault in its error pages: the key, what is valid, and the value.
+    pub(crate) fn check_error_pages(&self) -> Option<InvalidValue> {
+        let is_own = |status: &str| {
+            let status = status.parse::<u16>();
+            status.is_ok_and(|status| ERROR_STATUSES.contains(&status))
+        };
+        let wrong = self.error_pages.keys().find(|status| !is_own(status))?;
+        let expected = "400, 403, 404, 405, 408, 429, 431, 500 to 504 or 508";
+        Some(("site.error_pages", expected, wrong.clone()))
+    }
+
     /// A fault in its origin: the key, what is valid, and the value.
     pub(crate) fn check_origin(&self) -> Option<InvalidValue> {
         if is_origin_url(&self.origin) {
@@ -204,7 +223,7 @@ fn is_wildcard(name: &str) -> bool {
 }
 
 /// Whether nothing but scheme, host and perhaps a port is in it.
-fn is_origin_url(origin: &Url) -> bool {
+pub(crate) fn is_origin_url(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
     let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
     let is_nobodys = origin.username().is_empty() && origin.password().is_none();
@@ -212,7 +231,7 @@ fn is_origin_url(origin: &Url) -> bool {
 }
 
 /// `origin` without its user name and password, for logs and errors.
-fn redact_origin(origin: &Url) -> Url {
+pub(crate) fn redact_origin(origin: &Url) -> Url {
     let mut redacted = origin.clone();
     // An error is a URL that can have neither.
     let _ = redacted.set_username("");

@@ -8,8 +8,10 @@ use http::header::{self, HeaderName};
 use ipnet::IpNet;
 use serde::Deserialize;
 use spdy_rewrite::rules::path_normalization::canonical;
+use url::Url;
 
 use crate::config::error::InvalidValue;
+use crate::config::site::{is_origin_url, redact_origin};
 
 /// Fields that state how a message is framed or routed. Only the proxy sets them.
 const FRAMING_FIELDS: [HeaderName; 9] = [
@@ -33,6 +35,11 @@ pub struct SitePathConfig {
     /// A folder (ending in `/`) or one path. Percent-encoding, path parameters (`;v=1`) and repeated slashes in requests make no
     /// difference.
     pub path: String,
+    /// URL of another origin for these paths: scheme, host and optional port. Default the site's.
+    pub origin: Option<Url>,
+    /// The path that takes the place of `path` in requests to the origin, such as `/` for an application that does not know its
+    /// folder. Redirects of the origin to it lead back to `path`. Default `path` itself.
+    pub origin_path: Option<String>,
     /// Addresses and ranges (`10.0.0.0/8`) of the clients that may request these paths; all others get 403. Default all.
     pub allow: Option<Vec<String>>,
     /// Addresses and ranges of clients that get 403.
@@ -82,6 +89,18 @@ impl SitePathConfig {
         if !used.insert(path) {
             let expected = "each path once in a site";
             return Some(("site.paths.path", expected, format!("{path:?}")));
+        }
+        if let Some(origin) = self.origin.as_ref().filter(|it| !is_origin_url(it)) {
+            let expected = "an http or https URL of a host, without a path or a user";
+            let found = format!("{:?}", redact_origin(origin).as_str());
+            return Some(("site.paths.origin", expected, found));
+        }
+        if let Some(to) = &self.origin_path {
+            let is_alike = to.ends_with('/') == path.ends_with('/');
+            if !to.starts_with('/') || !is_alike || canonical(to) != *to {
+                let expected = "a path that begins with /, and ends with / if `path` does";
+                return Some(("site.paths.origin_path", expected, format!("{to:?}")));
+            }
         }
         for (key, texts) in [
             (

@@ -80,7 +80,7 @@ impl OriginExchange {
                     return ExchangeOutcome::response(incomplete_request());
                 }
                 Err(error) => {
-                    error.count(&self.fetch.context.telemetry.counters);
+                    error.count(&at, &self.fetch.context.telemetry.counters);
                     return ExchangeOutcome::response(self.fail(&error));
                 }
             };
@@ -197,7 +197,7 @@ impl OriginExchange {
         spans: Option<&mut FetchSpans>,
         origin: &mut Duration,
     ) -> (Result<Response<Body>, UpstreamError>, Times) {
-        (*request.method_mut(), *request.uri_mut()) = (at.head.method.clone(), at.head.uri.clone());
+        (*request.method_mut(), *request.uri_mut()) = (at.head.method.clone(), at.origin_uri());
         let span = spans.map(|spans| spans.start_request(at, request.headers_mut()));
         let requested = self.fetch.context.clock.wall_now();
         let sent_at = self.fetch.context.clock.now();
@@ -260,7 +260,12 @@ impl OriginExchange {
         let result = match &proxy_request.proxied {
             None => {
                 upstream
-                    .fetch_own(&proxy_request.site, request, priority)
+                    .fetch_own(
+                        &proxy_request.site,
+                        proxy_request.path_rule.as_deref(),
+                        request,
+                        priority,
+                    )
                     .await
             }
             Some((proxied, _)) => {
@@ -275,9 +280,13 @@ impl OriginExchange {
                     .await
             }
         };
-        if result.is_ok() {
+        if let Ok(response) = &result {
             let took = clock.now() - begun;
             telemetry.latency.record(proxy_request.origin_kind(), took);
+            if proxy_request.proxied.is_none() {
+                let counters = &proxy_request.site.counters;
+                counters.record_origin_response(response.status(), took);
+            }
         }
         for (limit, met) in [
             ("retry_percent", upstream.take_retries_withheld()),

@@ -330,6 +330,22 @@ impl ProxyRequest {
         }
     }
 
+    /// The URI of the request to the origin: that of the head, with the origin's path in place of the client's.
+    #[must_use]
+    pub(crate) fn origin_uri(&self) -> Uri {
+        let uri = &self.head.uri;
+        let rule = self.path_rule.as_ref().filter(|_| self.proxied.is_none());
+        let (Some(rule), Some(target)) = (rule, uri.path_and_query()) else {
+            return uri.clone();
+        };
+        let Cow::Owned(target) = rule.origin_target(target.as_str()) else {
+            return uri.clone();
+        };
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = target.parse().ok();
+        Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+    }
+
     /// The URL at its own host; for the site's own, with the first of its names.
     #[must_use]
     pub fn url(&self) -> Option<url::Url> {

@@ -1,5 +1,6 @@
 //! Builds responses that are no stored ones: redirects, refusals, errors, and streams.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
@@ -44,6 +45,19 @@ pub(crate) fn from_sanitized(
             with_outcome(refused(&refusal.into()), Outcome::REFUSED)
         }
     }
+}
+
+/// Marks a response with a message of the proxy itself, not of an origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnMessage;
+
+/// `response` with `page`, in HTML, in place of its message.
+pub(crate) fn with_error_page(response: Response<Body>, page: Bytes) -> Response<Body> {
+    let mut response = response.map(|_| Body::full(page));
+    let html = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, html);
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    response
 }
 
 /// Adds the outcome of the request, for logs and counters. The first outcome stays.
@@ -173,6 +187,9 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     if !text.is_empty() {
         let kind = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, kind);
+        if status.is_client_error() || status.is_server_error() {
+            response.extensions_mut().insert(OwnMessage);
+        }
     }
     response
 }

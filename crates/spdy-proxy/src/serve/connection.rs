@@ -22,13 +22,16 @@ use crate::cache::public_response::is_html;
 use crate::proxy::Proxy;
 use crate::request::client_origin::request_authority;
 use crate::request::forward_headers::scheme_of;
+use crate::response::respond::{self, OwnMessage};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::serve::push_and_hints::{PushAndHints, TrackedRequest};
+use crate::sites::site::Site;
 use crate::telemetry::access_log::{
     AccessLog, AccessLogEntry, BodyEnd, LoggedFields, PendingLogEntry, log_at_end, target_of,
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::shared_access_log::SharedAccessLog;
+use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{BROKEN, OpenSpan, SpanScope};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
@@ -114,6 +117,13 @@ impl ConnectionHandler {
             .counters
             .count(CounterFamily::Responses, outcome);
         let took = || self.proxy.clock.now() - pending.at;
+        if let Some(site) = pending.site {
+            site.record_response(response.status(), Outcome(outcome), took());
+            // The body of a response to HEAD is never read.
+            if !pending.is_head {
+                response = response.map(|body| site.count_body(Outcome(outcome), body));
+            }
+        }
         let origin = response.extensions_mut().remove::<OriginDuration>();
         if let Some(url) = pending.times_for {
             let is_cached_page = origin.is_none() && is_html(response.headers());
@@ -130,10 +140,16 @@ impl ConnectionHandler {
             let now = spdy_cache::date::to_value(self.proxy.clock.wall_now());
             response.headers_mut().insert(header::DATE, now);
         }
-        if let Some(hsts) = pending.hsts {
-            response
-                .headers_mut()
-                .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+        let is_own = response.extensions_mut().remove::<OwnMessage>().is_some();
+        if let Some((site, secure)) = pending.adding_site {
+            if let Some(page) = site.error_pages.get(response.status()).filter(|_| is_own) {
+                response = respond::with_error_page(response, page);
+            }
+            if let Some(hsts) = site.hsts.clone().filter(|_| secure) {
+                response
+                    .headers_mut()
+                    .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+            }
         }
         let log_entry = pending
             .about
@@ -219,10 +235,15 @@ impl Handler for ConnectionHandler {
             Some(scope) => (Some(scope.context), scope.open),
             None => (None, None),
         };
-        let pending = PendingResponse {
+        let mut pending = PendingResponse {
+            site: None,
+            is_head: head.method == Method::HEAD,
             at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&head)),
-            hsts: self.proxy.origins.hsts(&head),
+            adding_site: self.proxy.origins.adding_site(&head).map(|site| {
+                let arrival: Option<&RequestInfo> = head.extensions.get();
+                (site, arrival.is_some_and(|arrival| arrival.secure))
+            }),
             about: self
                 .log
                 .current()
@@ -231,7 +252,9 @@ impl Handler for ConnectionHandler {
             span,
         };
         let request = Request::from_parts(head, body);
-        match self.proxy.handle_traced_request(request, from, context) {
+        let (site, response) = self.proxy.handle_traced_request(request, from, context);
+        pending.site = site;
+        match response {
             Either::Left(ready) => {
                 let response = self.finish(pending, ready.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
@@ -264,12 +287,15 @@ impl Handler for ConnectionHandler {
 /// A pending request, and what is reported with its response.
 struct PendingResponse {
     at: Instant,
+    /// The counters of its site, if its host is known.
+    site: Option<Arc<SiteCounters>>,
+    is_head: bool,
     /// The client gets the times of the response; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<LogContext>,
     tracked: Option<TrackedRequest>,
-    /// `Strict-Transport-Security`, if it is sent.
-    hsts: Option<HeaderValue>,
+    /// The site, if it may add something to the response, and whether the client uses TLS.
+    adding_site: Option<(Arc<Site>, bool)>,
     /// The span of the request, if it is recorded.
     span: Option<OpenSpan>,
 }

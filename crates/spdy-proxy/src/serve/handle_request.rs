@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::Either;
-use http::{Method, Request, Response, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri, request};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::lookup::{self, Lookup};
@@ -39,9 +39,18 @@ use crate::request::rejection::RequestRejection;
 use crate::response::from_stored::respond_hit;
 use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
+use crate::sites::site::Site;
 use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::trace_context::SpanContext;
 use crate::websocket::connection as websocket;
+
+/// A response, or the future of one.
+type ResponseOrFuture = Either<Ready<Response<Body>>, BoxFuture<Response<Body>>>;
+
+fn at_once(response: Response<Body>) -> ResponseOrFuture {
+    Either::Left(std::future::ready(response))
+}
 
 impl Proxy {
     /// The response to `request`, which came from `from`. A fresh cache hit returns `Left` at once, without a future. `Left` is a hit
@@ -50,30 +59,45 @@ impl Proxy {
         self: &Arc<Self>,
         request: Request<Body>,
         from: Option<IpAddr>,
-    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
-        self.handle_traced_request(request, from, None)
+    ) -> ResponseOrFuture {
+        self.handle_traced_request(request, from, None).1
     }
 
-    /// The same for a request that has a place in a trace.
+    /// The same for a request that has a place in a trace, with the counters of its site. It has none if its host is unknown.
     pub(crate) fn handle_traced_request(
         self: &Arc<Self>,
         request: Request<Body>,
         from: Option<IpAddr>,
         within: Option<SpanContext>,
-    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
+    ) -> (Option<Arc<SiteCounters>>, ResponseOrFuture) {
         let (head, body) = request.into_parts();
-        let at_once = |response| Either::Left(std::future::ready(response));
         let Some((authority, site)) = request_authority(&head)
             .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
-            return at_once(respond::with_outcome(response, Outcome::MISDIRECTED));
+            let response = respond::with_outcome(response, Outcome::MISDIRECTED);
+            return (None, at_once(response));
         };
+        let counters = site.counters.clone();
         if let Err(rejection) = access::check(&site, authority, &head, from, self.clock.now()) {
             let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
-            return at_once(self.reject(&rejection, uri));
+            return (Some(counters), at_once(self.reject(&rejection, uri)));
         }
         let authority = authority.to_owned();
+        let response = self.handle_site_request(site, authority, from, within, head, body);
+        (Some(counters), response)
+    }
+
+    /// The response to a request for `site`.
+    fn handle_site_request(
+        self: &Arc<Self>,
+        site: Arc<Site>,
+        authority: String,
+        from: Option<IpAddr>,
+        within: Option<SpanContext>,
+        head: request::Parts,
+        body: Body,
+    ) -> ResponseOrFuture {
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| head.uri.clone());
         let incoming = match IncomingRequest::classify(site, authority, from, head) {

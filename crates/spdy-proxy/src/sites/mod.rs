@@ -2,6 +2,7 @@
 
 pub mod alias_dns_records;
 pub(crate) mod client_rate;
+pub(crate) mod error_pages;
 pub mod page_policies;
 pub mod path_rules;
 pub mod site;

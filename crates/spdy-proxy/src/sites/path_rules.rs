@@ -11,6 +11,7 @@ use ipnet::IpNet;
 use spdy_cache::cache_control::{FieldScope, ResponseControl};
 use spdy_clock::Instant;
 use spdy_rewrite::rules::path_normalization::{canonical, is_in, may_lead_into};
+use url::Url;
 
 use crate::config::site_path::{SitePathConfig, header_edits, networks};
 use crate::sites::client_rate::ClientRateLimit;
@@ -26,6 +27,10 @@ pub struct PathRules(Vec<Arc<PathRule>>);
 #[derive(Debug)]
 pub struct PathRule {
     path: String,
+    /// The origin for the path, if it is not the site's.
+    origin: Option<Url>,
+    /// What takes the place of the path in requests to the origin.
+    origin_path: Option<String>,
     allow: Option<Vec<IpNet>>,
     deny: Vec<IpNet>,
     rate: Option<ClientRateLimit>,
@@ -86,6 +91,11 @@ impl PathRules {
         self.0.iter().find(|rule| is_in(&path, &rule.path))
     }
 
+    /// All rules, the longest path first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<PathRule>> {
+        self.0.iter()
+    }
+
     /// The target in the key of a response for `target`: without the query parameters that do not change it.
     pub(crate) fn key_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
         match self.of(target) {
@@ -109,8 +119,16 @@ impl PathRule {
         if let Some(ttl_s) = config.ttl_s {
             let _ = write!(tag, " ttl:{ttl_s}");
         }
+        if let Some(origin) = &config.origin {
+            let _ = write!(tag, " origin:{origin}");
+        }
+        if let Some(origin_path) = &config.origin_path {
+            let _ = write!(tag, " path:{origin_path}");
+        }
         Self {
             path: config.path.clone(),
+            origin: config.origin.clone(),
+            origin_path: config.origin_path.clone(),
             allow: config.allow.as_deref().map(ranges),
             deny: ranges(&config.deny),
             rate: config.requests_per_second.map(ClientRateLimit::new),
@@ -123,6 +141,31 @@ impl PathRule {
             key_cookies: config.key_cookies.clone(),
             tag,
         }
+    }
+
+    /// The path of the rule.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The origin for the path, if it is not the site's.
+    pub(crate) fn origin(&self) -> Option<&Url> {
+        self.origin.as_ref()
+    }
+
+    /// The target at the origin for the client's `target`.
+    pub(crate) fn origin_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        replace_path(target, &self.path, self.origin_path.as_deref())
+    }
+
+    /// The target for clients of `target` at the origin.
+    pub(crate) fn client_target<'a>(&self, target: &'a str) -> Cow<'a, str> {
+        let origin_path = self.origin_path.as_deref();
+        replace_path(
+            target,
+            origin_path.unwrap_or_default(),
+            origin_path.map(|_| &self.path[..]),
+        )
     }
 
     fn restricts(&self) -> bool {
@@ -240,6 +283,20 @@ fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
             Some(value) => _ = headers.insert(name, value.clone()),
             None => _ = headers.remove(name),
         }
+    }
+}
+
+/// `target` with `to` in place of `from` at its start. A target in another spelling than `from` stays as it is.
+fn replace_path<'a>(target: &'a str, from: &str, to: Option<&str>) -> Cow<'a, str> {
+    let Some(to) = to else {
+        return target.into();
+    };
+    match target.strip_prefix(from) {
+        // A single path, and not the start of another name.
+        Some(rest) if from.ends_with('/') || rest.is_empty() || rest.starts_with('?') => {
+            format!("{to}{rest}").into()
+        }
+        _ => target.into(),
     }
 }
 

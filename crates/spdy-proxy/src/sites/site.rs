@@ -1,5 +1,6 @@
 //! One site: its names, its origin, its rewrite rules, and the host names and URLs that its origin gets.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
@@ -10,14 +11,29 @@ use url::Url;
 
 use crate::config::servers::{HealthConfig, ServerAddress};
 use crate::config::websocket::WebSocketConfig;
+use crate::sites::error_pages::ErrorPages;
 use crate::sites::page_policies::PagePolicies;
 use crate::sites::path_rules::PathRules;
+use crate::telemetry::site_counters::SiteCounters;
 
 /// A server of a site's origin.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteServer {
     pub(crate) address: ServerAddress,
     pub(crate) weight: u32,
+}
+
+impl SiteServer {
+    /// The server at the place of the URL `origin`.
+    pub(crate) fn of_origin(origin: &Url) -> Self {
+        let host = origin.host_str().unwrap_or_default();
+        let host = host.trim_matches(['[', ']']).to_owned();
+        let port = origin.port_or_known_default().unwrap_or_default();
+        Self {
+            address: ServerAddress::Tcp(host, port),
+            weight: 1,
+        }
+    }
 }
 
 /// One site, as requests need it.
@@ -40,6 +56,8 @@ pub struct Site {
     pub(super) redirects_to_https: bool,
     /// `Strict-Transport-Security` of its responses over TLS.
     pub(crate) hsts: Option<HeaderValue>,
+    /// The pages in place of the proxy's own error messages.
+    pub(crate) error_pages: ErrorPages,
     /// Rules for its paths.
     pub(crate) paths: PathRules,
     /// The limits for its stored bytes in memory and on the disk, if configured.
@@ -48,6 +66,8 @@ pub struct Site {
     pub rules: Arc<Rules>,
     /// The policies of its pages.
     pub pages: Arc<PagePolicies>,
+    /// What its requests and its origin did.
+    pub counters: Arc<SiteCounters>,
 }
 
 impl Site {
@@ -57,7 +77,13 @@ impl Site {
     ///
     /// They do not make a valid URI.
     pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
-        let (origin, host) = (&self.origin, self.upstream_host(authority));
+        let rule = self.paths.of(target);
+        let own = rule.and_then(|rule| rule.origin());
+        let origin = own.unwrap_or(&self.origin);
+        let host = match self.preserve_host {
+            true => host_of(authority),
+            false => origin.host_str().unwrap_or_default(),
+        };
         let authority = match origin.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
@@ -111,6 +137,12 @@ impl Site {
         self.rules.named(&host_of(authority).to_ascii_lowercase())
     }
 
+    /// The URL of its origin.
+    #[must_use]
+    pub fn origin_url(&self) -> &Url {
+        &self.origin
+    }
+
     /// All names, the first name first, wildcards included.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
@@ -132,13 +164,29 @@ impl Site {
     /// Changes redirects to the origin's own name so that they lead to `home`, the client's origin of the site. If `home` is over `https`,
     /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
     pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
+        let target = requested.map(|url| &url[url::Position::BeforePath..]);
+        let rule = target.and_then(|target| self.paths.of(target));
+        let origin = rule.and_then(|rule| rule.origin()).unwrap_or(&self.origin);
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let location = headers.get(&name).and_then(|value| value.to_str().ok());
-            let Some(url) = location.and_then(|location| Url::parse(location).ok()) else {
-                continue; // a relative URL leads to the site without a change
+            let Some(location) = location else {
+                continue;
             };
-            let place = if url.origin() == self.origin.origin() {
-                Some(format!("{home}{}", &url[url::Position::BeforePath..]))
+            let client_target =
+                |target| rule.map_or(Cow::from(target), |rule| rule.client_target(target));
+            let Ok(url) = Url::parse(location) else {
+                // A relative URL leads to the site. Only its path may be another one there.
+                if location.starts_with('/')
+                    && let Cow::Owned(place) = client_target(location)
+                    && let Ok(value) = HeaderValue::try_from(place)
+                {
+                    headers.insert(name, value);
+                }
+                continue;
+            };
+            let place = if url.origin() == origin.origin() {
+                let target = client_target(&url[url::Position::BeforePath..]);
+                Some(format!("{home}{target}"))
             } else {
                 self.over_https(home, requested, url)
             };

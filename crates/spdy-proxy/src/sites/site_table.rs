@@ -1,7 +1,9 @@
 //! All sites of a configuration: compiles them, and finds them by the requested name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -19,6 +21,7 @@ use url::Url;
 use crate::config::Config;
 use crate::config::servers::ServerConfig;
 use crate::config::site::SiteConfig;
+use crate::sites::error_pages::ErrorPages;
 use crate::sites::path_rules::PathRules;
 use crate::sites::site::{Site, SiteServer, host_of};
 
@@ -40,8 +43,8 @@ pub struct Sites {
     withheld_aliases: BTreeSet<String>,
     /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
     alt_svc: Option<HeaderValue>,
-    /// Some site sends `Strict-Transport-Security`.
-    has_hsts: bool,
+    /// Some site sends `Strict-Transport-Security`, or has error pages.
+    has_additions: bool,
     /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
@@ -65,6 +68,16 @@ pub enum SiteError {
         /// What is wrong.
         error: url::ParseError,
     },
+    /// An error page cannot be read.
+    #[error("site {site}: error_pages: cannot read {path}: {error}", path = path.display())]
+    ErrorPage {
+        /// Its first name.
+        site: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
     /// A name of a site shares cookies with the zone of the aliases.
     #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
@@ -82,9 +95,16 @@ impl SiteError {
     #[must_use]
     pub fn site(&self) -> &str {
         match self {
-            Self::Rules { site, .. } | Self::Name { site, .. } | Self::Zone { site, .. } => site,
+            Self::Rules { site, .. }
+            | Self::Name { site, .. }
+            | Self::ErrorPage { site, .. }
+            | Self::Zone { site, .. } => site,
         }
     }
+}
+
+fn has_additions(site: &SiteConfig) -> bool {
+    site.hsts.is_some() || !site.error_pages.is_empty()
 }
 
 /// The server of a checked configuration.
@@ -123,7 +143,7 @@ impl Sites {
     ) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
-            has_hsts: config.site.iter().any(|site| site.hsts.is_some()),
+            has_additions: config.site.iter().any(has_additions),
             trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
             ..Self::default()
         };
@@ -140,6 +160,12 @@ impl Sites {
                 error,
             })?;
             check_cookie_isolation(config, site)?;
+            let error_pages = ErrorPages::read(&site.error_pages);
+            let error_pages = error_pages.map_err(|(path, error)| SiteError::ErrorPage {
+                site: name.clone(),
+                path,
+                error,
+            })?;
             sites.resolve(site);
             let compiled = Arc::new(Site {
                 name,
@@ -152,10 +178,12 @@ impl Sites {
                 websocket: site.websocket.then_some(config.websocket),
                 redirects_to_https: site.redirect_to_https,
                 hsts: site.hsts.and_then(|hsts| hsts.value().ok()),
+                error_pages,
                 paths: PathRules::compile(&site.paths),
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: Arc::default(),
+                counters: Arc::default(),
             });
             for named in compiled.rules.aliases() {
                 let name = named.name().to_owned();
@@ -197,16 +225,18 @@ impl Sites {
                 rules: Arc::new(site.rules.without_aliases(withheld)),
                 ..Site::clone(site)
             });
-            let places = sites
-                .by_name
-                .values_mut()
-                .chain(sites.by_alias.values_mut())
-                .chain(sites.by_wildcard.values_mut().map(|(_, site)| site));
-            for place in places.filter(|place| Arc::ptr_eq(place, site)) {
+            for place in sites.places_mut().filter(|place| Arc::ptr_eq(place, site)) {
                 place.clone_from(&next);
             }
         }
         sites
+    }
+
+    /// Each entry of each site: by its names, wildcards and aliases.
+    fn places_mut(&mut self) -> impl Iterator<Item = &mut Arc<Site>> {
+        let by_wildcard = self.by_wildcard.values_mut().map(|(_, site)| site);
+        let named = self.by_name.values_mut().chain(self.by_alias.values_mut());
+        named.chain(by_wildcard)
     }
 
     /// The aliases of other hosts that pages do not use.
@@ -267,9 +297,9 @@ impl Sites {
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
     }
 
-    /// True if a site sends `Strict-Transport-Security`.
-    pub(crate) fn has_hsts(&self) -> bool {
-        self.has_hsts
+    /// True if a site sends `Strict-Transport-Security`, or has error pages.
+    pub(crate) fn has_additions(&self) -> bool {
+        self.has_additions
     }
 
     /// The memory limits of single sites, in bytes, by the name that they have in keys.
@@ -287,14 +317,27 @@ impl Sites {
         self.all().filter_map(named).collect()
     }
 
-    /// Copies the page policies of each site from `former`, if its rules are the same except for the keys.
-    pub(crate) fn copy_state_from(&self, former: &Self) {
+    /// Continues the counters of each site with the same first name in `former`, and copies its page policies if its rules are the same
+    /// except for the keys.
+    pub(crate) fn copy_state_from(&mut self, former: &Self) {
+        let mut continued = BTreeMap::<String, Arc<Site>>::new();
         for site in self.all() {
             let before = former.by_name.get(&site.name);
-            if let Some(before) =
-                before.filter(|before| site.rules.is_same_but_for_keys(&before.rules))
-            {
+            let Some(before) = before.filter(|before| before.name == site.name) else {
+                continue;
+            };
+            if site.rules.is_same_but_for_keys(&before.rules) {
                 site.pages.copy_from(&before.pages);
+            }
+            let site = Site {
+                counters: before.counters.clone(),
+                ..Site::clone(site)
+            };
+            continued.insert(site.name.clone(), Arc::new(site));
+        }
+        for place in self.places_mut() {
+            if let Some(site) = continued.get(&place.name) {
+                place.clone_from(site);
             }
         }
     }
@@ -481,7 +524,7 @@ mod tests {
             ("cdn.test", 2, true),
             ("other.test", 1, false),
         ] {
-            let next = sites(host, fill);
+            let mut next = sites(host, fill);
             next.copy_state_from(&former);
             assert_eq!(guards(&next, host), is_guarded, "{host} {fill}");
         }
@@ -523,13 +566,16 @@ mod tests {
         let site = sites.find("x.a.test").expect("the site");
         assert!(site.rules.is_site_host("y.a.test"), "no third party");
         let withheld = BTreeSet::from(["n.test".to_owned()]);
-        let changed = sites.without_aliases(&withheld);
-        let [by_name, by_wildcard] = ["www.a.test", "x.a.test"].map(|host| changed.find(host));
-        assert!(
+        let mut changed = sites.without_aliases(&withheld);
+        let is_one_site = |sites: &Sites| {
+            let [by_name, by_wildcard] = ["www.a.test", "x.a.test"].map(|host| sites.find(host));
             by_name
                 .zip(by_wildcard)
                 .is_some_and(|(a, b)| Arc::ptr_eq(a, b))
-        );
+        };
+        assert!(is_one_site(&changed));
+        changed.copy_state_from(&sites);
+        assert!(is_one_site(&changed), "after a reload");
     }
 
     #[test]

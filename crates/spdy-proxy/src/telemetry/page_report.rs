@@ -85,6 +85,8 @@ pub struct PageSummary {
     pub dry_run: bool,
     /// Why the page was not rewritten, if so.
     pub skip_reason: Option<PageSkipReason>,
+    /// That reason in words.
+    pub skip_message: Option<String>,
     /// References that were rewritten to proxied URLs.
     pub proxied: usize,
     /// References that were not rewritten.

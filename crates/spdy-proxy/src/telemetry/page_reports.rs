@@ -144,6 +144,7 @@ impl PageReports {
             is_public: report.is_public,
             dry_run: report.dry_run,
             skip_reason: report.counts.skip_reason,
+            skip_message: report.counts.skip_reason.map(|reason| reason.to_string()),
             proxied: report.counts.proxied,
             skipped: report.counts.unchanged_count(),
         };

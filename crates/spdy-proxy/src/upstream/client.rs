@@ -27,6 +27,7 @@ use spdy_net::tls::ClientTls;
 
 use crate::config::servers::ServerAddress;
 use crate::config::upstream::UpstreamConfig;
+use crate::sites::path_rules::PathRule;
 use crate::sites::site::{Site, SiteServer};
 use crate::sites::site_table::Sites;
 use crate::upstream::concurrency::KeyedSemaphore;
@@ -51,13 +52,16 @@ const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 /// separate permits.
 pub(crate) type FetchLimitKey = (String, Origin, usize);
 
+/// The key of a pool of servers: a site, and a path with an origin of its own.
+type PoolKey = (String, Option<String>);
+
 /// All origins.
 #[derive(Debug)]
 pub struct Upstream {
     site: Client,
     others: Client,
-    /// The servers of sites that have several, by the site's name.
-    servers: BTreeMap<String, ServerPool>,
+    /// The servers of sites that have several, and of paths with an origin of their own.
+    servers: BTreeMap<PoolKey, ServerPool>,
     pub(crate) runtime: SharedRuntime,
     backoff: OriginBackoff,
     uploads: UploadLimit,
@@ -110,24 +114,35 @@ impl Upstream {
         let of_others = config.resolve.iter();
         let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
         let of_others = of_others.collect();
+        let server = |server: &SiteServer| {
+            let resolved = match &server.address {
+                ServerAddress::Tcp(host, _) => config.address_of(host),
+                ServerAddress::Unix(_) => None,
+            };
+            let network = ServerNetwork::shared(network.clone(), server.address.clone(), resolved);
+            let client = client(network, Vec::new(), BTreeMap::new());
+            let name = server.address.to_string();
+            Arc::new(Server::new(name, client, backoff(), server.weight))
+        };
         let servers = sites.all().filter(|site| !site.servers.is_empty());
         let servers = servers.map(|site| {
-            let server = |server: &SiteServer| {
-                let resolved = match &server.address {
-                    ServerAddress::Tcp(host, _) => config.address_of(host),
-                    ServerAddress::Unix(_) => None,
-                };
-                let network =
-                    ServerNetwork::shared(network.clone(), server.address.clone(), resolved);
-                let client = client(network, Vec::new(), BTreeMap::new());
-                let name = server.address.to_string();
-                Arc::new(Server::new(name, client, backoff(), server.weight))
-            };
             let servers = site.servers.iter().map(server).collect();
             let pool = ServerPool::new(servers, site.health_target(), runtime);
-            (site.name.clone(), pool)
+            ((site.name.clone(), None), pool)
         });
-        let servers = servers.collect();
+        let of_paths = sites.all().flat_map(|site| {
+            let rules = site.paths.all();
+            let rules = rules.filter_map(|rule| Some((rule, rule.origin()?)));
+            rules.map(move |(rule, origin)| {
+                let place = (site.name.clone(), Some(rule.path().to_owned()));
+                (place, SiteServer::of_origin(origin))
+            })
+        });
+        let of_paths = of_paths.map(|(place, of_origin)| {
+            let servers = vec![server(&of_origin)];
+            (place, ServerPool::new(servers, None, runtime))
+        });
+        let servers = servers.chain(of_paths).collect();
         Self {
             site: client(network, own, sites.connect_hosts().clone()),
             servers,
@@ -143,19 +158,20 @@ impl Upstream {
         }
     }
 
-    /// Sends `request`, whose URI is absolute, to the own origin of `site`.
+    /// Sends `request`, whose URI is absolute, to the own origin of `site`, for a path with `rule`.
     ///
     /// # Errors
     ///
     /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale response may take its place.
-    pub async fn fetch_own(
+    pub(crate) async fn fetch_own(
         &self,
         site: &Site,
+        rule: Option<&PathRule>,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        let Some(pool) = self.servers.get(&site.name) else {
+        let Some(pool) = self.pool(site, rule) else {
             if self.backoff.rejects(&origin, self.runtime.now()) {
                 return Err(UpstreamError::Backoff(origin));
             }
@@ -267,14 +283,15 @@ impl Upstream {
     /// # Errors
     ///
     /// [`UpstreamError`], as of [`fetch_own`](Self::fetch_own).
-    pub async fn upgrade(
+    pub(crate) async fn upgrade(
         &self,
         site: &Site,
+        rule: Option<&PathRule>,
         request: Request<Body>,
     ) -> Result<UpgradeOutcome, UpstreamError> {
         let origin = Origin::of(request.uri())?;
         let sent_at = self.runtime.now();
-        let server = match self.servers.get(&site.name) {
+        let server = match self.pool(site, rule) {
             Some(pool) => {
                 let server = pool.pick(&origin, &[], sent_at);
                 Some(server.ok_or_else(|| UpstreamError::Backoff(origin.clone()))?)
@@ -301,9 +318,19 @@ impl Upstream {
         Ok(switched)
     }
 
+    /// The servers for `site` at a path with `rule`, if they are not those of the origin's name.
+    fn pool(&self, site: &Site, rule: Option<&PathRule>) -> Option<&ServerPool> {
+        if self.servers.is_empty() {
+            return None;
+        }
+        let rule = rule.filter(|rule| rule.origin().is_some());
+        let path = rule.map(|rule| rule.path().to_owned());
+        self.servers.get(&(site.name.clone(), path))
+    }
+
     /// The servers of sites that have several: the site's name, the server's address, and whether its checks allow requests.
     pub fn servers(&self) -> impl Iterator<Item = (&str, &str, bool)> {
-        self.servers.iter().flat_map(|(site, pool)| {
+        self.servers.iter().flat_map(|((site, _), pool)| {
             let servers = pool.all().iter();
             servers.map(move |server| (&site[..], &server.name[..], server.is_available()))
         })

@@ -5,6 +5,7 @@ use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
 use spdy_client::origin::Origin;
 use spdy_rewrite::request::anonymize::Load;
 
+use crate::request::proxy_request::ProxyRequest;
 use crate::telemetry::counters::{CounterFamily, Counters};
 
 /// Why there is no response.
@@ -73,11 +74,16 @@ impl UpstreamError {
         }
     }
 
-    /// Counts that an origin could not be contacted.
-    pub(crate) fn count(&self, counters: &Counters) {
-        match self.limit() {
-            Some(limit) => counters.count(CounterFamily::Limits, limit),
-            None => counters.count(CounterFamily::Origins, self.name()),
+    /// Counts that the origin of `request` could not be contacted.
+    pub(crate) fn count(&self, request: &ProxyRequest, counters: &Counters) {
+        if let Some(limit) = self.limit() {
+            counters.count(CounterFamily::Limits, limit);
+            return;
+        }
+        counters.count(CounterFamily::Origins, self.name());
+        let is_by_client = matches!(self, Self::Client(Error::NoBody { .. }));
+        if request.proxied.is_none() && !is_by_client {
+            request.site.counters.record_origin_error();
         }
     }
 

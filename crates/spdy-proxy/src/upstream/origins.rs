@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue, request};
+use http::{HeaderMap, request};
 use parking_lot::RwLock;
 use spdy_net::handler::RequestInfo;
 use spdy_net::listen::trusted_proxies::TrustedProxies;
@@ -35,7 +35,7 @@ impl Origins {
     ///
     /// `apply` changes what else follows from the sites, such as quotas. The sites are locked meanwhile: no request finds sites whose
     /// quotas do not apply yet, and concurrent calls cannot leave the quotas of one with the sites of the other.
-    pub(crate) fn replace(&self, sites: Sites, upstream: Upstream, apply: impl FnOnce(&Sites)) {
+    pub(crate) fn replace(&self, mut sites: Sites, upstream: Upstream, apply: impl FnOnce(&Sites)) {
         let mut current_sites = self.sites.write();
         sites.copy_state_from(&current_sites);
         apply(&sites);
@@ -77,15 +77,15 @@ impl Origins {
         sites.find_with_aliases(authority).cloned()
     }
 
-    /// `Strict-Transport-Security` of the response to `head`, if its site has one and the client uses TLS.
-    pub(crate) fn hsts(&self, head: &request::Parts) -> Option<HeaderValue> {
+    /// The site of `head`, if it may add something to the response: `Strict-Transport-Security`, or an error page.
+    pub(crate) fn adding_site(&self, head: &request::Parts) -> Option<Arc<Site>> {
         let sites = self.sites.read();
-        if !sites.has_hsts() {
+        if !sites.has_additions() {
             return None;
         }
-        let arrival: &RequestInfo = head.extensions.get()?;
         let site = sites.find_with_aliases(request_authority(head)?)?;
-        site.hsts.clone().filter(|_| arrival.secure)
+        let has_additions = site.hsts.is_some() || !site.error_pages.is_empty();
+        has_additions.then(|| site.clone())
     }
 
     /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `head` is marked as its request, and

@@ -65,7 +65,7 @@ pub(crate) async fn open(
     let mut response = match result {
         Err(error) => {
             tracing::debug!(%error, %uri, "WebSocket handshake with the origin failed");
-            error.count(counters);
+            error.count(&request, counters);
             let response = respond::bad_gateway(&error);
             respond::with_outcome(response, Outcome::UNREACHABLE)
         }
@@ -98,6 +98,7 @@ async fn request_upgrade(
     proxy_request: &ProxyRequest,
 ) -> Result<UpgradeOutcome, UpstreamError> {
     let mut head = proxy_request.head.clone();
+    head.uri = proxy_request.origin_uri();
     head.headers.remove(header::CONTENT_LENGTH);
     websocket_handshake::set_upgrade_headers(&mut head.headers);
     let mut spans = FetchSpans::of(
@@ -111,7 +112,8 @@ async fn request_upgrade(
         .map(|spans| spans.start_request(proxy_request, &mut head.headers));
     let request = Request::from_parts(head, Body::empty());
     let upstream = context.origins.upstream();
-    let outcome = upstream.upgrade(&proxy_request.site, request).await;
+    let rule = proxy_request.path_rule.as_deref();
+    let outcome = upstream.upgrade(&proxy_request.site, rule, request).await;
     if let Some(span) = span {
         let result = outcome.as_ref();
         // The request is sent only over HTTP/1.1.

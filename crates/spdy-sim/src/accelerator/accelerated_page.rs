@@ -9,7 +9,7 @@
 //! receives the last response. Else the client is redirected to the other host, or the request is refused.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
@@ -51,9 +51,38 @@ pub struct AcceleratedPage {
 pub(crate) struct PageAccelerators {
     /// Their configuration; `None` proxies the whole page.
     operator_config: Option<OperatorConfig>,
-    /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is created when the first
-    /// load needs it.
-    pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
+    /// The page for each [`Rewriting`], in the order of its `index`. Each is created when the first load needs it.
+    pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 8],
+}
+
+/// What decides how an accelerator rewrites a page, beside its configuration.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Rewriting {
+    /// Whether clients use TLS.
+    pub secure: bool,
+    /// Whether URLs are those of the accelerator's paper.
+    pub paper_urls: bool,
+    /// Whether the accelerator has fetched the page's style sheets before, so that a page that pins one gets its new hash.
+    pub knows_stylesheets: bool,
+}
+
+impl Rewriting {
+    /// By an accelerator through which the page was loaded before, with TLS for clients if `secure`.
+    #[must_use]
+    pub fn warm(secure: bool) -> Self {
+        Self {
+            secure,
+            knows_stylesheets: true,
+            ..Self::default()
+        }
+    }
+
+    fn index(self) -> usize {
+        let bits = [self.secure, self.paper_urls, self.knows_stylesheets];
+        bits.iter()
+            .rev()
+            .fold(0, |index, bit| 2 * index + usize::from(*bit))
+    }
 }
 
 impl PageAccelerators {
@@ -82,25 +111,28 @@ impl Page {
         self.accelerators.operator_config.as_ref()
     }
 
-    /// Returns the page through an accelerator with TLS for clients if `secure`, and with the URLs of its paper if `paper_urls`.
+    /// Returns the page through an accelerator that does `rewriting`.
     ///
     /// # Errors
     ///
     /// The reason why an accelerator cannot serve this page.
-    pub fn accelerated(&self, secure: bool, paper_urls: bool) -> Result<&AcceleratedPage, &String> {
-        let made = &self.accelerators.pages[usize::from(secure) + 2 * usize::from(paper_urls)];
-        let made = made.get_or_init(|| AcceleratedPage::of(self, secure, paper_urls).map(Box::new));
+    pub fn accelerated(&self, rewriting: Rewriting) -> Result<&AcceleratedPage, &String> {
+        let made = &self.accelerators.pages[rewriting.index()];
+        let made = made.get_or_init(|| AcceleratedPage::of(self, rewriting).map(Box::new));
         made.as_deref()
     }
 }
 
 impl AcceleratedPage {
-    /// Rewrites `page` as an accelerator does, with TLS for clients if `secure`, and with the URLs of its paper if `paper_urls`.
+    /// Rewrites `page` as an accelerator does.
     ///
     /// # Errors
     ///
     /// The reason why an accelerator cannot serve the page.
-    pub(crate) fn of(page: &Page, secure: bool, paper_urls: bool) -> Result<Self, String> {
+    pub(crate) fn of(page: &Page, rewriting: Rewriting) -> Result<Self, String> {
+        let Rewriting {
+            secure, paper_urls, ..
+        } = rewriting;
         if !page.earlier().pages.is_empty() {
             return Err("a visit of several pages has no accelerator".to_owned());
         }
@@ -108,13 +140,17 @@ impl AcceleratedPage {
         let names = site::names(original, graph, page.operator_config())?;
         let sites = site::sites(original, &names, secure, paper_urls, page.operator_config())?;
         let site = sites.find(&names[0]).expect("its own name").clone();
-        let context = RewriteContext {
+        let mut context = RewriteContext {
             original,
             site,
             names: names.iter().cloned().collect(),
             secure,
             operator: page.operator_config(),
+            stylesheets: Arc::default(),
         };
+        if rewriting.knows_stylesheets {
+            context.stylesheets = Arc::new(context.known_stylesheets());
+        }
         let mut replica = original.clone();
         let mut accelerated_graph = graph.clone();
         let mut texts: Vec<Option<ReferencesByUrl>> = vec![None; graph.nodes.len()];

@@ -19,7 +19,7 @@ use spdy_proxy::serve::connection::ConnectionHandler;
 use spdy_proxy::upstream::client::Upstream;
 use spdy_server::serve::ServeConfig;
 
-use crate::accelerator::{AcceleratedPage, site};
+use crate::accelerator::{AcceleratedPage, Rewriting, site};
 use crate::load::LoadDriver;
 use crate::load::serve_page::serve_page;
 use crate::load::{Load, Page, SiteClients, endpoints, tls};
@@ -64,7 +64,11 @@ pub(crate) fn load(
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
     let clients = client_of(&access, seed);
-    let seen = match page.accelerated(protocol.is_secure(), options.paper_urls) {
+    let seen = match page.accelerated(Rewriting {
+        secure: protocol.is_secure(),
+        paper_urls: options.paper_urls,
+        knows_stylesheets: options.accelerator == Accelerator::Warm,
+    }) {
         Ok(seen) => seen,
         Err(reason) => {
             let tab = LoadDriver::new(page, protocol, options, &clients, &runtime);

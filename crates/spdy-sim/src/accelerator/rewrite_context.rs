@@ -17,6 +17,7 @@ use spdy_proxy::request::rejection::RequestRejection;
 use spdy_proxy::rewrite::response_rewriter::{self, ResponseRewriter};
 use spdy_proxy::sites::site::Site;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
@@ -24,6 +25,7 @@ use url::{Position, Url};
 
 use crate::accelerator::body_decoder::MAX_TEXT_BYTES;
 use crate::accelerator::delivery::{self, Delivery, DirectReason};
+use crate::accelerator::known_stylesheets::KnownStylesheets;
 use crate::accelerator::site::{OperatorConfig, wall_now};
 use crate::load::request_of;
 
@@ -49,6 +51,8 @@ pub(super) struct RewriteContext<'a> {
     pub(super) names: BTreeSet<String>,
     pub(super) secure: bool,
     pub(super) operator: Option<&'a OperatorConfig>,
+    /// The page's style sheets, if the accelerator has fetched them.
+    pub(super) stylesheets: Arc<KnownStylesheets>,
 }
 
 impl RewriteContext<'_> {
@@ -79,12 +83,35 @@ impl RewriteContext<'_> {
         if work.passes() {
             return None;
         }
-        let mut rewriter = ResponseRewriter::new(work, &request, &headers, None);
+        let facts: Arc<dyn SiteFacts> = self.stylesheets.clone();
+        let mut rewriter = ResponseRewriter::new(work, &request, &headers, Some(facts));
         let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
         let mut references = rewriter.take_references();
         text.extend_from_slice(&rewriter.finish().ok()?.0);
         references.extend(rewriter.take_references());
         Some((text.into(), references))
+    }
+
+    /// The page's style sheets, as an accelerator knows them that has fetched all.
+    pub(super) fn known_stylesheets(&self) -> KnownStylesheets {
+        let mut known = KnownStylesheets::default();
+        let exchanges = self.original.exchanges.iter();
+        for sheet in exchanges.filter(|exchange| exchange.kind == Kind::Stylesheet) {
+            let kind = spdy_rewrite::kind::Kind::Style;
+            let rules = &self.site.rules;
+            let target = match rules.verdict(&sheet.url, kind, ReferenceSource::Site) {
+                Verdict::Rewrite(target) => target,
+                Verdict::Skip(SkipReason::SameSite) => head::target(&sheet.url),
+                Verdict::Skip(_) => continue,
+            };
+            let Some(original) = decode_body(sheet) else {
+                continue;
+            };
+            let rewritten = self.rewrite(sheet, &target);
+            let served = rewritten.map_or_else(|| original.clone(), |(text, _)| text);
+            known.record(&sheet.url, &original, &served);
+        }
+        known
     }
 
     /// Decides about the redirect `exchange` that the client requests as `target`.

@@ -111,6 +111,7 @@ pub(super) fn sites(
             servers: Vec::new(),
             health: None,
             redirect_to_https: false,
+            error_pages: Default::default(),
             hsts: None,
             paths: Vec::new(),
             compress_private: false,

@@ -13,10 +13,9 @@ impl PageLoad<'_> {
     pub(super) fn can_lay_out(&self, document: usize, at: u64) -> bool {
         let stop = self.barriers[document].front();
         let stop = stop.and_then(|&script| self.outline.nodes[script].blocks_parser_at);
-        let mut sheets = self.outline.sheets_of(document);
         at <= self.arrived[document]
             && stop.is_none_or(|stop| at < stop)
-            && !sheets.any(|(sheet, place)| place <= at && self.states[sheet].is_open())
+            && !self.open.has_sheet_up_to(document, at)
     }
 
     /// Requests what layout finds now.

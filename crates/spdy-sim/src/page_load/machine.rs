@@ -6,6 +6,7 @@ use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_page::graph::{PageGraph, Trigger};
 
+use super::open_nodes::OpenNodes;
 use super::outline::{Outline, reveal_at};
 use super::paint::Paints;
 use crate::page_load::Urgency;
@@ -78,12 +79,17 @@ pub struct PageLoad<'a> {
     pub(super) by_done: Vec<Vec<usize>>,
     /// By document: the synchronous scripts that its parser has not passed, in the order of their offsets.
     pub(super) barriers: Vec<VecDeque<usize>>,
+    pub(super) documents_with_scripts: Vec<usize>,
+    /// Named nodes that scripts and layout wait for.
+    pub(super) open: OpenNodes,
     /// By document: nodes that its layout requests, with their offsets in it.
     pub(super) awaiting_layout: BTreeMap<usize, BTreeSet<(u64, usize)>>,
     /// Discovered nodes that are requested after load.
     pub(super) awaiting_load: Vec<usize>,
-    /// Loaded nodes that cannot be evaluated yet.
+    /// Loaded nodes that cannot be evaluated yet, without scripts that run in order.
     pub(super) waiting: BTreeSet<usize>,
+    /// Loaded synchronous and deferred scripts that cannot be evaluated yet.
+    pub(super) waiting_scripts: BTreeSet<usize>,
     due: BTreeMap<(Instant, u64), TimerEvent>,
     sequence: u64,
     pub(super) requests: VecDeque<Request>,
@@ -114,9 +120,12 @@ impl<'a> PageLoad<'a> {
             by_bytes: vec![VecDeque::new(); count],
             by_done: vec![Vec::new(); count],
             barriers: vec![VecDeque::new(); count],
+            documents_with_scripts: Vec::new(),
+            open: OpenNodes::default(),
             awaiting_layout: BTreeMap::new(),
             awaiting_load: Vec::new(),
             waiting: BTreeSet::new(),
+            waiting_scripts: BTreeSet::new(),
             due: BTreeMap::new(),
             sequence: 0,
             requests: VecDeque::new(),
@@ -155,9 +164,12 @@ impl<'a> PageLoad<'a> {
             let children = children.make_contiguous();
             children.sort_by_key(|&child| reveal_at(&nodes[child]));
         }
-        for scripts in &mut self.barriers {
+        for (document, scripts) in self.barriers.iter_mut().enumerate() {
             let scripts = scripts.make_contiguous();
             scripts.sort_by_key(|&child| nodes[child].blocks_parser_at);
+            if !scripts.is_empty() {
+                self.documents_with_scripts.push(document);
+            }
         }
     }
 
@@ -213,7 +225,7 @@ impl<'a> PageLoad<'a> {
         );
         self.states[node] = NodeState::Loaded;
         self.note_arrival(node);
-        self.waiting.insert(node);
+        self.wait_for_evaluation(node);
         // A graph may have an offset past the end (if a wrong length was recorded): the child is discovered here at the latest.
         self.handle_bytes(now, node, u64::MAX);
     }
@@ -308,6 +320,7 @@ impl<'a> PageLoad<'a> {
             "node {node} is named twice"
         );
         self.states[node] = NodeState::Discovered;
+        self.open.insert(&self.outline, node);
         let facts = &self.outline.nodes[node];
         match (facts.layout_at, self.outline.document[node]) {
             _ if facts.after_load && self.load.is_none() => self.awaiting_load.push(node),

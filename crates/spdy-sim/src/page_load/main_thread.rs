@@ -11,13 +11,9 @@ use super::outline::is_deferred;
 impl PageLoad<'_> {
     /// Queues every node that may run now for the main thread, in page order; then checks the two events.
     pub(super) fn progress(&mut self, now: Instant) {
-        while let Some(node) = self
-            .waiting
-            .iter()
-            .copied()
-            .find(|&node| self.can_evaluate(node))
-        {
+        while let Some(node) = self.next_to_evaluate() {
             self.waiting.remove(&node);
+            self.waiting_scripts.remove(&node);
             self.evaluate(now, node);
         }
         self.note_body_starts();
@@ -34,6 +30,32 @@ impl PageLoad<'_> {
         self.note_paints(now);
     }
 
+    /// The first loaded node in page order that may run now.
+    fn next_to_evaluate(&self) -> Option<usize> {
+        let mut others = self.waiting.iter().copied();
+        let other = others.find(|&node| self.can_evaluate(node));
+        if self.waiting_scripts.is_empty() {
+            return other;
+        }
+        // Of the scripts of a document, only the first can be next.
+        let documents = self.documents_with_scripts.iter();
+        let synchronous = documents.filter_map(|&document| self.barriers[document].front());
+        let scripts = synchronous.copied().chain(self.open.first_deferred());
+        let scripts =
+            scripts.filter(|&node| self.waiting_scripts.contains(&node) && self.can_evaluate(node));
+        scripts.chain(other).min()
+    }
+
+    /// Adds `node`, which is loaded, to those that are evaluated when they can be.
+    pub(super) fn wait_for_evaluation(&mut self, node: usize) {
+        let facts = &self.outline.nodes[node];
+        let is_ordered = self.outline.barrier(node).is_some() || is_deferred(facts);
+        match is_ordered && !facts.is_redirect && facts.kind != Kind::Document {
+            true => self.waiting_scripts.insert(node),
+            false => self.waiting.insert(node),
+        };
+    }
+
     fn can_evaluate(&self, node: usize) -> bool {
         let facts = &self.outline.nodes[node];
         if facts.is_redirect {
@@ -46,20 +68,16 @@ impl PageLoad<'_> {
             let here = at <= self.arrived[document];
             return here
                 && self.barriers[document].front() == Some(&node)
-                && !self.is_any_open(self.outline.sheets_before(node));
+                && !self.open.has_sheet_before(&self.outline, node);
         }
         if is_deferred(facts) {
             let parsed = self.outline.document[node]
                 .is_none_or(|document| self.states[document] == NodeState::Settled);
             return parsed
-                && !self.is_any_open(self.outline.deferred_before(node))
-                && !self.is_any_open(self.outline.sheets_before(node));
+                && !self.open.has_deferred_before(&self.outline, node)
+                && !self.open.has_sheet_before(&self.outline, node);
         }
         true
-    }
-
-    fn is_any_open(&self, mut nodes: impl Iterator<Item = usize>) -> bool {
-        nodes.any(|node| self.states[node].is_open())
     }
 
     fn evaluate(&mut self, now: Instant, node: usize) {
@@ -86,11 +104,18 @@ impl PageLoad<'_> {
     /// Settles `node`: it no longer blocks anything.
     fn settle(&mut self, node: usize) {
         self.states[node] = NodeState::Settled;
+        self.open.remove(&self.outline, node);
         let facts = &self.outline.nodes[node];
         self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
         self.before_load -= usize::from(facts.before_load);
         if let Some((document, _)) = self.outline.barrier(node) {
-            self.barriers[document].retain(|&script| script != node);
+            let scripts = &mut self.barriers[document];
+            match scripts.front() == Some(&node) {
+                true => {
+                    scripts.pop_front();
+                }
+                false => scripts.retain(|&script| script != node),
+            }
         }
     }
 

@@ -30,7 +30,7 @@
 //! - With a [scheduler](PageLoad::schedule) a resource that the page needs is requested when the scheduler releases it.
 //!
 //! The driver sends requests and has the connections and bytes (`load/load_driver.rs`). `outline.rs` has the positions of
-//! resources in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, `paint.rs`
+//! resources in their page, `requests.rs` the requests and their times, `main_thread.rs` the order of evaluation, `open_nodes.rs` what it waits for, `paint.rs`
 //! first and largest paint, and `machine.rs` the public methods.
 //!
 //! A page with a document and an image:
@@ -61,6 +61,7 @@
 mod layout;
 mod machine;
 mod main_thread;
+mod open_nodes;
 mod outline;
 mod paint;
 mod requests;

@@ -1,12 +1,10 @@
 //! Positions of resources in a page: their documents, their offsets, and their order. A load does not change them.
 
-use std::collections::BTreeMap;
-
 use spdy_page::graph::{Node, Trigger};
 use spdy_page::replica::Kind;
 
-/// Nodes by the document that they belong to.
-type ByDocument = BTreeMap<Option<usize>, Vec<usize>>;
+/// A place in the text of a document: the node that stands there, and a node that has its place.
+pub(super) type Place = (usize, usize);
 
 /// A page's nodes, with their documents and positions.
 #[derive(Debug)]
@@ -20,9 +18,6 @@ pub(super) struct Outline<'a> {
     anchor: Vec<usize>,
     /// True if that text names it, or names a redirect to it.
     in_text: Vec<bool>,
-    /// Style sheets that scripts wait for, and deferred scripts.
-    sheets: ByDocument,
-    deferred: ByDocument,
 }
 
 impl<'a> Outline<'a> {
@@ -33,22 +28,11 @@ impl<'a> Outline<'a> {
             document: vec![None; nodes.len()],
             anchor: (0..nodes.len()).collect(),
             in_text: vec![false; nodes.len()],
-            sheets: ByDocument::new(),
-            deferred: ByDocument::new(),
         };
         for at in 0..outline.reached.len() {
             outline.place_node(outline.reached[at]);
         }
         outline.reached.sort_unstable();
-        for &child in &outline.reached {
-            let document = outline.document[child];
-            if nodes[child].blocks_scripts {
-                outline.sheets.entry(document).or_default().push(child);
-            }
-            if is_deferred(&nodes[child]) {
-                outline.deferred.entry(document).or_default().push(child);
-            }
-        }
         outline
     }
 
@@ -74,29 +58,10 @@ impl<'a> Outline<'a> {
         Some((self.document[node].filter(|_| self.in_text[node])?, at))
     }
 
-    /// The style sheets that `script` waits for: those before it.
-    pub(super) fn sheets_before(&self, script: usize) -> impl Iterator<Item = usize> {
-        self.before(&self.sheets, script)
-    }
-
-    /// The style sheets of `document` that block scripts, each with the offset of its tag; imports have that of their sheet.
-    pub(super) fn sheets_of(&self, document: usize) -> impl Iterator<Item = (usize, u64)> {
-        let sheets = self.sheets.get(&Some(document)).into_iter().flatten();
-        sheets.map(|&sheet| (sheet, reveal_at(&self.nodes[self.anchor[sheet]])))
-    }
-
-    /// The deferred scripts before `script`.
-    pub(super) fn deferred_before(&self, script: usize) -> impl Iterator<Item = usize> {
-        self.before(&self.deferred, script)
-    }
-
-    /// Those of `others` that are before `script` in the same document. An import has the position of its style sheet, and the target
-    /// of a redirect that of the redirect.
-    fn before(&self, others: &ByDocument, script: usize) -> impl Iterator<Item = usize> {
-        let place = |node: usize| (self.anchor[node], node);
-        let others = others.get(&self.document[script]);
-        let others = others.into_iter().flatten().copied();
-        others.filter(move |&other| place(other) < place(script))
+    /// The place of `node` in the text of its document. An import has the place of its style sheet, and the target of a redirect that
+    /// of the redirect.
+    pub(super) fn place(&self, node: usize) -> Place {
+        (self.anchor[node], node)
     }
 }
 

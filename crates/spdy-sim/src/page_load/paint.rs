@@ -6,7 +6,7 @@
 //! one, or that of one image, or of text in one web font, if that arrives later. Failures and resources that are never requested
 //! are not painted. Paints delay nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use spdy_clock::Instant;
@@ -43,6 +43,10 @@ pub(super) struct Paints {
     plan: PaintPlan,
     /// Nodes of which all bytes have arrived.
     arrived: BTreeSet<usize>,
+    /// By image: the smallest offset of its tags.
+    image_at: BTreeMap<usize, u64>,
+    /// The smallest offset of an image that has arrived.
+    first_image_at: Option<u64>,
     first: Option<Instant>,
     largest: Option<Instant>,
 }
@@ -64,9 +68,16 @@ impl PageLoad<'_> {
                 .all(|node| node < count),
             "the plan belongs to another graph"
         );
+        let mut image_at = BTreeMap::new();
+        for &(image, at) in &plan.images {
+            let first = image_at.entry(image).or_insert(at);
+            *first = at.min(*first);
+        }
         self.paints = Some(Paints {
             plan,
             arrived: BTreeSet::new(),
+            image_at,
+            first_image_at: None,
             first: None,
             largest: None,
         });
@@ -88,6 +99,8 @@ impl PageLoad<'_> {
     pub(super) fn note_arrival(&mut self, node: usize) {
         if let Some(paints) = &mut self.paints {
             paints.arrived.insert(node);
+            let at = paints.image_at.get(&node).copied();
+            paints.first_image_at = paints.first_image_at.into_iter().chain(at).min();
         }
     }
 
@@ -119,14 +132,15 @@ impl PageLoad<'_> {
     }
 
     /// True if the parser has passed content that can be drawn.
-    fn can_paint(&self, Paints { plan, arrived, .. }: &Paints) -> bool {
+    fn can_paint(&self, paints: &Paints) -> bool {
+        let plan = &paints.plan;
         let can_draw = |at: u64| self.can_lay_out(plan.document, at);
         let has_text = match plan.text_at {
             Some(at) => can_draw(at),
             // The text is not known, or scripts write it.
             None => self.dom_content_loaded.is_some(),
         };
-        let mut images = plan.images.iter();
-        has_text || images.any(|&(image, at)| arrived.contains(&image) && can_draw(at))
+        // If an image can be drawn, those before it can be, too.
+        has_text || paints.first_image_at.is_some_and(can_draw)
     }
 }

@@ -44,7 +44,12 @@ const WEIGHT_WHEN_SLOW: usize = 3;
 pub(crate) const SLOW: Duration = Duration::from_millis(272);
 
 /// The most urgent first, in the order of arrival.
-type Queue = BTreeSet<(Reverse<Urgency>, u64, usize)>;
+type Queue = BTreeSet<Place>;
+/// Urgency, number of arrival, and node.
+type Place = (Reverse<Urgency>, u64, usize);
+
+/// Requests for which the network service has the same rules at any time: host, whether it multiplexes, and urgency.
+type Group = (usize, bool, Urgency);
 
 /// Measurements that are needed before a network counts as slow: TCP's handshake and a response, or two responses.
 const MIN_SAMPLES: usize = 2;
@@ -87,7 +92,9 @@ pub(crate) struct Throttle {
     frames: BTreeMap<usize, DocumentQueue>,
     running: BTreeMap<usize, ActiveRequest>,
     /// Requests that wait for the network service.
-    waiting: Queue,
+    waiting: BTreeMap<Group, Queue>,
+    /// Requests in flight, by host.
+    in_flight: BTreeMap<usize, usize>,
     delayable: usize,
     others: usize,
     /// The shortest round trip, and the number of reports.
@@ -115,7 +122,8 @@ impl Throttle {
             frames: plan.body_at.keys().map(frame).collect(),
             plan,
             running: BTreeMap::new(),
-            waiting: Queue::new(),
+            waiting: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             delayable: 0,
             others: 0,
             shortest: Duration::MAX,
@@ -179,6 +187,7 @@ impl Throttle {
             Some(RequestClass::Other) => self.others -= 1,
             None => panic!("node {node} is done, but was not requested"),
         }
+        *self.in_flight.entry(self.plan.host[node]).or_default() -= 1;
         self.run();
     }
 
@@ -223,24 +232,51 @@ impl Throttle {
                 self.admit(node, document);
                 self.sequence += 1;
                 let urgency = self.plan.urgency[node];
-                self.waiting.insert((Reverse(urgency), self.sequence, node));
+                let queue = self.waiting.entry(self.group(node)).or_default();
+                queue.insert((Reverse(urgency), self.sequence, node));
             }
         }
-        while let Some(&first) = self.waiting.first()
-            && self.may_start(first.2)
-        {
-            self.waiting.remove(&first);
-            self.start(first.2);
-        }
-        // A request that does not count does not wait for those that count, nor for those to another host.
-        let rest: Vec<_> = self.waiting.iter().copied().collect();
-        for place in rest {
-            let may_pass = self.scheduler == Scheduler::Chromium49 || !self.is_delayable(place.2);
-            if may_pass && self.may_start(place.2) {
-                self.waiting.remove(&place);
-                self.start(place.2);
+        self.serve();
+    }
+
+    /// Starts the waiting requests that may start, in their order.
+    ///
+    /// A start never helps a request behind it. So if one may not start, all others of its group may not either.
+    fn serve(&mut self) {
+        let queues = self.waiting.iter();
+        let firsts = queues.filter_map(|(&group, queue)| Some((*queue.first()?, group)));
+        let mut next: BTreeSet<(Place, Group)> = firsts.collect();
+        let mut is_blocked = false;
+        while let Some((place, group)) = next.pop_first() {
+            let node = place.2;
+            // A request that does not count does not wait for those that count, nor for those to another host.
+            let may_pass =
+                !is_blocked || self.scheduler == Scheduler::Chromium49 || !self.is_delayable(node);
+            if !may_pass || !self.may_start(node) {
+                is_blocked = true;
+                continue;
             }
+            let queue = self.waiting.get_mut(&group).expect("it has a request");
+            queue.remove(&place);
+            match queue.first() {
+                Some(&place) => {
+                    next.insert((place, group));
+                }
+                None => {
+                    self.waiting.remove(&group);
+                }
+            }
+            self.start(node);
         }
+    }
+
+    fn group(&self, node: usize) -> Group {
+        let plan = &self.plan;
+        (
+            plan.host[node],
+            plan.is_multiplexed[node],
+            plan.urgency[node],
+        )
     }
 
     fn admit(&mut self, node: usize, document: usize) {
@@ -264,6 +300,7 @@ impl Throttle {
             RequestClass::Delayable => self.delayable += 1,
             RequestClass::Other => self.others += 1,
         }
+        *self.in_flight.entry(self.plan.host[node]).or_default() += 1;
         self.running.get_mut(&node).expect("it runs").counted = Some(counted);
         self.ready.push_back(node);
     }
@@ -291,8 +328,7 @@ impl Throttle {
     /// Whether a delayable request may start.
     fn may_start_in_chromium_49(&self, node: usize) -> bool {
         let host = self.plan.host[node];
-        let in_flight = self.running.iter().filter(|(_, it)| it.counted.is_some());
-        let same_host = in_flight.filter(|(it, _)| self.plan.host[**it] == host);
+        let same_host = self.in_flight.get(&host).copied().unwrap_or_default();
         // The document itself is not in the queue.
         let document = self.plan.body_at.keys().next();
         let document = document.filter(|it| self.layout_blocking.contains(it));
@@ -301,7 +337,7 @@ impl Throttle {
         let is_layout_blocked = has_no_body || !self.layout_blocking.is_empty();
         let others = self.others + usize::from(document.is_some());
         self.delayable < MAX_DELAYABLE
-            && same_host.count() + usize::from(is_document_of_host) < MAX_PER_HOST
+            && same_host + usize::from(is_document_of_host) < MAX_PER_HOST
             && (!is_layout_blocked || others <= 1 && self.delayable == 0)
     }
 }

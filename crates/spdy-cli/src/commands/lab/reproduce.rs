@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Corpus, Paper, Verdict};
+use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Corpus, LoadMemo, Paper, Verdict};
 use spdy_lab::experiment::clock::Clock;
 use spdy_sim::model::MODEL_VERSION;
 
@@ -93,6 +93,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         corpus: corpus.as_ref(),
         quick: args.quick,
         on_loads: &|_| bar.tick(),
+        memo: LoadMemo::default(),
     };
     let mut findings = Vec::with_capacity(claims.len());
     let mut last = None;

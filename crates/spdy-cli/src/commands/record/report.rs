@@ -34,6 +34,10 @@ pub(crate) struct RecordReport {
     dom_content_loaded_ms: Option<f64>,
     /// Time of the load event; `null` if it did not occur.
     load_ms: Option<f64>,
+    /// First contentful paint; `null` if nothing was painted.
+    fcp_ms: Option<f64>,
+    /// Largest contentful paint; `null` if nothing was painted.
+    lcp_ms: Option<f64>,
     /// Responses with status 400 or above; the replica contains them.
     errors: Vec<HttpError>,
     /// Responses that the page did not get, or only in part; the replica contains them.
@@ -169,6 +173,12 @@ impl RecordReport {
             body_bytes: exchanges.iter().map(|exchange| exchange.body.len()).sum(),
             dom_content_loaded_ms: replica.dom_content_loaded.map(in_ms),
             load_ms: replica.load.map(in_ms),
+            fcp_ms: replica.paints.first_contentful.map(in_ms),
+            lcp_ms: replica
+                .paints
+                .largest_contentful
+                .as_ref()
+                .map(|paint| in_ms(paint.at)),
             errors: exchanges.iter().filter_map(of_error).collect(),
             refused: exchanges.iter().filter_map(of_refused).collect(),
             failures: failures.collect(),

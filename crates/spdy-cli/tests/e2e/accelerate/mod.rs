@@ -8,6 +8,7 @@ mod audit;
 mod browser;
 mod certificates;
 mod config;
+mod dashboard;
 #[cfg(target_os = "linux")]
 mod demo;
 #[cfg(unix)]

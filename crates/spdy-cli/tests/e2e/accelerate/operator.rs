@@ -41,7 +41,11 @@ fn the_shipped_example_is_valid() {
                     format!("token_file = '{}'\n", token.path().display())
                 }
                 // These files do not exist on this machine.
-                Some(rest) if rest.contains("headers_file") || rest.contains("key_file") => {
+                Some(rest)
+                    if ["headers_file", "key_file", "error_pages"]
+                        .iter()
+                        .any(|key| rest.contains(key)) =>
+                {
                     format!("{line}\n")
                 }
                 Some(rest) if !rest.contains(".pem") => format!("{rest}\n"),
@@ -272,7 +276,7 @@ fn query_address(to: SocketAddr, label: &str) {
     assert!(len > question.len() && response[..2] == question[..2]);
 }
 
-/// The metrics in addition to those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
+/// The metrics in addition to those of `spdy serve` are the ones that `docs/reference/metrics.md` and `metrics-by-site.md` list.
 fn assert_is_documented(metrics: &str) {
     // Certificate metrics exist only with ACME.
     let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
@@ -280,8 +284,10 @@ fn assert_is_documented(metrics: &str) {
     let (_, page) = include_str!("../../../../../docs/reference/metrics.md")
         .split_once("`spdy accelerate` exports")
         .expect("a table of metrics");
+    let by_site = include_str!("../../../../../docs/reference/metrics-by-site.md");
     let documented: BTreeSet<&str> = page
         .lines()
+        .chain(by_site.lines())
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
         .map(|(name, _)| name.trim_end_matches("_total"))
         .filter(is_always_exported)
@@ -293,6 +299,41 @@ fn assert_is_documented(metrics: &str) {
         .filter(is_always_exported)
         .collect();
     assert_eq!(documented, exported);
+}
+
+/// Each sample belongs to the family before it, has quoted labels and a number, and occurs once (OpenMetrics 1.0).
+fn assert_is_open_metrics(response: &str) {
+    let (_, text) = response.split_once("\r\n\r\n").expect("a body");
+    let samples = text.strip_suffix("# EOF\n").expect("an end");
+    let (mut family, mut kind) = ("", "");
+    let (mut families, mut series) = (BTreeSet::new(), BTreeSet::new());
+    for line in samples.lines() {
+        if let Some(described) = line.strip_prefix("# TYPE ") {
+            (family, kind) = described.split_once(' ').expect("a name and a type");
+            assert!(families.insert(family), "{family} is there twice");
+            continue;
+        }
+        if line.starts_with("# ") {
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').expect("a value");
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        assert!(series.insert(sample), "{sample} is there twice");
+        let (name, labels) = sample.split_once('{').unwrap_or((sample, "}"));
+        let suffix = name.strip_prefix(family).unwrap_or("another family");
+        let suffixes: &[&str] = match kind {
+            "counter" => &["_total"],
+            "gauge" => &[""],
+            "histogram" => &["_bucket", "_count", "_sum"],
+            kind => panic!("unexpected type {kind}"),
+        };
+        assert!(suffixes.contains(&suffix), "{line} after {family}");
+        let labels = labels.strip_suffix('}').expect("an end of the labels");
+        for label in labels.split(',').filter(|label| !label.is_empty()) {
+            let (_, value) = label.split_once('=').expect("a value of the label");
+            assert!(value.starts_with('"') && value.ends_with('"'), "{line}");
+        }
+    }
 }
 
 const TOKEN: &str = "a token of the operator";
@@ -385,6 +426,18 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         metrics.contains("spdy_accelerator_responses_total{outcome=\"miss\"} 1\n")
             && metrics.contains("spdy_accelerator_responses_total{outcome=\"misdirected\"} 1\n")
             && metrics.contains("spdy_accelerator_responses_total{outcome=\"malformed\"} 2\n")
+            && metrics.contains(
+                "spdy_accelerator_site_requests_total{site=\"www.site.test\",class=\"2xx\"} 1\n"
+            )
+            && metrics.contains(
+                "spdy_accelerator_site_cache_lookups_total{site=\"www.site.test\",result=\"miss\"} 1\n"
+            )
+            && metrics.contains(
+                "spdy_accelerator_site_response_bytes_total{site=\"www.site.test\"} 5\n"
+            )
+            && metrics.contains(
+                "spdy_accelerator_site_response_seconds_count{site=\"www.site.test\"} 1\n"
+            )
             && metrics.contains("spdy_accelerator_rejected_requests_total{reason=\"host\"} 1\n")
             && metrics
                 .contains("spdy_accelerator_rejected_requests_total{reason=\"malformed\"} 1\n")
@@ -395,6 +448,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         "{metrics}"
     );
     assert_is_documented(&metrics);
+    assert_is_open_metrics(&metrics);
     let all = r#"{"site": "www.site.test", "wait": true}"#;
     for token in ["", "a token of the operatoR", "a token of the operator."] {
         let response = purge(admin, token, all);

@@ -2,7 +2,7 @@
 
 use spdy_testkit::wait::until;
 
-use crate::support::accelerator::program::Accelerator;
+use crate::support::accelerator::program::{Accelerator, check};
 use crate::support::clients::raw_client::PendingResponse;
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 
@@ -74,4 +74,43 @@ fn a_reload_changes_the_rules_of_paths_for_stored_responses() {
     until("the path is refused", || {
         get(&accelerator, "/a").end(usize::MAX).status == 403
     });
+}
+
+#[test]
+fn a_site_has_its_own_pages_for_the_errors_of_the_accelerator() {
+    let origin = serve();
+    let folder = tempfile::tempdir().expect("create a folder");
+    let page = folder.path().join("403.html");
+    std::fs::write(&page, "<h1>Not for you</h1>").expect("write the file");
+    let pages = format!("error_pages = {{ 403 = {page:?}, 404 = {page:?} }}\n");
+    let accelerator = Accelerator::start(&config(
+        &origin,
+        &format!("{pages}[[site.paths]]\npath = '/private/'\nallow = []\n"),
+    ));
+    let refused = get(&accelerator, "/private/a").end(usize::MAX);
+    assert_eq!(refused.status, 403);
+    assert_eq!(refused.text(), "<h1>Not for you</h1>");
+    let kind = refused.field("content-type");
+    assert_eq!(kind.as_deref(), Some("text/html; charset=utf-8"));
+    // The origin's own error passes.
+    let missing = get(&accelerator, "/missing").end(usize::MAX);
+    assert_eq!(missing.status, 404);
+    assert!(
+        !missing.text().contains("Not for you"),
+        "{}",
+        missing.text()
+    );
+    let (code, message) = check(&config(
+        &origin,
+        "error_pages = { 403 = '/nowhere.html' }\n",
+    ));
+    assert!(
+        code == 2 && message.contains("error_pages: cannot read /nowhere.html"),
+        "{code}: {message}"
+    );
+    let (code, message) = check(&config(&origin, "error_pages = { 200 = '/a.html' }\n"));
+    assert!(
+        code == 2 && message.contains("site.error_pages: expected 400"),
+        "{code}: {message}"
+    );
 }

@@ -12,7 +12,7 @@ mod python;
 #[cfg(target_os = "linux")]
 mod real_time;
 mod report_filters;
-mod reports;
+pub(crate) mod reports;
 mod results;
 mod runs;
 mod shape;

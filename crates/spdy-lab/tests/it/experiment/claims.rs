@@ -1,6 +1,8 @@
 //! Claims: two runs give the same results, and the documented page has every claim of this list.
 
-use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Verdict};
+use std::cell::Cell;
+
+use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, LoadMemo, Verdict};
 
 fn claim(paper: &str, name: &str) -> &'static Claim {
     let found = claims::all().find(|it| it.paper.name() == paper && it.name == name);
@@ -14,6 +16,7 @@ fn bench(threads: usize) -> ClaimRunner<'static> {
         corpus: None,
         quick: true,
         on_loads: &|_| (),
+        memo: LoadMemo::default(),
     }
 }
 
@@ -30,6 +33,32 @@ fn a_claim_gives_the_same_result_on_any_number_of_threads() {
         serde_json::to_string(&findings).expect("it is JSON")
     };
     assert_eq!(json(1), json(3));
+}
+
+#[test]
+fn claims_share_their_loads_and_have_the_results_that_each_has_alone() {
+    let (calls, loads) = (Cell::new(0), Cell::new(0));
+    let count = |done: u64| {
+        calls.set(calls.get() + 1);
+        loads.set(loads.get() + done);
+    };
+    let shared = ClaimRunner {
+        on_loads: &count,
+        ..bench(1)
+    };
+    let json = |claim, bench: &ClaimRunner<'_>| {
+        serde_json::to_string(&ClaimResult::of(claim, bench)).expect("it is JSON")
+    };
+    for name in ["bing-bandwidth", "bing-https-delay", "bing-wins"] {
+        let claim = claim("lulic", name);
+        assert_eq!(json(claim, &shared), json(claim, &bench(1)), "{name}");
+    }
+    // All loads of a repeated claim are done at once.
+    let claim = claim("lulic", "bing-bandwidth");
+    let (calls_before, loads_before) = (calls.get(), loads.get());
+    let _ = json(claim, &shared);
+    assert_eq!(calls.get() - calls_before, 1);
+    assert!(loads.get() - loads_before > 1);
 }
 
 #[test]

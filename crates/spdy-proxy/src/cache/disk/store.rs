@@ -266,6 +266,12 @@ impl DiskStore {
         result.await.unwrap_or_else(ended)
     }
 
+    /// The limit for all files together, in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> u64 {
+        self.folder.max_bytes
+    }
+
     /// The number of files, and their bytes.
     #[must_use]
     pub fn usage(&self) -> (usize, u64) {

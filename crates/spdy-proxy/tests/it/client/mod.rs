@@ -1,5 +1,6 @@
-//! Clients: their limits, addresses, slow readers and WebSockets.
+//! Clients: their limits, addresses, slow readers and WebSockets; what the operator sees of them.
 
+mod dashboard;
 mod forwarded;
 mod limits;
 mod site_paths;

@@ -8,7 +8,7 @@ use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 
-use crate::support::fields::FRESH;
+use crate::support::fields::{FRESH, ONCE};
 use crate::support::{CollectedResponse, Origin, accelerator_of, collect_response, respond};
 
 /// An origin whose responses have `fields` and the request's target as their body.
@@ -264,5 +264,54 @@ fn wrong_rules_for_paths_are_named() {
         let error = Config::parse(&format!("{site}{entry}\n")).expect_err(entry);
         let error = error.to_string();
         assert!(error.contains(expected), "{entry}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_may_have_an_origin_and_a_path_there() {
+    let own = origin(&[ONCE]);
+    let app = Origin::start(|request: Request<bytes::Bytes>| {
+        let target = request
+            .uri()
+            .path_and_query()
+            .expect("a target")
+            .to_string();
+        let mut response = respond(&[ONCE], format!("app {target}"));
+        let host = request.headers()["host"]
+            .to_str()
+            .expect("ASCII")
+            .to_owned();
+        let location = match &target[..] {
+            "/v1/full" => format!("http://{host}/v1/there"),
+            "/v1/rooted" => "/v1/there?a=1".to_owned(),
+            _ => "/elsewhere".to_owned(),
+        };
+        let location = location.parse().expect("a value");
+        response.headers_mut().insert("location", location);
+        std::future::ready(response)
+    });
+    let address = app.address;
+    let paths = format!(
+        "[[site.paths]]\npath = '/api/'\norigin = 'http://{address}'\norigin_path = '/v1/'\n\
+         [[site.paths]]\npath = '/old.html'\norigin_path = '/new.html'\n"
+    );
+    let proxy = proxy(&own, &paths);
+    for (target, answer) in [
+        ("/api/a?b=1", "app /v1/a?b=1"),
+        ("/api", "/api"),
+        ("/a", "/a"),
+        ("/old.html?b", "/new.html?b"),
+        ("/old.html5", "/old.html5"),
+    ] {
+        assert_eq!(get(&proxy, target).await.text(), answer, "{target}");
+    }
+    assert_eq!(app.fields("/v1/a?b=1")["host"], address.to_string());
+    for (target, location) in [
+        ("/api/full", "https://www.site.test/api/there"),
+        ("/api/rooted", "/api/there?a=1"),
+        ("/api/other", "/elsewhere"),
+    ] {
+        let response = get(&proxy, target).await;
+        assert_eq!(response.field("location"), location, "{target}");
     }
 }

@@ -69,6 +69,7 @@ pub(crate) fn render(
     let _ = write!(text, "\n{}\n", savings(audit));
     let _ = writeln!(text, "{DIM}{}{DIM:#}", notes(audit));
     text.push_str(&own_hosts(audit));
+    text.push_str(&left_out(audit));
     text.push_str(&match written {
         Some(_) => script_rights(audit),
         None => advice(audit) + &upstream(needs),
@@ -258,6 +259,23 @@ fn own_hosts(audit: &Audit) -> String {
         "\n{BOLD}First:{BOLD:#} {} {are} on the same site. Serve {them} on the site's address and certificate, and list {them} in \
          own_hosts: clients then share the session, and no resource of {them} needs to be proxied.\n",
         names.join(", ")
+    )
+}
+
+/// Hosts that are not listed because that would make the page slower.
+fn left_out(audit: &Audit) -> String {
+    let hosts: Vec<_> = audit
+        .advice
+        .left_out
+        .iter()
+        .map(|host| escape(host))
+        .collect();
+    if hosts.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n{BOLD}Left out:{BOLD:#} {}. Only a part of the resources there can be proxied, and the page would load slower.\n",
+        hosts.join(", ")
     )
 }
 
