@@ -24,6 +24,7 @@ use spdy_resolver::spoof_budget::{Mismatch, MismatchedReplies};
 use spdy_service::metrics::{self, counter, gauge, put, put_gauge};
 use spdy_valkey::tier::Tier;
 
+use super::access_log::lines::Lines;
 use super::origins::upstream::OriginCounters;
 use super::telemetry::Queue;
 
@@ -40,6 +41,8 @@ pub(crate) struct AcceleratorCollector {
     pub(crate) certificates: Certificates,
     /// The queue of spans to send, if spans are made.
     pub(crate) spans: Option<Arc<Queue>>,
+    /// The lines of the access log.
+    pub(crate) log_lines: Arc<Lines>,
 }
 
 /// A registry of the metrics in `shown`, of the sessions and of the listeners.
@@ -126,6 +129,7 @@ impl Collector for AcceleratorCollector {
         if let Some(spans) = &self.spans {
             encode_spans(spans, &mut encoder)?;
         }
+        encode_access_log(&self.log_lines, &mut encoder)?;
         let mut held = gauge(&mut encoder, "cache_stored_bytes", "Stored bytes")?;
         put_gauge(&mut held, &[("tier", "memory")], bytes)?;
         if let Some(((_, bytes), _)) = disk {
@@ -311,6 +315,21 @@ fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         put(&mut metric, &[("outcome", outcome)], count)?;
     }
     Ok(())
+}
+
+/// Encodes the outcome of lines of the access log.
+fn encode_access_log(lines: &Lines, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let counts = &lines.counts;
+    let help = "Lines for the file of the access log, by outcome";
+    let mut metric = counter(encoder, "access_log_lines", help)?;
+    for (outcome, count) in [("written", &counts.written), ("dropped", &counts.dropped)] {
+        let count = count.load(Ordering::Relaxed);
+        put(&mut metric, &[("outcome", outcome)], count)?;
+    }
+    let help = "Failed attempts to open or write the file of the access log";
+    let mut metric = counter(encoder, "access_log_errors", help)?;
+    let errors = counts.errors.load(Ordering::Relaxed);
+    metric.encode_counter::<NoLabelSet, _, u64>(&errors, None)
 }
 
 /// Encodes the counters of the shared tier.

@@ -20,7 +20,7 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::response::server_timing::SharedTiming;
 use spdy_proxy::sites::site_table::Sites;
-use spdy_proxy::telemetry::access_log::AccessLog;
+use spdy_proxy::telemetry::access_log::AccessLog as ResponseReceiver;
 use spdy_proxy::telemetry::page_reports::PageObserver;
 use spdy_resolver::own_listeners::OwnListeners;
 use spdy_server::session_history::DigestKey;
@@ -28,6 +28,7 @@ use spdy_service::notice::Notices;
 use spdy_service::{client_limits, listen, random};
 use spdy_valkey::config::Config as TierConfig;
 
+use crate::access_log::lifecycle::AccessLog;
 use crate::certificates::acme::{self, Acme};
 use crate::certificates::served_certificates::{self, ServedCertificates};
 use crate::control::control_loop::ControlLoop;
@@ -53,8 +54,8 @@ pub struct RunOptions<'a> {
     pub read_config: &'a dyn Fn() -> anyhow::Result<Config>,
     /// Called once, when everything that can fail has succeeded and before the first connection is accepted.
     pub on_ready: &'a dyn Fn(&Ready<'_>) -> anyhow::Result<()>,
-    /// Called with each response, if there is an access log.
-    pub access_log: Option<AccessLog>,
+    /// Called with each response, in addition to the file of `[access_log]`.
+    pub access_log: Option<ResponseReceiver>,
     /// Called with the report of each page that was rewritten.
     pub on_page: Option<PageObserver>,
     /// Receives notices for the operator.
@@ -136,6 +137,7 @@ async fn accelerate(
     let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, notices));
     let telemetry = telemetry.transpose()?;
     let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
+    let log = AccessLog::start(config.access_log.as_ref(), run_options.access_log, notices);
     let operator = plan.credentials.map(|credentials| {
         let shown = metrics::AcceleratorCollector {
             proxy: proxy.clone(),
@@ -144,6 +146,7 @@ async fn accelerate(
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
             spans: sends.map(|telemetry| telemetry.queue.clone()),
+            log_lines: log.lines.clone(),
         };
         let metrics = metrics::registry(shown, &counted, &hits);
         AdminHandler::new(credentials, &proxy, metrics, acme.certificates.clone())
@@ -172,7 +175,7 @@ async fn accelerate(
         stop: Latch::new(),
         cut_off: Latch::new(),
         alt_svc: None,
-        log: run_options.access_log.clone(),
+        log: log.shared.clone(),
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
@@ -194,6 +197,7 @@ async fn accelerate(
         in_front: &in_front,
         telemetry: sends,
         timing: &timing,
+        access_log: &log,
         operator: operator.as_ref(),
         notices,
     };
@@ -202,6 +206,7 @@ async fn accelerate(
         .await?;
     drop((succession, acme));
     serving.end(successor).await;
+    log.end().await;
     shutdown::close(&proxy, shared, telemetry).await;
     Ok(())
 }

@@ -24,7 +24,14 @@ const MIN_TOKEN_CHARS: usize = 16;
 /// The sites. Their capabilities use the operator's current secrets, or `random_secret`.
 pub(crate) fn compile(config: &Config, random_secret: &RandomSecret) -> anyhow::Result<Sites> {
     let keys = secrets::keys(config, random_secret)?;
-    let sites = Sites::compile(config, &keys).map_err(|error| Usage(error.to_string()))?;
+    let sites = Sites::compile(config, &keys).map_err(|error| {
+        let mut sites = config.site.iter();
+        let site = sites.find(|site| site.names.first().is_some_and(|name| name == error.site()));
+        match site.and_then(|site| site.file.as_ref()) {
+            Some(file) => Usage(format!("{}: {error}", file.display())),
+            None => Usage(error.to_string()),
+        }
+    })?;
     Ok(sites)
 }
 

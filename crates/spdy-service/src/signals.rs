@@ -102,30 +102,42 @@ impl StopSignals {
     }
 }
 
-/// The signal to reload the configuration. Only Unix has one.
+/// A signal of the operator to a running program. Only Unix has them.
 #[derive(Debug)]
-pub struct ReloadSignal {
+pub struct OperatorSignal {
     #[cfg(unix)]
-    hangup: tokio::signal::unix::Signal,
+    signal: tokio::signal::unix::Signal,
 }
 
-impl ReloadSignal {
-    /// Starts to catch the signal.
+impl OperatorSignal {
+    /// Starts to catch SIGHUP, the signal to reload the configuration.
     ///
     /// # Errors
     ///
     /// The system rejects the handler.
-    pub fn listen() -> anyhow::Result<Self> {
+    pub fn reload() -> anyhow::Result<Self> {
         Ok(Self {
             #[cfg(unix)]
-            hangup: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+            signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+        })
+    }
+
+    /// Starts to catch SIGUSR1, the signal to open log files again.
+    ///
+    /// # Errors
+    ///
+    /// The system rejects the handler.
+    pub fn reopen_logs() -> anyhow::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            signal: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::user_defined1())?,
         })
     }
 
     /// Completes when the signal arrives.
     pub async fn next(&mut self) {
         #[cfg(unix)]
-        let received = self.hangup.recv().await.is_some();
+        let received = self.signal.recv().await.is_some();
         #[cfg(not(unix))]
         let received = false;
         if !received {

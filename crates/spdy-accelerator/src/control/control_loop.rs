@@ -1,7 +1,8 @@
-//! Handles the signals to a running `spdy accelerate`: stop, start a successor, reload the configuration.
+//! Handles the signals to a running `spdy accelerate`: stop, start a successor, reload the configuration,
+//! open the access log again.
 
 use spdy_service::notice::Notices;
-use spdy_service::signals::{ReloadSignal, StopSignals};
+use spdy_service::signals::{OperatorSignal, StopSignals};
 use tokio::time::{Instant, interval_at};
 
 use super::reload::Reloader;
@@ -12,14 +13,16 @@ use crate::certificates::served_certificates::REREAD_INTERVAL;
 /// Signals to this program. They are caught from the creation of this value on.
 pub(crate) struct ControlLoop {
     signals: StopSignals,
-    reloads: ReloadSignal,
+    reloads: OperatorSignal,
+    reopens: OperatorSignal,
 }
 
 impl ControlLoop {
     pub(crate) fn listen() -> anyhow::Result<Self> {
         Ok(Self {
             signals: StopSignals::listen()?,
-            reloads: ReloadSignal::listen()?,
+            reloads: OperatorSignal::reload()?,
+            reopens: OperatorSignal::reopen_logs()?,
         })
     }
 
@@ -45,6 +48,7 @@ impl ControlLoop {
                     return Ok(Some(successor));
                 }
                 () = self.reloads.next() => reloader.reload(acme),
+                () = self.reopens.next() => reloader.access_log.reopen(),
                 () = issued.notified() => reloader.update_host_names(acme),
                 _ = renewals.tick() => reloader.renew_certificates(acme),
             }

@@ -15,6 +15,7 @@ use spdy_service::error::chain;
 use spdy_service::notice::Notices;
 
 use super::restart_only;
+use crate::access_log::lifecycle::AccessLog;
 use crate::certificates::acme::{self, Acme, CertificateUpdate, StaticCertificates};
 use crate::certificates::certificate_files::{CertificateFiles, InvalidPair};
 use crate::certificates::served_certificates::{self, ServedCertificates};
@@ -39,6 +40,7 @@ pub(crate) struct Reloader<'a> {
     pub(crate) in_front: &'a SharedTrustedProxies,
     pub(crate) telemetry: Option<&'a Telemetry>,
     pub(crate) timing: &'a SharedTiming,
+    pub(crate) access_log: &'a AccessLog,
     pub(crate) operator: Option<&'a AdminHandler>,
     pub(crate) notices: &'a Notices,
 }
@@ -160,6 +162,7 @@ impl ReloadPlan {
         reloader.in_front.replace(sites.trusted_proxies().clone());
         reloader.proxy.replace(sites, self.upstream);
         reloader.timing.replace(self.timing);
+        reloader.access_log.reload(self.config.access_log.as_ref());
         if let (Some(operator), Some(credentials)) = (reloader.operator, self.credentials) {
             operator.set_credentials(credentials);
         }

@@ -1,8 +1,8 @@
 //! How `spdy accelerate` ends: work in progress is completed, each part within a timeout.
 //!
 //! ```text
-//! stop ─▶ client connections ─▶ origin connections ─▶ spans ─▶ disk writes  ─▶ shared tier          ─▶ system resolver
-//!         drain_timeout         2 s for each pool     5 s      DISK_TIMEOUT    1 s, then its mark 1 s  FINAL_TIMEOUT
+//! stop ─▶ client connections ─▶ access log ─▶ origin connections ─▶ spans ─▶ disk writes  ─▶ shared tier          ─▶ system resolver
+//!         drain_timeout         5 s           2 s for each pool     5 s      DISK_TIMEOUT    1 s, then its mark 1 s  FINAL_TIMEOUT
 //! ```
 //!
 //! Work that is cut off has the same effect as after a kill: responses are fetched again, and purges are applied again. If the disk
@@ -58,7 +58,7 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    use spdy_testkit::patience::until;
+    use spdy_testkit::wait::until;
     use tokio::sync::oneshot;
 
     use super::*;

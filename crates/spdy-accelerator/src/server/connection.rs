@@ -24,7 +24,7 @@ use spdy_net::tls::ServerTls;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::response::server_timing::SharedTiming;
 use spdy_proxy::serve::connection::ConnectionHandler;
-use spdy_proxy::telemetry::access_log::AccessLog;
+use spdy_proxy::telemetry::shared_access_log::SharedAccessLog;
 use spdy_service::listen::{self, BoundListener};
 
 /// What a connection is served with. It fits any listener until [`at`](Self::at) makes it specific to one.
@@ -39,7 +39,7 @@ pub(crate) struct ConnectionContext {
     /// Set when connections are dropped that have not ended in time after the stop.
     pub(crate) cut_off: Latch,
     pub(crate) alt_svc: Option<HeaderValue>,
-    pub(crate) log: Option<AccessLog>,
+    pub(crate) log: SharedAccessLog,
     pub(crate) timing: SharedTiming,
     /// Responses for http-01 challenges, on listeners without TLS.
     pub(crate) tokens: Option<Http01Tokens>,

@@ -52,13 +52,13 @@ const PAGES: [(&str, &str, &str, &[&str]); 7] = [
     (
         "operation",
         "Configuration: operation",
-        "The operator's listener, timing headers and traces.",
-        &["admin", "timing", "telemetry"],
+        "The operator's listener, the access log, timing headers and traces.",
+        &["admin", "access_log", "timing", "telemetry"],
     ),
 ];
 
 /// Where a table is explained: title and page.
-const EXPLAINED: [(&str, &[(&str, &str)]); 18] = [
+const EXPLAINED: [(&str, &[(&str, &str)]); 19] = [
     (
         "listen",
         &[("Run behind a balancer", "how-to/behind-a-balancer.md")],
@@ -142,6 +142,10 @@ const EXPLAINED: [(&str, &[(&str, &str)]); 18] = [
         ],
     ),
     ("admin", &[("Monitor the accelerator", "how-to/monitor.md")]),
+    (
+        "access_log",
+        &[("Trace and log", "how-to/trace-and-log.md")],
+    ),
     ("telemetry", &[("Trace and log", "how-to/trace-and-log.md")]),
     (
         "dns",

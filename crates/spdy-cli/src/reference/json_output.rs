@@ -3,6 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
+use spdy_accelerator::access_log::json::AccessLogLine;
 use spdy_lab::claims::ClaimResult;
 use spdy_lab::doctor::examination::Examination;
 use spdy_lab::store::compare::StoreComparison;
@@ -11,7 +12,6 @@ use spdy_lab::store::summary::CellSummary;
 use spdy_sim::load::Load;
 
 use super::pages::Page;
-use crate::commands::accelerate::access_log::AccessLogLine;
 use crate::commands::accelerate::audit::command::AuditOutput;
 use crate::commands::accelerate::check::CheckOutput;
 use crate::commands::accelerate::ready::ReadyOutput;

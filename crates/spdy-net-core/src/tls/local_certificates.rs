@@ -139,11 +139,19 @@ impl LocalCertificates {
         Ok(issued.key)
     }
 
+    /// The name for `host`, which may be a wildcard, and its group.
+    fn listed(&self, host: &str) -> Option<(&String, &usize)> {
+        let exact = self.group_of.get_key_value(host);
+        exact.or_else(|| {
+            let (_, domain) = host.split_once('.')?;
+            self.group_of.get_key_value(&format!("*.{domain}"))
+        })
+    }
+
     /// The contents of the certificate for `host`.
     fn subject(&self, host: Option<&str>) -> Subject<'_> {
-        let host = host.map(str::to_ascii_lowercase);
-        let group = host.as_ref().and_then(|host| self.group_of.get(host));
-        let index = group.copied().unwrap_or(0);
+        let listed = host.and_then(|host| self.listed(&host.to_ascii_lowercase()));
+        let index = listed.map_or(0, |(_, index)| *index);
         let names = self.groups.get(index).map_or(&[][..], Vec::as_slice);
         let addresses = match index {
             0 => &self.addresses[..],
@@ -160,7 +168,7 @@ impl LocalCertificates {
             };
         }
         // The requested name comes first, and is the name of the certificate.
-        let first = group.and(host).into_iter();
+        let first = listed.map(|(name, _)| name.clone()).into_iter();
         let mut left = room;
         let fits = first.chain(names.iter().cloned()).take_while(|name| {
             let rest = left.checked_sub(len(name));
@@ -221,6 +229,20 @@ mod tests {
         let second = shown("a.test", 1060);
         assert_ne!(second, first);
         assert_eq!(shown("www.a.test", 1119), second);
+    }
+
+    #[test]
+    fn a_wildcard_name_is_in_the_certificate_for_names_below_it() {
+        let groups = [&["a.test"][..], &["*.b.test"], &["www.b.test"]];
+        let local = local(
+            groups
+                .map(|group| group.iter().map(|it| (*it).to_owned()).collect())
+                .to_vec(),
+        );
+        let subject = |host| local.subject(Some(host)).names;
+        assert_eq!(subject("X.b.test"), ["*.b.test"]);
+        assert_eq!(subject("www.b.test"), ["www.b.test"]);
+        assert_eq!(subject("y.x.b.test"), ["a.test"], "the default");
     }
 
     #[test]

@@ -149,6 +149,13 @@ mod tests {
                 format!("[tls.acme]\n{GOOD}{}", SITE.replace("a.test", "192.0.2.1")),
                 "no addresses",
             ),
+            (
+                format!(
+                    "[tls.acme]\n{GOOD}{}",
+                    SITE.replace("'a.test'", "'a.test', '*.a.test'")
+                ),
+                "expected dns-01, which a wildcard in site.names needs, found \"*.a.test\"",
+            ),
         ] {
             let error = Config::parse(&text).expect_err("invalid configuration");
             assert!(error.to_string().contains(expected), "{text}\n{error}");
@@ -166,6 +173,9 @@ mod tests {
         dns(SITE).expect("the apex");
         dns(&SITE.replace("a.test", "www.a.test")).expect("the name is below the apex");
         dns(&SITE.replace("a.test", "ba.test")).expect_err("another's");
+        let wildcard = |name: &str| SITE.replace("'a.test'", &format!("'a.test', '{name}'"));
+        dns(&wildcard("*.a.test")).expect("the domain of the wildcard is the apex");
+        dns(&wildcard("*.ba.test")).expect_err("another's");
     }
 
     /// Names of zones are compared without regard to case (RFC 4343 §3).

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use url::Host;
 
+use crate::config::access_log::AccessLogConfig;
 use crate::config::acme::Challenge;
 use crate::config::dns_name::is_in_zone;
 use crate::config::error::{ConfigError, InvalidValue};
@@ -25,21 +26,15 @@ impl Config {
             .or_else(|| self.upstream.fault())
             .or_else(|| with_display_value(self.limits.fault()))
             .or_else(|| with_display_value(self.websocket.fault()))
-            .or_else(|| self.check_shared_cache())
-            .or_else(|| self.check_sites())
-            .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
-            .or_else(|| self.check_acme());
-        match fault {
-            None => Ok(()),
-            Some((key, expected, found)) => {
-                let key = key.to_owned();
-                Err(ConfigError::InvalidValue {
-                    key,
-                    expected,
-                    found,
-                })
-            }
+            .or_else(|| self.check_shared_cache());
+        if fault.is_none() {
+            self.check_sites()?;
         }
+        let fault = fault
+            .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
+            .or_else(|| self.access_log.as_ref().and_then(AccessLogConfig::fault))
+            .or_else(|| self.check_acme());
+        fault.map_or(Ok(()), |fault| Err(invalid(fault)))
     }
 
     fn check_listen(&self) -> Option<InvalidValue> {
@@ -108,17 +103,25 @@ impl Config {
         is_without.then(|| ("cache.shared", expected, format!("{:?}", shared.prefix)))
     }
 
-    fn check_sites(&self) -> Option<InvalidValue> {
+    fn check_sites(&self) -> Result<(), ConfigError> {
         let mut names = BTreeSet::new();
-        self.site.iter().find_map(|site| {
+        for site in &self.site {
             let fault = site.check_names(&mut names);
-            fault
+            let fault = fault
                 .or_else(|| site.check_origin())
                 .or_else(|| site.check_paths())
                 .or_else(|| site.check_error_pages())
                 .or_else(|| servers::fault(site))
-                .or_else(|| self.check_site(site))
-        })
+                .or_else(|| self.check_site(site));
+            if let Some(fault) = fault {
+                let error = invalid(fault);
+                return Err(match &site.file {
+                    Some(file) => error.in_file(file),
+                    None => error,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// A fault in `site`, or between it and the other tables.
@@ -192,6 +195,13 @@ impl Config {
             let expected = "hostnames in site.names, no addresses";
             return Some(("tls.acme", expected, address.clone()));
         }
+        let mut wildcards = self.site.iter().flat_map(SiteConfig::wildcards);
+        if acme.challenge != Challenge::Dns01
+            && let Some(wildcard) = wildcards.next()
+        {
+            let expected = "dns-01, which a wildcard in site.names needs";
+            return Some(("tls.acme.challenge", expected, format!("{wildcard:?}")));
+        }
         match acme.challenge {
             Challenge::TlsAlpn01 => None,
             Challenge::Http01 => {
@@ -221,6 +231,14 @@ impl Config {
                 Some(("tls.acme.challenge", expected, elsewhere.clone()))
             }
         }
+    }
+}
+
+fn invalid((key, expected, found): InvalidValue) -> ConfigError {
+    ConfigError::InvalidValue {
+        key: key.to_owned(),
+        expected,
+        found,
     }
 }
 

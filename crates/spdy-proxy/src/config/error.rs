@@ -1,5 +1,7 @@
 //! What is wrong with a configuration.
 
+use std::path::{Path, PathBuf};
+
 use crate::config::shared_cache;
 
 /// A key with an invalid value: the key, what is valid, and the value.
@@ -29,6 +31,24 @@ pub enum ConfigError {
         /// What is there.
         found: String,
     },
+    /// The error is in a file that `include` names.
+    #[error("{}: {error}", path.display())]
+    SiteFile {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        error: Box<Self>,
+    },
+}
+
+impl ConfigError {
+    /// The same error in the file at `path`.
+    pub(crate) fn in_file(self, path: &Path) -> Self {
+        Self::SiteFile {
+            path: path.to_owned(),
+            error: Box::new(self),
+        }
+    }
 }
 
 impl From<toml::de::Error> for ConfigError {
@@ -48,6 +68,10 @@ pub(crate) fn describe_error(error: &str) -> String {
         (
             "relative URL without a base",
             "http:// or https:// in front",
+        ),
+        (
+            "expected `site`",
+            "only [[site]] tables in a file of `include`",
         ),
         ("expected usize", "a whole number from 0"),
         ("expected u64", "a whole number from 0"),

@@ -1,5 +1,6 @@
 //! The accelerator's configuration file: its tables, their checks, and their defaults.
 
+pub mod access_log;
 pub mod acme;
 pub mod cache;
 pub(crate) mod check;
@@ -13,6 +14,7 @@ mod root;
 pub mod servers;
 pub mod shared_cache;
 pub mod site;
+pub mod site_files;
 pub mod site_path;
 pub mod telemetry;
 pub mod upstream;

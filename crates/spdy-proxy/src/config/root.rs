@@ -20,6 +20,7 @@ use serde::Deserialize;
 use spdy_net::protocol::Protocol;
 use url::Url;
 
+use crate::config::access_log::AccessLogConfig;
 use crate::config::cache::CacheConfig;
 use crate::config::env;
 use crate::config::error::ConfigError;
@@ -27,6 +28,7 @@ use crate::config::learn::LearnConfig;
 use crate::config::limits::ClientLimitsConfig;
 use crate::config::listen::{ListenConfig, TlsConfig};
 use crate::config::site::SiteConfig;
+use crate::config::site_files::SiteFile;
 use crate::config::telemetry::TelemetryConfig;
 use crate::config::upstream::UpstreamConfig;
 use crate::config::websocket::WebSocketConfig;
@@ -49,6 +51,10 @@ pub struct Config {
     /// Limits for clients.
     #[serde(default)]
     pub limits: ClientLimitsConfig,
+    /// Files with further `[[site]]` tables, and nothing else: paths relative to the folder of this file. `*` in the last part stands
+    /// for any characters; such files are read in the order of their names, and there may be none.
+    #[serde(default)]
+    pub include: Vec<String>,
     /// The sites, at least one.
     #[serde(default)]
     pub site: Vec<SiteConfig>,
@@ -75,6 +81,8 @@ pub struct Config {
     /// The operator's listener: metrics, the dashboard, purges and reports of pages. Optional: without this table, there is no such
     /// listener.
     pub admin: Option<AdminConfig>,
+    /// A file with one line for each response. Optional: without this table, there is no such file.
+    pub access_log: Option<AccessLogConfig>,
     /// Which clients get `Server-Timing`: whether the cache had the response, where the time went, and how far the origin is.
     #[serde(default)]
     pub timing: TimingConfig,
@@ -142,7 +150,8 @@ impl Config {
         Self::parse_with_env(text, &BTreeMap::new())
     }
 
-    /// The same, with the environment variables `instead` in place of the text's values; see `config_env`.
+    /// The same, with the environment variables `instead` in place of the text's values; see `config_env`. The files of `include` are
+    /// not read.
     ///
     /// # Errors
     ///
@@ -151,10 +160,27 @@ impl Config {
         text: &str,
         instead: &BTreeMap<String, String>,
     ) -> Result<Self, ConfigError> {
-        let config: Self = match instead.is_empty() {
-            true => toml::from_str(text)?,
-            false => env::parse_with_overrides(text, instead)?,
+        Self::parse_with_includes(text, instead, |_| Ok(Vec::new()))
+    }
+
+    /// The same, with the sites in the files that `read` returns for the paths in `include`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`, and [`ConfigError`], with the key and, for a site of a file, its path.
+    pub fn parse_with_includes<E: From<ConfigError>>(
+        text: &str,
+        instead: &BTreeMap<String, String>,
+        read: impl FnOnce(&[String]) -> Result<Vec<SiteFile>, E>,
+    ) -> Result<Self, E> {
+        let config: Result<Self, ConfigError> = match instead.is_empty() {
+            true => toml::from_str(text).map_err(ConfigError::from),
+            false => env::parse_with_overrides(text, instead),
         };
+        let mut config = config?;
+        for file in read(&config.include)? {
+            config.site.extend(file.sites()?);
+        }
         config.check()?;
         Ok(config)
     }

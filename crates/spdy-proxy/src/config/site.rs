@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 use serde::Deserialize;
+use spdy_rewrite::rules::site_names;
 use url::{Host, Url};
 
 use crate::config::error::InvalidValue;
@@ -27,7 +28,8 @@ const MAX_LABEL_BYTES: usize = 63;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteConfig {
-    /// Names of the site, complete, without wildcards. Capabilities are bound to the first name.
+    /// Names of the site. The first is complete; capabilities are bound to it. A wildcard (`*.example.com`) stands for one label; a
+    /// complete name of any site has precedence over it. Wildcards are not possible with `keep_host`.
     pub names: Vec<String>,
     /// URL of its origin: scheme, host and optional port.
     pub origin: Url,
@@ -73,6 +75,9 @@ pub struct SiteConfig {
     /// Which third-party hosts are proxied under the site's name.
     #[serde(default)]
     pub rewrite: spdy_rewrite::rules::config::Config,
+    /// The file of `include` that has it; `None` for the main file. It is not in the file.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// `Strict-Transport-Security` of responses over TLS (RFC 6797).
@@ -125,9 +130,13 @@ impl SiteConfig {
         if self.names.is_empty() {
             return Some(("site.names", "at least one", "0".to_owned()));
         }
-        for name in &self.names {
-            if !is_name(name) {
-                let expected = "a complete hostname in lower case (letters, digits, '-' and '_' between dots, no wildcard), or an address";
+        for (index, name) in self.names.iter().enumerate() {
+            if index == 0 && site_names::wildcard_domain(name).is_some() {
+                let expected = "a complete hostname before any wildcard";
+                return Some(("site.names", expected, format!("{name:?}")));
+            }
+            if !is_name(name) && !is_wildcard(name) {
+                let expected = "a complete hostname in lower case (letters, digits, '-' and '_' between dots), an address, or '*.' before a domain of one owner";
                 return Some(("site.names", expected, format!("{name:?}")));
             }
             if !used_names.insert(name) {
@@ -138,7 +147,26 @@ impl SiteConfig {
                 ));
             }
         }
-        None
+        // An origin that gets any name would be looked up and contacted under any name.
+        let is_kept = self.keep_host && self.wildcards().next().is_some();
+        is_kept.then(|| {
+            let expected = "false, because site.names has a wildcard";
+            ("site.keep_host", expected, "true".to_owned())
+        })
+    }
+
+    /// Its names that are wildcards.
+    pub(crate) fn wildcards(&self) -> impl Iterator<Item = &String> {
+        let names = self.names.iter();
+        names.filter(|name| site_names::wildcard_domain(name).is_some())
+    }
+
+    /// Whether it has `host`, in lower case, under one of its names.
+    #[must_use]
+    pub fn has_name(&self, host: &str) -> bool {
+        self.names
+            .iter()
+            .any(|name| site_names::matches(name, host))
     }
 
     /// A fault in its rules for paths or in `hsts`: the key, what is valid, and the value.
@@ -187,6 +215,13 @@ fn is_name(name: &str) -> bool {
     Host::parse(name).is_ok_and(|host| is_plain(&host) && host.to_string() == *name)
 }
 
+/// Whether `name` is a wildcard below a domain of one owner, in normal form.
+fn is_wildcard(name: &str) -> bool {
+    site_names::wildcard_domain(name).is_some_and(|domain| {
+        is_name(domain) && site_names::check_wildcard(name).is_ok() && !domain.ends_with('.')
+    })
+}
+
 /// Whether nothing but scheme, host and perhaps a port is in it.
 pub(crate) fn is_origin_url(origin: &Url) -> bool {
     let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
@@ -214,9 +249,9 @@ mod tests {
         Config::parse(&text).err().map(|error| error.to_string())
     }
 
-    /// Requests are matched by the whole name: a wildcard would be accepted and match no request.
     #[test]
-    fn site_names_are_complete_and_have_no_wildcard() {
+    fn site_names_are_complete_or_wildcards_of_one_owner() {
+        let names = |name: &str| format!("'first.test', '{name}'");
         for name in [
             "a.test",
             "localhost",
@@ -224,20 +259,54 @@ mod tests {
             "x-1.a_b.test",
             "192.0.2.1",
             "[2001:db8::1]",
+            "*.a.test",
+            "*.b.a.test",
         ] {
-            assert_eq!(fault(&format!("'{name}'"), "https://origin.test"), None);
+            assert_eq!(fault(&names(name), "https://origin.test"), None, "{name}");
         }
         let long = format!("{}.test", "a".repeat(MAX_LABEL_BYTES + 1));
         let (many, parts) = ("a.".repeat(MAX_NAME_BYTES / 2), "a!b.test");
         let many = format!("{many}test");
         for name in [
-            "*.a.test", "*", "a.*.test", "A.test", "a.test..", "a..test", "", parts, &long, &many,
+            "*",
+            "a.*.test",
+            "A.test",
+            "a.test..",
+            "a..test",
+            "",
+            parts,
+            &long,
+            &many,
+            "*.test",
+            "*.co.uk",
+            "*.A.test",
+            "*.*.a.test",
+            "*.192.0.2.1",
+            "*a.test",
+            "*.a.test.",
+            "*.",
         ] {
-            let message =
-                fault(&format!("'{name}'"), "https://origin.test").expect("the name is rejected");
-            assert!(message.contains("no wildcard"), "{name}: {message}");
+            let message = fault(&names(name), "https://origin.test").expect("the name is rejected");
+            assert!(message.contains("a complete hostname"), "{name}: {message}");
             assert!(message.ends_with(&format!("found {name:?}")), "{message}");
         }
+    }
+
+    #[test]
+    fn a_wildcard_needs_a_complete_name_before_it_and_no_keep_host() {
+        let message = fault("'*.a.test', 'a.test'", "https://o.test").expect("an error");
+        let expected = "site.names: expected a complete hostname before any wildcard";
+        assert!(message.starts_with(expected), "{message}");
+        let text = "[[site]]\nnames = ['a.test', '*.a.test']\norigin = 'https://o.test'\n";
+        let message = Config::parse(&format!("{text}keep_host = true\n")).expect_err("an error");
+        let expected = "site.keep_host: expected false, because site.names has a wildcard";
+        assert!(message.to_string().starts_with(expected), "{message}");
+        let message = Config::parse(&format!("{text}{}", text.replace("'a.test'", "'b.test'")));
+        let message = message.expect_err("an error").to_string();
+        assert!(
+            message.contains("one site only, found \"*.a.test\""),
+            "{message}"
+        );
     }
 
     /// Errors go to logs, which more people read than the configuration.

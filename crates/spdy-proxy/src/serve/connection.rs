@@ -27,9 +27,10 @@ use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdo
 use crate::serve::push_and_hints::{PushAndHints, TrackedRequest};
 use crate::sites::site::Site;
 use crate::telemetry::access_log::{
-    AccessLog, AccessLogEntry, BodyEnd, PendingLogEntry, log_at_end,
+    AccessLog, AccessLogEntry, BodyEnd, LoggedFields, PendingLogEntry, log_at_end, target_of,
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
+use crate::telemetry::shared_access_log::SharedAccessLog;
 use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{BROKEN, OpenSpan, SpanScope};
@@ -43,7 +44,7 @@ pub struct ConnectionHandler {
     /// The alternative services that this listener announces (RFC 7838).
     alt_svc: Option<HeaderValue>,
     pages: PushAndHints,
-    log: Option<AccessLog>,
+    log: SharedAccessLog,
     cutoff: Latch,
     timing: SharedTiming,
 }
@@ -65,7 +66,7 @@ impl ConnectionHandler {
             proxy,
             from,
             alt_svc,
-            log: None,
+            log: SharedAccessLog::default(),
             cutoff: Latch::new(),
             timing: SharedTiming::default(),
         }
@@ -73,8 +74,8 @@ impl ConnectionHandler {
 
     /// Reports each response to `log`.
     #[must_use]
-    pub fn with_access_log(mut self, log: Option<AccessLog>) -> Self {
-        self.log = log;
+    pub fn with_access_log(mut self, log: impl Into<SharedAccessLog>) -> Self {
+        self.log = log.into();
         self
     }
 
@@ -150,9 +151,9 @@ impl ConnectionHandler {
                     .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
             }
         }
-        let log_entry = self.log.clone().zip(pending.about);
-        let log_entry = log_entry
-            .map(|(log, context)| self.log_entry(log, context, pending.at, &response, outcome));
+        let log_entry = pending
+            .about
+            .map(|context| self.log_entry(context, pending.at, &response, outcome));
         if let Some(alt_svc) = &self.alt_svc {
             let public_alt_svc = self.proxy.origins.sites().alt_svc(alt_svc);
             response
@@ -169,10 +170,9 @@ impl ConnectionHandler {
         }
     }
 
-    /// The entry for `log`, as far as it is known when the head of `response` is sent.
+    /// The log entry, as far as it is known when the head of `response` is sent.
     fn log_entry(
         &self,
-        log: AccessLog,
         context: LogContext,
         began: Instant,
         response: &Response<Body>,
@@ -187,6 +187,8 @@ impl ConnectionHandler {
             at: context.at,
             method: Some(context.method),
             uri: Some(context.uri),
+            target: Some(context.target),
+            fields: context.fields,
             client: context.from,
             protocol: context.protocol,
             status: response.status(),
@@ -200,7 +202,7 @@ impl ConnectionHandler {
             page: None,
         };
         PendingLogEntry {
-            log,
+            log: context.log,
             entry,
             began,
             cut_off: self.cutoff.clone(),
@@ -244,8 +246,8 @@ impl Handler for ConnectionHandler {
             }),
             about: self
                 .log
-                .as_ref()
-                .map(|_| self.log_context(&head, from, context.as_ref())),
+                .current()
+                .map(|log| self.log_context(log, &head, from, context.as_ref())),
             tracked: self.pages.start_page(&head, &body, from),
             span,
         };
@@ -268,7 +270,7 @@ impl Handler for ConnectionHandler {
         let counters = &self.proxy.telemetry.counters;
         counters.count(CounterFamily::Responses, Outcome::MALFORMED.0);
         counters.count(CounterFamily::RefusedRequests, refusal.flaw.name());
-        if let Some(log) = &self.log {
+        if let Some(log) = self.log.current() {
             let from = self.from.zip(refusal.headers);
             let from =
                 from.map(|(from, headers)| self.proxy.origins.client_of_malformed(from, headers));
@@ -300,10 +302,13 @@ struct PendingResponse {
 
 /// The part of a log entry that is about the request.
 struct LogContext {
+    log: AccessLog,
     at: SystemTime,
     from: Option<IpAddr>,
     method: Method,
     uri: String,
+    target: String,
+    fields: LoggedFields,
     /// The URL with the site's first name.
     url: Option<String>,
     protocol: Option<Protocol>,
@@ -314,6 +319,7 @@ impl ConnectionHandler {
     /// The part of a log entry about a request `within` a trace, or with the trace that its client sent.
     fn log_context(
         &self,
+        log: AccessLog,
         head: &request::Parts,
         from: Option<IpAddr>,
         within: Option<&SpanContext>,
@@ -326,10 +332,13 @@ impl ConnectionHandler {
         };
         let arrival: Option<&RequestInfo> = head.extensions.get();
         LogContext {
+            log,
             at: self.proxy.clock.wall_now(),
             from,
             method: head.method.clone(),
             uri,
+            target: target_of(&head.uri),
+            fields: LoggedFields::of(&head.headers),
             url: self.url(head),
             protocol: arrival.map(|arrival| arrival.protocol),
             trace: match within {

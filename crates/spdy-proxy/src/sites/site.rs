@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules::host_aliases::HostAlias;
+use spdy_rewrite::rules::site_names;
 use url::Url;
 
 use crate::config::servers::{HealthConfig, ServerAddress};
@@ -142,9 +143,15 @@ impl Site {
         &self.origin
     }
 
-    /// All names, the first name first.
+    /// All names, the first name first, wildcards included.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
+    }
+
+    /// Whether it has `host`, in lower case, under one of its names.
+    fn has_name(&self, host: &str) -> bool {
+        let mut names = self.names.iter();
+        names.any(|name| site_names::matches(name, host))
     }
 
     /// The host names that its origin gets.
@@ -193,7 +200,7 @@ impl Site {
     fn over_https(&self, home: &str, requested: Option<&Url>, url: Url) -> Option<String> {
         let home = Url::parse(home).ok()?;
         let is_over_http = url.scheme() == "http" && url.port().is_none();
-        let is_own = self.names.iter().any(|name| url.host_str() == Some(name));
+        let is_own = url.host_str().is_some_and(|host| self.has_name(host));
         if home.scheme() != "https" || !is_over_http || !is_own {
             return None;
         }

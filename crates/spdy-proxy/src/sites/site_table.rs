@@ -15,6 +15,7 @@ use spdy_rewrite::rules::config::Config as Rewrite;
 use spdy_rewrite::rules::error::RulesError;
 use spdy_rewrite::rules::host_aliases;
 use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::rules::site_names;
 use url::Url;
 
 use crate::config::Config;
@@ -28,6 +29,8 @@ use crate::sites::site::{Site, SiteServer, host_of};
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     by_name: BTreeMap<String, Arc<Site>>,
+    /// The sites with a wildcard, by the domain above it: the wildcard, and its site.
+    by_wildcard: BTreeMap<String, (String, Arc<Site>)>,
     /// By the aliases of other hosts.
     by_alias: BTreeMap<String, Arc<Site>>,
     /// Names with a configured address: name, port, address.
@@ -89,6 +92,19 @@ pub enum SiteError {
 
 fn has_additions(site: &SiteConfig) -> bool {
     site.hsts.is_some() || !site.error_pages.is_empty()
+}
+
+impl SiteError {
+    /// The first name of the site.
+    #[must_use]
+    pub fn site(&self) -> &str {
+        match self {
+            Self::Rules { site, .. }
+            | Self::Name { site, .. }
+            | Self::Zone { site, .. }
+            | Self::ErrorPage { site, .. } => site,
+        }
+    }
 }
 
 /// The server of a checked configuration.
@@ -174,12 +190,20 @@ impl Sites {
                 sites.by_alias.insert(name, compiled.clone());
             }
             for name in &site.names {
-                sites.by_name.insert(name.clone(), compiled.clone());
+                match site_names::wildcard_domain(name) {
+                    Some(domain) => {
+                        let entry = (name.clone(), compiled.clone());
+                        sites.by_wildcard.insert(domain.to_owned(), entry);
+                    }
+                    None => {
+                        sites.by_name.insert(name.clone(), compiled.clone());
+                    }
+                }
             }
         }
         let resolve = &config.upstream.resolve;
         let is_placed = |host: &str| resolve.keys().any(|name| name.eq_ignore_ascii_case(host));
-        let is_own_name = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
+        let is_own_name = |host: &str| sites.find(host).is_some() && !is_placed(host);
         let looping = config.site.iter().filter(|site| {
             site.address.is_none()
                 && site.servers.is_empty()
@@ -204,7 +228,8 @@ impl Sites {
             let places = sites
                 .by_name
                 .values_mut()
-                .chain(sites.by_alias.values_mut());
+                .chain(sites.by_alias.values_mut())
+                .chain(sites.by_wildcard.values_mut().map(|(_, site)| site));
             for place in places.filter(|place| Arc::ptr_eq(place, site)) {
                 place.clone_from(&next);
             }
@@ -238,13 +263,21 @@ impl Sites {
         }
     }
 
-    /// The site with the name `authority`, which may have a port.
+    /// The site with the name `authority`, which may have a port: the complete name of a site, or else a wildcard.
     #[must_use]
     pub fn find(&self, authority: &str) -> Option<&Arc<Site>> {
         let host = host_of(authority);
-        self.by_name
-            .get(host)
-            .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
+        self.by_name.get(host).or_else(|| {
+            let host = host.to_ascii_lowercase();
+            let by_name = self.by_name.get(&host);
+            by_name.or_else(|| self.find_by_wildcard(&host))
+        })
+    }
+
+    /// The site with a wildcard for `host`, in lower case.
+    fn find_by_wildcard(&self, host: &str) -> Option<&Arc<Site>> {
+        let (_, site) = self.by_wildcard.get(site_names::domain_above(host)?)?;
+        Some(site)
     }
 
     /// The site with the name or the alias `authority`, which may have a port.
@@ -333,9 +366,10 @@ impl Sites {
         self.by_alias.keys().map(String::as_str)
     }
 
-    /// All names of sites, in order.
+    /// All names of sites: the wildcards, then the complete names, both in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(String::as_str)
+        let wildcards = self.by_wildcard.values().map(|(name, _)| name);
+        wildcards.chain(self.by_name.keys()).map(String::as_str)
     }
 
     /// The names of each certificate: those of a site, its aliases, and those of sites that list one another's names as their own (`own_hosts`).
@@ -366,7 +400,7 @@ impl Sites {
         }
         let names = members.into_values();
         names
-            .map(|(names, others)| [names, others].concat())
+            .map(|(names, others)| without_covered([names, others].concat()))
             .collect()
     }
 
@@ -401,6 +435,14 @@ impl Sites {
     }
 }
 
+/// `names` without those that a wildcard among them covers: authorities refuse a certificate that has both.
+fn without_covered(names: Vec<String>) -> Vec<String> {
+    let is_wildcard = |name: &&String| site_names::wildcard_domain(name).is_some();
+    let wildcards: Vec<String> = names.iter().filter(is_wildcard).cloned().collect();
+    let is_covered = |name: &String| wildcards.iter().any(|it| site_names::matches(it, name));
+    names.into_iter().filter(|name| !is_covered(name)).collect()
+}
+
 fn mib(mib: usize) -> u64 {
     (mib as u64) << 20
 }
@@ -422,6 +464,7 @@ fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), Site
         return Ok(());
     };
     for name in config.site.iter().flat_map(|site| &site.names) {
+        let name = site_names::wildcard_domain(name).unwrap_or(name);
         host_aliases::check_cookie_isolation(zone, name).map_err(|reason| SiteError::Zone {
             site: site.names.first().cloned().unwrap_or_default(),
             zone: zone.clone(),
@@ -484,6 +527,51 @@ mod tests {
             next.copy_state_from(&former);
             assert_eq!(guards(&next, host), is_guarded, "{host} {fill}");
         }
+    }
+
+    #[test]
+    fn complete_names_of_any_site_have_precedence_over_wildcards() {
+        let site = |names: &[&str]| {
+            format!("[[site]]\nnames = {names:?}\norigin = 'https://origin.test'\n")
+        };
+        let config = [
+            site(&["www.a.test", "*.a.test", "*.b.a.test"]),
+            site(&["img.a.test"]),
+        ];
+        let config = Config::parse(&config.concat()).expect("a valid value");
+        let sites = Sites::compile(&config, &keys(7)).expect("valid sites");
+        let found = |host: &str| sites.find(host).map(|site| site.name.as_str());
+        for (host, expected) in [
+            ("www.a.test", Some("www.a.test")),
+            ("Shop.A.test:8443", Some("www.a.test")),
+            ("x.b.a.test", Some("www.a.test")),
+            ("img.a.test", Some("img.a.test")),
+            ("IMG.a.test:443", Some("img.a.test")),
+            ("a.test", None),
+            ("x.y.a.test", None),
+            ("user@x.a.test", None),
+            (".a.test", None),
+        ] {
+            assert_eq!(found(host), expected, "{host}");
+        }
+        assert_eq!(sites.all().count(), 2);
+        let names: Vec<&str> = sites.names().collect();
+        assert_eq!(
+            names,
+            ["*.a.test", "*.b.a.test", "img.a.test", "www.a.test"]
+        );
+        // With one certificate, because the wildcard covers the other site.
+        assert_eq!(sites.certificate_names(), [["*.a.test", "*.b.a.test"]]);
+        let site = sites.find("x.a.test").expect("the site");
+        assert!(site.rules.is_site_host("y.a.test"), "no third party");
+        let withheld = BTreeSet::from(["n.test".to_owned()]);
+        let changed = sites.without_aliases(&withheld);
+        let [by_name, by_wildcard] = ["www.a.test", "x.a.test"].map(|host| changed.find(host));
+        assert!(
+            by_name
+                .zip(by_wildcard)
+                .is_some_and(|(a, b)| Arc::ptr_eq(a, b))
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName};
 use http::{Method, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
@@ -21,6 +22,9 @@ use crate::telemetry::page_report::PageCounts;
 use crate::telemetry::page_reports::PageReports;
 use crate::telemetry::trace_context::TraceId;
 
+/// Maximum length of `Referer` and `User-Agent` in a log entry, bytes; the rest is cut off.
+pub const FIELD_BYTES: usize = 1024;
+
 /// Called for every response.
 pub type AccessLog = Arc<dyn Fn(&AccessLogEntry) + Send + Sync>;
 
@@ -33,6 +37,10 @@ pub struct AccessLogEntry {
     pub method: Option<Method>,
     /// Host that the client named, and the target; `None` if the request could not be read.
     pub uri: Option<String>,
+    /// The target of the request (path and query); `None` if it could not be read.
+    pub target: Option<String>,
+    /// The fields of the request that logs have.
+    pub fields: LoggedFields,
     /// The client's address.
     pub client: Option<IpAddr>,
     /// The protocol of the connection.
@@ -68,6 +76,8 @@ impl AccessLogEntry {
             at,
             method: refusal.method.cloned(),
             uri: refusal.uri.map(Uri::to_string),
+            target: refusal.uri.map(target_of),
+            fields: refusal.headers.map(LoggedFields::of).unwrap_or_default(),
             client: from,
             protocol: Some(refusal.protocol),
             status: refusal.flaw.status(),
@@ -79,6 +89,38 @@ impl AccessLogEntry {
             bytes: refusal.body_bytes,
             body_end: BodyEnd::Complete,
             page: None,
+        }
+    }
+}
+
+/// The target of a request with `uri`: path and query, or what the client sent instead of them.
+pub(crate) fn target_of(uri: &Uri) -> String {
+    match uri.path_and_query() {
+        Some(target) => target.to_string(),
+        None => uri.to_string(),
+    }
+}
+
+/// The fields of a request that a log has. Their bytes are the client's, so a log must escape them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LoggedFields {
+    /// The first [`FIELD_BYTES`] of `Referer`.
+    pub referer: Option<Box<[u8]>>,
+    /// The first [`FIELD_BYTES`] of `User-Agent`.
+    pub user_agent: Option<Box<[u8]>>,
+}
+
+impl LoggedFields {
+    /// The fields in `headers`.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let field = |name: HeaderName| {
+            let value = headers.get(name)?.as_bytes();
+            Some(value[..value.len().min(FIELD_BYTES)].into())
+        };
+        Self {
+            referer: field(header::REFERER),
+            user_agent: field(header::USER_AGENT),
         }
     }
 }
@@ -213,5 +255,22 @@ impl http_body::Body for LoggedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn logged_fields_are_cut_at_their_limit() {
+        let long = "a".repeat(FIELD_BYTES + 1);
+        let value = HeaderValue::try_from(long).expect("a valid value");
+        let headers = HeaderMap::from_iter([(header::REFERER, value)]);
+        let fields = LoggedFields::of(&headers);
+        let len = fields.referer.map(|referer| referer.len());
+        assert_eq!((len, fields.user_agent), (Some(FIELD_BYTES), None));
     }
 }

@@ -7,6 +7,7 @@ pub mod origin_latency;
 pub mod page_report;
 pub mod page_reports;
 pub mod recorders;
+pub mod shared_access_log;
 pub mod site_counters;
 pub mod span_attributes;
 pub mod spans;

@@ -282,7 +282,7 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// [`UpstreamError`], as of [`fetch`](Self::fetch).
+    /// [`UpstreamError`], as of [`fetch_own`](Self::fetch_own).
     pub(crate) async fn upgrade(
         &self,
         site: &Site,

@@ -14,6 +14,7 @@ pub mod refusal;
 mod rule_set;
 pub(crate) mod selectors;
 pub(crate) mod self_url_scripts;
+pub mod site_names;
 pub(crate) mod url_form;
 pub mod verdict;
 

@@ -28,6 +28,7 @@ use crate::rules::host_rule::{HostRule, check_path, patterns};
 use crate::rules::path_normalization::{has_encoded_slash, is_ambiguous, is_in, may_lead_into};
 use crate::rules::refusal::Refusal;
 use crate::rules::selectors::Selectors;
+use crate::rules::site_names;
 use crate::rules::url_form::UrlForm;
 
 /// To be increased whenever the same rules rewrite a page differently than before: part of [`Rules::tag`].
@@ -321,7 +322,8 @@ impl Rules {
     /// True if the site is served under the host of `url`, so that all pages of that host are rewritten.
     pub(crate) fn is_served_by_site(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
-        host == self.site_host || self.site_names.iter().any(|name| name == host)
+        let mut names = self.site_names.iter();
+        host == self.site_host || names.any(|name| site_names::matches(name, host))
     }
 
     /// Host and target of a path and query in the literal form, if that form is enabled and the host is listed.

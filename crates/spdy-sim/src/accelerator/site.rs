@@ -118,6 +118,7 @@ pub(super) fn sites(
             cache_mib: None,
             disk_mib: None,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
+            file: None,
         }],
         ..Config::default()
     };

@@ -1,14 +1,10 @@
 //! The access log of `spdy accelerate`: a line for each response, when its body has ended.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::Method;
-use jiff::Timestamp;
-use serde::Serialize;
-use spdy_net::protocol::Protocol;
+use spdy_accelerator::access_log::json::{AccessLogLine, time};
 use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
 use spdy_proxy::telemetry::page_report::PageCounts;
 
@@ -32,12 +28,6 @@ pub(crate) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Access
             }
         })
     })
-}
-
-/// Formats a time as RFC 3339 in UTC, to the millisecond.
-fn time(at: SystemTime) -> String {
-    let at = Timestamp::try_from(at).unwrap_or_default();
-    format!("{at:.3}")
 }
 
 /// A response as a line of text.
@@ -92,66 +82,12 @@ impl fmt::Display for TextLine<'_> {
     }
 }
 
-/// A response, when its body has ended.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct AccessLogLine<'a> {
-    /// When the request arrived, in UTC (RFC 3339).
-    time: String,
-    /// The method of the request; `null` if it could not be read.
-    method: Option<&'a str>,
-    /// The host and the target of the request; `null` if they could not be read.
-    uri: Option<&'a str>,
-    /// The client's address; `null` if it is unknown.
-    client: Option<IpAddr>,
-    /// The protocol of the client's connection, by its ALPN name.
-    protocol: Option<&'static str>,
-    /// The status of the response.
-    status: u16,
-    /// The outcome of the request, such as `hit` or `miss`.
-    outcome: &'static str,
-    /// The value of `Cache-Status`; `null` if the response has none.
-    cache_status: Option<&'a str>,
-    /// The trace of the request (W3C Trace Context); `null` if it has none.
-    trace_id: Option<String>,
-    /// From the request to the head of the response.
-    time_to_head_ms: f64,
-    /// From the request to the end of the body.
-    duration_ms: f64,
-    /// Bytes of the body, with its content coding, that the connection accepted.
-    bytes: u64,
-    /// How the body ended: `complete`, `client-aborted`, `shutdown` or `upstream-error`.
-    body_end: &'static str,
-    /// Counts of the references of a page of the site; `null` for other responses.
-    page: Option<PageCounts>,
-}
-
-impl<'a> AccessLogLine<'a> {
-    fn of(answered: &'a AccessLogEntry) -> Self {
-        Self {
-            time: time(answered.at),
-            method: answered.method.as_ref().map(Method::as_str),
-            uri: answered.uri.as_deref(),
-            client: answered.client,
-            protocol: answered.protocol.map(Protocol::alpn),
-            status: answered.status.as_u16(),
-            outcome: answered.outcome,
-            cache_status: answered.cache_status.as_deref(),
-            trace_id: answered.trace.map(|trace| trace.to_string()),
-            time_to_head_ms: answered.time_to_head.as_secs_f64() * 1e3,
-            duration_ms: answered.duration.as_secs_f64() * 1e3,
-            bytes: answered.bytes,
-            body_end: answered.body_end.name(),
-            page: answered.page,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use http::StatusCode;
+    use spdy_proxy::telemetry::access_log::LoggedFields;
 
     use super::*;
 
@@ -160,6 +96,8 @@ mod tests {
             at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_345_445_070),
             method: Some(Method::GET),
             uri: Some("www.site.test/".to_owned()),
+            target: Some("/".to_owned()),
+            fields: LoggedFields::default(),
             client: None,
             protocol: None,
             status: StatusCode::OK,
@@ -193,17 +131,6 @@ mod tests {
         });
         let page = ", would proxy 2 and skip 1 URLs, the client disconnected";
         assert_eq!(plain(&one), format!("{line}{page}"));
-        let json = serde_json::to_value(AccessLogLine::of(&one)).expect("valid JSON");
-        assert_eq!(json["time"], "2026-11-22T11:04:05.070Z");
-        assert_eq!(
-            (&json["bytes"], &json["body_end"]),
-            (&1234.into(), &"client-aborted".into())
-        );
-        assert_eq!(
-            (&json["time_to_head_ms"], &json["duration_ms"]),
-            (&1.5.into(), &2.25.into())
-        );
-        assert_eq!(json["page"]["proxied"], 2);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 mod abuse;
 #[cfg(unix)]
+mod access_log;
+#[cfg(unix)]
 mod audit;
 mod browser;
 mod certificates;

@@ -325,3 +325,81 @@ async fn redirect_to_http_site_becomes_https() {
     let client_response = get_at(&before(&circle), "https://www.site.test", "/a").await;
     assert_eq!(client_response.field("location"), "http://www.site.test/a");
 }
+
+/// A site with a wildcard, and another site with a name below it.
+fn with_wildcard(own: &Origin, other: &Origin) -> Arc<Proxy> {
+    let (own, other) = (own.address, other.address);
+    accelerator_of(&format!(
+        "[listen]\ntls = ['127.0.0.1:443']\nplain = ['127.0.0.1:80']\n\
+         [[site]]\nnames = ['www.site.test', '*.site.test']\norigin = 'http://{own}'\n\
+         [site.rewrite]\ndiscover = true\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\n\
+         [[site]]\nnames = ['img.site.test']\norigin = 'http://{other}'\n"
+    ))
+}
+
+#[tokio::test]
+async fn pages_below_a_wildcard_are_rewritten_and_its_hosts_are_no_third_parties() {
+    let html = "<img src=https://shop.site.test/a.png><img src=http://blog.site.test/b.png>\
+                <img src=https://img.site.test/c.png><img src=https://cdn.test/d.png>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
+    let other = Origin::start(pages(&[("/", &[HTML, FRESH], "other")]));
+    let proxy = with_wildcard(&own, &other);
+    let page = get_at(&proxy, "https://shop.site.test", "/").await;
+    assert_eq!(
+        page.text(),
+        "<img src=https://shop.site.test/a.png><img src=\"https://blog.site.test/b.png\">\
+         <img src=https://img.site.test/c.png><img src=\"/.spdy/1/-/s/cdn.test/d.png\">"
+    );
+    let page = get_at(&proxy, "https://img.site.test", "/").await;
+    assert_eq!(page.text(), "other", "a complete name has precedence");
+    for host in ["site.test", "a.b.site.test", "user@shop.site.test"] {
+        let page = get_at(&proxy, &format!("https://{host}"), "/").await;
+        assert_eq!(page.status, 421, "{host}");
+    }
+}
+
+/// The origin gets the requested name in `X-Forwarded-Host`, and its response may depend on it.
+#[tokio::test]
+async fn each_name_below_a_wildcard_has_its_own_stored_response() {
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], "page")]));
+    let other = Origin::start(pages(&[]));
+    let proxy = with_wildcard(&own, &other);
+    let homes = [
+        "https://www.site.test",
+        "https://a.site.test",
+        "https://b.site.test",
+    ];
+    for _ in ["fetched", "stored"] {
+        for home in homes {
+            get_at(&proxy, home, "/").await;
+        }
+        assert_eq!(own.times("/"), homes.len());
+    }
+    let purge = r#"{"url": "https://a.site.test/"}"#;
+    let purge = serde_json::from_str(purge).expect("a purge");
+    proxy.purge(&purge).expect("a valid purge");
+    for home in homes {
+        get_at(&proxy, home, "/").await;
+    }
+    assert_eq!(own.times("/"), 2 * homes.len(), "a purge is for all names");
+}
+
+#[tokio::test]
+async fn redirect_to_http_below_a_wildcard_becomes_https() {
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
+        let to = request.uri().query().unwrap_or_default().to_owned();
+        let mut response = support::respond(&[("location", to.as_str())], "");
+        *response.status_mut() = http::StatusCode::FOUND;
+        std::future::ready(response)
+    });
+    let other = Origin::start(pages(&[]));
+    let proxy = with_wildcard(&own, &other);
+    for (to, expected) in [
+        ("http://blog.site.test/b", "https://blog.site.test/b"),
+        ("http://a.b.site.test/b", "http://a.b.site.test/b"),
+        ("http://other.test/b", "http://other.test/b"),
+    ] {
+        let response = get_at(&proxy, "https://shop.site.test", &format!("/?{to}")).await;
+        assert_eq!(response.field("location"), expected);
+    }
+}

@@ -198,7 +198,8 @@ fn addresses(replica: &Replica, live: &LiveArgs) -> BTreeMap<String, IpAddr> {
 fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<OperatorConfig> {
     let host = replica.document().url.host_str().unwrap_or_default();
     let mut sites = config.site.iter();
-    let site = sites.find(|site| site.names.iter().any(|name| name == host));
+    let by_name = sites.find(|site| site.names.iter().any(|name| name == host));
+    let site = by_name.or_else(|| config.site.iter().find(|site| site.has_name(host)));
     let Some(site) = site else {
         let names = config.site.iter().flat_map(|site| &site.names);
         let names: Vec<_> = names.map(String::as_str).collect();
@@ -208,12 +209,21 @@ fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<Operato
         ))
         .into());
     };
+    // The virtual accelerator has a listener for each name.
+    let is_wildcard = |name: &&String| name.starts_with("*.");
+    let (wildcards, complete): (Vec<_>, Vec<_>) = site.names.iter().partition(is_wildcard);
+    let mut names: Vec<String> = complete.into_iter().cloned().collect();
+    let mut rewrite = site.rewrite.clone();
+    rewrite.own_hosts.extend(wildcards.into_iter().cloned());
+    if !names.iter().any(|name| name == host) {
+        names.push(host.to_owned());
+    }
     Ok(OperatorConfig {
-        names: site.names.clone(),
+        names,
         // An audit changes no page, and reports what the rules would do.
         rewrite: Rewrite {
             dry_run: false,
-            ..site.rewrite.clone()
+            ..rewrite
         },
         cache: config.cache.clone(),
     })

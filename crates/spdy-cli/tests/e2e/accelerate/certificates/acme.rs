@@ -316,6 +316,21 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     assert_trusted(&accelerator, &pebble);
 }
 
+#[test]
+fn a_wildcard_is_certified_by_dns() {
+    if !peers_enabled() {
+        return;
+    }
+    let site = TestSite::open();
+    let names = ["site.test", "*.site.test"];
+    let accelerator = Accelerator::start(&site.config(&names, ""));
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
+    let dns = site.acme(&pebble, "challenge = 'dns-01'");
+    accelerator.reload(&site.config(&names, &dns));
+    accelerator.line_with("new certificate");
+    assert_trusted(&accelerator, &pebble);
+}
+
 /// Browsers would reject the alias before.
 #[test]
 fn pages_use_a_host_alias_once_acme_certified_it() {

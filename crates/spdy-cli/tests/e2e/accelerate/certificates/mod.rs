@@ -4,3 +4,5 @@
 mod acme;
 #[cfg(unix)]
 mod files;
+#[cfg(unix)]
+mod wildcards;

@@ -3,4 +3,6 @@
 mod aliases;
 mod check;
 #[cfg(unix)]
+mod includes;
+#[cfg(unix)]
 mod schema;

@@ -1,0 +1,11 @@
+//! The access log: the formats of a line, and the file that a thread of its own writes.
+//!
+//! ```text
+//! request ── combined.rs, json.rs: a line ──▶ lines.rs: bounded queue ──▶ writer.rs: thread ──▶ file
+//! ```
+
+mod combined;
+pub mod json;
+pub(crate) mod lifecycle;
+pub(crate) mod lines;
+mod writer;
