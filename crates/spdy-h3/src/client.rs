@@ -21,14 +21,13 @@ use spdy_net_core::options::ClientOptions;
 use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::tap::ConnectionTap;
 use spdy_net_core::timing::progress_timeout::ProgressTimeout;
-use tokio::sync::oneshot;
 
 use crate::body::receive::{Http3Body, head as read_head};
 use crate::body::send::{SendingStream, stream_observer};
 use crate::closer::Closer;
 use crate::code::Code;
 use crate::compression::HeaderCompression;
-use crate::control::{self, ControlEvent};
+use crate::control::{self, ControlEvent, OwnControlStream};
 use crate::fault::Fault;
 use crate::fields;
 use crate::frame::{FrameReader, StreamKind};
@@ -174,8 +173,9 @@ impl Http3Client {
         let (end, peer_state, clock) = (ended.clone(), shared.clone(), runtime.clone());
         let closer = shared.closer.clone();
         let max_head_bytes = options.max_head_bytes;
+        let control = OwnControlStream::start(&connection, max_head_bytes);
         runtime.spawn(Box::pin(async move {
-            let (_goaway_sender, goaway) = oneshot::channel(); // clients just close
+            let (speaking, _goaway) = control.into_parts(); // clients just close
             let on_event = move |event| match event {
                 ControlEvent::Settings(settings) => peer_state.compression.apply(&settings),
                 ControlEvent::Goaway(id) => {
@@ -186,11 +186,6 @@ impl Http3Client {
                 }
                 ControlEvent::Priority(..) => {}
             };
-            let speaking = Box::pin(control::send_control_stream(
-                connection.clone(),
-                max_head_bytes,
-                goaway,
-            ));
             let hearing = Box::pin(control::read_uni_streams(
                 connection.clone(),
                 Role::Client,

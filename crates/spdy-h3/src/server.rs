@@ -34,14 +34,13 @@ use spdy_net_core::protocol::Protocol;
 use spdy_net_core::serve_context::ServeContext;
 use spdy_net_core::timing::idle::IdleTracker;
 use spdy_net_core::timing::progress_timeout::ProgressTimeout;
-use tokio::sync::oneshot;
 
 use crate::body::receive::{Http3Body, head};
 use crate::body::send::SendingStream;
 use crate::closer::Closer;
 use crate::code::Code;
 use crate::compression::HeaderCompression;
-use crate::control::{self, ControlEvent};
+use crate::control::{self, ControlEvent, OwnControlStream};
 use crate::fault::{Fault, is_graceful};
 use crate::fields;
 use crate::flood_budget::FloodBudget;
@@ -59,6 +58,7 @@ const MAX_DRAIN: Duration = Duration::from_secs(3);
 /// Serves a connection after its handshake until it ends.
 pub(super) async fn serve(
     connection: quinn::Connection,
+    own_control: OwnControlStream,
     terms: ServeContext<'_>,
 ) -> Result<(), ConnectionError> {
     let ServeContext {
@@ -72,7 +72,7 @@ pub(super) async fn serve(
         PriorityUpdates::default(),
         SendBudget::new(SEND_WINDOW_BYTES),
     );
-    let (goaway, goaway_receiver) = oneshot::channel();
+    let (speaking, goaway) = own_control.into_parts();
     let mut goaway = Some(goaway);
     let compression = HeaderCompression::new(&connection, Arc::default());
     let (updates, settled) = (priorities.clone(), compression.clone());
@@ -82,8 +82,6 @@ pub(super) async fn serve(
         ControlEvent::Goaway(_) => {} // for pushes, which are not used
     };
     let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
-    let speaking =
-        control::send_control_stream(connection.clone(), options.max_head_bytes, goaway_receiver);
     let hearing = control::read_uni_streams(
         connection.clone(),
         Role::Server,
@@ -92,7 +90,7 @@ pub(super) async fn serve(
         on_event,
     );
     let speaking = async {
-        match select(pin!(speaking), pin!(compression.clone().drive())).await {
+        match select(speaking, pin!(compression.clone().drive())).await {
             Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
         }
     };

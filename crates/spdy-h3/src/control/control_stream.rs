@@ -5,8 +5,12 @@
 //!   theirs  00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      once, and never closed
 //! ```
 
+use std::pin::pin;
+
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::future::{Either, select};
 use octets::Octets;
+use spdy::runtime::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::code::Code;
@@ -38,9 +42,45 @@ pub(crate) enum ControlEvent {
     Priority(u64, String),
 }
 
+/// Our control stream. It stays open until this is dropped.
+pub(crate) struct OwnControlStream {
+    /// Sends the stream, and completes with the reason why that failed.
+    sending: BoxFuture<Fault>,
+    goaway: oneshot::Sender<u64>,
+}
+
+impl OwnControlStream {
+    /// Opens our control stream and sends our SETTINGS, as soon as the rest is polled.
+    pub(crate) fn start(connection: &quinn::Connection, max_head_bytes: usize) -> Self {
+        let (goaway, receiver) = oneshot::channel();
+        let sending = send_control_stream(connection.clone(), max_head_bytes, receiver);
+        Self {
+            sending: Box::pin(sending),
+            goaway,
+        }
+    }
+
+    /// Sends while `other` runs.
+    pub(crate) async fn while_sent<F: Future>(&mut self, other: F) -> F::Output {
+        let mut other = pin!(other);
+        match select(&mut self.sending, &mut other).await {
+            Either::Left((fault, _)) => {
+                self.sending = Box::pin(std::future::ready(fault)); // reported later
+                other.await
+            }
+            Either::Right((output, _)) => output,
+        }
+    }
+
+    /// The future that sends, and the sender of the ID for GOAWAY.
+    pub(crate) fn into_parts(self) -> (BoxFuture<Fault>, oneshot::Sender<u64>) {
+        (self.sending, self.goaway)
+    }
+}
+
 /// Opens our control stream, sends our SETTINGS, and GOAWAY with the ID from `goaway`. Keeps the stream open until it is dropped.
 /// Returns why that failed.
-pub(crate) async fn send_control_stream(
+async fn send_control_stream(
     connection: quinn::Connection,
     max_head_bytes: usize,
     goaway: oneshot::Receiver<u64>,

@@ -34,8 +34,6 @@ impl Indexing {
         match &field.name[..] {
             _ if field.is_sensitive => Self::Name,
             b":authority" => Self::Public,
-            // Public, but few messages have equal ones.
-            b"age" | b"last-modified" => Self::Name,
             name if is_public(Version::V31, name) => Self::Public,
             // A response sets each cookie once. Its path and other attributes may be of a user.
             b"set-cookie" => Self::Name,
