@@ -121,7 +121,8 @@ impl QuicIncoming {
     }
 
     /// Begins the handshake. The connection can send before the handshake is complete ("0.5-RTT"), to a client that is not
-    /// authenticated yet. The future completes with the handshake.
+    /// authenticated yet. The future completes with the handshake. If the client's first message has several packets, quinn opens
+    /// no stream before that.
     ///
     /// # Errors
     ///
