@@ -14,7 +14,7 @@ use crate::control::{CONTROL_PRIORITY, critical_fault};
 use crate::fault::Fault;
 
 /// Limit of bytes that a peer's flow control may leave in the queue. One more ends the connection.
-const MAX_QUEUE_BYTES: usize = 64 * 1024;
+const MAX_QUEUE_BYTES: usize = 16 * 1024;
 
 /// A stream of instructions.
 pub(super) struct InstructionStream {
@@ -55,7 +55,7 @@ impl InstructionStream {
             false
         });
         if self.queue.len() > MAX_QUEUE_BYTES {
-            let reason = format!("the peer accepts no QPACK instructions: {MAX_QUEUE_BYTES} wait");
+            let reason = format!("more than {MAX_QUEUE_BYTES} bytes of QPACK instructions wait");
             self.fault = Some(Fault::Connection(Code::EXCESSIVE_LOAD, reason));
             self.task.wake_by_ref();
         }
@@ -127,5 +127,30 @@ impl InstructionStream {
             None | Some(Fault::Lost(_)) => Poll::Pending,
             Some(fault) => Poll::Ready(fault),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loopback;
+    use crate::quic::MAX_UNI_STREAMS;
+
+    #[tokio::test]
+    async fn instructions_that_the_peer_does_not_accept_have_a_limit() {
+        let (client, _server) = loopback::pair().await;
+        let mut open = Vec::new();
+        for _ in 0..MAX_UNI_STREAMS {
+            open.push(client.connection.open_uni().await.unwrap());
+        }
+        let mut stream = InstructionStream::new(client.connection.clone(), 0x03);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(!stream.send(&vec![0x40; MAX_QUEUE_BYTES]));
+        assert!(stream.poll(&mut cx).is_pending());
+        assert!(!stream.send(&[0x40]));
+        let Poll::Ready(Fault::Connection(code, _)) = stream.poll(&mut cx) else {
+            panic!("the queue has no limit");
+        };
+        assert_eq!(code, Code::EXCESSIVE_LOAD);
     }
 }
