@@ -8,6 +8,7 @@ mod capture;
 mod dns;
 mod http3;
 mod page;
+mod qpack;
 mod rewrite;
 #[expect(dead_code, reason = "the tests use all of it, the seeds only a part")]
 mod support;
@@ -53,6 +54,7 @@ fn all() -> Vec<Seed> {
     wire::sessions(&mut seeds);
     text::http(&mut seeds);
     http3::streams(&mut seeds);
+    qpack::machines(&mut seeds);
     text::upgrades(&mut seeds);
     text::tunnels(&mut seeds);
     text::channels(&mut seeds);

@@ -25,6 +25,7 @@ pub mod memory;
 pub mod page;
 pub mod pod_url;
 pub mod profile;
+pub mod qpack;
 pub mod rewrite;
 pub mod session;
 pub mod tunnel;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("client_session", session::check_client),
     target("http", http::check),
     target("http3", http3::check),
+    target("qpack", qpack::check),
     target("upgrade", upgrade::check),
     target("websocket_tunnel", tunnel::check),
     target("websocket_channels", channels::check),

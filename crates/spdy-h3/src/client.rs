@@ -1,7 +1,6 @@
 //! The client's side: one exchange per stream.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -22,18 +21,18 @@ use spdy_net_core::options::ClientOptions;
 use spdy_net_core::priority::HttpPriority;
 use spdy_net_core::tap::ConnectionTap;
 use spdy_net_core::timing::progress_timeout::ProgressTimeout;
-use tokio::sync::oneshot;
 
 use crate::body::receive::{Http3Body, head as read_head};
 use crate::body::send::{SendingStream, stream_observer};
 use crate::closer::Closer;
 use crate::code::Code;
-use crate::control::{self, ControlEvent};
+use crate::compression::HeaderCompression;
+use crate::control::{self, ControlEvent, OwnControlStream};
 use crate::fault::Fault;
 use crate::fields;
-use crate::fields::qpack;
 use crate::frame::{FrameReader, StreamKind};
 use crate::goaway::Goaway;
+use crate::qpack::section_len;
 use crate::quic::{QuicConnection, SEND_WINDOW_BYTES};
 use crate::quinn_shims::send_budget::SendBudget;
 use crate::quinn_shims::stream_open_queue::{StreamOpen, StreamOpenQueue};
@@ -72,8 +71,7 @@ struct Shared {
     closer: Closer,
     exchanges: Mutex<Exchanges>,
     goaway: Goaway,
-    /// Maximum size of a field section that the server accepts, bytes.
-    max_field_section: Arc<AtomicU64>,
+    compression: HeaderCompression,
 }
 
 #[derive(Default)]
@@ -162,23 +160,24 @@ impl Http3Client {
             connection,
             endpoint,
         } = quic;
+        let counters = Arc::<HeaderByteCounters>::default();
+        let compression = HeaderCompression::new(&connection, counters.clone());
         let shared = Arc::new(Shared {
             connection: connection.clone(),
             closer: Closer::from(connection.clone()),
             exchanges: Mutex::default(),
             goaway: Goaway::new(),
-            max_field_section: Arc::new(AtomicU64::new(u64::MAX)),
+            compression: compression.clone(),
         });
         let ended = Latch::new();
         let (end, peer_state, clock) = (ended.clone(), shared.clone(), runtime.clone());
         let closer = shared.closer.clone();
         let max_head_bytes = options.max_head_bytes;
+        let control = OwnControlStream::start(&connection, max_head_bytes);
         runtime.spawn(Box::pin(async move {
-            let (_goaway_sender, goaway) = oneshot::channel(); // clients just close
+            let (speaking, _goaway) = control.into_parts(); // clients just close
             let on_event = move |event| match event {
-                ControlEvent::MaxFieldSection(limit) => {
-                    peer_state.max_field_section.store(limit, Ordering::Relaxed);
-                }
+                ControlEvent::Settings(settings) => peer_state.compression.apply(&settings),
                 ControlEvent::Goaway(id) => {
                     peer_state.goaway.handle(id);
                     if peer_state.lock().open == 0 {
@@ -187,19 +186,17 @@ impl Http3Client {
                 }
                 ControlEvent::Priority(..) => {}
             };
-            let speaking = Box::pin(control::send_control_stream(
-                connection.clone(),
-                max_head_bytes,
-                goaway,
-            ));
             let hearing = Box::pin(control::read_uni_streams(
                 connection.clone(),
                 Role::Client,
                 None,
+                compression.clone(),
                 on_event,
             ));
+            let speaking = select(speaking, Box::pin(compression.drive()));
             let fault = match select(speaking, hearing).await {
-                Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
+                Either::Left((Either::Left((fault, _)) | Either::Right((fault, _)), _))
+                | Either::Right((fault, _)) => fault,
             };
             closer.close_for(&fault);
             tracing::debug!(fault = %closer.explain(&fault), "h3 connection ended");
@@ -212,7 +209,7 @@ impl Http3Client {
             shared,
             openings: StreamOpenQueue::default(),
             room: SendBudget::new(SEND_WINDOW_BYTES),
-            counters: Arc::default(),
+            counters,
             tap,
             runtime: runtime.clone(),
             ended,
@@ -263,10 +260,7 @@ impl Http3Client {
                 .or_insert_with(|| len.into());
         }
         let list = fields::encode_request(&head);
-        let (len, most) = (
-            qpack::section_len(&list),
-            shared.max_field_section.load(Ordering::Relaxed),
-        );
+        let (len, most) = (section_len(&list), shared.compression.max_field_section());
         if len > most {
             let reason = format!("h3: request head has {len} bytes, limit of the server {most}");
             return Err(ExchangeError::new(Retry::Never, reason));
@@ -280,17 +274,20 @@ impl Http3Client {
         let (send, recv) = opened.map_err(|lost| shared.explain_error(&lost.into(), true))?;
         let id = send.id().into();
         let watch = stream_observer(&send, &self.counters, self.tap.clone());
-        let most = shared.max_field_section.clone();
+        let compression = shared.compression.clone();
+        let sections = compression.reader(id, self.max_head_bytes);
         let stall =
             |patience| ProgressTimeout::for_upload(runtime.clone(), patience, self.min_rate);
         let stall = self.write_timeout.map(stall);
-        let mut sending = SendingStream::new(send, Some(watch.clone()), precedence, stall, most);
+        let mut sending =
+            SendingStream::new(send, Some(watch.clone()), precedence, stall, compression);
         let place = StreamKind::Request {
             role: Role::Client,
             max_head_bytes: self.max_head_bytes,
         };
         let mut frames =
-            FrameReader::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
+            FrameReader::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED)
+                .with_sections(sections);
         let lost = |fault: &Fault| shared.exchange_error(fault, id);
 
         let going = Box::pin(shared.goaway.clone().rejected(Some(id)));
@@ -320,11 +317,10 @@ impl Http3Client {
             }
             Ok(())
         });
-        let max_head_bytes = self.max_head_bytes;
         let answer = async {
             for _ in 0..=MAX_INTERIM_HEADS {
                 let watch = Some(&watch);
-                let fields = read_head(&mut frames, Role::Client, max_head_bytes, watch).await?;
+                let fields = read_head(&mut frames, Role::Client, watch).await?;
                 let response = fields::response(fields).map_err(Fault::from)?;
                 // Interim responses (RFC 9110 §15.2) are passed to the tap and the receiver; they do not complete the request.
                 if !response.status.is_informational() {
@@ -364,7 +360,7 @@ impl Http3Client {
             lost(&fault)
         })?;
         let closer = shared.closer.clone();
-        let body = Http3Body::new(frames, closer, max_head_bytes, len, open).or(given_up);
+        let body = Http3Body::new(frames, closer, len, open).or(given_up);
         Ok(Response::from_parts(response, Body::wrap(body)))
     }
 

@@ -58,9 +58,9 @@ codes! {
     MESSAGE_ERROR = 0x10e,
     /// A header block that cannot be decoded.
     QPACK_DECOMPRESSION_FAILED = 0x200,
-    /// An instruction for a dynamic table, which is not allowed here.
+    /// An invalid instruction for a dynamic table.
     QPACK_ENCODER_STREAM_ERROR = 0x201,
-    /// An acknowledgement of something that was never sent.
+    /// An acknowledgment of something that was never sent.
     QPACK_DECODER_STREAM_ERROR = 0x202,
 }
 

@@ -20,8 +20,11 @@ use crate::fault::Fault;
 /// Length of the window in which is counted.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Limit of frames that carry nothing in a window: empty frames, frames of unknown types, and all frames except SETTINGS on the
-/// control stream. Each chunk of a QPACK stream and each stream of an unknown type counts as one.
+/// control stream. Each stream of an unknown type counts as one.
 const MAX_EMPTY_FRAMES: u32 = 1000;
+/// Limit of QPACK instructions in a window, and how many more each opened stream allows: a request may insert each of its fields.
+const MAX_QPACK_INSTRUCTIONS: u32 = 1000;
+const QPACK_INSTRUCTIONS_PER_STREAM: u32 = 64;
 /// Limit of streams in a window that were cancelled, or that we had to reset, before their responses were complete (rapid reset,
 /// CVE-2023-44487; made you reset, CVE-2025-8671).
 const MAX_ABORTED_STREAMS: u32 = 100;
@@ -40,6 +43,7 @@ struct FloodCounts {
     empty: u32,
     opened: u32,
     aborted: u32,
+    qpack: u32,
 }
 
 impl std::fmt::Debug for FloodBudget {
@@ -78,6 +82,21 @@ impl FloodBudget {
             true => {
                 self.hits.count(ConnectionLimit::FloodEmptyFrames);
                 Err(flood(MAX_EMPTY_FRAMES, "empty frames"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Counts instructions of the peer's QPACK encoder and decoder.
+    pub(crate) fn qpack_instructions(&self, count: u32) -> Result<(), Fault> {
+        let mut spent = self.lock();
+        spent.qpack = spent.qpack.saturating_add(count);
+        let by_streams = spent.opened.saturating_mul(QPACK_INSTRUCTIONS_PER_STREAM);
+        let most = by_streams.saturating_add(MAX_QPACK_INSTRUCTIONS);
+        match spent.qpack > most {
+            true => {
+                self.hits.count(ConnectionLimit::FloodEmptyFrames);
+                Err(flood(most, "QPACK instructions"))
             }
             false => Ok(()),
         }

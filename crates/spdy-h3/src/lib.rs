@@ -7,7 +7,8 @@
 //!   body/send.rs, body/receive.rs     the same          bodies, heads, trailers; RESET_STREAM, STOP_SENDING
 //!      |                                 |              (quinn_shims/send_budget.rs: the order of bodies)
 //!   closer.rs                         the same          ends the connection for a fault, and remembers which
-//!      |  fields/                        |              heads <-> fields <-> header blocks
+//!      |  fields/                        |              heads <-> fields
+//!      |  compression/, qpack/           |              fields <-> header blocks, with the streams of QPACK
 //!      |  frame/                         |              frames <-> bytes of a stream
 //!   control/                          the same          SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
 //!                                     flood_budget.rs   limits frames and streams that cost more than they carry
@@ -17,7 +18,7 @@
 //! The h3 crate (0.0.8) stores header blocks of any length that a peer announces, its GOAWAY is off by one, and it has no access to
 //! QUIC's priorities. It is a peer in the tests instead.
 //!
-//! Not supported: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport. Listeners and the limits of connections are
+//! Not supported: pushes, 0-RTT, and WebTransport. Listeners and the limits of connections are
 //! in `spdy-net`, with those of the other protocols. Networks, options, timeouts and TLS are in `spdy-net-core`.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![warn(missing_debug_implementations)]
@@ -26,6 +27,7 @@ mod body;
 pub mod client;
 mod closer;
 mod code;
+mod compression;
 mod control;
 mod fault;
 mod fields;
@@ -37,6 +39,7 @@ mod goaway;
 #[cfg(test)]
 mod loopback;
 mod priority_updates;
+mod qpack;
 pub mod quic;
 mod quinn_shims;
 mod role;

@@ -37,7 +37,11 @@ pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
         &options,
         &runtime,
     );
-    let accepting = async { door.accept().await.unwrap().accept().await.unwrap() };
+    let accepting = async {
+        let (accepted, handshake) = door.accept().await.unwrap().accept().unwrap();
+        handshake.await.unwrap();
+        accepted
+    };
     let (connected, accepted) = tokio::join!(connecting, accepting);
     (connected.unwrap().0, accepted)
 }

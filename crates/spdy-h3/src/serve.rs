@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  first packet --QUIC's handshake--> server.rs --> ended
-//!                 handshake_timeout     idle_timeout
+//!       |         handshake_timeout     idle_timeout
+//!       `--> our SETTINGS: the client's first requests may then use the dynamic table
 //! ```
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use spdy_net_core::options::ServerOptions;
 use spdy_net_core::protocol::Protocol;
 use spdy_net_core::serve_context::{ServeContext, shutdown_before_first_byte};
 
+use crate::control::OwnControlStream;
 use crate::quic::QuicIncoming;
 use crate::server;
 
@@ -33,9 +35,11 @@ pub async fn serve_quic(
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
     let patience = options.timeouts.handshake_timeout;
+    let (connection, handshake) = incoming.accept()?;
+    let mut control = OwnControlStream::start(&connection, options.max_head_bytes);
     let shaking = async {
         let deadline = runtime.sleep_until(runtime.now() + patience);
-        match select(Box::pin(incoming.accept()), deadline).await {
+        match select(Box::pin(control.while_sent(handshake)), deadline).await {
             Either::Left((shaken, _)) => shaken,
             Either::Right(_) => {
                 options.hits.count(ConnectionLimit::HandshakeTimeout);
@@ -47,11 +51,11 @@ pub async fn serve_quic(
         }
     };
     let unheard = shutdown_before_first_byte(options, stop, runtime);
-    let connection = match select(Box::pin(shaking), unheard).await {
+    match select(Box::pin(shaking), unheard).await {
         Either::Left((shaken, _)) => shaken?,
         Either::Right(_) => return Ok(()), // no request was accepted yet
-    };
+    }
     tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
     let terms = ServeContext::new(true, handler, options, runtime, stop);
-    server::serve(connection, terms).await
+    server::serve(connection, control, terms).await
 }

@@ -11,7 +11,6 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -35,13 +34,13 @@ use spdy_net_core::protocol::Protocol;
 use spdy_net_core::serve_context::ServeContext;
 use spdy_net_core::timing::idle::IdleTracker;
 use spdy_net_core::timing::progress_timeout::ProgressTimeout;
-use tokio::sync::oneshot;
 
 use crate::body::receive::{Http3Body, head};
 use crate::body::send::SendingStream;
 use crate::closer::Closer;
 use crate::code::Code;
-use crate::control::{self, ControlEvent};
+use crate::compression::HeaderCompression;
+use crate::control::{self, ControlEvent, OwnControlStream};
 use crate::fault::{Fault, is_graceful};
 use crate::fields;
 use crate::flood_budget::FloodBudget;
@@ -59,6 +58,7 @@ const MAX_DRAIN: Duration = Duration::from_secs(3);
 /// Serves a connection after its handshake until it ends.
 pub(super) async fn serve(
     connection: quinn::Connection,
+    own_control: OwnControlStream,
     terms: ServeContext<'_>,
 ) -> Result<(), ConnectionError> {
     let ServeContext {
@@ -72,24 +72,28 @@ pub(super) async fn serve(
         PriorityUpdates::default(),
         SendBudget::new(SEND_WINDOW_BYTES),
     );
-    let (goaway, goaway_receiver) = oneshot::channel();
+    let (speaking, goaway) = own_control.into_parts();
     let mut goaway = Some(goaway);
-    let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
-    let (updates, most) = (priorities.clone(), max_field_section.clone());
+    let compression = HeaderCompression::new(&connection, Arc::default());
+    let (updates, settled) = (priorities.clone(), compression.clone());
     let on_event = move |event| match event {
         ControlEvent::Priority(id, field) => updates.update(id, HttpPriority::parse(&field)),
-        ControlEvent::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
+        ControlEvent::Settings(settings) => settled.apply(&settings),
         ControlEvent::Goaway(_) => {} // for pushes, which are not used
     };
     let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
-    let speaking =
-        control::send_control_stream(connection.clone(), options.max_head_bytes, goaway_receiver);
     let hearing = control::read_uni_streams(
         connection.clone(),
         Role::Server,
         Some(floods.clone()),
+        compression.clone(),
         on_event,
     );
+    let speaking = async {
+        match select(speaking, pin!(compression.clone().drive())).await {
+            Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
+        }
+    };
     let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
     let mut accepted = Box::pin(futures_util::stream::unfold(
         connection.clone(),
@@ -122,6 +126,7 @@ pub(super) async fn serve(
                 Poll::Ready(Some(Ok((mut send, mut recv)))) if goaway.is_none() => {
                     let _ = recv.stop(Code::REQUEST_REJECTED.wire());
                     let _ = send.reset(Code::REQUEST_REJECTED.wire());
+                    compression.cancel(send.id().into());
                     continue;
                 }
                 Poll::Ready(Some(Ok((send, recv)))) => {
@@ -138,7 +143,7 @@ pub(super) async fn serve(
                         room: room.clone(),
                         floods: floods.clone(),
                         idle: idle.clone(),
-                        max_field_section: max_field_section.clone(),
+                        compression: compression.clone(),
                     };
                     let priorities = priorities.clone();
                     answers.push(async move {
@@ -208,8 +213,7 @@ struct ExchangeContext {
     room: SendBudget,
     floods: FloodBudget,
     idle: IdleTracker,
-    /// Maximum size of a field section that the client accepts, bytes.
-    max_field_section: Arc<AtomicU64>,
+    compression: HeaderCompression,
 }
 
 impl ExchangeContext {
@@ -224,15 +228,17 @@ impl ExchangeContext {
             role: Role::Server,
             max_head_bytes,
         };
+        let sections = self.compression.reader(send.id().into(), max_head_bytes);
         let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR)
-            .with_flood_budget(Some(self.floods.clone()));
+            .with_flood_budget(Some(self.floods.clone()))
+            .with_sections(sections);
         let stall = ProgressTimeout::for_writes(self.runtime.clone(), &self.options);
         let mut sending = SendingStream::new(
             send,
             None,
             HttpPriority::default(),
             Some(stall),
-            self.max_field_section.clone(),
+            self.compression.clone(),
         );
         match self.exchange(&mut frames, &mut sending).await {
             Ok(ParsedRequest {
@@ -262,8 +268,7 @@ impl ExchangeContext {
     ) -> Result<ParsedRequest, Fault> {
         let (runtime, patience) = (&self.runtime, self.options.timeouts.head_timeout);
         let deadline = runtime.sleep_until(runtime.now() + patience);
-        let most = self.options.max_head_bytes;
-        let reading = Box::pin(head(frames, Role::Server, most, None));
+        let reading = Box::pin(head(frames, Role::Server, None));
         let fields = match select(reading, deadline).await {
             Either::Left((fields, _)) => fields?,
             Either::Right(_) => {
@@ -311,8 +316,7 @@ impl ExchangeContext {
             priority: Priority::new(precedence.urgency),
         });
         let is_head = head.method == Method::HEAD;
-        let max_head_bytes = self.options.max_head_bytes;
-        let received = Http3Body::new(frames, self.closer.clone(), max_head_bytes, len, ());
+        let received = Http3Body::new(frames, self.closer.clone(), len, ());
         let body = Body::wrap(received.check_empty());
         let (early, mut interim) = EarlyHints::queue();
         let body = continue_on_read::send_continue_on_read(body, &head.headers, &early);

@@ -7,8 +7,8 @@ use spdy_net_core::header_bytes::HeaderByteCounters;
 use spdy_net_core::tap::{ConnectionTap, TapEvent};
 use spdy_session::observe::Direction;
 
-use crate::fields::qpack::Field;
 use crate::frame::kind;
+use crate::qpack::Field;
 
 /// An observed stream.
 #[derive(Clone, Debug)]
@@ -42,7 +42,10 @@ impl StreamObserver {
     pub(crate) fn headers(&self, direction: Direction, fields: &[Field]) {
         if let Some(tap) = &self.tap {
             let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
-            let fields: Vec<_> = fields.iter().map(|(n, v)| (text(n), text(v))).collect();
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|it| (text(&it.name), text(&it.value)))
+                .collect();
             let stream_id = self.stream_id;
             tap.emit(
                 direction,

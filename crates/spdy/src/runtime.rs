@@ -19,6 +19,15 @@ use spdy_clock::MonotonicClock;
 /// A future that can be moved to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
+/// Drops the read and write buffers that earlier sessions left on this thread.
+///
+/// A session reads as much at once as its buffer has room for. Each run in virtual time calls this first, so that its packets do not
+/// depend on earlier runs.
+#[doc(hidden)] // for spdy-sim
+pub fn drop_spare_buffers() {
+    crate::session::buffers::drop_spares();
+}
+
 /// A clock, timers and tasks.
 pub trait Runtime: Send + Sync + 'static {
     /// The current instant of the run.

@@ -71,6 +71,22 @@ impl Secrets {
         self
     }
 
+    /// True if the whole `value` of the private header `name`, in lower case, may be written as a repetition of an equal one for the same
+    /// host. It is one crumb of a cookie, one `set-cookie` without attributes, an authorization, or a referer, of which only the last may
+    /// repeat. For compression formats other than SPDY's.
+    #[must_use]
+    pub fn may_repeat(&self, name: &[u8], value: &[u8]) -> bool {
+        let Some(repeatable) = Repeatable::of(name).filter(|_| self.whole_matches) else {
+            return false;
+        };
+        let mut is_one_long_piece = false;
+        repeatable.runs(value, |run| {
+            is_one_long_piece =
+                matches!(run, Run::Piece(piece, true) if piece.len() == value.len());
+        });
+        is_one_long_piece
+    }
+
     /// How the value of `name` is written; `None` if it is public.
     #[inline]
     pub(crate) fn rule(&self, version: Version, name: &[u8]) -> Option<Rule> {
@@ -326,6 +342,20 @@ mod tests {
             let actual = marked(Repeatable::Referer, referer);
             assert_eq!(actual, [format!("{expected}{referer}")]);
         }
+    }
+
+    #[test]
+    fn a_value_may_repeat_if_it_is_one_long_piece() {
+        let may_repeat = |name: &str, value: &str| {
+            Secrets::default().may_repeat(name.as_bytes(), value.as_bytes())
+        };
+        assert!(may_repeat("cookie", "sid=9f86d081884c7d65"));
+        assert!(!may_repeat("cookie", "sid=9f86d081884c7d6"));
+        assert!(!may_repeat("cookie", "a=1; sid=9f86d081884c7d65"));
+        assert!(!may_repeat("cookie", "sid=9f86d081884c7d65; a=1"));
+        assert!(!may_repeat("x-csrf-token", "9f86d081884c7d65"));
+        let never = Secrets::default().whole_matches(false);
+        assert!(!never.may_repeat(b"cookie", b"sid=9f86d081884c7d65"));
     }
 
     #[test]

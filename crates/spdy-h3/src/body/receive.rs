@@ -1,5 +1,6 @@
 //! Receives messages on a request stream: heads, then a body in pieces, then trailers (RFC 9114 §4.1).
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -14,8 +15,8 @@ use crate::closer::Closer;
 use crate::code::Code;
 use crate::fault::Fault;
 use crate::fields;
-use crate::fields::qpack::{self, BlockError, Field};
 use crate::frame::{FrameEvent, FrameReader};
+use crate::qpack::Field;
 use crate::role::Role;
 use crate::stream_observer::StreamObserver;
 
@@ -25,28 +26,15 @@ impl From<MalformedHead> for Fault {
     }
 }
 
-impl From<BlockError> for Fault {
-    fn from(error: BlockError) -> Self {
-        let reason = error.to_string();
-        match error {
-            BlockError::TooLarge { .. } => Self::Stream(Code::EXCESSIVE_LOAD, reason),
-            BlockError::Broken | BlockError::Dynamic => {
-                Self::Connection(Code::QPACK_DECOMPRESSION_FAILED, reason)
-            }
-        }
-    }
-}
-
 /// Reads the first field section of a message, or a further head of a response. `role` is this side.
 pub(crate) async fn head(
     frames: &mut FrameReader,
     role: Role,
-    max_head_bytes: usize,
     watch: Option<&StreamObserver>,
 ) -> Result<Vec<Field>, Fault> {
     match frames.next().await? {
         Some(FrameEvent::Headers(block)) => {
-            let fields = qpack::decode(&block, max_head_bytes)?;
+            let fields = poll_fn(|cx| frames.poll_fields(cx, &block)).await?;
             if let Some(watch) = watch {
                 watch.headers(Direction::Received, &fields);
             }
@@ -73,7 +61,8 @@ pub(crate) async fn head(
 pub(crate) struct Http3Body<T> {
     frames: FrameReader,
     closer: Closer,
-    max_head_bytes: usize,
+    /// Trailers that wait for the dynamic table of QPACK.
+    trailers: Option<Bytes>,
     /// Remaining bytes, if the head states the length.
     left: Option<u64>,
     phase: Phase,
@@ -94,14 +83,13 @@ impl<T> Http3Body<T> {
     pub(crate) fn new(
         frames: FrameReader,
         closer: impl Into<Closer>,
-        max_head_bytes: usize,
         left: Option<u64>,
         held: T,
     ) -> Self {
         Self {
             frames,
             closer: closer.into(),
-            max_head_bytes,
+            trailers: None,
             left,
             phase: Phase::Body,
             held: Some(held),
@@ -128,6 +116,9 @@ impl<T> Http3Body<T> {
         if self.phase == Phase::Over {
             return Poll::Ready(Ok(None));
         }
+        if self.trailers.is_some() {
+            return self.poll_trailers(cx);
+        }
         let wrong_length = || {
             let reason = "body length differs from content-length".to_owned();
             Fault::Stream(Code::MESSAGE_ERROR, reason)
@@ -146,13 +137,12 @@ impl<T> Http3Body<T> {
                 Poll::Ready(Ok(Some(Frame::data(data))))
             }
             (Some(FrameEvent::Headers(block)), Phase::Body) => {
-                let trailers =
-                    fields::decode_trailers(qpack::decode(&block, self.max_head_bytes)?)?;
                 if self.left.is_some_and(|left| left > 0) {
                     return Poll::Ready(Err(wrong_length()));
                 }
                 self.phase = Phase::Trailers;
-                Poll::Ready(Ok(Some(Frame::trailers(trailers))))
+                self.trailers = Some(block);
+                self.poll_trailers(cx)
             }
             (Some(FrameEvent::Data(_)), _) => Poll::Ready(Err(unexpected("DATA"))),
             (Some(_), _) => Poll::Ready(Err(unexpected("HEADERS"))),
@@ -165,6 +155,16 @@ impl<T> Http3Body<T> {
                 Poll::Ready(Ok(None))
             }
         }
+    }
+}
+
+impl<T> Http3Body<T> {
+    fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Fault>> {
+        let block = self.trailers.clone().unwrap_or_default();
+        let fields = ready!(self.frames.poll_fields(cx, &block))?;
+        self.trailers = None;
+        let trailers = fields::decode_trailers(fields)?;
+        Poll::Ready(Ok(Some(Frame::trailers(trailers))))
     }
 }
 
@@ -211,9 +211,12 @@ impl<T: Send + Unpin> http_body::Body for Http3Body<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use http_body_util::BodyExt;
 
     use super::*;
+    use crate::compression::HeaderCompression;
     use crate::frame::{StreamKind, frame, kind};
     use crate::loopback;
 
@@ -227,14 +230,16 @@ mod tests {
             role: Role::Server,
             max_head_bytes: 10,
         };
-        let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR);
-        assert_eq!(head(&mut frames, Role::Server, 10, None).await.unwrap(), []);
+        let compression = HeaderCompression::new(&server, Arc::default());
+        let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR)
+            .with_sections(compression.reader(0, 10));
+        assert_eq!(head(&mut frames, Role::Server, None).await.unwrap(), []);
         up.reset(Code::REQUEST_CANCELLED.wire()).unwrap();
         // The reset is sent before the bytes of another stream.
         let (mut next, _down) = client.connection.open_bi().await.unwrap();
         next.write_all(b"x").await.unwrap();
         server.accept_bi().await.unwrap();
-        let body = Http3Body::new(frames, server, 10, None, ()).check_empty();
+        let body = Http3Body::new(frames, server, None, ()).check_empty();
         assert!(!http_body::Body::is_end_stream(&body));
         let read = body.collect().await;
         assert!(

@@ -2,7 +2,6 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -14,10 +13,11 @@ use spdy_net_core::timing::progress_timeout::ProgressTimeout;
 use spdy_session::observe::Direction;
 
 use crate::code::Code;
+use crate::compression::HeaderCompression;
 use crate::fault::Fault;
 use crate::fields;
-use crate::fields::qpack::{self, Field};
 use crate::frame::{frame, kind, put_head};
+use crate::qpack::{Field, section_len};
 use crate::quinn_shims::send_budget::{BudgetedPiece, SendBudget};
 use crate::quinn_shims::wake_detector::WakeDetector;
 use crate::stream_observer::StreamObserver;
@@ -35,8 +35,7 @@ pub(crate) struct SendingStream {
     /// Timeout for a peer that accepts no bytes, or too few; `None`: no timeout.
     stall: Option<ProgressTimeout>,
     wake: Arc<WakeDetector>,
-    /// Maximum size of a field section that the peer accepts, bytes.
-    max_field_section: Arc<AtomicU64>,
+    compression: HeaderCompression,
     reset_code: Option<Code>,
 }
 
@@ -79,7 +78,7 @@ impl SendingStream {
         watch: Option<StreamObserver>,
         precedence: HttpPriority,
         stall: Option<ProgressTimeout>,
-        max_field_section: Arc<AtomicU64>,
+        compression: HeaderCompression,
     ) -> Self {
         let sending = Self {
             stream,
@@ -87,7 +86,7 @@ impl SendingStream {
             queue: Vec::new(),
             stall,
             wake: Arc::default(),
-            max_field_section,
+            compression,
             reset_code: Some(Code::REQUEST_CANCELLED),
         };
         sending.set_priority(precedence);
@@ -108,7 +107,7 @@ impl SendingStream {
 
     /// True if the peer accepts a head or trailers with `fields` (RFC 9114 §4.2.2).
     pub(crate) fn takes(&self, fields: &[Field]) -> bool {
-        qpack::section_len(fields) <= self.max_field_section.load(Ordering::Relaxed)
+        section_len(fields) <= self.compression.max_field_section()
     }
 
     /// Sends a head or trailers, if the peer accepts that size; bytes that QUIC does not accept are queued before later output.
@@ -118,12 +117,12 @@ impl SendingStream {
         room: &SendBudget,
     ) -> Result<(), Fault> {
         if !self.takes(fields) {
-            let most = self.max_field_section.load(Ordering::Relaxed);
-            let len = qpack::section_len(fields);
+            let most = self.compression.max_field_section();
+            let len = section_len(fields);
             let reason = format!("header fields have {len} bytes, limit of the peer {most}");
             return Err(Fault::Stream(Code::INTERNAL_ERROR, reason));
         }
-        let block = qpack::encode(fields);
+        let block = self.compression.encode(self.id(), fields);
         if let Some(watch) = &self.watch {
             watch.headers(Direction::Sent, fields);
             watch.frame(Direction::Sent, kind::HEADERS, block.len() as u64);

@@ -5,15 +5,21 @@
 //!   theirs  00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      once, and never closed
 //! ```
 
+use std::pin::pin;
+
 use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::future::{Either, select};
 use octets::Octets;
+use spdy::runtime::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::code::Code;
+use crate::compression::PeerSettings;
 use crate::control::critical_stream::critical_fault;
 use crate::fault::Fault;
 use crate::flood_budget::FloodBudget;
 use crate::frame::{FrameEvent, FrameReader, StreamKind, frame, kind, put_varint};
+use crate::qpack::{MAX_BLOCKED_STREAMS, MAX_TABLE_BYTES};
 use crate::role::Role;
 
 // Settings (RFC 9114 §7.2.4.1, RFC 9204 §5).
@@ -23,22 +29,58 @@ const QPACK_BLOCKED: u64 = 0x7;
 /// Settings of HTTP/2 that are not allowed (RFC 9114 §7.2.4.1).
 const HTTP2_SETTINGS: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
 /// Higher than all requests, so that control frames do not wait behind bodies.
-const CONTROL_PRIORITY: i32 = i32::MAX;
+pub(crate) const CONTROL_PRIORITY: i32 = i32::MAX;
 
 /// An event of the peer's control stream.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum ControlEvent {
-    /// The peer accepts field sections of at most this many bytes.
-    MaxFieldSection(u64),
+    /// The settings of the peer.
+    Settings(PeerSettings),
     /// Streams from this one on will not be processed.
     Goaway(u64),
     /// The priority of this stream's response is the value of this header field.
     Priority(u64, String),
 }
 
+/// Our control stream. It stays open until this is dropped.
+pub(crate) struct OwnControlStream {
+    /// Sends the stream, and completes with the reason why that failed.
+    sending: BoxFuture<Fault>,
+    goaway: oneshot::Sender<u64>,
+}
+
+impl OwnControlStream {
+    /// Opens our control stream and sends our SETTINGS, as soon as the rest is polled.
+    pub(crate) fn start(connection: &quinn::Connection, max_head_bytes: usize) -> Self {
+        let (goaway, receiver) = oneshot::channel();
+        let sending = send_control_stream(connection.clone(), max_head_bytes, receiver);
+        Self {
+            sending: Box::pin(sending),
+            goaway,
+        }
+    }
+
+    /// Sends while `other` runs.
+    pub(crate) async fn while_sent<F: Future>(&mut self, other: F) -> F::Output {
+        let mut other = pin!(other);
+        match select(&mut self.sending, &mut other).await {
+            Either::Left((fault, _)) => {
+                self.sending = Box::pin(std::future::ready(fault)); // reported later
+                other.await
+            }
+            Either::Right((output, _)) => output,
+        }
+    }
+
+    /// The future that sends, and the sender of the ID for GOAWAY.
+    pub(crate) fn into_parts(self) -> (BoxFuture<Fault>, oneshot::Sender<u64>) {
+        (self.sending, self.goaway)
+    }
+}
+
 /// Opens our control stream, sends our SETTINGS, and GOAWAY with the ID from `goaway`. Keeps the stream open until it is dropped.
 /// Returns why that failed.
-pub(crate) async fn send_control_stream(
+async fn send_control_stream(
     connection: quinn::Connection,
     max_head_bytes: usize,
     goaway: oneshot::Receiver<u64>,
@@ -48,9 +90,9 @@ pub(crate) async fn send_control_stream(
         let _ = stream.set_priority(CONTROL_PRIORITY); // fails only for a stream that is gone
         let mut settings = BytesMut::new();
         for (id, value) in [
-            (QPACK_CAPACITY, 0),
+            (QPACK_CAPACITY, MAX_TABLE_BYTES),
             (MAX_FIELD_SECTION, max_head_bytes as u64),
-            (QPACK_BLOCKED, 0),
+            (QPACK_BLOCKED, MAX_BLOCKED_STREAMS as u64),
         ] {
             put_varint(&mut settings, id);
             put_varint(&mut settings, value);
@@ -129,7 +171,7 @@ impl ControlState {
             panic!("expected only frames on a control stream, found {piece:?}");
         };
         match (kind, self.role) {
-            (kind::SETTINGS, _) => Ok(settings(&payload)?.map(ControlEvent::MaxFieldSection)),
+            (kind::SETTINGS, _) => Ok(Some(ControlEvent::Settings(settings(&payload)?))),
             (kind::GOAWAY, role) => {
                 let id = single_varint(&payload, "GOAWAY")?;
                 if role == Role::Client && id % 4 != 0 {
@@ -202,10 +244,10 @@ fn single_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
     }
 }
 
-/// The limit of field sections in SETTINGS, if there is one.
-fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
+/// The settings in SETTINGS that matter here.
+fn settings(payload: &Bytes) -> Result<PeerSettings, Fault> {
     let mut read = Octets::with_slice(payload);
-    let (mut limit, mut seen) = (None, Vec::new());
+    let (mut settings, mut seen) = (PeerSettings::default(), Vec::new());
     while read.cap() > 0 {
         let pair = (read.get_varint(), read.get_varint());
         let (Ok(id), Ok(value)) = pair else {
@@ -216,9 +258,12 @@ fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
             return Err(Fault::Connection(Code::SETTINGS_ERROR, reason));
         }
         seen.push(id); // limited, because a control frame has a maximum length
-        if id == MAX_FIELD_SECTION {
-            limit = Some(value);
+        match id {
+            MAX_FIELD_SECTION => settings.max_field_section = value,
+            QPACK_CAPACITY => settings.qpack_max_table_capacity = value,
+            QPACK_BLOCKED => settings.qpack_blocked_streams = value,
+            _ => {}
         }
     }
-    Ok(limit)
+    Ok(settings)
 }

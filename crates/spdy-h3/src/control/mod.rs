@@ -5,5 +5,6 @@ mod critical_stream;
 mod qpack_streams;
 mod uni_streams;
 
-pub(crate) use control_stream::{ControlEvent, ControlState, send_control_stream};
+pub(crate) use control_stream::{CONTROL_PRIORITY, ControlEvent, ControlState, OwnControlStream};
+pub(crate) use critical_stream::critical_fault;
 pub(crate) use uni_streams::read_uni_streams;

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      the control stream: once, and never closed
-//!   01 a push: none is allowed       02, 03 QPACK: once each; without a dynamic table only a capacity of 0
-//!                                    and cancellations are valid there
+//!   01 a push: none is allowed       02, 03 QPACK: instructions of the encoder and of the decoder, once each
 //!   others: refused with STOP_SENDING
 //! ```
 
@@ -17,6 +16,7 @@ use octets::Octets;
 use parking_lot::Mutex;
 
 use crate::code::Code;
+use crate::compression::HeaderCompression;
 use crate::control::control_stream::{ControlEvent, read_control_stream};
 use crate::control::qpack_streams::{read_qpack_decoder, read_qpack_encoder};
 use crate::fault::Fault;
@@ -28,6 +28,7 @@ pub(crate) async fn read_uni_streams(
     connection: quinn::Connection,
     role: Role,
     floods: Option<FloodBudget>,
+    compression: HeaderCompression,
     on: impl Fn(ControlEvent) + Send + Sync,
 ) -> Fault {
     let seen = Arc::new(Mutex::new([false; 3]));
@@ -47,6 +48,7 @@ pub(crate) async fn read_uni_streams(
                 role,
                 seen.clone(),
                 floods.clone(),
+                &compression,
                 &on,
             )),
             Err(lost) => return lost.into(),
@@ -68,6 +70,7 @@ async fn read_uni_stream(
     role: Role,
     seen: Arc<Mutex<[bool; 3]>>,
     floods: Option<FloodBudget>,
+    compression: &HeaderCompression,
     on: &impl Fn(ControlEvent),
 ) -> Result<(), Fault> {
     let Some(kind) = read_varint(&mut stream).await? else {
@@ -98,11 +101,11 @@ async fn read_uni_stream(
         }
         (0x02, _) => {
             once(1)?;
-            read_qpack_encoder(stream, floods).await
+            read_qpack_encoder(stream, floods, compression).await
         }
         (0x03, _) => {
             once(2)?;
-            read_qpack_decoder(stream, floods).await
+            read_qpack_decoder(stream, floods, compression).await
         }
         _ => {
             count(&floods)?;

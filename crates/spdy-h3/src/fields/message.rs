@@ -10,10 +10,10 @@ use spdy_net_core::head::request_head::{
     MalformedHead, authority, check_path, join_cookies, resolve_host, without_userinfo,
 };
 
-use crate::fields::qpack::Field;
+use crate::qpack::Field;
 
 fn pseudo(name: &'static str, value: impl Into<Bytes>) -> Field {
-    (Bytes::from_static(name.as_bytes()), value.into())
+    Field::new(Bytes::from_static(name.as_bytes()), value.into())
 }
 
 fn text(value: &str) -> Bytes {
@@ -21,11 +21,10 @@ fn text(value: &str) -> Bytes {
 }
 
 fn regular(headers: &HeaderMap) -> impl Iterator<Item = Field> + '_ {
-    headers.iter().map(|(name, value)| {
-        (
-            text(name.as_str()),
-            Bytes::copy_from_slice(value.as_bytes()),
-        )
+    headers.iter().map(|(name, value)| Field {
+        name: text(name.as_str()),
+        value: Bytes::copy_from_slice(value.as_bytes()),
+        is_sensitive: value.is_sensitive(),
     })
 }
 
@@ -91,7 +90,8 @@ fn split<const N: usize>(
 ) -> Result<([Option<Bytes>; N], HeaderMap), MalformedHead> {
     let mut pseudo = Pseudo::new(names);
     let mut headers = HeaderMap::new();
-    for (name, value) in fields {
+    for field in fields {
+        let Field { name, value, .. } = field;
         if name.starts_with(b":") {
             if !headers.is_empty() {
                 return Err(MalformedHead("pseudo-header field after a header field"));
@@ -110,15 +110,21 @@ fn split<const N: usize>(
         if name == header::TE && &value[..] != b"trailers" {
             return Err(MalformedHead("te with a value other than trailers"));
         }
-        append(&mut headers, name, value)?;
+        append(&mut headers, name, value, field.is_sensitive)?;
     }
     join_cookies(&mut headers);
     Ok((pseudo.values, headers))
 }
 
-fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(), MalformedHead> {
+fn append(
+    headers: &mut HeaderMap,
+    name: HeaderName,
+    value: Bytes,
+    is_sensitive: bool,
+) -> Result<(), MalformedHead> {
     let value = HeaderValue::from_maybe_shared(value);
-    let value = value.map_err(|_| MalformedHead("invalid field value"))?;
+    let mut value = value.map_err(|_| MalformedHead("invalid field value"))?;
+    value.set_sensitive(is_sensitive);
     let appended = headers.try_append(name, value);
     appended.map_err(|_| MalformedHead("too many field names"))?;
     Ok(())
@@ -240,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn a_sensitive_value_stays_sensitive() {
+        let mut headers = HeaderMap::new();
+        let mut token = HeaderValue::from_static("1");
+        token.set_sensitive(true);
+        headers.insert("x-token", token);
+        headers.insert("x-other", HeaderValue::from_static("2"));
+        let fields = encode_trailers(&headers);
+        let back = decode_trailers(fields).unwrap();
+        assert!(back["x-token"].is_sensitive() && !back["x-other"].is_sensitive());
+    }
+
+    #[test]
     fn userinfo_is_removed_from_the_authority() {
         for uri in [
             "https://me:secret@site.test:8443/",
@@ -254,7 +272,8 @@ mod tests {
     #[test]
     fn a_message_may_have_as_many_field_names_as_its_map_and_no_more() {
         let trailers_of = |names: usize| {
-            let fields = (0..names).map(|nth| (Bytes::from(format!("x{nth}")), Bytes::new()));
+            let fields =
+                (0..names).map(|nth| Field::new(Bytes::from(format!("x{nth}")), Bytes::new()));
             decode_trailers(fields.collect())
         };
         // The maximum of http's map: three quarters of 2^15.

@@ -4,9 +4,11 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker, ready};
 
 use crate::code::Code;
+use crate::compression::SectionReader;
 use crate::fault::Fault;
 use crate::flood_budget::FloodBudget;
 use crate::frame::decoder::{FrameDecoder, FrameEvent, StreamKind};
+use crate::qpack::Field;
 use crate::stream_observer::StreamObserver;
 
 /// Maximum number of bytes taken from QUIC at once.
@@ -22,6 +24,8 @@ pub(crate) struct FrameReader {
     pending_fault: Option<Fault>,
     /// The error code of STOP_SENDING if the rest is not read.
     stop_code: Code,
+    /// Decodes header blocks; `None` on a control stream.
+    sections: Option<SectionReader>,
 }
 
 impl FrameReader {
@@ -38,6 +42,7 @@ impl FrameReader {
             is_over: false,
             pending_fault: None,
             stop_code: parting,
+            sections: None,
         }
     }
 
@@ -45,6 +50,29 @@ impl FrameReader {
     pub(crate) fn with_flood_budget(mut self, floods: Option<FloodBudget>) -> Self {
         self.cutter.floods = floods;
         self
+    }
+
+    /// Decodes header blocks with `sections`.
+    pub(crate) fn with_sections(mut self, sections: SectionReader) -> Self {
+        self.sections = Some(sections);
+        self
+    }
+
+    /// Decodes a header block of this stream. While it waits for the dynamic table, the same block is passed again.
+    pub(crate) fn poll_fields(
+        &mut self,
+        cx: &mut Context<'_>,
+        block: &[u8],
+    ) -> Poll<Result<Vec<Field>, Fault>> {
+        let sections = self.sections.as_mut();
+        let sections = sections.expect("header blocks are on request streams");
+        sections.poll_decode(cx, block)
+    }
+
+    /// The stream has ended in order.
+    fn end(&mut self) {
+        self.is_over = true;
+        self.sections.iter_mut().for_each(SectionReader::end);
     }
 
     /// The next event; `None` at the end of the stream.
@@ -67,9 +95,10 @@ impl FrameReader {
             if self.is_over {
                 return Poll::Ready(self.cutter.ended().map(|()| None));
             }
-            match ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx)) {
+            let chunk = ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx));
+            match chunk {
                 Ok(Some(chunk)) => self.cutter.push(chunk.bytes),
-                Ok(None) => self.is_over = true,
+                Ok(None) => self.end(),
                 Err(error) => {
                     self.is_over = true; // there is nothing left to stop
                     return Poll::Ready(Err(error.into()));
@@ -87,7 +116,7 @@ impl FrameReader {
         let polled = pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(&mut cx);
         match polled {
             Poll::Ready(Ok(Some(chunk))) => self.cutter.push(chunk.bytes),
-            Poll::Ready(Ok(None)) => self.is_over = true,
+            Poll::Ready(Ok(None)) => self.end(),
             Poll::Ready(Err(error)) => {
                 (self.is_over, self.pending_fault) = (true, Some(error.into())); // there is nothing left to stop
             }

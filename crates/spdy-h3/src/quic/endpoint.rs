@@ -82,6 +82,13 @@ impl QuicEndpoint {
     }
 }
 
+fn handshake_error(error: &quinn::ConnectionError) -> ConnectionError {
+    ConnectionError::Http3 {
+        reason: format!("QUIC: {error}"),
+        abuse: false,
+    }
+}
+
 /// A client whose first packet arrived.
 #[derive(Debug)]
 pub struct QuicIncoming {
@@ -113,17 +120,35 @@ impl QuicIncoming {
         self.incoming.refuse();
     }
 
-    /// Completes the handshake.
+    /// Begins the handshake. The connection can send before the handshake is complete ("0.5-RTT"), to a client that is not
+    /// authenticated yet. The future completes with the handshake. If the client's first message has several packets, quinn opens
+    /// no stream before that.
     ///
     /// # Errors
     ///
     /// There is no common version, protocol or cipher, or the client left.
-    pub(crate) async fn accept(self) -> Result<quinn::Connection, ConnectionError> {
-        let accepted = async { self.incoming.accept()?.await };
-        let failed = |error: quinn::ConnectionError| ConnectionError::Http3 {
-            reason: format!("QUIC: {error}"),
-            abuse: false,
+    pub(crate) fn accept(
+        self,
+    ) -> Result<
+        (
+            quinn::Connection,
+            impl Future<Output = Result<(), ConnectionError>> + Send,
+        ),
+        ConnectionError,
+    > {
+        let connecting = self.incoming.accept();
+        let connecting = connecting.map_err(|error| handshake_error(&error))?;
+        let (connection, shaken) = connecting
+            .into_0rtt()
+            .map_err(|_| handshake_error(&quinn::ConnectionError::Reset))?; // never for a server
+        let shaking = connection.clone();
+        let handshake = async move {
+            shaken.await;
+            match shaking.close_reason() {
+                None => Ok(()),
+                Some(error) => Err(handshake_error(&error)),
+            }
         };
-        accepted.await.map_err(failed)
+        Ok((connection, handshake))
     }
 }

@@ -19,6 +19,8 @@ mod transport;
 pub use client::{QuicConnection, connect};
 pub use endpoint::{QuicEndpoint, QuicIncoming};
 pub use transport::DATAGRAM_BYTES;
+#[cfg(test)]
+pub(crate) use transport::MAX_UNI_STREAMS;
 pub(crate) use transport::SEND_WINDOW_BYTES;
 
 pub use spdy_net_core::options::{Congestion, QuicOptions};

@@ -15,7 +15,7 @@ pub const DATAGRAM_BYTES: u32 = 1200;
 /// reads nothing can make us hold this much, in addition to bodies that are in memory anyway.
 pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
 /// Limit of a peer's open unidirectional streams: it needs three, and may open another for greasing.
-pub(super) const MAX_UNI_STREAMS: u32 = 8;
+pub(crate) const MAX_UNI_STREAMS: u32 = 8;
 /// Limit of concurrent request streams, even if `max_streams` is greater: quinn allocates an entry for each possible stream when
 /// the connection is created.
 const MAX_REQUEST_STREAMS: u32 = 4096;

@@ -150,8 +150,13 @@ async fn stream_cancellations_are_accepted_with_any_split() {
 #[tokio::test]
 async fn qpack_instructions_of_a_server_have_the_same_rules() {
     for (bytes, expected) in [
-        (&[0x02, 0x3f][..], code::QPACK_ENCODER_STREAM_ERROR),
-        (&[0x02, 0x80], code::QPACK_ENCODER_STREAM_ERROR),
+        (
+            &[0x02, 0x3f, 0xe2, 0x1f][..],
+            code::QPACK_ENCODER_STREAM_ERROR,
+        ), // a capacity of 4,097
+        (&[0x02, 0xc0, 0x00], code::QPACK_ENCODER_STREAM_ERROR), // an insertion, of a table without capacity
+        (&[0x02, 0x80, 0x00], code::QPACK_ENCODER_STREAM_ERROR),
+        (&[0x02, 0x00], code::QPACK_ENCODER_STREAM_ERROR),
         (&[0x03, 0x80], code::QPACK_DECODER_STREAM_ERROR),
         (&[0x03, 0x01], code::QPACK_DECODER_STREAM_ERROR),
     ] {

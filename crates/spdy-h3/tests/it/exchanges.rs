@@ -337,7 +337,7 @@ async fn control_stream_errors_close_with_their_code() {
         ),
         (vec![0x00, 0x04, 0x01, 0x06], false, code::FRAME_ERROR),
         (vec![0x01], false, code::STREAM_CREATION_ERROR),
-        (vec![0x02, 0x3f], false, code::QPACK_ENCODER_STREAM_ERROR),
+        (vec![0x02, 0x00], false, code::QPACK_ENCODER_STREAM_ERROR),
         (vec![0x03], true, code::CLOSED_CRITICAL_STREAM),
     ] {
         let raw = world.raw().await;

@@ -102,9 +102,12 @@ async fn qpack_instructions_are_rate_limited() {
         let (mut world, _, hits) = still(echo);
         let raw = world.raw().await;
         let mut stream = uni(&raw, &[kind], false).await;
-        // As much as is read at once counts as one.
-        let instructions = vec![instruction; 1024 * 1100];
-        let _ = stream.write_all(&instructions).await;
+        stream.write_all(&[instruction; 1000]).await.unwrap();
+        // Each request allows 64 more.
+        assert_eq!(outcome(&raw, &headers(b"")).await, None);
+        stream.write_all(&[instruction; 64]).await.unwrap();
+        assert_eq!(outcome(&raw, &headers(b"")).await, None);
+        let _ = stream.write_all(&[instruction; 65]).await;
         assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
     }
 }

@@ -89,15 +89,16 @@ pub fn join_cookies(headers: &mut HeaderMap) {
         return;
     };
     let mut joined = BytesMut::from(first.as_bytes());
+    let mut is_sensitive = first.is_sensitive();
     for cookie in [second].into_iter().chain(cookies) {
+        is_sensitive |= cookie.is_sensitive();
         joined.extend_from_slice(b"; ");
         joined.extend_from_slice(cookie.as_bytes());
     }
     let joined = HeaderValue::from_maybe_shared(joined.freeze());
-    headers.insert(
-        header::COOKIE,
-        joined.expect("joined header values are valid"),
-    );
+    let mut joined = joined.expect("joined header values are valid");
+    joined.set_sensitive(is_sensitive);
+    headers.insert(header::COOKIE, joined);
 }
 
 /// Sets `:authority` to the value of `Host`, as in HTTP/1.1: the URI is where the request is sent, which may be another host

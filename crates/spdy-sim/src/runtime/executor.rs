@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use spdy::runtime::BoxFuture;
+use spdy::runtime::{BoxFuture, drop_spare_buffers};
 use spdy_clock::Instant;
 
 use crate::runtime::SimRuntime;
@@ -191,6 +191,7 @@ impl Executor {
     ///
     /// If a task panics: the panic propagates.
     pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, StallError> {
+        drop_spare_buffers(); // their sizes decide how much a session reads at once
         let mut root = pin!(root);
         let root_wake = Arc::new(RootWake(AtomicBool::new(true)));
         let root_waker = Waker::from(root_wake.clone());

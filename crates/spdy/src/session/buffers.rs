@@ -32,6 +32,14 @@ pub(crate) const WRITE: Buffers = {
     Buffers(&WRITE)
 };
 
+/// Drops the spare buffers of this thread.
+pub(crate) fn drop_spares() {
+    for kind in [READ, WRITE] {
+        // A thread that ends drops them anyway.
+        let _ = kind.0.try_with(RefCell::take);
+    }
+}
+
 impl Buffers {
     /// Gives `buffer` the memory of a spare buffer, if it has none.
     pub(crate) fn acquire(&self, buffer: &mut BytesMut) {
@@ -74,6 +82,19 @@ mod tests {
         let mut other = BytesMut::new();
         WRITE.acquire(&mut other);
         assert_eq!((other.as_ptr(), other.len()), (memory, 0));
+    }
+
+    #[test]
+    fn dropped_spare_buffers_are_not_reused() {
+        for kind in [READ, WRITE] {
+            kind.release(&mut BytesMut::with_capacity(1000));
+        }
+        drop_spares();
+        for kind in [READ, WRITE] {
+            let mut other = BytesMut::new();
+            kind.acquire(&mut other);
+            assert_eq!(other.capacity(), 0);
+        }
     }
 
     #[test]

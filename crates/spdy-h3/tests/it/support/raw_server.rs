@@ -35,10 +35,26 @@ pub(crate) async fn connect_pair(max_requests: u32) -> ClientServerPair {
     connect_pair_in(runtime(), transport).await
 }
 
+/// Connects client and server, whose control stream begins with `control`.
+pub(crate) async fn connect_pair_with(
+    control: &[u8],
+    transport: quinn::TransportConfig,
+) -> ClientServerPair {
+    connect(runtime(), transport, control).await
+}
+
 /// Connects client and server, the client in the time of `runtime` and the server with its own `transport`.
 pub(crate) async fn connect_pair_in(
     runtime: SharedRuntime,
     transport: quinn::TransportConfig,
+) -> ClientServerPair {
+    connect(runtime, transport, CONTROL).await
+}
+
+async fn connect(
+    runtime: SharedRuntime,
+    transport: quinn::TransportConfig,
+    opening: &[u8],
 ) -> ClientServerPair {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
@@ -66,7 +82,7 @@ pub(crate) async fn connect_pair_in(
     let (connected, server) = tokio::join!(connecting, accepting);
     let client = Http3Client::start(connected.unwrap().0, &options, None, &runtime);
     let mut control = server.open_uni().await.unwrap();
-    control.write_all(CONTROL).await.unwrap();
+    control.write_all(opening).await.unwrap();
     ClientServerPair {
         client,
         server,
