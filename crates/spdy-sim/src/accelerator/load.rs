@@ -26,6 +26,7 @@ use crate::load::{Load, Page, endpoints, tls};
 use crate::network::Traffic;
 use crate::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::options::{Accelerator, Options, Push, RaceProtocol};
+use crate::qlog::QlogRecorder;
 use crate::runtime::SimRuntime;
 use crate::runtime::{Executor, ExecutorLimits};
 use crate::seed;
@@ -56,13 +57,15 @@ pub(crate) fn load(
     let executor = Executor::new(ExecutorLimits::default());
     let runtime = executor.runtime();
     let shared = SharedRuntime::new(runtime.clone());
-    let client_of = |access: &SimNetwork, quic_seed| {
+    let qlogs = QlogRecorder::default();
+    let client_of = |access: &SimNetwork, quic_seed, qlog| {
         let mut config = page.client_config(protocol, options);
+        config.connection.qlog = qlog;
         config.connection.quic = endpoints::quic(&network.client_tcp, quic_seed);
         Client::new(shared.clone(), Arc::new(access.clone()), config)
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
-    let client = client_of(&access, seed);
+    let client = client_of(&access, seed, options.qlog.then(|| qlogs.files()));
     let seen = match page.accelerated(protocol.is_secure(), options.paper_urls) {
         Ok(seen) => seen,
         Err(reason) => {
@@ -90,7 +93,7 @@ pub(crate) fn load(
         ..network.clone()
     };
     let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
-    let first = client_of(&before, seed::derive(seed, "before"));
+    let first = client_of(&before, seed::derive(seed, "before"), None);
     let tab_of = |client| {
         let tab = LoadDriver::new(&seen.page, protocol, options, client, &runtime);
         tab.with_proxied_content(&seen.content)
@@ -108,7 +111,11 @@ pub(crate) fn load(
         access.quiet().await;
     });
     let ended = ended.map_err(|stalled| stalled.to_string());
-    tab.into_load(network_name, seed, ended, &access.traffic())
+    let load = tab.into_load(network_name, seed, ended, &access.traffic());
+    Load {
+        qlogs: qlogs.take(),
+        ..load
+    }
 }
 
 /// Returns the accelerator for `page` with the origins behind it.

@@ -27,6 +27,7 @@ use crate::network::{NetworkConfig, SimNetwork};
 #[cfg(feature = "accelerator")]
 use crate::options::Accelerator;
 use crate::options::{Options, RaceProtocol};
+use crate::qlog::QlogRecorder;
 use crate::runtime::{Executor, ExecutorLimits};
 
 /// Each page of a visit may take as long as any other.
@@ -62,6 +63,8 @@ pub fn load(
     let runtime = executor.runtime();
     let mut config = page.client_config(protocol, options);
     config.connection.quic = endpoints::quic(&network.client_tcp, seed);
+    let qlogs = QlogRecorder::default();
+    config.connection.qlog = options.qlog.then(|| qlogs.files());
     let quic = endpoints::quic(&network.server_tcp, seed);
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
     serve_page(page, protocol, options, quic, &network, &runtime);
@@ -77,5 +80,9 @@ pub fn load(
         network.quiet().await;
     });
     let ended = ended.map_err(|stalled| stalled.to_string());
-    tab.into_load(network_name, seed, ended, &network.traffic())
+    let load = tab.into_load(network_name, seed, ended, &network.traffic());
+    Load {
+        qlogs: qlogs.take(),
+        ..load
+    }
 }
