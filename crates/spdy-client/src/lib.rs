@@ -42,6 +42,6 @@ pub use spdy::{
 pub use spdy_net::error::ExchangeError;
 pub use spdy_net::network::BoxIo;
 pub use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
-pub use spdy_net::options::{ClientOptions, QuicOptions, SpdyClientOptions};
+pub use spdy_net::options::{ClientOptions, QlogFiles, QuicOptions, SpdyClientOptions};
 pub use spdy_net::protocol::Protocol;
 pub use spdy_net::tls;

@@ -27,6 +27,7 @@ pub mod model;
 pub mod network;
 pub mod options;
 pub mod page_load;
+pub mod qlog;
 pub mod race;
 pub mod race_results;
 pub mod runtime;

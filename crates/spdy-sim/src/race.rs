@@ -154,7 +154,7 @@ impl Race {
 
     /// Runs it, and calls `on_load` with each load as soon as all earlier ones are done.
     ///
-    /// `on_load` receives every waterfall. Of the returned loads, only the [typical](typical_run) run of each page, network and
+    /// `on_load` receives every waterfall and qlog. No returned load has qlogs. Of the returned loads, only the [typical](typical_run) run of each page, network and
     /// protocol has its waterfall: those of a thousand runs would fill the memory.
     ///
     /// It may be called inside a tokio runtime: loads run on their own threads.
@@ -197,6 +197,9 @@ impl Race {
                     total,
                     load: &loads[loads.len() - 1],
                 })?;
+                if let Some(last) = loads.last_mut() {
+                    last.qlogs = Vec::new();
+                }
                 if loads.len().is_multiple_of(self.runs as usize) {
                     let first = loads.len() - self.runs as usize;
                     keep_typical_waterfall(&mut loads[first..]);

@@ -19,3 +19,10 @@ pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Resul
     }
     Ok(())
 }
+
+/// A name for the files of a load.
+pub(crate) fn run_name(page: &str, protocol: &str, network: &str, number: u64) -> String {
+    let is_odd = |c: char| !(c.is_ascii_alphanumeric() || ".,=".contains(c));
+    let [page, network] = [page, network].map(|name| name.replace(is_odd, "-"));
+    format!("{page}-{protocol}-{network}-{number}")
+}

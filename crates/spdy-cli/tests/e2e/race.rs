@@ -408,3 +408,21 @@ fn a_race_shows_the_doctors_advice() {
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains("fold"));
 }
+
+#[test]
+fn a_race_writes_a_qlog_of_each_http3_connection() {
+    let folder = tempfile::tempdir().expect("create a folder");
+    let logs = folder.path().join("logs");
+    let path = logs.to_str().expect("UTF-8");
+    let mut race = spdy(&["race", "flags", "--network", "cable"]);
+    run_expecting(0, race.args(["--protocols", "h2,h3", "--qlog", path]));
+    let entries = fs::read_dir(&logs).expect("read the folder");
+    let names: Vec<String> = entries
+        .map(|entry| entry.expect("a file").file_name())
+        .map(|name| name.into_string().expect("UTF-8"))
+        .collect();
+    assert_eq!(names, ["flags-h3-cable-1-0-flags.test.sqlog"]);
+    let log = fs::read_to_string(logs.join(&names[0])).expect("read the log");
+    assert!(log.starts_with("\u{1e}{\"qlog_version\":"), "{log:.80}");
+    assert!(log.contains("\"transport:packet_received\""));
+}

@@ -14,7 +14,7 @@ use spdy_net_core::tls::{ClientTls, HandshakeInfo, PeerCertificates};
 
 use crate::quic::runtime::QuicRuntime;
 use crate::quic::socket::QuicSocket;
-use crate::quic::transport::{client_transport, endpoint_config};
+use crate::quic::transport::{client_transport, endpoint_config, initial_id};
 
 /// A client's connection after its handshake, with the endpoint that drives it.
 #[derive(Debug)]
@@ -47,12 +47,23 @@ pub async fn connect(
     let socket = network.datagrams(SocketAddr::new(unspecified, 0))?;
     let crypto = QuicClientConfig::try_from(tls.for_quic(host)?).map_err(io::Error::other)?;
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
-    config.transport_config(Arc::new(client_transport(options)));
+    if let Some(id) = initial_id(&options.quic, number) {
+        config.initial_dst_cid_provider(Arc::new(move || id));
+    }
+    let quic_runtime = QuicRuntime::shared(runtime);
+    #[cfg_attr(
+        not(feature = "qlog"),
+        expect(unused_mut, reason = "only qlog changes it")
+    )]
+    let mut transport = client_transport(options);
+    #[cfg(feature = "qlog")]
+    crate::quic::transport::log(&mut transport, options, number, host, quic_runtime.origin());
+    config.transport_config(Arc::new(transport));
     let endpoint = quinn::Endpoint::new_with_abstract_socket(
         endpoint_config(&options.quic, format_args!("client {number}")),
         None,
         QuicSocket::shared(socket),
-        QuicRuntime::shared(runtime),
+        quic_runtime,
     )?;
     // quinn expects an IPv6 address without brackets. `for_quic` removes them itself.
     let bare_host = host.trim_start_matches('[').trim_end_matches(']');

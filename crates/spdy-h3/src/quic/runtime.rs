@@ -18,11 +18,19 @@ pub(super) struct QuicRuntime {
 }
 
 impl QuicRuntime {
-    pub(super) fn shared(runtime: &SharedRuntime) -> Arc<dyn quinn::Runtime> {
+    pub(super) fn shared(runtime: &SharedRuntime) -> Arc<Self> {
         Arc::new(Self {
             runtime: runtime.clone(),
             origin: SystemInstant::now(),
         })
+    }
+}
+
+#[cfg(feature = "qlog")]
+impl QuicRuntime {
+    /// The start of the run, as an instant of quinn.
+    pub(super) fn origin(&self) -> SystemInstant {
+        self.origin
     }
 }
 

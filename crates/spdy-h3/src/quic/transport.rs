@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+use quinn::{
+    ConnectionId, ConnectionIdGenerator, EndpointConfig, IdleTimeout, TransportConfig, VarInt,
+};
 use sha2::{Digest, Sha256};
 use spdy_net_core::options::{ClientOptions, Congestion, QuicOptions, ServerOptions};
 use spdy_net_core::upload_windows::{GROWN_WINDOW_BYTES, connection_window};
@@ -25,11 +27,66 @@ const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
 /// The configuration with the randomness of the endpoint `name`.
 pub(super) fn endpoint_config(options: &QuicOptions, name: fmt::Arguments<'_>) -> EndpointConfig {
     let mut config = EndpointConfig::default();
-    config.rng_seed(options.seed.map(|seed| {
+    let seed = options.seed.map(|seed| {
         let named = Sha256::new_with_prefix(seed.to_be_bytes());
         named.chain_update(name.to_string()).finalize().into()
-    }));
+    });
+    config.rng_seed(seed);
+    if let Some(seed) = seed {
+        config.cid_generator(move || Box::new(SeededIds { seed, next: 0 }));
+    }
     config
+}
+
+/// Connection IDs of an endpoint with a seed. They have no other effect than on qlogs.
+#[derive(Debug)]
+struct SeededIds {
+    seed: [u8; 32],
+    next: u64,
+}
+
+impl ConnectionIdGenerator for SeededIds {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let numbered = Sha256::new_with_prefix(self.seed);
+        let digest = numbered.chain_update(self.next.to_be_bytes()).finalize();
+        self.next += 1;
+        ConnectionId::new(&digest[..self.cid_len()])
+    }
+
+    fn cid_len(&self) -> usize {
+        8 // quinn's default
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The ID that a client invents for the server; `number` is that of the connection. It has no other effect than on qlogs, which are
+/// the same for the same seed.
+pub(super) fn initial_id(options: &QuicOptions, number: u64) -> Option<ConnectionId> {
+    let named = Sha256::new_with_prefix(options.seed?.to_be_bytes());
+    let digest = named.chain_update(format!("initial {number}")).finalize();
+    Some(ConnectionId::new(&digest[..20]))
+}
+
+/// Writes the qlog of connection `number` to `host`, if `options` request that. Times are from `origin`.
+#[cfg(feature = "qlog")]
+pub(super) fn log(
+    transport: &mut TransportConfig,
+    options: &ClientOptions,
+    number: u64,
+    host: &str,
+    origin: std::time::Instant,
+) {
+    if let Some(writer) = options.qlog.as_ref().and_then(|it| it.open(number, host)) {
+        let mut config = quinn::QlogConfig::default();
+        config
+            .writer(writer)
+            .title(Some(format!("connection to {host}")))
+            .start_time(origin);
+        transport.qlog_stream(config.into_stream());
+    }
 }
 
 fn transport(options: &QuicOptions, idle: Duration) -> TransportConfig {

@@ -8,7 +8,7 @@ use spdy::client::PushLimits;
 use spdy_frame::compress::Compression;
 use spdy_frame::secrets::Secrets;
 
-use crate::options::QuicOptions;
+use crate::options::{QlogFiles, QuicOptions};
 use crate::tap::Tap;
 
 /// The largest frame that every peer must accept, bytes (RFC 9113 §4.2); a lower limit is not allowed.
@@ -47,6 +47,8 @@ pub struct ClientOptions {
     pub spdy: SpdyClientOptions,
     /// Options of QUIC, for HTTP/3.
     pub quic: QuicOptions,
+    /// Writes a qlog of each QUIC connection, if the feature `qlog` of `spdy-h3` is enabled. Default `None`.
+    pub qlog: Option<QlogFiles>,
     /// Observes frames, heads and bytes. Default `None`.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -75,6 +77,7 @@ impl Default for ClientOptions {
             keepalive: None,
             spdy: SpdyClientOptions::default(),
             quic: QuicOptions::default(),
+            qlog: None,
             tap: None,
         }
     }

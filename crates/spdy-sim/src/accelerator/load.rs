@@ -26,6 +26,7 @@ use crate::load::{Load, Page, SiteClients, endpoints, tls};
 use crate::network::Traffic;
 use crate::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::options::{Accelerator, Options, Push, RaceProtocol};
+use crate::qlog::QlogRecorder;
 use crate::runtime::SimRuntime;
 use crate::runtime::{Executor, ExecutorLimits};
 use crate::seed;
@@ -56,14 +57,16 @@ pub(crate) fn load(
     let executor = Executor::new(ExecutorLimits::default());
     let runtime = executor.runtime();
     let shared = SharedRuntime::new(runtime.clone());
-    let client_of = |access: &SimNetwork, quic_seed| {
+    let qlogs = QlogRecorder::default();
+    let client_of = |access: &SimNetwork, quic_seed, qlog| {
         let mut config = page.client_config(protocol, options);
+        config.connection.qlog = qlog;
         config.connection.quic = endpoints::quic(&network.client_tcp, quic_seed);
         let client = Client::new(shared.clone(), Arc::new(access.clone()), config);
         SiteClients::from(client)
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
-    let clients = client_of(&access, seed);
+    let clients = client_of(&access, seed, options.qlog.then(|| qlogs.files()));
     let seen = match page.accelerated(Rewriting {
         secure: protocol.is_secure(),
         paper_urls: options.paper_urls,
@@ -95,7 +98,7 @@ pub(crate) fn load(
         ..network.clone()
     };
     let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
-    let first = client_of(&before, seed::derive(seed, "before"));
+    let first = client_of(&before, seed::derive(seed, "before"), None);
     let tab_of = |clients| {
         let tab = LoadDriver::new(&seen.page, protocol, options, clients, &runtime);
         tab.with_proxied_content(&seen.content)
@@ -113,7 +116,11 @@ pub(crate) fn load(
         access.quiet().await;
     });
     let ended = ended.map_err(|stalled| stalled.to_string());
-    tab.into_load(network_name, seed, ended, &access.traffic())
+    let load = tab.into_load(network_name, seed, ended, &access.traffic());
+    Load {
+        qlogs: qlogs.take(),
+        ..load
+    }
 }
 
 /// Returns the accelerator for `page` with the origins behind it.

@@ -198,6 +198,7 @@ impl<'a> LoadDriver<'a> {
                 .into_iter()
                 .map(|(_, row)| row.since(begun))
                 .collect(),
+            qlogs: Vec::new(),
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use spdy_clock::Instant;
 
+use crate::qlog::Qlog;
+
 /// One load of one page over one protocol and one network.
 ///
 /// Times are virtual milliseconds from the start of the load, exact to the nanosecond. Packets and bytes are counted as in a capture
@@ -55,6 +57,9 @@ pub struct Load {
     /// One row per resource, in the order in which the page needed them.
     #[serde(skip)]
     pub waterfall: Vec<WaterfallRow>,
+    /// The QUIC connections of the client, if [`Options::qlog`](crate::options::Options::qlog) requests their logs.
+    #[serde(skip)]
+    pub qlogs: Vec<Qlog>,
 }
 
 /// A phase of a row: from, to.

@@ -27,6 +27,7 @@ use crate::network::{NetworkConfig, SimNetwork};
 #[cfg(feature = "accelerator")]
 use crate::options::Accelerator;
 use crate::options::{Options, RaceProtocol};
+use crate::qlog::QlogRecorder;
 use crate::runtime::{Executor, ExecutorLimits};
 use crate::seed;
 
@@ -62,6 +63,7 @@ pub fn load(
     let executor = Executor::new(limits(page));
     let runtime = executor.runtime();
     let client_tcp = network.client_tcp;
+    let qlogs = QlogRecorder::default();
     let quic = endpoints::quic(&network.server_tcp, seed);
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
     serve_page(page, protocol, options, quic, &network, &runtime);
@@ -73,6 +75,7 @@ pub fn load(
         };
         let mut config = page.client_config(protocol, options);
         config.connection.quic = endpoints::quic(&client_tcp, seed);
+        config.connection.qlog = options.qlog.then(|| qlogs.files());
         let runtime = SharedRuntime::new(runtime.clone());
         Client::new(runtime, Arc::new(network.clone()), config)
     });
@@ -83,5 +86,9 @@ pub fn load(
         network.quiet().await;
     });
     let ended = ended.map_err(|stalled| stalled.to_string());
-    tab.into_load(network_name, seed, ended, &network.traffic())
+    let load = tab.into_load(network_name, seed, ended, &network.traffic());
+    Load {
+        qlogs: qlogs.take(),
+        ..load
+    }
 }

@@ -25,6 +25,8 @@ pub const LULIC_STREAMS: u32 = 46;
 /// Every choice of a load but page, protocol, network and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// Whether the load has a [qlog](crate::qlog::Qlog) of each QUIC connection. This changes nothing else.
+    pub qlog: bool,
     /// The version of TLS. Over QUIC it is always 1.3.
     pub tls: TlsVersion,
     /// Whether a further connection to a host resumes an earlier TLS session (abbreviated handshake).
@@ -91,6 +93,7 @@ impl Default for Options {
     /// Current browsers and servers: TLS 1.3 with resumption, the network's TCP, a resolver, six connections, a hundred streams.
     fn default() -> Self {
         Self {
+            qlog: false,
             tls: TlsVersion::Tls13,
             tls_resumption: true,
             ml_kem: false,
@@ -141,6 +144,7 @@ impl Options {
     #[must_use]
     pub fn lulic() -> Self {
         Self {
+            qlog: false,
             tls: TlsVersion::Tls12,
             tls_resumption: true,
             ml_kem: false,

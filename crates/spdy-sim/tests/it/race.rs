@@ -328,3 +328,49 @@ fn pushes_save_spdy_requests_and_change_nothing_else() {
         }
     }
 }
+
+#[test]
+fn qlogs_repeat_with_the_seed_and_change_no_load() {
+    let race = |qlog: bool| {
+        let mut race = both_pages(1);
+        race.protocols = vec![RaceProtocol::H3, RaceProtocol::H2];
+        race.options.qlog = qlog;
+        let mut logs = Vec::new();
+        let loads = race.run(|progress| logs.push(progress.load.qlogs.clone()));
+        assert!(loads.iter().all(|load| load.qlogs.is_empty()));
+        (written(&loads), loads, logs)
+    };
+    let (with, loads, logs) = race(true);
+    let (without, _, none) = race(false);
+    assert_eq!(with, without);
+    assert!(none.iter().all(Vec::is_empty));
+    assert!(logs == race(true).2, "the logs of the same seed differ");
+    for (load, logs) in loads.iter().zip(&logs) {
+        let connections = match load.protocol.as_str() {
+            "h3" => load.connections as usize,
+            _ => 0,
+        };
+        assert_eq!(
+            logs.len(),
+            connections,
+            "{} {}",
+            load.replica,
+            load.protocol
+        );
+        for log in logs {
+            let mut last = 0.0;
+            // Each record begins with a record separator (RFC 7464).
+            let text = std::str::from_utf8(&log.bytes).unwrap();
+            let mut records = text.split_terminator('\u{1e}').skip(1);
+            let head: serde_json::Value = serde_json::from_str(records.next().unwrap()).unwrap();
+            assert_eq!(head["qlog_format"], "JSON-SEQ");
+            for record in records {
+                let event: serde_json::Value = serde_json::from_str(record).unwrap();
+                let time = event["time"].as_f64().unwrap();
+                assert!(time >= last, "{record}");
+                last = time;
+            }
+            assert!(last > 0.0 && last <= load.load_ms + 60_000.0);
+        }
+    }
+}

@@ -1,11 +1,13 @@
 //! `spdy race`: the same pages over the same networks by every protocol, in virtual time.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
 use spdy_lab::experiment::clock::Clock;
 use spdy_lab::experiment::conditions::LoadChoices;
@@ -22,7 +24,7 @@ use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_all, retain_first
 use crate::commands::doctor::savings_table;
 use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
-use crate::output::{AtomicFile, Printer, WARN};
+use crate::output::{AtomicFile, Printer, WARN, run_name};
 
 /// Largest number of runs: all results are held until the last run ends.
 const MAX_RUNS: i64 = 100_000;
@@ -65,6 +67,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Write a qlog of each HTTP/3 connection to this directory, for qvis and other tools.
+    ///
+    /// The names of the files have the page, protocol, network and seed of the load, and the number and host of the connection. Times
+    /// are virtual.
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+
     /// After the table, print at most this many changes that help each page most over each network.
     ///
     /// Each change is tested by a page load with the fastest protocol over that network.
@@ -84,6 +93,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy race page.har --network \"down=2mbit,up=384kbit,rtt=100ms,loss=0.01\" --report page.html"
     "spdy race flags --protocols http,spdy --set tls=1.2 --set tcp=2013 --json"
     "spdy race portal --network lte --protocols h2,h3"
+    "spdy race portal --network lte --protocols h3 --qlog logs"
     "spdy race portal --network 3g --doctor            with the changes that help most"
     "spdy race home.warc.gz article.warc.gz --visit    one after the other, with one cache"
     "spdy race portal --protocols https,spdy --deploy first-party --set cache=warm:1h"
@@ -91,6 +101,10 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let race = race(args, printer)?;
+    if let Some(folder) = &args.qlog {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+    }
     // Before the race, which may take hours.
     let report = args.report.as_deref().map(AtomicFile::create).transpose()?;
     let stop = stop_at_signal(printer)?;
@@ -99,6 +113,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let loads = race.run_while(|progress| {
         if args.json {
             outcome = printer.json(progress.load);
+        }
+        if let (Some(folder), Ok(())) = (&args.qlog, &outcome) {
+            outcome = write_qlogs(progress.load, folder);
         }
         bar.inc(1);
         if outcome.is_err() || stop.load(Ordering::Relaxed) {
@@ -149,6 +166,17 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
 }
 
+/// Writes the qlogs of a load.
+fn write_qlogs(load: &Load, folder: &Path) -> anyhow::Result<()> {
+    for log in &load.qlogs {
+        let (number, host) = (log.number, &log.host);
+        let name = run_name(&load.replica, &load.protocol, &load.network, load.seed);
+        let path = folder.join(format!("{name}-{number}-{host}.sqlog"));
+        AtomicFile::create(&path)?.write(&log.bytes)?;
+    }
+    Ok(())
+}
+
 /// The requested race, with every name resolved.
 fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     let shipped = || builtin::NAMES.map(str::to_owned).to_vec();
@@ -158,10 +186,11 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         args.replicas.clone()
     };
     let LoadChoices {
-        options,
+        mut options,
         hosts,
         visit,
     } = args.choices.race(&args.common)?;
+    options.qlog = args.qlog.is_some();
     if visit.is_none() {
         retain_first(&mut names);
     }
@@ -203,6 +232,8 @@ fn stop_at_signal(printer: &Printer) -> anyhow::Result<Arc<AtomicBool>> {
 /// Finds the changes that help each page over each network, with the fastest protocol there. Those that `stop` interrupts are omitted.
 fn examine(race: &Race, loads: &[Load], stop: &AtomicBool, printer: &Printer) -> Vec<Examination> {
     let results = RaceResults::of(loads);
+    let mut options = race.options.clone();
+    options.qlog = false;
     let mut cases = Vec::new();
     for page in &results.pages {
         for over in &page.networks {
@@ -217,7 +248,7 @@ fn examine(race: &Race, loads: &[Load], stop: &AtomicBool, printer: &Printer) ->
                     replica: replica.clone(),
                     network: network.clone(),
                     protocol,
-                    options: race.options.clone(),
+                    options: options.clone(),
                     runs: race.runs.max(CHANCE_RUNS),
                     seed: race.seed,
                 });

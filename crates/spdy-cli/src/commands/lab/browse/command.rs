@@ -26,7 +26,7 @@ use super::visit_series::VisitSeries;
 use crate::args::{networks, open_all};
 use crate::commands::lab::calibrate::{check_kernel_tcp, load_average};
 use crate::outcome::Outcome;
-use crate::output::Printer;
+use crate::output::{Printer, run_name};
 
 /// Time limit for a page to become quiet.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
@@ -197,7 +197,7 @@ impl Browsing<'_> {
                 None => loader.load(link, &stage)?,
             };
             if let (Some(folder), Some(run_files)) = (&args.keep_runs, load.run_files.take()) {
-                let name = files::run_name(&replica.name, protocol, &network.name, number + 1);
+                let name = run_name(&replica.name, protocol.name(), &network.name, number + 1);
                 let (recording, printer) = (load.recording.as_ref(), browsing.printer);
                 let write = || files::write(&run_files, recording, folder, &name, printer);
                 browsing.bar.suspend(write)?;

@@ -8,16 +8,8 @@ use spdy_lab::live::run_files::{CAPTURE_BYTES, RunFiles};
 use spdy_page::archive;
 use spdy_page::har_export;
 use spdy_page::replica::Replica;
-use spdy_sim::options::RaceProtocol;
 
 use crate::output::{AtomicFile, Printer, WARN};
-
-/// A name for the files of a load.
-pub(super) fn run_name(page: &str, protocol: RaceProtocol, network: &str, number: u64) -> String {
-    let is_odd = |c: char| !(c.is_ascii_alphanumeric() || ".,=".contains(c));
-    let [page, network] = [page, network].map(|name| name.replace(is_odd, "-"));
-    format!("{page}-{protocol}-{network}-{number}")
-}
 
 /// Writes a recording as a replica.
 pub(super) fn keep(recording: &Replica, path: &Path) -> anyhow::Result<()> {
