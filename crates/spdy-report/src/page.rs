@@ -178,6 +178,7 @@ pub(crate) mod tests {
             response_header_bytes_wire: 2_500,
             failures: Vec::new(),
             waterfall: vec![row("https://www.example.org/", 0.0, load_ms)],
+            ..Load::default()
         }
     }
 

@@ -178,7 +178,10 @@ struct Table<'a> {
 
 /// A page for each group of tables, and the overview.
 pub(super) fn pages() -> Vec<Page> {
-    let schema = serde_json::to_value(schema_for!(Config)).expect("the schema is valid JSON");
+    let schema = serde_json::to_value(schema_for!(Config));
+    let mut schema = schema.expect("the schema is valid JSON");
+    // Else the order depends on a feature of serde_json, which other crates enable.
+    schema.sort_all_objects();
     let schema = Schema { root: &schema };
     let mut tables = Vec::new();
     schema.add_tables(&schema.top(), &mut tables);

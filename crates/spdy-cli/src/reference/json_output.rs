@@ -176,6 +176,8 @@ impl JsonOutput {
         schema["$id"] =
             format!("https://github.com/spdy-rs/spdy/schemas/{name}-{version}.json").into();
         schema["title"] = format!("spdy {command} --json, version {version}").into();
+        // Else the order depends on a feature of serde_json, which other crates enable.
+        schema.sort_all_objects();
         let text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
         Page {
             file: file_of(command).expect("the command is in the list"),

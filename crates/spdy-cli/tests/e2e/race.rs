@@ -421,7 +421,7 @@ fn a_race_writes_a_qlog_of_each_http3_connection() {
         .map(|entry| entry.expect("a file").file_name())
         .map(|name| name.into_string().expect("UTF-8"))
         .collect();
-    assert_eq!(names, ["flags-h3-cable-1-0-flags.test.sqlog"]);
+    assert_eq!(names, ["flags-h3-cable-1-0-www.world-flags.test.sqlog"]);
     let log = fs::read_to_string(logs.join(&names[0])).expect("read the log");
     assert!(log.starts_with("\u{1e}{\"qlog_version\":"), "{log:.80}");
     assert!(log.contains("\"transport:packet_received\""));

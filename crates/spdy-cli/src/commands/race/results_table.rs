@@ -194,7 +194,7 @@ mod tests {
             response_header_bytes: 1,
             response_header_bytes_wire: 1,
             failures: failures.iter().map(|&failure| failure.to_owned()).collect(),
-            waterfall: Vec::new(),
+            ..Load::default()
         }
     }
 
