@@ -191,7 +191,7 @@ impl fmt::Display for VerdictTag {
 
 #[cfg(test)]
 mod tests {
-    use spdy_lab::claims::{ClaimRunner, all};
+    use spdy_lab::claims::{ClaimRunner, LoadMemo, all};
 
     use super::*;
 
@@ -202,6 +202,7 @@ mod tests {
             corpus: None,
             quick: true,
             on_loads: &|_| {},
+            memo: LoadMemo::default(),
         };
         // Claims about a corpus cannot be run without one, and cost nothing.
         let claims = all().filter(|claim| matches!(claim.paper, Paper::Whitepaper | Paper::Unm));
