@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use http::HeaderValue;
 use http::header::{self, HeaderName};
+use http::uri::PathAndQuery;
 use ipnet::IpNet;
 use serde::Deserialize;
 use spdy_rewrite::rules::path_normalization::canonical;
@@ -32,8 +33,8 @@ const FRAMING_FIELDS: [HeaderName; 9] = [
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SitePathConfig {
-    /// A folder (ending in `/`) or one path. Percent-encoding, path parameters (`;v=1`) and repeated slashes in requests make no
-    /// difference.
+    /// A folder (ending in `/`) or one path. For `allow`, `deny`, `requests_per_second` and `store = false`, other spellings that a
+    /// server may read as it count too; the other keys apply only to paths that all servers read alike.
     pub path: String,
     /// URL of another origin for these paths: scheme, host and optional port. Default the site's.
     pub origin: Option<Url>,
@@ -58,7 +59,7 @@ pub struct SitePathConfig {
     #[serde(default = "yes")]
     pub store: bool,
     /// How long stored responses are fresh, instead of what the origin states to caches. It does not apply to responses with
-    /// `private`, `no-store` or `Set-Cookie`, and to errors. Clients still get the origin's `Cache-Control`. Range: at least 1.
+    /// `private`, `no-store` or `Set-Cookie`, to errors, and to requests with cookies or `Authorization`. Clients still get the origin's `Cache-Control`. Range: at least 1.
     /// Default as the origin states.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub ttl_s: Option<u32>,
@@ -66,12 +67,6 @@ pub struct SitePathConfig {
     /// stored response. The origin still receives them.
     #[serde(default)]
     pub ignore_query: Vec<String>,
-    /// Request headers whose values select among stored responses, as if each response had them in `Vary`.
-    #[serde(default)]
-    pub key_headers: Vec<String>,
-    /// Cookies whose values select among stored responses.
-    #[serde(default)]
-    pub key_cookies: Vec<String>,
 }
 
 fn yes() -> bool {
@@ -82,7 +77,11 @@ impl SitePathConfig {
     /// A fault: the key, what is valid, and the value. `used` has the paths of entries before.
     pub(crate) fn fault<'a>(&'a self, used: &mut BTreeSet<&'a str>) -> Option<InvalidValue> {
         let path = &self.path;
-        if !path.starts_with('/') || path.contains(['?', '#', '*']) || canonical(path) != *path {
+        if !path.starts_with('/')
+            || path.contains(['?', '#', '*'])
+            || path.parse::<PathAndQuery>().is_err()
+            || canonical(path) != *path
+        {
             let expected = "a path that begins with /, without a query, an encoding or a pattern";
             return Some(("site.paths.path", expected, format!("{path:?}")));
         }
@@ -97,7 +96,11 @@ impl SitePathConfig {
         }
         if let Some(to) = &self.origin_path {
             let is_alike = to.ends_with('/') == path.ends_with('/');
-            if !to.starts_with('/') || !is_alike || canonical(to) != *to {
+            if !to.starts_with('/')
+                || !is_alike
+                || to.parse::<PathAndQuery>().is_err()
+                || canonical(to) != *to
+            {
                 let expected = "a path that begins with /, and ends with / if `path` does";
                 return Some(("site.paths.origin_path", expected, format!("{to:?}")));
             }
@@ -131,11 +134,6 @@ impl SitePathConfig {
                     "a header that does not frame or route a message, with a valid value";
                 return Some((key, expected, format!("{wrong:?}")));
             }
-        }
-        let mut names = self.key_headers.iter();
-        if let Some(wrong) = names.find(|name| HeaderName::try_from(name.as_str()).is_err()) {
-            let expected = "names of headers";
-            return Some(("site.paths.key_headers", expected, format!("{wrong:?}")));
         }
         let is_pattern = |text: &&String| {
             let name = text.strip_suffix('*').unwrap_or(text);

@@ -93,7 +93,7 @@ pub(crate) fn process(
     };
     let mut stored_head = clone_head(&head);
     if let Some(rule) = &path_rule {
-        rule.set_ttl(&mut stored_head);
+        rule.set_ttl(&mut stored_head, fetch.request.client_headers());
     }
     if !plan.passes() {
         forward_headers::remove_vary(&mut stored_head.headers, "accept-encoding");

@@ -51,6 +51,10 @@ pub(super) fn subresource_request(
     uri: &Uri,
     load: LoadHints,
 ) -> Option<ProxyRequest> {
+    let target = uri.path_and_query()?.as_str();
+    if site.paths.is_restricted(target) || site.paths.is_unstored(target) {
+        return None; // not for every client, or useless before a client requests it
+    }
     let mut head = Request::new(()).into_parts().0;
     head.uri.clone_from(uri);
     head.version = page.version;

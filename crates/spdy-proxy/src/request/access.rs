@@ -1,5 +1,6 @@
 //! Whether a client may make a request at all: over TLS only, from some addresses, at a limited rate. Checked before the cache is asked.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use http::request;
@@ -29,5 +30,13 @@ pub(crate) fn check(
     {
         return Err(RequestRejection::Insecure { to });
     }
-    Ok(site.paths.check_access(target, client, now)?)
+    if site.named(authority).is_some() {
+        return Ok(()); // an alias of another host has no paths of the site
+    }
+    site.paths.check_access(target, client, now)?;
+    let rule = site.paths.of(target).filter(|rule| rule.origin().is_none());
+    if let Some(Cow::Owned(at_origin)) = rule.map(|rule| rule.origin_target(target)) {
+        site.paths.check_access(&at_origin, client, now)?;
+    }
+    Ok(())
 }

@@ -86,7 +86,9 @@ impl ProxyRequest {
 
     /// Whether its response is neither stored nor taken from the cache, by a rule of its path.
     pub(crate) fn is_unstored(&self) -> bool {
-        self.path_rule.as_ref().is_some_and(|rule| !rule.store)
+        let target = self.head.uri.path_and_query();
+        self.proxied.is_none()
+            && target.is_some_and(|target| self.site.paths.is_unstored(target.as_str()))
     }
 
     /// A request for the site's own origin, without the fields that are added for the origin.
@@ -147,7 +149,7 @@ impl ProxyRequest {
         let key_target = site.paths.key_target(marked.unwrap_or(target));
         let path_rule = site.paths.of(target).cloned();
         let rules = match &path_rule {
-            Some(rule) => Cow::Owned([&rules[..], &rule.key_suffix(&head.headers)].concat()),
+            Some(rule) => Cow::Owned([&rules[..], rule.tag()].concat()),
             None => rules,
         };
         let (scheme, _, port) = site.origin();

@@ -99,6 +99,9 @@ impl PushAndHints {
         }
         let site = self.proxy.origins.site_for(head)?;
         let target = head.uri.path_and_query()?.as_str();
+        if site.paths.is_restricted(target) {
+            return None; // this client may not be allowed to see the page
+        }
         // By the host name that the client used: its pushes and hints must have that name.
         let origin = client_origin_text(&site, arrival.copied(), request_authority(head)?)?;
         let url = [&*origin, target].concat();

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, response};
 use ipnet::IpNet;
 use spdy_cache::cache_control::{FieldScope, ResponseControl};
 use spdy_clock::Instant;
-use spdy_rewrite::rules::path_normalization::{canonical, is_in, may_lead_into};
+use spdy_rewrite::rules::path_normalization::{is_in, may_lead_into};
 use url::Url;
 
 use crate::config::site_path::{SitePathConfig, header_edits, networks};
@@ -40,8 +40,6 @@ pub struct PathRule {
     pub(crate) store: bool,
     ttl_s: Option<u32>,
     ignore_query: Vec<String>,
-    key_headers: Vec<HeaderName>,
-    key_cookies: Vec<String>,
     /// What of the rules changes stored responses, as part of their keys.
     tag: String,
 }
@@ -66,29 +64,58 @@ impl PathRules {
         Self(rules)
     }
 
-    /// Whether `client` may request `target` at `now`. Every rule applies that a server may find for the target.
+    /// Whether `client` may request `target` at `now`. Every rule applies that a server may find for the target, with or without a final
+    /// slash.
     pub(crate) fn check_access(
         &self,
         target: &str,
         client: Option<IpAddr>,
         now: Instant,
     ) -> Result<(), AccessDenial> {
-        let path = path_of(target);
-        for rule in self.0.iter().filter(|rule| rule.restricts()) {
-            if may_lead_into(path, &rule.path) {
+        if self.0.iter().any(|rule| rule.restricts()) {
+            for rule in self.restrictions(target) {
                 rule.check_access(client, now)?;
             }
         }
         Ok(())
     }
 
-    /// The rule whose headers and storage apply to `target`.
+    /// Whether not every client may request `target`.
+    pub(crate) fn is_restricted(&self, target: &str) -> bool {
+        self.0.iter().any(|rule| rule.restricts()) && self.restrictions(target).next().is_some()
+    }
+
+    /// The rules that restrict clients of `target`.
+    fn restrictions(&self, target: &str) -> impl Iterator<Item = &Arc<PathRule>> {
+        let path = match path_of(target) {
+            "*" => "/",
+            path => path,
+        };
+        let other = match path.strip_suffix('/') {
+            Some(file) => file.to_owned(),
+            None => format!("{path}/"),
+        };
+        let rules = self.0.iter().filter(|rule| rule.restricts());
+        rules.filter(move |rule| {
+            may_lead_into(path, &rule.path) || may_lead_into(&other, &rule.path)
+        })
+    }
+
+    /// Whether a server may find a rule for `target` whose responses are not stored.
+    pub(crate) fn is_unstored(&self, target: &str) -> bool {
+        let path = path_of(target);
+        let mut rules = self.0.iter().filter(|rule| !rule.store);
+        rules.any(|rule| may_lead_into(path, &rule.path))
+    }
+
+    /// The rule whose headers, storage and origin apply to `target`. A target that servers may read as another path has none.
     pub(crate) fn of(&self, target: &str) -> Option<&Arc<PathRule>> {
         if self.0.is_empty() {
             return None;
         }
-        let path = canonical(path_of(target));
-        self.0.iter().find(|rule| is_in(&path, &rule.path))
+        let path = path_of(target);
+        let mut rules = self.0.iter();
+        rules.find(|rule| is_in(path, &rule.path) && is_plain(path))
     }
 
     /// All rules, the longest path first.
@@ -110,8 +137,6 @@ impl PathRule {
         let edits = |fields| header_edits(fields).unwrap_or_default();
         let ranges = |texts| networks(texts).unwrap_or_default();
         let response_headers: HeaderEdits = edits(&config.response_headers);
-        let names = config.key_headers.iter();
-        let key_headers = names.filter_map(|name| HeaderName::try_from(name.as_str()).ok());
         let mut tag = String::new();
         for (name, value) in &config.response_headers {
             let _ = write!(tag, " {name}:{value}");
@@ -137,8 +162,6 @@ impl PathRule {
             store: config.store,
             ttl_s: config.ttl_s,
             ignore_query: config.ignore_query.clone(),
-            key_headers: key_headers.collect(),
-            key_cookies: config.key_cookies.clone(),
             tag,
         }
     }
@@ -197,13 +220,15 @@ impl PathRule {
         }
         let is_kept = |pair: &&str| {
             let name = pair.split('=').next().unwrap_or_default();
-            !self
-                .ignore_query
-                .iter()
-                .any(|ignored| match ignored.strip_suffix('*') {
-                    Some(start) => name.starts_with(start),
-                    None => name == ignored,
-                })
+            // Some servers also split at semicolons.
+            pair.contains(';')
+                || !self
+                    .ignore_query
+                    .iter()
+                    .any(|ignored| match ignored.strip_suffix('*') {
+                        Some(start) => name.starts_with(start),
+                        None => name == ignored,
+                    })
         };
         let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
         match kept.is_empty() {
@@ -212,25 +237,9 @@ impl PathRule {
         }
     }
 
-    /// What of the rule and of the request's `headers` selects among stored responses, as part of their key.
-    pub(crate) fn key_suffix(&self, headers: &HeaderMap) -> String {
-        let mut suffix = self.tag.clone();
-        let mut add = |name: &str, value: &[u8]| {
-            // A length keeps values apart from what follows.
-            let value = value.escape_ascii();
-            let _ = write!(suffix, " {name}={}:{value}", value.clone().count());
-        };
-        for name in &self.key_headers {
-            for value in headers.get_all(name) {
-                add(name.as_str(), value.as_bytes());
-            }
-        }
-        for name in &self.key_cookies {
-            if let Some(value) = cookie(headers, name) {
-                add(name, value.as_bytes());
-            }
-        }
-        suffix
+    /// What of the rule changes stored responses, as part of their keys.
+    pub(crate) fn tag(&self) -> &str {
+        &self.tag
     }
 
     /// Changes the headers of a request to the origin.
@@ -244,10 +253,15 @@ impl PathRule {
     }
 
     /// States in the head of a response, as it will be stored, how long it is fresh.
-    pub(crate) fn set_ttl(&self, head: &mut response::Parts) {
+    ///
+    /// A response to a request with credentials may be for their owner alone, and is not changed.
+    pub(crate) fn set_ttl(&self, head: &mut response::Parts, request: &HeaderMap) {
         let Some(ttl_s) = self.ttl_s else {
             return;
         };
+        if request.contains_key(header::COOKIE) || request.contains_key(header::AUTHORIZATION) {
+            return;
+        }
         let is_lasting = matches!(
             head.status,
             StatusCode::OK
@@ -264,17 +278,6 @@ impl PathRule {
             head.headers.insert(CACHE_TARGET, value);
         }
     }
-}
-
-/// The value of the cookie `name`, if the request has it.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let values = headers.get_all(header::COOKIE).iter();
-    let pairs = values.filter_map(|value| value.to_str().ok());
-    let mut pairs = pairs.flat_map(|value| value.split(';'));
-    pairs.find_map(|pair| {
-        let (key, value) = pair.trim().split_once('=')?;
-        (key == name).then_some(value)
-    })
 }
 
 fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
@@ -298,6 +301,20 @@ fn replace_path<'a>(target: &'a str, from: &str, to: Option<&str>) -> Cow<'a, st
         }
         _ => target.into(),
     }
+}
+
+/// Whether all servers read `path` alike.
+fn is_plain(path: &str) -> bool {
+    let is_plain_byte = |encoded: &str| {
+        let byte = encoded
+            .get(..2)
+            .and_then(|text| u8::from_str_radix(text, 16).ok());
+        byte.is_some_and(|byte| !b"/\\.;%".contains(&byte))
+    };
+    !path.contains([';', '\\'])
+        && !path.contains("//")
+        && !path.contains("/.")
+        && path.split('%').skip(1).all(is_plain_byte)
 }
 
 fn path_of(target: &str) -> &str {

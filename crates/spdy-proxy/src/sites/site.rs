@@ -177,7 +177,9 @@ impl Site {
             let Ok(url) = Url::parse(location) else {
                 // A relative URL leads to the site. Only its path may be another one there.
                 if location.starts_with('/')
+                    && !location.starts_with("//")
                     && let Cow::Owned(place) = client_target(location)
+                    && !place.starts_with("//")
                     && let Ok(value) = HeaderValue::try_from(place)
                 {
                     headers.insert(name, value);

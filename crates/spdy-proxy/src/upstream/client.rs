@@ -12,7 +12,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
-use spdy_client::error::Error;
+use spdy_client::error::{Error, TimeoutPhase};
 use spdy_client::origin::Origin;
 use spdy_client::retry_budget::RetryBudget;
 use spdy_client::route::Route;
@@ -120,9 +120,11 @@ impl Upstream {
                 ServerAddress::Unix(_) => None,
             };
             let network = ServerNetwork::shared(network.clone(), server.address.clone(), resolved);
-            let client = client(network, Vec::new(), BTreeMap::new());
+            let own = client(network.clone(), Vec::new(), BTreeMap::new());
+            // A check waits for no request of a client.
+            let checks = client(network, Vec::new(), BTreeMap::new());
             let name = server.address.to_string();
-            Arc::new(Server::new(name, client, backoff(), server.weight))
+            Arc::new(Server::new(name, own, checks, backoff(), server.weight))
         };
         let servers = sites.all().filter(|site| !site.servers.is_empty());
         let servers = servers.map(|site| {
@@ -393,5 +395,13 @@ fn try_clone(request: &Request<Body>) -> Option<Request<Body>> {
 
 /// Whether no connection was opened, so that nothing of the request was sent.
 fn is_not_connected(error: &Error) -> bool {
-    matches!(error, Error::Connect { .. } | Error::Resolve { .. })
+    matches!(
+        error,
+        Error::Connect { .. }
+            | Error::Resolve { .. }
+            | Error::TimedOut {
+                phase: TimeoutPhase::Connection,
+                ..
+            }
+    )
 }

@@ -43,6 +43,8 @@ pub(crate) struct Server {
     /// Its address, as configured.
     pub(crate) name: String,
     pub(crate) client: Client,
+    /// The client of its health checks.
+    checks: Client,
     pub(crate) backoff: OriginBackoff,
     weight: u32,
     in_progress: AtomicUsize,
@@ -68,10 +70,17 @@ impl Drop for InProgress {
 }
 
 impl Server {
-    pub(crate) fn new(name: String, client: Client, backoff: OriginBackoff, weight: u32) -> Self {
+    pub(crate) fn new(
+        name: String,
+        client: Client,
+        checks: Client,
+        backoff: OriginBackoff,
+        weight: u32,
+    ) -> Self {
         Self {
             name,
             client,
+            checks,
             backoff,
             weight,
             in_progress: AtomicUsize::new(0),
@@ -204,7 +213,7 @@ impl HealthCheck {
     /// Checks until the server is dropped.
     async fn run(self) {
         while let Some(server) = self.server.upgrade() {
-            let is_success = self.check(&server.client).await;
+            let is_success = self.check(&server.checks).await;
             server.record_check(is_success, self.runtime.now());
             drop(server);
             let next = self.runtime.now() + self.interval;

@@ -73,8 +73,11 @@ pub(crate) fn new_map(place: &ReferenceContext<'_>, named: &BTreeSet<String>) ->
     is_of_use.then(|| written(&Value::Object(map)))
 }
 
-/// Serialises the map without `<`, which the HTML parser could interpret inside a script element.
+/// Serialises the map in the order of its keys, without `<`, which the HTML parser could interpret inside a script element.
 fn written(map: &Value) -> String {
+    let mut map = map.clone();
+    // The features of serde_json that another crate enables must not change a page.
+    map.sort_all_objects();
     map.to_string().replace('<', "\\u003c")
 }
 

@@ -100,7 +100,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         None => {}
     }
     let config = args.config()?;
-    let authority = config.tls.write_authority.clone();
+    let is_local = config.tls.files().next().is_none();
+    let authority = config.tls.write_authority.clone().filter(|_| is_local);
     let plan = StartPlan::new(config)?;
     let notices = printer.notices();
     plan.report_warnings(&notices);

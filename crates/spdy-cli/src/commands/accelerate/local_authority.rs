@@ -5,6 +5,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_proxy::config::Config;
 
 /// The file of the certificate; its key is beside it.
@@ -12,14 +13,17 @@ const FILE: &str = "ca.pem";
 
 /// Sets the authority's file in `config`, if the accelerator shows certificates of the local authority and `config` has none.
 ///
-/// Without a folder that can be created, the authority lives as long as the program.
+/// Without a folder and files that can be used, the authority lives as long as the program.
 pub(super) fn set_default(config: &mut Config) {
     let tls = &config.tls;
     let is_local = tls.files().next().is_none() && tls.acme.is_none();
     if is_local && tls.write_authority.is_none() && !config.listen.tls().is_empty() {
         let folder = folder(|name| env::var_os(name).map(PathBuf::from));
-        let folder = folder.filter(|folder| is_private_folder(folder));
-        config.tls.write_authority = folder.map(|folder| folder.join(FILE));
+        let folder = folder.filter(|folder| create_folder(folder));
+        let file = folder.map(|folder| folder.join(FILE));
+        // A file that cannot be used must not prevent a start.
+        let is_usable = |file: &PathBuf| LocalCa::load_or_create(file, KeyKind::EcdsaP256).is_ok();
+        config.tls.write_authority = file.filter(is_usable);
     }
 }
 
@@ -31,8 +35,8 @@ fn folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     Some(data.join("spdy"))
 }
 
-/// Creates `folder`, for the user alone. Returns whether it exists then.
-fn is_private_folder(folder: &Path) -> bool {
+/// Creates `folder`, for the user alone, if it does not exist. Returns whether it exists then.
+fn create_folder(folder: &Path) -> bool {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

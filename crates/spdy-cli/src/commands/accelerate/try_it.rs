@@ -10,7 +10,9 @@ use crate::output::{DIM, Printer};
 /// Prints commands for the first site of `ready`, whose local authority has its certificate in `authority`.
 pub(super) fn print(ready: &Ready<'_>, authority: &Path, printer: &Printer) {
     let listener = ready.listening.iter().find(|listener| listener.tls);
-    let (Some(listener), Some(site)) = (listener, ready.sites.first()) else {
+    // A wildcard is no name that can be requested.
+    let site = ready.sites.iter().find(|name| !name.contains('*'));
+    let (Some(listener), Some(site)) = (listener, site) else {
         return;
     };
     let port = listener.address.port();

@@ -82,7 +82,7 @@ fn a_site_has_its_own_pages_for_the_errors_of_the_accelerator() {
     let folder = tempfile::tempdir().expect("create a folder");
     let page = folder.path().join("403.html");
     std::fs::write(&page, "<h1>Not for you</h1>").expect("write the file");
-    let pages = format!("error_pages = {{ 403 = {page:?}, 404 = {page:?} }}\n");
+    let pages = format!("error_pages = {{ 403 = {page:?} }}\n");
     let accelerator = Accelerator::start(&config(
         &origin,
         &format!("{pages}[[site.paths]]\npath = '/private/'\nallow = []\n"),

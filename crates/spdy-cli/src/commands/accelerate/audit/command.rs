@@ -150,11 +150,19 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         let page = &case.replica.document().url;
         let host = page.host_str().unwrap_or_default();
         let of_origin = needs_of(&BTreeSet::from([host]));
+        let address = of_origin.resolve.get(host).copied().flatten();
+        // A page of the public web must not open private addresses to its hosts: only the command line may.
+        let trusted = match address {
+            Some(_) => addresses.clone(),
+            None => args.live.addresses(),
+        };
+        let hosts = foreign_hosts(&audit);
+        let needs = UpstreamNeeds::of_hosts(hosts, &trusted, &upstream, &rules);
         let facts = SiteFacts {
             page,
             advice: &audit.advice,
             needs: &needs,
-            address: of_origin.resolve.get(host).copied().flatten(),
+            address,
         };
         output.write(&facts, printer)?;
     }

@@ -19,6 +19,8 @@ use super::host_entry::host_entry;
 use crate::outcome::Usage;
 use crate::output::{AtomicFile, BOLD, Printer, WARN, format_count};
 
+/// The ending of the secret's file.
+const SECRET: &str = "secret";
 /// Random bytes of a secret. It is written with two digits a byte.
 const SECRET_BYTES: usize = 32;
 
@@ -50,6 +52,13 @@ impl SiteFile {
             ))
             .into());
         }
+        if path.extension().is_some_and(|ending| ending == SECRET) {
+            let path = path.display();
+            return Err(Usage(format!(
+                "{path} would be the name of the secret: expected another ending, such as .toml"
+            ))
+            .into());
+        }
         let file = AtomicFile::create(path)?;
         // The secret's path is in the file, which may be read from another folder.
         let path = std::path::absolute(path);
@@ -60,7 +69,7 @@ impl SiteFile {
     /// Writes the configuration and its secret, and checks that the accelerator accepts them.
     pub(super) fn write(self, facts: &SiteFacts<'_>, printer: &Printer) -> anyhow::Result<()> {
         let Self { path, file } = self;
-        let secret = path.with_extension("secret");
+        let secret = path.with_extension(SECRET);
         let is_new = write_secret(&secret)?;
         file.write(text(facts, &secret).as_bytes())?;
         let plan = read_config(&path).and_then(StartPlan::new);
