@@ -31,7 +31,6 @@ use crate::telemetry::access_log::{
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::shared_access_log::SharedAccessLog;
-use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{BROKEN, OpenSpan, SpanScope};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
@@ -117,11 +116,21 @@ impl ConnectionHandler {
             .counters
             .count(CounterFamily::Responses, outcome);
         let took = || self.proxy.clock.now() - pending.at;
-        if let Some(site) = pending.site {
-            site.record_response(response.status(), Outcome(outcome), took());
+        let is_own = response.extensions_mut().remove::<OwnMessage>().is_some();
+        if let Some(site) = &pending.site {
+            if let Some(page) = site.error_pages.get(response.status()).filter(|_| is_own) {
+                response = respond::with_error_page(response, page);
+            }
+            if let Some(hsts) = site.hsts.clone().filter(|_| pending.is_secure) {
+                response
+                    .headers_mut()
+                    .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
+            }
+            let (counters, outcome) = (site.counters.clone(), Outcome(outcome));
+            counters.record_response(response.status(), outcome, took());
             // The body of a response to HEAD is never read.
             if !pending.is_head {
-                response = response.map(|body| site.count_body(Outcome(outcome), body));
+                response = response.map(|body| counters.count_body(outcome, body));
             }
         }
         let origin = response.extensions_mut().remove::<OriginDuration>();
@@ -139,17 +148,6 @@ impl ConnectionHandler {
         if !response.headers().contains_key(header::DATE) {
             let now = spdy_cache::date::to_value(self.proxy.clock.wall_now());
             response.headers_mut().insert(header::DATE, now);
-        }
-        let is_own = response.extensions_mut().remove::<OwnMessage>().is_some();
-        if let Some((site, secure)) = pending.adding_site {
-            if let Some(page) = site.error_pages.get(response.status()).filter(|_| is_own) {
-                response = respond::with_error_page(response, page);
-            }
-            if let Some(hsts) = site.hsts.clone().filter(|_| secure) {
-                response
-                    .headers_mut()
-                    .insert(header::STRICT_TRANSPORT_SECURITY, hsts);
-            }
         }
         let log_entry = pending
             .about
@@ -235,15 +233,13 @@ impl Handler for ConnectionHandler {
             Some(scope) => (Some(scope.context), scope.open),
             None => (None, None),
         };
+        let arrival: Option<&RequestInfo> = head.extensions.get();
         let mut pending = PendingResponse {
             site: None,
             is_head: head.method == Method::HEAD,
+            is_secure: arrival.is_some_and(|arrival| arrival.secure),
             at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&head)),
-            adding_site: self.proxy.origins.adding_site(&head).map(|site| {
-                let arrival: Option<&RequestInfo> = head.extensions.get();
-                (site, arrival.is_some_and(|arrival| arrival.secure))
-            }),
             about: self
                 .log
                 .current()
@@ -287,15 +283,15 @@ impl Handler for ConnectionHandler {
 /// A pending request, and what is reported with its response.
 struct PendingResponse {
     at: Instant,
-    /// The counters of its site, if its host is known.
-    site: Option<Arc<SiteCounters>>,
+    /// Its site, if its host is known.
+    site: Option<Arc<Site>>,
     is_head: bool,
+    /// The client uses TLS.
+    is_secure: bool,
     /// The client gets the times of the response; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<LogContext>,
     tracked: Option<TrackedRequest>,
-    /// The site, if it may add something to the response, and whether the client uses TLS.
-    adding_site: Option<(Arc<Site>, bool)>,
     /// The span of the request, if it is recorded.
     span: Option<OpenSpan>,
 }

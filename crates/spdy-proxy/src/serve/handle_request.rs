@@ -41,7 +41,6 @@ use crate::response::respond;
 use crate::response::stale_entry::StaleEntry;
 use crate::sites::site::Site;
 use crate::telemetry::counters::{CounterFamily, Outcome};
-use crate::telemetry::site_counters::SiteCounters;
 use crate::telemetry::trace_context::SpanContext;
 use crate::websocket::connection as websocket;
 
@@ -63,13 +62,13 @@ impl Proxy {
         self.handle_traced_request(request, from, None).1
     }
 
-    /// The same for a request that has a place in a trace, with the counters of its site. It has none if its host is unknown.
+    /// The same for a request that has a place in a trace, with its site; `None` if its host is unknown.
     pub(crate) fn handle_traced_request(
         self: &Arc<Self>,
         request: Request<Body>,
         from: Option<IpAddr>,
         within: Option<SpanContext>,
-    ) -> (Option<Arc<SiteCounters>>, ResponseOrFuture) {
+    ) -> (Option<Arc<Site>>, ResponseOrFuture) {
         let (head, body) = request.into_parts();
         let Some((authority, site)) = request_authority(&head)
             .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
@@ -78,14 +77,14 @@ impl Proxy {
             let response = respond::with_outcome(response, Outcome::MISDIRECTED);
             return (None, at_once(response));
         };
-        let counters = site.counters.clone();
         if let Err(rejection) = access::check(&site, authority, &head, from, self.clock.now()) {
             let uri = tracing::enabled!(tracing::Level::DEBUG).then_some(&head.uri);
-            return (Some(counters), at_once(self.reject(&rejection, uri)));
+            let response = at_once(self.reject(&rejection, uri));
+            return (Some(site), response);
         }
         let authority = authority.to_owned();
-        let response = self.handle_site_request(site, authority, from, within, head, body);
-        (Some(counters), response)
+        let response = self.handle_site_request(site.clone(), authority, from, within, head, body);
+        (Some(site), response)
     }
 
     /// The response to a request for `site`.

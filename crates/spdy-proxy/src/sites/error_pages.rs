@@ -31,11 +31,6 @@ impl ErrorPages {
         Ok(Self(pages))
     }
 
-    /// True if there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The page for `status`.
     pub(crate) fn get(&self, status: StatusCode) -> Option<Bytes> {
         self.0.get(&status.as_u16()).cloned()

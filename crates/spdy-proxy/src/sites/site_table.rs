@@ -43,8 +43,6 @@ pub struct Sites {
     withheld_aliases: BTreeSet<String>,
     /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
     alt_svc: Option<HeaderValue>,
-    /// Some site sends `Strict-Transport-Security`, or has error pages.
-    has_additions: bool,
     /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
@@ -88,10 +86,6 @@ pub enum SiteError {
         /// What is wrong.
         reason: String,
     },
-}
-
-fn has_additions(site: &SiteConfig) -> bool {
-    site.hsts.is_some() || !site.error_pages.is_empty()
 }
 
 impl SiteError {
@@ -143,7 +137,6 @@ impl Sites {
     ) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
-            has_additions: config.site.iter().any(has_additions),
             trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
             ..Self::default()
         };
@@ -295,11 +288,6 @@ impl Sites {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
         let named = self.by_name.iter();
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
-    }
-
-    /// True if a site sends `Strict-Transport-Security`, or has error pages.
-    pub(crate) fn has_additions(&self) -> bool {
-        self.has_additions
     }
 
     /// The memory limits of single sites, in bytes, by the name that they have in keys.

@@ -77,17 +77,6 @@ impl Origins {
         sites.find_with_aliases(authority).cloned()
     }
 
-    /// The site of `head`, if it may add something to the response: `Strict-Transport-Security`, or an error page.
-    pub(crate) fn adding_site(&self, head: &request::Parts) -> Option<Arc<Site>> {
-        let sites = self.sites.read();
-        if !sites.has_additions() {
-            return None;
-        }
-        let site = sites.find_with_aliases(request_authority(head)?)?;
-        let has_additions = site.hsts.is_some() || !site.error_pages.is_empty();
-        has_additions.then(|| site.clone())
-    }
-
     /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `head` is marked as its request, and
     /// `RequestInfo::secure` is set to what the proxy states.
     pub(crate) fn resolve_client(
