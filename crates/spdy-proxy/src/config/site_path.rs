@@ -33,8 +33,8 @@ const FRAMING_FIELDS: [HeaderName; 9] = [
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SitePathConfig {
-    /// A folder (ending in `/`) or one path. For `allow`, `deny`, `requests_per_second` and `store = false`, other spellings that a
-    /// server may read as it count too; the other keys apply only to paths that all servers read alike.
+    /// A folder (ending in `/`) or one path. `origin` and `origin_path` apply only to paths in this spelling. The other keys also apply
+    /// to encoded spellings of it.
     pub path: String,
     /// URL of another origin for these paths: scheme, host and optional port. Default the site's.
     pub origin: Option<Url>,
@@ -113,7 +113,8 @@ impl SitePathConfig {
             ("site.paths.deny", &self.deny),
         ] {
             if let Err(wrong) = networks(texts) {
-                let expected = "addresses and ranges, such as 10.0.0.0/8";
+                let expected =
+                    "addresses and ranges, such as 10.0.0.0/8, and no mapped IPv4 addresses";
                 return Some((key, expected, format!("{wrong:?}")));
             }
         }
@@ -153,9 +154,13 @@ impl SitePathConfig {
 pub(crate) fn networks(texts: &[String]) -> Result<Vec<IpNet>, &String> {
     let network = |text: &String| {
         let address = || text.parse::<IpAddr>().map(IpNet::from);
-        text.parse().or_else(|_| address())
+        let network = text.parse().or_else(|_| address()).ok()?;
+        // Addresses of clients are compared as IPv4.
+        let is_mapped =
+            matches!(network, IpNet::V6(range) if range.addr().to_ipv4_mapped().is_some());
+        (!is_mapped).then_some(network)
     };
-    let networks = texts.iter().map(|text| network(text).map_err(|_| text));
+    let networks = texts.iter().map(|text| network(text).ok_or(text));
     networks.collect()
 }
 

@@ -262,7 +262,7 @@ impl OriginExchange {
                 upstream
                     .fetch_own(
                         &proxy_request.site,
-                        proxy_request.path_rule.as_deref(),
+                        proxy_request.origin_rule(),
                         request,
                         priority,
                     )

@@ -34,7 +34,10 @@ pub(crate) fn check(
         return Ok(()); // an alias of another host has no paths of the site
     }
     site.paths.check_access(target, client, now)?;
-    let rule = site.paths.of(target).filter(|rule| rule.origin().is_none());
+    let rule = site
+        .paths
+        .of_origin(target)
+        .filter(|rule| rule.origin().is_none());
     if let Some(Cow::Owned(at_origin)) = rule.map(|rule| rule.origin_target(target)) {
         site.paths.check_access(&at_origin, client, now)?;
     }

@@ -64,7 +64,7 @@ pub struct ProxyRequest {
     pub authority: String,
     /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
-    /// The rule for its path; `None` without one, and for resources of other hosts.
+    /// The rule for its headers and storage; `None` without one, and for resources of other hosts.
     pub(crate) path_rule: Option<Arc<PathRule>>,
     /// The client's request fields, where the origin gets fewer.
     pub(crate) client_headers: Option<HeaderMap>,
@@ -332,12 +332,18 @@ impl ProxyRequest {
         }
     }
 
+    /// The rule that may set another origin or path there.
+    pub(crate) fn origin_rule(&self) -> Option<&PathRule> {
+        let target = self.head.uri.path_and_query()?;
+        let rule = self.site.paths.of_origin(target.as_str())?;
+        self.proxied.is_none().then_some(&**rule)
+    }
+
     /// The URI of the request to the origin: that of the head, with the origin's path in place of the client's.
     #[must_use]
     pub(crate) fn origin_uri(&self) -> Uri {
         let uri = &self.head.uri;
-        let rule = self.path_rule.as_ref().filter(|_| self.proxied.is_none());
-        let (Some(rule), Some(target)) = (rule, uri.path_and_query()) else {
+        let (Some(rule), Some(target)) = (self.origin_rule(), uri.path_and_query()) else {
             return uri.clone();
         };
         let Cow::Owned(target) = rule.origin_target(target.as_str()) else {

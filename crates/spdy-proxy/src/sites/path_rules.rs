@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, response};
 use ipnet::IpNet;
 use spdy_cache::cache_control::{FieldScope, ResponseControl};
 use spdy_clock::Instant;
-use spdy_rewrite::rules::path_normalization::{is_in, may_lead_into};
+use spdy_rewrite::rules::path_normalization::{canonical, has_many_readings, is_in, may_lead_into};
 use url::Url;
 
 use crate::config::site_path::{SitePathConfig, header_edits, networks};
@@ -108,14 +108,26 @@ impl PathRules {
         rules.any(|rule| may_lead_into(path, &rule.path))
     }
 
-    /// The rule whose headers, storage and origin apply to `target`. A target that servers may read as another path has none.
+    /// The rule whose headers and storage apply to `target`. If servers may resolve the target differently, it is only a rule for all
+    /// paths, and only if they can find no other.
     pub(crate) fn of(&self, target: &str) -> Option<&Arc<PathRule>> {
         if self.0.is_empty() {
             return None;
         }
         let path = path_of(target);
-        let mut rules = self.0.iter();
-        rules.find(|rule| is_in(path, &rule.path) && is_plain(path))
+        if has_many_readings(path) {
+            let mut possible = self.0.iter().filter(|rule| may_lead_into(path, &rule.path));
+            return possible.next().filter(|rule| rule.path == "/");
+        }
+        let path = canonical(path);
+        self.0.iter().find(|rule| is_in(&path, &rule.path))
+    }
+
+    /// The rule whose origin and path there apply to `target`: only if the target spells the rule's path as the rule does.
+    pub(crate) fn of_origin(&self, target: &str) -> Option<&Arc<PathRule>> {
+        let path = path_of(target);
+        self.of(target)
+            .filter(|rule| is_in(path, &rule.path) && !has_many_readings(path))
     }
 
     /// All rules, the longest path first.
@@ -138,7 +150,11 @@ impl PathRule {
         let ranges = |texts| networks(texts).unwrap_or_default();
         let response_headers: HeaderEdits = edits(&config.response_headers);
         let mut tag = String::new();
-        for (name, value) in &config.response_headers {
+        for (name, value) in config
+            .request_headers
+            .iter()
+            .chain(&config.response_headers)
+        {
             let _ = write!(tag, " {name}:{value}");
         }
         if let Some(ttl_s) = config.ttl_s {
@@ -301,20 +317,6 @@ fn replace_path<'a>(target: &'a str, from: &str, to: Option<&str>) -> Cow<'a, st
         }
         _ => target.into(),
     }
-}
-
-/// Whether all servers read `path` alike.
-fn is_plain(path: &str) -> bool {
-    let is_plain_byte = |encoded: &str| {
-        let byte = encoded
-            .get(..2)
-            .and_then(|text| u8::from_str_radix(text, 16).ok());
-        byte.is_some_and(|byte| !b"/\\.;%".contains(&byte))
-    };
-    !path.contains([';', '\\'])
-        && !path.contains("//")
-        && !path.contains("/.")
-        && path.split('%').skip(1).all(is_plain_byte)
 }
 
 fn path_of(target: &str) -> &str {

@@ -77,7 +77,7 @@ impl Site {
     ///
     /// They do not make a valid URI.
     pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
-        let rule = self.paths.of(target);
+        let rule = self.paths.of_origin(target);
         let own = rule.and_then(|rule| rule.origin());
         let origin = own.unwrap_or(&self.origin);
         let host = match self.preserve_host {
@@ -165,7 +165,7 @@ impl Site {
     /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
     pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
         let target = requested.map(|url| &url[url::Position::BeforePath..]);
-        let rule = target.and_then(|target| self.paths.of(target));
+        let rule = target.and_then(|target| self.paths.of_origin(target));
         let origin = rule.and_then(|rule| rule.origin()).unwrap_or(&self.origin);
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let location = headers.get(&name).and_then(|value| value.to_str().ok());

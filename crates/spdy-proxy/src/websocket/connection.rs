@@ -112,7 +112,7 @@ async fn request_upgrade(
         .map(|spans| spans.start_request(proxy_request, &mut head.headers));
     let request = Request::from_parts(head, Body::empty());
     let upstream = context.origins.upstream();
-    let rule = proxy_request.path_rule.as_deref();
+    let rule = proxy_request.origin_rule();
     let outcome = upstream.upgrade(&proxy_request.site, rule, request).await;
     if let Some(span) = span {
         let result = outcome.as_ref();

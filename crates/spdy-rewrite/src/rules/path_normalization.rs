@@ -66,8 +66,8 @@ pub(crate) fn may_contain_folder(path: &str, folder: &str) -> bool {
         || has_many_readings(path) && names(path).iter().any(|it| it == name)
 }
 
-/// True if servers may resolve `path` differently.
-fn has_many_readings(path: &str) -> bool {
+/// True if servers may resolve `path` to different files: it has an encoded slash or a dot segment.
+pub fn has_many_readings(path: &str) -> bool {
     is_ambiguous(path) && (has_encoded_slash(path) || has_dot_segment(path))
 }
 

@@ -218,10 +218,46 @@ async fn settings_of_a_path_do_not_apply_to_ambiguous_targets() {
         get(&proxy, target).await;
         assert_eq!(own.times(target), 2, "{target}");
     }
-    // A path that all servers read alike has them.
+    // Encodings and repeated slashes that change no name make no difference.
     get(&proxy, "/assets/a%20b").await;
     get(&proxy, "/assets/a%20b").await;
     assert_eq!(own.times("/assets/a%20b"), 1);
+}
+
+#[tokio::test]
+async fn headers_cannot_be_avoided_by_another_spelling() {
+    let own = origin(&[FRESH]);
+    let proxy = proxy(
+        &own,
+        "[[site.paths]]\npath = '/'\nresponse_headers = { X-Frame-Options = 'DENY' }\n\
+         [[site.paths]]\npath = '/admin/'\nresponse_headers = { X-Frame-Options = 'SAMEORIGIN' }\n",
+    );
+    for (target, expected) in [
+        ("//x", "DENY"),
+        ("/x;a/..%2fy", "DENY"),
+        ("/x%2fy", "DENY"),
+        ("//admin/a", "SAMEORIGIN"),
+        ("/%61dmin/a", "SAMEORIGIN"),
+        ("/admin;v=1/a", "SAMEORIGIN"),
+    ] {
+        let response = get(&proxy, target).await;
+        assert_eq!(response.field("x-frame-options"), expected, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_in_another_spelling_is_not_sent_to_its_origin() {
+    let (own, app) = (origin(&[ONCE]), origin(&[ONCE]));
+    let origin = format!("origin = 'http://{}'", app.address);
+    let proxy = proxy(
+        &own,
+        &format!("[[site.paths]]\npath = '/api/'\n{origin}\norigin_path = '/v1/'\n"),
+    );
+    for target in ["/%61pi/a", "//api/a", "/api/..%2fa", "/api/x/../a"] {
+        get(&proxy, target).await;
+        assert_eq!(own.times(target), 1, "{target}");
+    }
+    assert!(app.request_lines().is_empty());
 }
 
 #[tokio::test]
@@ -252,7 +288,11 @@ fn wrong_rules_for_paths_are_named() {
         ),
         (
             "path = '/'\nallow = ['all']",
-            "site.paths.allow: expected addresses and ranges, such as 10.0.0.0/8, found \"all\"",
+            "site.paths.allow: expected addresses and ranges, such as 10.0.0.0/8, and no mapped IPv4 addresses, found \"all\"",
+        ),
+        (
+            "path = '/'\ndeny = ['::ffff:10.0.0.0/104']",
+            "site.paths.deny: expected addresses and ranges, such as 10.0.0.0/8, and no mapped",
         ),
         (
             "path = '/'\nrequests_per_second = 0",
