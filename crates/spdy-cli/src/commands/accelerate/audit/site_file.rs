@@ -115,6 +115,11 @@ fn write_secret(path: &Path) -> anyhow::Result<bool> {
     }
 }
 
+/// `text` as a string of TOML: one of JSON is valid there too.
+fn toml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// The configuration, with the secret in the file `secret`.
 fn text(facts: &SiteFacts<'_>, secret: &Path) -> String {
     let SiteFacts {
@@ -129,10 +134,10 @@ fn text(facts: &SiteFacts<'_>, secret: &Path) -> String {
         "# The accelerator in front of {origin}, from an audit of {page}\n\
          # `spdy accelerate schema` prints all keys, and `spdy accelerate FILE --check` checks the file.\n\n\
          # The secret in this file signs URLs of proxied resources. Keep it private, and the same on every machine of the site.\n\
-         secret_file = {:?}\n\n\
+         secret_file = {}\n\n\
          [listen]\n\
          tls = [\"127.0.0.1:8443\"]         # for all clients: \"0.0.0.0:443\", with a certificate in [tls] or [tls.acme]\n\n",
-        secret.to_string_lossy()
+        toml_text(&secret.to_string_lossy())
     );
     if !needs.is_empty() {
         text.push_str("# Hosts that are not public.\n");
@@ -160,4 +165,21 @@ fn text(facts: &SiteFacts<'_>, secret: &Path) -> String {
         text.push_str(&host_entry(advised, Style::new()));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_is_a_valid_string_of_toml() {
+        for text in [
+            "/a b/site.secret",
+            "C:\\a\"b",
+            "/Mu\u{308}ller/\u{1}\n\u{1f600}",
+        ] {
+            let table: toml::Table = toml::from_str(&format!("key = {}", toml_text(text))).unwrap();
+            assert_eq!(table["key"].as_str(), Some(text));
+        }
+    }
 }
