@@ -70,7 +70,7 @@ impl Collector for AcceleratorCollector {
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.client_limits.open_websockets() as u64))?;
         let upstream = self.proxy.origins.upstream();
-        let help = "1 for a server of a site that gets requests, 0 for one that failed its checks";
+        let help = "0 for a server of a site that failed its checks and gets no requests, else 1";
         let mut available = gauge(&mut encoder, "accelerator_server_available", help)?;
         for (site, server, is_available) in upstream.servers() {
             let labels = [("site", site), ("server", server)];

@@ -111,7 +111,7 @@ impl Config {
                 .or_else(|| site.check_origin())
                 .or_else(|| site.check_paths())
                 .or_else(|| site.check_error_pages())
-                .or_else(|| servers::fault(site))
+                .or_else(|| servers::fault(&site.servers, site.health.as_ref(), site.address))
                 .or_else(|| self.check_site(site));
             if let Some(fault) = fault {
                 let error = invalid(fault);

@@ -1,13 +1,15 @@
-//! The part of the configuration that is about the servers of a site's origin: their addresses and weights, and how their health is checked.
+//! The part of the configuration that is about where an origin is: its URL, its servers and their weights, and how their health is checked.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::Deserialize;
+use url::Url;
 
 use crate::config::error::InvalidValue;
-use crate::config::site::SiteConfig;
 
 /// The prefix of a Unix socket's path.
 const UNIX: &str = "unix:";
@@ -104,9 +106,39 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// A fault in the servers of `site`: the key, what is valid, and the value.
-pub(crate) fn fault(site: &SiteConfig) -> Option<InvalidValue> {
-    for server in &site.servers {
+/// Whether nothing but scheme, host and perhaps a port is in it.
+pub(crate) fn is_origin_url(origin: &Url) -> bool {
+    let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
+    let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
+    let is_nobodys = origin.username().is_empty() && origin.password().is_none();
+    is_web && is_root && is_nobodys && origin.fragment().is_none()
+}
+
+/// `origin` without its user name and password, for logs and errors.
+pub(crate) fn redact_origin(origin: &Url) -> Url {
+    let mut redacted = origin.clone();
+    // An error is a URL that can have neither.
+    let _ = redacted.set_username("");
+    let _ = redacted.set_password(None);
+    redacted
+}
+
+/// A fault in `servers` and their checks, where `address` is that of the origin: the key, what is valid, and the value.
+pub(crate) fn fault(
+    servers: &[ServerConfig],
+    health: Option<&HealthConfig>,
+    address: Option<IpAddr>,
+) -> Option<InvalidValue> {
+    let mut used = BTreeSet::new();
+    for server in servers {
+        if !used.insert(&server.address) {
+            let expected = "each address once in a site; `weight` increases its share";
+            return Some((
+                "site.servers.address",
+                expected,
+                format!("{:?}", server.address),
+            ));
+        }
         if server.address.parse::<ServerAddress>().is_err() {
             let expected =
                 "an address and a port, such as 10.0.0.1:8080, or unix: and an absolute path";
@@ -124,12 +156,12 @@ pub(crate) fn fault(site: &SiteConfig) -> Option<InvalidValue> {
             ));
         }
     }
-    if let (Some(address), false) = (site.address, site.servers.is_empty()) {
+    if let (Some(address), false) = (address, servers.is_empty()) {
         let expected = "no address beside servers";
         return Some(("site.address", expected, address.to_string()));
     }
-    let health = site.health.as_ref()?;
-    if site.servers.is_empty() {
+    let health = health?;
+    if servers.is_empty() {
         let expected = "servers to check";
         return Some(("site.health", expected, format!("{:?}", health.path)));
     }

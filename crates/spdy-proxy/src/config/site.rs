@@ -11,7 +11,7 @@ use spdy_rewrite::rules::site_names;
 use url::{Host, Url};
 
 use crate::config::error::InvalidValue;
-use crate::config::servers::{HealthConfig, ServerConfig};
+use crate::config::servers::{HealthConfig, ServerConfig, is_origin_url, redact_origin};
 use crate::config::site_path::SitePathConfig;
 
 /// Statuses of the accelerator's own errors.
@@ -218,23 +218,6 @@ fn is_wildcard(name: &str) -> bool {
     site_names::wildcard_domain(name).is_some_and(|domain| {
         is_name(domain) && site_names::check_wildcard(name).is_ok() && !domain.ends_with('.')
     })
-}
-
-/// Whether nothing but scheme, host and perhaps a port is in it.
-pub(crate) fn is_origin_url(origin: &Url) -> bool {
-    let is_root = matches!(origin.path(), "" | "/") && origin.query().is_none();
-    let is_web = matches!(origin.scheme(), "http" | "https") && origin.has_host();
-    let is_nobodys = origin.username().is_empty() && origin.password().is_none();
-    is_web && is_root && is_nobodys && origin.fragment().is_none()
-}
-
-/// `origin` without its user name and password, for logs and errors.
-pub(crate) fn redact_origin(origin: &Url) -> Url {
-    let mut redacted = origin.clone();
-    // An error is a URL that can have neither.
-    let _ = redacted.set_username("");
-    let _ = redacted.set_password(None);
-    redacted
 }
 
 #[cfg(test)]

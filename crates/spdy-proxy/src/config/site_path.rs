@@ -12,7 +12,7 @@ use spdy_rewrite::rules::path_normalization::canonical;
 use url::Url;
 
 use crate::config::error::InvalidValue;
-use crate::config::site::{is_origin_url, redact_origin};
+use crate::config::servers::{is_origin_url, redact_origin};
 
 /// Fields that state how a message is framed or routed. Only the proxy sets them.
 const FRAMING_FIELDS: [HeaderName; 9] = [

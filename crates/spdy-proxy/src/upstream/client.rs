@@ -332,7 +332,8 @@ impl Upstream {
 
     /// The servers of sites that have several: the site's name, the server's address, and whether its checks allow requests.
     pub fn servers(&self) -> impl Iterator<Item = (&str, &str, bool)> {
-        self.servers.iter().flat_map(|((site, _), pool)| {
+        let of_sites = self.servers.iter().filter(|((_, path), _)| path.is_none());
+        of_sites.flat_map(|((site, _), pool)| {
             let servers = pool.all().iter();
             servers.map(move |server| (&site[..], &server.name[..], server.is_available()))
         })

@@ -171,6 +171,10 @@ fn wrong_servers_are_named() {
             "site.servers.weight: expected 1 to 1000, found 0",
         ),
         (
+            "[[site.servers]]\naddress = '10.0.0.1:80'\n[[site.servers]]\naddress = '10.0.0.1:80'",
+            "site.servers.address: expected each address once in a site",
+        ),
+        (
             "address = '10.0.0.1'\n[[site.servers]]\naddress = '10.0.0.1:80'",
             "site.address: expected no address beside servers",
         ),
