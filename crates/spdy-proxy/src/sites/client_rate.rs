@@ -1,4 +1,5 @@
-//! Limits how often one client may contact origins: requests per second that the cache does not answer.
+//! Limits the requests of one client per second: those that the cache does not answer (`cache.misses_per_second`), or those for a path
+//! (`site.paths`).
 //!
 //! ```text
 //! address -> tokens, filled at `per_second`, saved for five seconds      a table of bounded length
@@ -56,7 +57,7 @@ impl ClientRateLimit {
         }
     }
 
-    /// Whether `client` may contact an origin at `now`; if so, it is charged.
+    /// Whether `client` may make one more request at `now`; if so, it is charged.
     pub(crate) fn admits(&self, client: IpAddr, now: Instant) -> bool {
         if self.per_second == 0 {
             return true;
