@@ -1,7 +1,8 @@
-//! The sites that are served, by name, and what is known of each.
+//! The sites that are served, by name, and what is compiled from their configuration.
 
 pub mod alias_dns_records;
 pub(crate) mod client_rate;
+pub mod compile;
 pub(crate) mod error_pages;
 pub mod page_policies;
 pub mod path_rules;

@@ -1,213 +1,41 @@
-//! All sites of a configuration: compiles them, and finds them by the requested name.
+//! All sites of a configuration, found by the requested name. `compile.rs` makes the table.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::HeaderValue;
 use spdy_net::listen::trusted_proxies::TrustedProxies;
 use spdy_rewrite::reference::integrity;
-use spdy_rewrite::rules::Rules;
-use spdy_rewrite::rules::capability::Keys;
-use spdy_rewrite::rules::config::Config as Rewrite;
-use spdy_rewrite::rules::error::RulesError;
-use spdy_rewrite::rules::host_aliases;
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::site_names;
 use url::Url;
 
-use crate::config::Config;
-use crate::config::servers::ServerConfig;
-use crate::config::site::SiteConfig;
-use crate::sites::error_pages::ErrorPages;
-use crate::sites::path_rules::PathRules;
-use crate::sites::site::{Site, SiteServer, host_of};
+use crate::sites::site::{Site, host_of};
 
 /// All sites.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
-    by_name: BTreeMap<String, Arc<Site>>,
+    pub(super) by_name: BTreeMap<String, Arc<Site>>,
     /// The sites with a wildcard, by the domain above it: the wildcard, and its site.
-    by_wildcard: BTreeMap<String, (String, Arc<Site>)>,
+    pub(super) by_wildcard: BTreeMap<String, (String, Arc<Site>)>,
     /// By the aliases of other hosts.
-    by_alias: BTreeMap<String, Arc<Site>>,
+    pub(super) by_alias: BTreeMap<String, Arc<Site>>,
     /// Names with a configured address: name, port, address.
-    addresses: Vec<(String, Option<u16>, IpAddr)>,
+    pub(super) addresses: Vec<(String, Option<u16>, IpAddr)>,
     /// Names of sites that are contacted at the address of another name.
-    connect_hosts: BTreeMap<String, String>,
+    pub(super) connect_hosts: BTreeMap<String, String>,
     /// Sites whose origin may be this accelerator.
-    possible_loops: Vec<String>,
+    pub(super) possible_loops: Vec<String>,
     /// Aliases of other hosts that pages do not use.
-    withheld_aliases: BTreeSet<String>,
+    pub(super) withheld_aliases: BTreeSet<String>,
     /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
-    alt_svc: Option<HeaderValue>,
+    pub(super) alt_svc: Option<HeaderValue>,
     /// The proxies whose statements about clients are trusted.
-    trusted_proxies: Arc<TrustedProxies>,
-}
-
-/// Why a site cannot be compiled.
-#[derive(Debug, thiserror::Error)]
-pub enum SiteError {
-    /// Its rules are invalid.
-    #[error("site {site}: {error}")]
-    Rules {
-        /// Its first name.
-        site: String,
-        /// What is wrong.
-        error: RulesError,
-    },
-    /// Its name does not make a valid URL.
-    #[error("site {site}: {error}")]
-    Name {
-        /// Its first name.
-        site: String,
-        /// What is wrong.
-        error: url::ParseError,
-    },
-    /// An error page cannot be read.
-    #[error("site {site}: error_pages: cannot read {path}: {error}", path = path.display())]
-    ErrorPage {
-        /// Its first name.
-        site: String,
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        error: io::Error,
-    },
-    /// A name of a site shares cookies with the zone of the aliases.
-    #[error("site {site}: names_under \"{zone}\": {reason}")]
-    Zone {
-        /// Its first name.
-        site: String,
-        /// The zone.
-        zone: String,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-impl SiteError {
-    /// The first name of the site.
-    #[must_use]
-    pub fn site(&self) -> &str {
-        match self {
-            Self::Rules { site, .. }
-            | Self::Name { site, .. }
-            | Self::Zone { site, .. }
-            | Self::ErrorPage { site, .. } => site,
-        }
-    }
-}
-
-/// The server of a checked configuration.
-fn compile_server(server: &ServerConfig) -> Option<SiteServer> {
-    Some(SiteServer {
-        address: server.address.parse().ok()?,
-        weight: server.weight,
-    })
+    pub(super) trusted_proxies: Arc<TrustedProxies>,
 }
 
 impl Sites {
-    /// Compiles the sites of `config`. `keys` makes and checks the capabilities in URLs. Browsers still have URLs from before a restart, so the
-    /// keys must stay the same.
-    ///
-    /// # Errors
-    ///
-    /// [`SiteError`], with the site.
-    pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
-        Self::compile_with(config, keys, Ok)
-    }
-
-    /// Compiles the sites with proxied URLs in the form of the paper, `/HOST/PATH`, for experiments. Only listed hosts have them. They hide the
-    /// site's own paths of the same name, and lose schemes and ports.
-    ///
-    /// # Errors
-    ///
-    /// [`SiteError`], with the site.
-    pub fn compile_with_literal_urls(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
-        Self::compile_with(config, keys, Rules::with_literal_urls)
-    }
-
-    fn compile_with(
-        config: &Config,
-        keys: &Keys,
-        form: fn(Rules) -> Result<Rules, RulesError>,
-    ) -> Result<Self, SiteError> {
-        let mut sites = Self {
-            alt_svc: config.listen.alt_svc(),
-            trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
-            ..Self::default()
-        };
-        for site in &config.site {
-            let name = site.names.first().cloned().unwrap_or_default();
-            let public = config.listen.site_url(&name);
-            let public = public.map_err(|error| SiteError::Name {
-                site: name.clone(),
-                error,
-            })?;
-            let rules = Rules::compile(&public, &with_site_names(site), Some(keys.clone()));
-            let rules = rules.and_then(form).map_err(|error| SiteError::Rules {
-                site: name.clone(),
-                error,
-            })?;
-            check_cookie_isolation(config, site)?;
-            let error_pages = ErrorPages::read(&site.error_pages);
-            let error_pages = error_pages.map_err(|(path, error)| SiteError::ErrorPage {
-                site: name.clone(),
-                path,
-                error,
-            })?;
-            sites.resolve(site);
-            let compiled = Arc::new(Site {
-                name,
-                names: site.names.clone(),
-                origin: site.origin.clone(),
-                preserve_host: site.keep_host,
-                servers: site.servers.iter().filter_map(compile_server).collect(),
-                health: site.health.clone(),
-                compress_private: site.compress_private,
-                websocket: site.websocket.then_some(config.websocket),
-                redirects_to_https: site.redirect_to_https,
-                hsts: site.hsts.and_then(|hsts| hsts.value().ok()),
-                error_pages,
-                paths: PathRules::compile(&site.paths),
-                quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
-                rules: Arc::new(rules),
-                pages: Arc::default(),
-                counters: Arc::default(),
-            });
-            for named in compiled.rules.aliases() {
-                let name = named.name().to_owned();
-                sites.by_alias.insert(name, compiled.clone());
-            }
-            for name in &site.names {
-                match site_names::wildcard_domain(name) {
-                    Some(domain) => {
-                        let entry = (name.clone(), compiled.clone());
-                        sites.by_wildcard.insert(domain.to_owned(), entry);
-                    }
-                    None => {
-                        sites.by_name.insert(name.clone(), compiled.clone());
-                    }
-                }
-            }
-        }
-        let resolve = &config.upstream.resolve;
-        let is_placed = |host: &str| resolve.keys().any(|name| name.eq_ignore_ascii_case(host));
-        let is_own_name = |host: &str| sites.find(host).is_some() && !is_placed(host);
-        let looping = config.site.iter().filter(|site| {
-            site.address.is_none()
-                && site.servers.is_empty()
-                && site.origin.host_str().is_some_and(is_own_name)
-        });
-        sites.possible_loops = looping
-            .filter_map(|site| site.names.first().cloned())
-            .collect();
-        Ok(sites)
-    }
-
     /// These sites, with pages that use no alias in `withheld`, because browsers would refuse it. Requests for all aliases are still served.
     #[must_use]
     pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
@@ -236,26 +64,6 @@ impl Sites {
     #[must_use]
     pub fn withheld(&self) -> &BTreeSet<String> {
         &self.withheld_aliases
-    }
-
-    fn resolve(&mut self, site: &SiteConfig) {
-        let host = site.origin.host_str().unwrap_or_default();
-        let Some(address) = site.address else {
-            // The site's names resolve to this proxy; the origin is at the address of its own name.
-            let names = site
-                .names
-                .iter()
-                .filter(|name| site.keep_host && *name != host);
-            let names = names.map(|name| (name.clone(), host.to_owned()));
-            self.connect_hosts.extend(names);
-            return;
-        };
-        let port = site.origin.port_or_known_default();
-        let names = site.names.iter().filter(|_| site.keep_host);
-        let names = names.map(String::as_str).chain([host]);
-        for name in names {
-            self.addresses.push((name.to_owned(), port, address));
-        }
     }
 
     /// The site with the name `authority`, which may have a port: the complete name of a site, or else a wildcard.
@@ -432,42 +240,14 @@ fn without_covered(names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(|name| !is_covered(name)).collect()
 }
 
-fn mib(mib: usize) -> u64 {
-    (mib as u64) << 20
-}
-
-/// The rewrite rules for `site`, with every name of the site among its own hosts: the proxy would request resources of these hosts from
-/// itself. Addresses are never proxied.
-fn with_site_names(site: &SiteConfig) -> Rewrite {
-    let mut rewrite = site.rewrite.clone();
-    let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
-    let others = site.names.iter().skip(1).filter(is_domain);
-    rewrite.own_hosts.extend(others.cloned());
-    rewrite.site_names.clone_from(&site.names);
-    rewrite
-}
-
-/// Checks that no site shares cookies with the zone of the aliases of `site`.
-fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
-    let Some(zone) = &site.rewrite.names_under else {
-        return Ok(());
-    };
-    for name in config.site.iter().flat_map(|site| &site.names) {
-        let name = site_names::wildcard_domain(name).unwrap_or(name);
-        host_aliases::check_cookie_isolation(zone, name).map_err(|reason| SiteError::Zone {
-            site: site.names.first().cloned().unwrap_or_default(),
-            zone: zone.clone(),
-            reason,
-        })?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, header};
 
+    use spdy_rewrite::rules::capability::Keys;
+
     use super::*;
+    use crate::config::Config;
     use crate::sites::page_policies::PagePolicy;
 
     fn keys(fill: u8) -> Keys {
