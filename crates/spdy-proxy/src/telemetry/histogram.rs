@@ -3,6 +3,28 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// Upper bounds of the buckets for response times to clients.
+pub const RESPONSE_BOUNDS: &[Duration] = &[
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_millis(2500),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+];
+
+/// Upper bounds of the buckets for response times of origins: the same from 5 ms, because a request crosses a network.
+pub const ORIGIN_LATENCY_BOUNDS: &[Duration] = RESPONSE_BOUNDS.split_at(3).1;
+
 /// A histogram that is being filled. A record is two relaxed additions.
 #[derive(Debug)]
 pub(crate) struct AtomicHistogram {

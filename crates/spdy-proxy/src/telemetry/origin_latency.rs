@@ -3,23 +3,7 @@
 use std::time::Duration;
 
 use crate::origin_kind::OriginKind;
-use crate::telemetry::histogram::{AtomicHistogram, Histogram};
-
-/// Upper bounds of the buckets for response times of origins.
-pub const ORIGIN_LATENCY_BOUNDS: [Duration; 12] = [
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(25),
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_millis(2500),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(30),
-];
+use crate::telemetry::histogram::{AtomicHistogram, Histogram, ORIGIN_LATENCY_BOUNDS};
 
 /// Of the sites' own origins, and of other hosts.
 #[derive(Debug)]
@@ -31,8 +15,8 @@ pub struct OriginLatency {
 impl Default for OriginLatency {
     fn default() -> Self {
         Self {
-            site: AtomicHistogram::new(&ORIGIN_LATENCY_BOUNDS),
-            others: AtomicHistogram::new(&ORIGIN_LATENCY_BOUNDS),
+            site: AtomicHistogram::new(ORIGIN_LATENCY_BOUNDS),
+            others: AtomicHistogram::new(ORIGIN_LATENCY_BOUNDS),
         }
     }
 }

@@ -12,27 +12,9 @@ use spdy::body::Body;
 use spdy_net::body_wrapper::wrap_poll;
 
 use crate::telemetry::counters::Outcome;
-use crate::telemetry::histogram::{AtomicHistogram, Histogram};
-use crate::telemetry::origin_latency::ORIGIN_LATENCY_BOUNDS;
-
-/// Upper bounds of the buckets for response times to clients.
-pub const RESPONSE_BOUNDS: [Duration; 15] = [
-    Duration::from_micros(500),
-    Duration::from_millis(1),
-    Duration::from_micros(2500),
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(25),
-    Duration::from_millis(50),
-    Duration::from_millis(100),
-    Duration::from_millis(250),
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_millis(2500),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(30),
-];
+use crate::telemetry::histogram::{
+    AtomicHistogram, Histogram, ORIGIN_LATENCY_BOUNDS, RESPONSE_BOUNDS,
+};
 
 /// The classes of a status, by the names that they have in metrics.
 const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
@@ -107,8 +89,8 @@ impl Default for SiteCounters {
             misses: AtomicU64::new(0),
             response_bytes: AtomicU64::new(0),
             saved_bytes: AtomicU64::new(0),
-            latency: AtomicHistogram::new(&RESPONSE_BOUNDS),
-            origin_latency: AtomicHistogram::new(&ORIGIN_LATENCY_BOUNDS),
+            latency: AtomicHistogram::new(RESPONSE_BOUNDS),
+            origin_latency: AtomicHistogram::new(ORIGIN_LATENCY_BOUNDS),
             origin_errors: AtomicU64::new(0),
         }
     }
