@@ -46,7 +46,7 @@ fn write_request(line: &mut Vec<u8>, method: &Method, target: &str, protocol: Op
     line.push(b' ');
     escape(line, target.as_bytes());
     line.push(b' ');
-    // Analyzers know only versions of HTTP. SPDY carries requests of HTTP/1.1.
+    // Log analyzers support only versions of HTTP. SPDY carries HTTP/1.1 requests.
     line.extend_from_slice(match protocol {
         Some(Protocol::Http2) => b"HTTP/2.0",
         Some(Protocol::Http3) => b"HTTP/3.0",

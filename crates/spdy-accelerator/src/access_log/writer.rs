@@ -145,7 +145,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Drops the rest of a line whose start is in the file before, and forgets the lines before it.
+    /// Drops the rest of a line whose start is in the previous file, and removes the written lines from the buffer.
     fn skip_partial_line(&mut self) {
         let written = &self.taken[..self.at];
         Counts::add(&self.lines.counts.written, count_lines(written));

@@ -1,4 +1,4 @@
-//! A drawing as a file, in the format that the file's name asks for.
+//! Writes a drawing to a file, in the format of the file's extension.
 
 use std::path::{Path, PathBuf};
 

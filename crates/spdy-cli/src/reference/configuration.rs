@@ -11,7 +11,7 @@ use spdy_proxy::config::Config;
 use super::markdown::{cell, escape, table as markdown_table};
 use super::pages::Page;
 
-/// The pages: file, title, what is on it, and the tables, by the start of their path. The longest start decides.
+/// The pages: file, title, what is on it, and the tables, by the start of their path. The longest start is used.
 const PAGES: [(&str, &str, &str, &[&str]); 7] = [
     (
         "clients",

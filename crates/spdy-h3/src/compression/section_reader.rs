@@ -24,8 +24,8 @@ impl From<SectionError> for Fault {
     }
 }
 
-/// The sections of one stream. Unless all of the stream was read, dropping it tells the peer that no more sections are
-/// decoded (RFC 9204 §2.2.2.2).
+/// The sections of one stream. Dropping it before the whole stream was read sends a Stream Cancellation instruction
+/// (RFC 9204 §2.2.2.2).
 pub(crate) struct SectionReader {
     compression: HeaderCompression,
     stream_id: u64,

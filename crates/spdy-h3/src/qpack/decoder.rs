@@ -40,7 +40,7 @@ pub(crate) struct Decoder {
     buffer: InstructionBuffer,
     /// Required Insert Count and length of the section that each blocked stream waits with.
     blocked: BTreeMap<u64, (u64, usize)>,
-    /// Number of insertions that the peer knows we have received.
+    /// Number of insertions that were acknowledged to the peer.
     acknowledged: u64,
     output: BytesMut,
 }
@@ -118,7 +118,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Tells the peer that no more sections of `stream` are decoded: it was reset, or the rest of it is not read.
+    /// Sends a Stream Cancellation instruction for `stream`: it was reset, or the rest of it is not read.
     pub(crate) fn cancel(&mut self, stream: u64) {
         self.blocked.remove(&stream);
         DecoderInstruction::StreamCancellation(stream).write(&mut self.output);

@@ -227,7 +227,7 @@ async fn block_of(pair: &ClientServerPair) -> Vec<u8> {
     request
 }
 
-/// Waits until the client knows the server's SETTINGS: its next request inserts.
+/// Waits until the client has received the server's SETTINGS: its next request inserts.
 async fn insertion(pair: &ClientServerPair) -> quinn::RecvStream {
     let requesting = async {
         loop {

@@ -32,7 +32,7 @@ pub(super) struct LoadKey<'a> {
     /// The number of its page, from [`MeasuredLoads::page`].
     pub(super) page: usize,
     pub(super) depth: usize,
-    /// The number of its run, which decides its seed.
+    /// The number of its run: its seed is derived from it.
     pub(super) run: usize,
     pub(super) setup: &'a ClaimSetup,
     pub(super) profile: &'a Profile,

@@ -1,4 +1,4 @@
-//! Sites in files of their own (`include`). This file only knows their text; the program finds and reads them.
+//! Sites in files of their own (`include`). This module parses their text; the program finds and reads them.
 
 use std::path::PathBuf;
 

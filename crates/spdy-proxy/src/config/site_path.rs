@@ -38,8 +38,8 @@ pub struct SitePathConfig {
     pub path: String,
     /// URL of another origin for these paths: scheme, host and optional port. Default the site's.
     pub origin: Option<Url>,
-    /// The path that takes the place of `path` in requests to the origin, such as `/` for an application that does not know its
-    /// folder. Redirects of the origin to it lead back to `path`. Default `path` itself.
+    /// The path that takes the place of `path` in requests to the origin, such as `/` for an application that is written to
+    /// run at `/`. Redirects of the origin to it lead back to `path`. Default `path` itself.
     pub origin_path: Option<String>,
     /// Addresses and ranges (`10.0.0.0/8`) of the clients that may request these paths; all others get 403. Default all.
     pub allow: Option<Vec<String>>,

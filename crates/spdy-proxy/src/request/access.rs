@@ -1,4 +1,4 @@
-//! Whether a client may make a request at all: over TLS only, from some addresses, at a limited rate. Checked before the cache is asked.
+//! Whether a client may make a request at all: over TLS only, from some addresses, at a limited rate. Checked before the lookup in the cache.
 
 use std::borrow::Cow;
 use std::net::IpAddr;

@@ -16,7 +16,7 @@ use url::Url;
 use crate::config::site_path::{SitePathConfig, header_edits, networks};
 use crate::sites::client_rate::ClientRateLimit;
 
-/// The field by which a time to live is stated to this cache alone (RFC 9213).
+/// The field for a time to live that only this cache applies (RFC 9213).
 const CACHE_TARGET: HeaderName = HeaderName::from_static("cdn-cache-control");
 
 /// The rules for the paths of one site, the longest path first.

@@ -81,8 +81,8 @@ impl UpstreamError {
             return;
         }
         counters.count(CounterFamily::Origins, self.name());
-        let is_by_client = matches!(self, Self::Client(Error::NoBody { .. }));
-        if request.proxied.is_none() && !is_by_client {
+        let has_client_stopped = matches!(self, Self::Client(Error::NoBody { .. }));
+        if request.proxied.is_none() && !has_client_stopped {
             request.site.counters.record_origin_error();
         }
     }

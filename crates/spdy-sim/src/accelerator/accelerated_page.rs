@@ -55,7 +55,7 @@ pub(crate) struct PageAccelerators {
     pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 8],
 }
 
-/// What decides how an accelerator rewrites a page, beside its configuration.
+/// What affects how an accelerator rewrites a page, beside its configuration.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Rewriting {
     /// Whether clients use TLS.

@@ -1,4 +1,4 @@
-//! What an accelerator that has fetched a page's style sheets knows of them: their hashes, as their hosts have them and as it serves them. A
+//! The hashes of a page's style sheets in an accelerator that has fetched them: as their hosts have them and as it serves them. A
 //! page that pins a style sheet then gets the hash of the rewritten one.
 
 use std::collections::BTreeMap;

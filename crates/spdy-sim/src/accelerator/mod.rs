@@ -15,7 +15,7 @@
 //! - `accelerated_page.rs`: the page as a browser sees it. The released code rewrites its text, and resources are requested by the
 //!   URLs of that text. Scripts are never rewritten, so a resource that a script requests by a URL that it builds stays at its host.
 //! - `rewrite_context.rs`: the rewritten text, the redirect and the lifetime in the cache of one resource.
-//! - `known_stylesheets.rs`: hashes of style sheets that an accelerator with a warm cache knows.
+//! - `known_stylesheets.rs`: hashes of style sheets that an accelerator with a warm cache has stored.
 //! - `body_decoder.rs`: what undoes the codings that the accelerator chose.
 //! - `module_imports.rs`: imports of ES modules, and their URLs by the import map of the rewritten page.
 //! - `delivery.rs`: how each resource is delivered, and the reason.

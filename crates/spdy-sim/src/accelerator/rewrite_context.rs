@@ -92,7 +92,7 @@ impl RewriteContext<'_> {
         Some((text.into(), references))
     }
 
-    /// The page's style sheets, as an accelerator knows them that has fetched all.
+    /// The page's style sheets, as stored by an accelerator that has fetched all of them.
     pub(super) fn known_stylesheets(&self) -> KnownStylesheets {
         let mut known = KnownStylesheets::default();
         let exchanges = self.original.exchanges.iter();

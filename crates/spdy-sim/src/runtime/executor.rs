@@ -191,7 +191,7 @@ impl Executor {
     ///
     /// If a task panics: the panic propagates.
     pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, StallError> {
-        drop_spare_buffers(); // their sizes decide how much a session reads at once
+        drop_spare_buffers(); // their sizes limit how much a session reads at once
         let mut root = pin!(root);
         let root_wake = Arc::new(RootWake(AtomicBool::new(true)));
         let root_waker = Waker::from(root_wake.clone());

@@ -13,7 +13,7 @@ const FILE: &str = "ca.pem";
 
 /// Sets the authority's file in `config`, if the accelerator shows certificates of the local authority and `config` has none.
 ///
-/// Without a folder and files that can be used, the authority lives as long as the program.
+/// If the folder or its files cannot be used, the authority is kept in memory and is new at each start.
 pub(super) fn set_default(config: &mut Config) {
     let tls = &config.tls;
     let is_local = tls.files().next().is_none() && tls.acme.is_none();

@@ -24,7 +24,7 @@ fn serve(files: &[(&str, &str)]) -> ServeProcess {
 /// Starts the accelerator by `command`, and returns the address of its listener without TLS.
 fn start(mut command: Command) -> (RunningProgram, SocketAddr) {
     command.args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"]);
-    // No test asks the public DNS.
+    // The lookups of a prefetch would be sent to the public DNS.
     command.env("SPDY_ACCELERATE__LEARN__PREFETCH", "false");
     let mut plain = None;
     RunningProgram::start(command, ReadyOn::Stderr, |line| {

@@ -1,4 +1,4 @@
-//! Clients: their limits, addresses, slow readers and WebSockets; what the operator sees of them.
+//! Clients: their limits, addresses, slow readers and WebSockets; how they are logged and counted.
 
 mod dashboard;
 mod forwarded;

@@ -1,4 +1,4 @@
-//! A site with several servers: which one gets a request, what happens when one fails, and how checks decide.
+//! A site with several servers: which one gets a request, what happens when one fails, and the effect of checks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +10,11 @@ use spdy_proxy::proxy::Proxy;
 use crate::support::fields::ONCE;
 use crate::support::{Origin, accelerator_of, get, respond, until};
 
-/// A server that responds with its name. It fails its checks while `is_ill`.
-fn server(name: &'static str, is_ill: Arc<AtomicBool>) -> Origin {
+/// A server that responds with its name. It fails its checks while `is_failing`.
+fn server(name: &'static str, is_failing: Arc<AtomicBool>) -> Origin {
     Origin::start(move |request: Request<bytes::Bytes>| {
         let mut response = respond(&[ONCE], name);
-        if request.uri().path() == "/health" && is_ill.load(Ordering::SeqCst) {
+        if request.uri().path() == "/health" && is_failing.load(Ordering::SeqCst) {
             *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         }
         std::future::ready(response)
@@ -102,8 +102,8 @@ async fn a_server_that_refuses_connections_costs_no_request() {
 
 #[tokio::test]
 async fn a_server_that_fails_its_checks_gets_no_requests_until_it_passes_two() {
-    let is_ill = Arc::new(AtomicBool::new(true));
-    let (one, two) = (server("one", is_ill.clone()), healthy("two"));
+    let is_failing = Arc::new(AtomicBool::new(true));
+    let (one, two) = (server("one", is_failing.clone()), healthy("two"));
     let health = "health = { path = '/health', interval_s = 1, slow_start_s = 0 }";
     let proxy = proxy(&[at(&one, 1), at(&two, 1)], health);
     let available = || {
@@ -113,7 +113,7 @@ async fn a_server_that_fails_its_checks_gets_no_requests_until_it_passes_two() {
     };
     until("the first check has failed", || available() == 1).await;
     assert_eq!(answers(&proxy, 4).await, ["two"; 4]);
-    is_ill.store(false, Ordering::SeqCst);
+    is_failing.store(false, Ordering::SeqCst);
     until("two checks have passed", || available() == 2).await;
     assert!(one.times("/health") >= 3);
     let names = answers(&proxy, 4).await;
@@ -144,8 +144,8 @@ async fn a_server_may_be_a_unix_socket() {
 
 #[tokio::test]
 async fn without_an_available_server_the_client_gets_503() {
-    let is_ill = Arc::new(AtomicBool::new(true));
-    let one = server("one", is_ill);
+    let is_failing = Arc::new(AtomicBool::new(true));
+    let one = server("one", is_failing);
     let health = "health = { path = '/health', interval_s = 60 }";
     let proxy = proxy(&[at(&one, 1)], health);
     until("the check has failed", || {
