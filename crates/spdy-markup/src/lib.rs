@@ -1,8 +1,9 @@
-//! What the text of HTML and CSS names, and how the text is read.
+//! What the text of HTML, CSS and scripts names, and how the text is read.
 //!
 //! | module | subject |
 //! | --- | --- |
 //! | [`css_urls`] | the URLs of a style sheet: where each one is, and what it is used for |
+//! | [`es_modules`] | the imports of a script, and their URLs by an import map |
 //! | [`srcset`] | the URLs of a `srcset` attribute |
 //! | [`entities`] | character references in attribute values: decode, encode |
 //! | [`charset`] | the encoding of a page or a style sheet, and its bytes as text |
@@ -14,4 +15,5 @@
 pub mod charset;
 pub mod css_urls;
 pub mod entities;
+pub mod es_modules;
 pub mod srcset;

@@ -116,6 +116,25 @@ pub fn may_share(
     answer: &response::Parts,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
+    let stored = may_be_known(policy, request, answer, times)?;
+    let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_all();
+    match is_shared || stored.is_reusable(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NeverReusable),
+    }
+}
+
+/// The head of a response that no rule keeps from other clients, even if every request for it needs the origin. It is not for storing.
+///
+/// # Errors
+///
+/// The rule that keeps it from other clients.
+pub fn may_be_known(
+    policy: &Policy,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
     let control = ResponseControl::parse(&answer.headers, &policy.targets);
     if RequestControl::parse(&request.headers).no_store {
         return Err(Uncacheable::RequestNoStore);
@@ -131,11 +150,7 @@ pub fn may_share(
             if stored.lifetime.source.is_explicit() && is_located_at_target(request, answer) => {}
         _ => return Err(Uncacheable::Method),
     }
-    let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_all();
-    match is_shared || stored.is_reusable(policy) {
-        true => Ok(stored),
-        false => Err(Uncacheable::NeverReusable),
-    }
+    Ok(stored)
 }
 
 /// The common part for a first response and for one that was updated by a 304: `request` has the fields of a GET.

@@ -24,9 +24,14 @@ const PUBLIC_FIELDS: [HeaderName; 12] = [
     HeaderName::from_static("x-requested-with"),
 ];
 
-/// In the extensions of a response: it is a public page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PublicPage;
+/// In the extensions of a response: it is a public page, of this variant.
+#[derive(Clone, Debug)]
+pub(crate) struct PublicPage {
+    /// What selects the variant ([`Stored::variant_of`]).
+    pub(crate) variant: Vec<u8>,
+    /// The identity of its text.
+    pub(crate) text: Option<String>,
+}
 
 /// Whether any client may have `stored`: it may be stored, and does not depend on a cookie, token or other request field that may
 /// identify a person.

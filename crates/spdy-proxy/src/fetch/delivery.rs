@@ -7,6 +7,7 @@ use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::lookup::Failure;
 use spdy_cache::stored::Stored;
+use tokio::sync::watch;
 
 use crate::body::body_memory::MemoryReservation;
 use crate::body::shared_body::{self, SharedBody, SharedBodyWriter};
@@ -16,7 +17,7 @@ use crate::fetch::finished_page;
 use crate::fetch::pump::{PageProgress, Pump};
 use crate::fetch::range_fill::credit::RangeFill;
 use crate::request::status_class::{is_origin_error, is_overloaded};
-use crate::response::from_stored::from_shared_body;
+use crate::response::from_stored::{from_shared_body, mark_public};
 use crate::response::respond;
 use crate::rewrite::response_rewriter::{ResponseRewriter, RewritePlan};
 use crate::telemetry::counters::Outcome;
@@ -49,6 +50,17 @@ pub(crate) enum PrefetchResult {
     Failed,
 }
 
+/// In the extensions of a response with a page: when the page has passed to its end.
+#[derive(Clone, Debug)]
+pub(crate) struct TextEnd(watch::Receiver<()>);
+
+impl TextEnd {
+    /// Waits for it.
+    pub(crate) async fn reached(mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
 /// An origin's response that is not read yet.
 pub(crate) struct Delivery {
     fetch: FetchState,
@@ -58,6 +70,8 @@ pub(crate) struct Delivery {
     shared: Option<Arc<Stored>>,
     /// Whether it is then stored.
     is_stored: bool,
+    /// The head, if it is a page that any client may have.
+    public_page: Option<Arc<Stored>>,
     plan: RewritePlan,
     writer: SharedBodyWriter,
     recorded: SharedBody,
@@ -74,6 +88,16 @@ pub(crate) struct OriginResponse {
     pub(crate) is_redirect_free: bool,
 }
 
+/// Who else may have a response.
+pub(crate) struct Storage {
+    /// The response, if requests that wait for it share it.
+    pub(crate) shared: Option<(Arc<Stored>, MemoryReservation)>,
+    /// Whether it then goes to the cache.
+    pub(crate) is_stored: bool,
+    /// The head, if it is a page that any client may have.
+    pub(crate) public_page: Option<Stored>,
+}
+
 /// A response as the client gets it, without the body.
 pub(crate) struct ClientHead {
     pub(crate) head: response::Parts,
@@ -83,17 +107,26 @@ pub(crate) struct ClientHead {
 }
 
 impl Delivery {
-    /// Delivers the response of `origin`, rewritten by `plan`. If it is `stored`, requests share it, and if it `is_stored`, it goes to the
-    /// cache.
+    /// Delivers the response of `origin`, rewritten by `plan`.
     pub(crate) fn new(
         fetch: FetchState,
         origin: OriginResponse,
         client: ClientHead,
-        stored: Option<(Arc<Stored>, MemoryReservation)>,
-        is_stored: bool,
+        storage: Storage,
         plan: RewritePlan,
     ) -> Self {
-        let (shared, reservation) = stored.unzip();
+        let is_stored = storage.is_stored;
+        let (mut shared, reservation) = storage.shared.unzip();
+        let mut public_page = None;
+        if let Some(page) = storage.public_page {
+            let context = &fetch.context;
+            let line = context.pages.texts.new_line(context.clock.wall_now());
+            let page = shared.as_deref().cloned().unwrap_or(page);
+            let note = [page.note(), line.as_bytes()].concat();
+            let page = Arc::new(page.with_note(note));
+            shared = shared.map(|_| page.clone());
+            public_page = Some(page);
+        }
         if let RewritePlan::SkipPage(reason) = &plan {
             let stored = shared.as_deref().filter(|_| is_stored);
             let (context, request) = (&fetch.context, &fetch.request);
@@ -116,6 +149,7 @@ impl Delivery {
             client,
             shared,
             is_stored,
+            public_page,
             plan,
             writer,
             recorded,
@@ -140,6 +174,9 @@ impl Delivery {
             head.status = self.client.head.status;
             head.headers = std::mem::take(&mut self.client.head.headers);
             let (request, client) = (&self.fetch.request, &self.client);
+            if let Some(page) = &self.public_page {
+                mark_public(request, page, &mut head);
+            }
             respond::streaming(request, head, own, client.may_encode, &client.status)
         });
         let outcome = match self.is_stored {
@@ -147,8 +184,12 @@ impl Delivery {
             false => Outcome::UNCACHEABLE,
         };
         let fill = self.range_fill.take();
-        self.start_pump();
-        let response = respond::with_outcome(response, outcome);
+        let is_page = self.public_page.is_some();
+        let text_end = self.start_pump();
+        let mut response = respond::with_outcome(response, outcome);
+        if is_page {
+            response.extensions_mut().insert(text_end);
+        }
         match fill {
             Some(fill) => response.map(|body| fill.refund_on_read(body)),
             None => response,
@@ -210,13 +251,15 @@ impl Delivery {
         }
     }
 
-    fn start_pump(self) {
+    /// Starts to move the body. Gives the end of that.
+    fn start_pump(self) -> TextEnd {
         let Self {
             mut fetch,
             origin,
             client,
             shared,
             is_stored,
+            public_page,
             plan,
             writer,
             recorded,
@@ -230,11 +273,14 @@ impl Delivery {
             let within = request.span_context.as_ref();
             context.telemetry.rewrite_span(within)
         });
+        let (until_end, end) = watch::channel(());
         let pump = Pump {
+            until_end,
             page: PageProgress::new(context.observer.begin(&request), span),
             context,
             shared,
             is_stored,
+            public_page,
             status: client.head.status,
             leader: fetch.leader.take(),
             rewriter,
@@ -246,6 +292,7 @@ impl Delivery {
         };
         pump.start(origin.body);
         drop(recorded);
+        TextEnd(end)
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_modules::PageModules;
 use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::referrer::ReferrerScope;
 
@@ -23,7 +24,7 @@ pub(crate) struct FinishedPage<'a> {
     pub(crate) references: &'a [Reference],
     /// It is stored, so that other requests may use it.
     pub(crate) is_shared: bool,
-    /// The stored page, if it is public.
+    /// The head of the page, if it is public: stored, or the same for all requests that wait for it.
     pub(crate) public: Option<&'a Stored>,
     /// Targets of what was prefetched for it: fetched, or loaded from the disk or the shared tier.
     pub(crate) prefetched: &'a [String],
@@ -86,8 +87,12 @@ pub(crate) fn record(context: &FetchContext, request: &ProxyRequest, done: Finis
     }
     tracing::debug!(%url, proxied = report.proxied, skipped = report.unchanged_count(), "finished a page");
     if let (Some(stored), true) = (done.public, is_page && !request.is_alias()) {
-        let preloadable = if done.is_dry_run { &[] } else { references };
-        context.observer.page_finished(request, stored, preloadable);
+        let (preloadable, modules) = match done.is_dry_run {
+            true => (&[][..], PageModules::default()),
+            false => (references, std::mem::take(&mut report.modules)),
+        };
+        let observer = &context.observer;
+        observer.page_finished(request, stored, preloadable, modules);
     }
     let page = page_reports::RewrittenPage {
         url: url.as_str(),

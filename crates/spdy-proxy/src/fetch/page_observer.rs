@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use spdy_cache::body::Body;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_modules::PageModules;
 
 use crate::fetch::context::FetchContext;
 use crate::request::prefetch_step::PrefetchBudget;
@@ -26,8 +28,23 @@ pub(crate) trait PageObserver: std::fmt::Debug + Send + Sync {
     /// A style sheet, the response to `request`, is complete. It is the same for all clients.
     fn stylesheet_finished(&self, request: &ProxyRequest, references: &[Reference]);
 
-    /// A page, the response to `request`, is complete. It is stored as `stored`, and public.
-    fn page_finished(&self, request: &ProxyRequest, stored: &Stored, references: &[Reference]);
+    /// A page, the response to `request`, is complete. It has the head `stored`, and is public.
+    fn page_finished(
+        &self,
+        request: &ProxyRequest,
+        stored: &Stored,
+        references: &[Reference],
+        modules: PageModules,
+    );
+
+    /// The response to `request` was stored, unchanged, with this `body`.
+    fn unchanged_stored(
+        &self,
+        context: &Arc<FetchContext>,
+        request: &ProxyRequest,
+        stored: &Stored,
+        body: &Body,
+    );
 
     /// A stored page with `note` is the response to `request`, without a rewrite.
     fn page_reused(&self, context: &Arc<FetchContext>, request: &ProxyRequest, note: &[u8]);

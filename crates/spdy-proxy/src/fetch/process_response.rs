@@ -20,11 +20,11 @@ use spdy_cache::lookup::Failure;
 use spdy_cache::storable::Uncacheable;
 use spdy_cache::stored::Stored;
 
-use crate::fetch::delivery::{ClientHead, Delivery, ExchangeOutcome, OriginResponse};
+use crate::fetch::delivery::{ClientHead, Delivery, ExchangeOutcome, OriginResponse, Storage};
 use crate::fetch::fetch_state::FetchState;
 use crate::fetch::served_head::{self, clone_head};
 use crate::fetch::storable::{
-    check_shareable, forget_replaced, reserve_memory, uncacheable_status,
+    check_shareable, forget_replaced, public_page, reserve_memory, uncacheable_status,
 };
 use crate::fetch::{conditions, negative, revalidate};
 use crate::request::forward_headers;
@@ -32,6 +32,7 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::response::breach_guard;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
+use crate::rewrite::response_rewriter::RewritePlan;
 use crate::telemetry::counters::Outcome;
 
 /// Handles the head of the origin's response.
@@ -99,6 +100,10 @@ pub(crate) fn process(
         forward_headers::remove_vary(&mut stored_head.headers, "accept-encoding");
     }
     redirects.add_surrogate_keys(&mut stored_head.headers);
+    let public_page = match plan {
+        RewritePlan::Page(_) => public_page(&fetch, &stored_head, times, redirects),
+        _ => None,
+    };
     let stored = check_shareable(&fetch, &stored_head, times, redirects);
     let stored = stored.and_then(|stored| Ok((stored, reserve_memory(&fetch, &body)?)));
     let policy = fetch.context.cache.policy(fetch.request.origin_kind());
@@ -164,6 +169,11 @@ pub(crate) fn process(
         may_encode,
         status,
     };
-    let delivery = Delivery::new(fetch, origin, client, stored, is_stored, plan);
+    let storage = Storage {
+        shared: stored,
+        is_stored,
+        public_page,
+    };
+    let delivery = Delivery::new(fetch, origin, client, storage, plan);
     ExchangeOutcome::Delivery(Box::new(delivery))
 }

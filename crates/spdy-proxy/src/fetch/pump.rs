@@ -14,16 +14,18 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::page_report::PageReport;
 use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::response::rewritten_head;
+use tokio::sync::watch;
 
 use crate::body::shared_body::SharedBodyWriter;
 use crate::cache::memory_store::body_from_pieces;
-use crate::cache::public_response::{is_client_independent, is_public};
+use crate::cache::public_response::is_client_independent;
 use crate::cache::purge_log::PurgeSnapshot;
 use crate::cache::shared_response::FetchLeader;
 use crate::fetch::context::FetchContext;
 use crate::fetch::finished_page::{self, FinishedPage};
 use crate::fetch::page_observer::PagePrefetches;
 use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::page_text;
 use crate::rewrite::response_rewriter::ResponseRewriter;
 use crate::rewrite::rewrite_facts::{self, RewriteFacts};
 use crate::rewrite::site_observations::SiteObservations;
@@ -41,12 +43,16 @@ const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
+    /// Dropped at the end.
+    pub(crate) until_end: watch::Sender<()>,
     pub(crate) context: Arc<FetchContext>,
     pub(crate) request: ProxyRequest,
     /// Present if the response is shared with requests that wait for it.
     pub(crate) shared: Option<Arc<Stored>>,
     /// Whether it is then stored: a response that is stale on arrival may be useless for later requests.
     pub(crate) is_stored: bool,
+    /// The head, if it is a page that any client may have.
+    pub(crate) public_page: Option<Arc<Stored>>,
     pub(crate) status: StatusCode,
     /// Lives until the response is in the cache, so that no other request fetches it in between.
     pub(crate) leader: Option<FetchLeader>,
@@ -213,7 +219,6 @@ impl Pump {
                 .record(rules, &url, stylesheet);
         }
         let stored = self.shared.as_deref().filter(|_| self.is_stored);
-        let public = stored.filter(|stored| is_public(stored));
         if is_stylesheet && stored.is_some_and(is_client_independent) {
             let observer = &self.context.observer;
             observer.stylesheet_finished(&self.request, &self.page.references);
@@ -232,7 +237,7 @@ impl Pump {
                 status: self.status,
                 references: &self.page.references,
                 is_shared: self.shared.is_some(),
-                public,
+                public: self.public_page.as_deref(),
                 prefetched: &self.page.prefetches.started,
                 rewriting: self.page.rewrite_time,
                 is_dry_run: self.rewriter.is_dry_run(),
@@ -267,6 +272,11 @@ impl Pump {
                         .cache
                         .store(&self.request.key, &stored, body, self.since);
                 if let Some(object) = stored_object {
+                    if !is_rewritten {
+                        let (context, request) = (&self.context, &self.request);
+                        let observer = &context.observer;
+                        observer.unchanged_stored(context, request, &stored, object.body());
+                    }
                     self.writer.replace_with_stored(object.body().clone());
                 }
             }
@@ -274,7 +284,7 @@ impl Pump {
             (Some(_), Some(_)) => self.writer.finish_unstored(),
             _ => {}
         }
-        drop(self.leader);
+        drop((self.leader, self.until_end));
     }
 
     /// Ends the recording with an error: its readers get an incomplete body.
@@ -367,6 +377,7 @@ fn with_page_note(
     let mut note = policy.note();
     let lines = facts.map(RewriteFacts::format_lines).unwrap_or_default();
     note.extend_from_slice(lines.as_bytes());
+    note.extend_from_slice(page_text::line_of(stored.note()).as_bytes());
     let mut served = stored.served().clone();
     rewrite_facts::mark_etag(&note, &mut served);
     let stored = Stored::clone(stored).with_client_headers(served);

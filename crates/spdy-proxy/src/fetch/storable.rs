@@ -1,17 +1,19 @@
 //! Decides what is stored or shared of a response, and removes what it replaces.
 
-use http::{Method, StatusCode, response};
+use http::{Method, StatusCode, request, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_control::RequestControl;
 use spdy_cache::cache_deception;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
-use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share};
+use spdy_cache::policy::Policy;
+use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_be_known, may_share};
 use spdy_cache::stored::Stored;
 
 use crate::body::body_memory::MemoryReservation;
 use crate::body::shared_body;
+use crate::cache::public_response::is_public;
 use crate::fetch::fetch_state::FetchState;
 use crate::request::forgeable_headers::{has_credentials, has_proxy_identity};
 use crate::request::status_class::{is_origin_error, is_request_error};
@@ -46,8 +48,30 @@ pub(crate) fn check_shareable(
     }
 }
 
+/// The head of a page that no rule keeps from other clients, if it is one: stored, shared or neither.
+pub(crate) fn public_page(
+    fetch: &FetchState,
+    head: &response::Parts,
+    times: Times,
+    redirects: &RedirectChain,
+) -> Option<Stored> {
+    let page = check_with(may_be_known, fetch, head, times, redirects).ok()?;
+    is_public(&page).then_some(page)
+}
+
 /// Whether the response with this head may be stored or shared.
 fn check_storable_or_shareable(
+    fetch: &FetchState,
+    head: &response::Parts,
+    times: Times,
+    redirects: &RedirectChain,
+) -> Result<Stored, Uncacheable> {
+    check_with(may_share, fetch, head, times, redirects)
+}
+
+/// The same by the cache's rule `may`.
+fn check_with(
+    may: impl Fn(&Policy, &request::Parts, &response::Parts, Times) -> Result<Stored, Uncacheable>,
     fetch: &FetchState,
     head: &response::Parts,
     times: Times,
@@ -75,7 +99,7 @@ fn check_storable_or_shareable(
         return Err(Uncacheable::TypeMismatch);
     }
     let policy = fetch.context.cache.policy(fetch.request.origin_kind());
-    let stored = may_share(policy, request_head, head, times)?;
+    let stored = may(policy, request_head, head, times)?;
     // The origin knows the user, as with `Authorization`.
     if has_proxy_identity(&request_head.headers) && !is_explicitly_shared(stored.control()) {
         return Err(Uncacheable::Authorization);

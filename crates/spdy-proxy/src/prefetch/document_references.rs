@@ -1,31 +1,30 @@
-//! The resources that public pages and style sheets reference, by URL and variant, within limits.
+//! The resources that public pages, style sheets and scripts reference, by URL and variant, within limits.
 //!
 //! The origin may write request fields into a page that varies on them (`Accept-Language`). So the references in a page are stored for each
 //! variant, and used only for requests that select this variant. A sheet that varies is not recorded.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use spdy_markup::es_modules::ImportMap;
 use spdy_page::replica::Kind;
 use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rules::verdict::SkipReason;
 
-/// The maximum number of pages, and of sheets, whose references are remembered.
+/// The maximum number of pages, of sheets and of scripts whose references are remembered.
 pub(super) const MAX_DOCUMENTS: usize = 1024;
-/// Bytes of all URLs together, of pages and of sheets.
+/// Bytes of all URLs together: of pages, of sheets, and of scripts.
 pub(super) const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Variants of one page, as many as the cache stores by default; bytes of the request fields that select one.
 pub(super) const MAX_VARIANTS: usize = 16;
 pub(super) const MAX_VARIANT_BYTES: usize = 2 * 1024;
-/// The depth of sheets that import one another, and the number of sheets of one page.
-const MAX_STYLESHEET_DEPTH: usize = 3;
-const MAX_STYLESHEETS_PER_PAGE: usize = 64;
 
-/// The references in pages and in style sheets.
+/// The references in pages, style sheets and scripts.
 #[derive(Debug, Default)]
 pub(super) struct ReferenceTables {
     pub(super) pages: ReferenceTable,
     pub(super) sheets: ReferenceTable,
+    pub(super) scripts: ReferenceTable,
 }
 
 /// The references in documents, by key and variant.
@@ -37,14 +36,40 @@ pub(super) struct ReferenceTable {
     pub(super) bytes: usize,
 }
 
-/// The references in one variant of a page, or in a sheet.
+/// The references in one variant of a page, in a sheet or in a script.
 #[derive(Debug)]
 pub(super) struct DocumentReferences {
     variant: Vec<u8>,
-    pub(super) resources: Vec<ReferencedResource>,
+    pub(super) contents: DocumentContents,
 }
 
-/// A resource that a page or a sheet references: its URL, and how it is requested.
+/// What a document references.
+#[derive(Debug, Default)]
+pub(super) struct DocumentContents {
+    pub(super) resources: Vec<ReferencedResource>,
+    /// The specifiers of imports: of a script, or of the inline modules of a page.
+    pub(super) imports: Vec<String>,
+    /// For a page: how its modules resolve their imports.
+    pub(super) modules: Option<ModuleContext>,
+    /// For a page: the identity of the text that has these references.
+    pub(super) text: Option<String>,
+}
+
+/// How the modules of a page resolve their imports.
+#[derive(Debug)]
+pub(super) struct ModuleContext {
+    pub(super) import_map: ImportMap,
+    /// The base of the page's URLs, for its inline modules.
+    pub(super) base: url::Url,
+    /// The page pins some modules, which no hint can express.
+    pub(super) has_integrity: bool,
+    /// The tag of the site's rules.
+    pub(super) rules: String,
+    /// Length of the maps' texts, bytes.
+    pub(super) bytes: usize,
+}
+
+/// A resource that a page, a sheet or a script references: its URL, and how it is requested.
 #[derive(Clone, Debug)]
 pub(super) struct ReferencedResource {
     /// Path and query at the page's own origin; the full URL if its host has an alias.
@@ -54,7 +79,7 @@ pub(super) struct ReferencedResource {
     pub(super) by_cors: bool,
     /// No hint can state how the page loads it.
     pub(super) cannot_preload: bool,
-    /// For a sheet: its key ([`sheet_key`]), under which its references are stored.
+    /// For a sheet: the key under which its own references are stored ([`document_key`]).
     pub(super) sheet: Option<String>,
 }
 
@@ -68,11 +93,11 @@ pub struct DocumentContext<'a> {
 }
 
 impl ReferenceTable {
-    pub(super) fn insert(&mut self, key: &str, variant: &[u8], resources: Vec<ReferencedResource>) {
+    pub(super) fn insert(&mut self, key: &str, variant: &[u8], contents: DocumentContents) {
         self.remove(key, variant);
         let document = DocumentReferences {
             variant: variant.to_vec(),
-            resources,
+            contents,
         };
         let bytes = weight(key, &document);
         if bytes > MAX_BYTES || variant.len() > MAX_VARIANT_BYTES {
@@ -131,45 +156,19 @@ pub(super) fn weight(key: &str, document: &DocumentReferences) -> usize {
         let sheet = resource.sheet.as_ref().map_or(0, String::len);
         resource.target.len() + sheet + size_of::<ReferencedResource>()
     };
-    let targets: usize = document.resources.iter().map(bytes).sum();
-    key.len() + document.variant.len() + targets
+    let contents = &document.contents;
+    let targets: usize = contents.resources.iter().map(bytes).sum();
+    let imports = contents.imports.iter();
+    let imports: usize = imports.map(|text| text.len() + size_of::<String>()).sum();
+    let modules = contents.modules.as_ref();
+    let modules = modules.map_or(0, |modules| modules.bytes + size_of::<ModuleContext>());
+    key.len() + document.variant.len() + targets + imports + modules
 }
 
-impl ReferenceTables {
-    /// The resource at `target`, if one of these variants of a page or one of its sheets references it.
-    pub(super) fn find<'t>(
-        &'t self,
-        variants: impl IntoIterator<Item = &'t DocumentReferences>,
-        target: &str,
-    ) -> Option<&'t ReferencedResource> {
-        let mut documents: Vec<_> = variants.into_iter().collect();
-        let mut visited = BTreeSet::new();
-        for _ in 0..=MAX_STYLESHEET_DEPTH {
-            let mut imported = Vec::new();
-            for resource in documents
-                .into_iter()
-                .flat_map(|document| &document.resources)
-            {
-                if resource.target == target {
-                    return Some(resource);
-                }
-                if let Some(sheet) = &resource.sheet
-                    && visited.len() < MAX_STYLESHEETS_PER_PAGE
-                    && visited.insert(sheet)
-                {
-                    imported.extend(self.sheets.variants(sheet));
-                }
-            }
-            documents = imported;
-        }
-        None
-    }
-}
-
-/// The key of the sheet at `url`. Sites rewrite the same sheet of another host differently: each has its own URLs for the resources that it
-/// references.
-pub(super) fn sheet_key(rules: &str, url: &str) -> String {
-    format!("{rules} {url}")
+/// The key of a sheet by its URL, or of a script by its target. Sites rewrite the same sheet of another host differently: each has its own
+/// URLs for the resources that it references.
+pub(super) fn document_key(rules: &str, place: &str) -> String {
+    format!("{rules} {place}")
 }
 
 /// The resources of `references` that are served at the home of `context`, each once.
@@ -192,7 +191,7 @@ pub(super) fn referenced_resources(
         };
         let sheet = || {
             let url = reference.url.split('#').next().unwrap_or_default();
-            sheet_key(context.rules, url)
+            document_key(context.rules, url)
         };
         match indexes.get(&target) {
             Some(&at) => {

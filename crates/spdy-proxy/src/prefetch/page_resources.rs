@@ -2,33 +2,42 @@
 //! without pushes.
 //!
 //! ```text
-//! text of a public page, and of public sheets ──▶ what it names ──────────────┐
+//! text of a public page, and of public sheets and modules ──▶ what it names ──┐
 //! Referer of what clients request, a vote of each network ──▶ spdy-server/learned_resources/ ─────┴▶ candidates ──▶ plan (push_plan.rs)
 //!                                                                                 ├ in the cache, and fresh ──▶ push
 //!                                                                                 └ else ──▶ hint
 //! ```
 //!
-//! Sheets, scripts and fonts that the page names go along. Other resources that clients request go along if the page or one of its sheets
-//! names exactly that URL. Otherwise the caller must find that the resource is in the cache as public, and it must have no query. So
-//! clients, which are not trusted, choose among public resources, and add nothing. No references are remembered of a page that is not
-//! public (`public`): they could be private to one client.
+//! Sheets, scripts and fonts that the page names go along. Other resources that clients request go along if the page, or one of its
+//! sheets and modules, names exactly that URL. Otherwise the caller must find that the resource is in the cache as public, and it must
+//! have no query. So clients, which are not trusted, choose among public resources, and add nothing. No references are remembered of a
+//! page that is not public (`public`): they could be private to one client.
+//!
+//! A resource that the page itself does not name, but a sheet or a module of it, costs a browser another round trip for each level. One
+//! client is enough to learn that it is needed: the site's own public text names it.
 //!
 //! `prefetch/document_references.rs` stores the references of each variant of a page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
+use spdy_markup::es_modules::ImportMap;
 use spdy_page::replica::Kind;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_modules::PageModules;
 use spdy_server::learned_resources::{LearnedResources, LearningLimits, ResourceLoad};
 use spdy_server::push_plan::PushCandidate;
 
 use crate::prefetch::document_references::{
-    DocumentContext, ReferenceTables, ReferencedResource, referenced_resources, sheet_key,
-    target_at,
+    DocumentContents, DocumentContext, DocumentReferences, ModuleContext, ReferenceTables,
+    ReferencedResource, document_key, referenced_resources, target_at,
 };
+
+/// The number of networks that must request a resource before it goes along, if a public text of the page names it.
+const MIN_NETWORKS_IF_NAMED: u32 = 1;
 
 /// The resources of pages, and what was learned from the requests of clients.
 #[derive(Debug)]
@@ -42,8 +51,19 @@ pub struct PageResources {
 pub struct Candidate {
     /// It, by its URL in full.
     pub resource: PushCandidate,
-    /// The page or one of its sheets names exactly this URL.
-    pub is_referenced: bool,
+    /// Which text names exactly this URL.
+    pub named_by: NamedBy,
+}
+
+/// The public text that names the URL of a resource.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NamedBy {
+    /// The page.
+    Page,
+    /// A sheet or a module of the page.
+    Subresource,
+    /// None is known: clients requested it.
+    Nothing,
 }
 
 /// The request of a client for a subresource.
@@ -73,9 +93,17 @@ impl PageResources {
         variant: &[u8],
         context: DocumentContext<'_>,
         references: &[Reference],
+        modules: PageModules,
+        text: Option<&str>,
     ) {
         let resources = referenced_resources(references, context);
-        self.documents().pages.insert(url, variant, resources);
+        let contents = DocumentContents {
+            resources,
+            modules: ModuleContext::of(url, context.rules, &modules),
+            imports: modules.inline_imports,
+            text: text.map(str::to_owned),
+        };
+        self.documents().pages.insert(url, variant, contents);
     }
 
     /// Records the references of the public sheet at `url`, which is the same for all clients.
@@ -85,9 +113,27 @@ impl PageResources {
         context: DocumentContext<'_>,
         references: &[Reference],
     ) {
-        let key = sheet_key(context.rules, url);
-        let resources = referenced_resources(references, context);
-        self.documents().sheets.insert(&key, &[], resources);
+        let key = document_key(context.rules, url);
+        let contents = DocumentContents {
+            resources: referenced_resources(references, context),
+            ..DocumentContents::default()
+        };
+        self.documents().sheets.insert(&key, &[], contents);
+    }
+
+    /// Records the imports of the public script at `target`, which is the same for all clients.
+    pub fn record_script(&self, rules: &str, target: &str, imports: Vec<String>) {
+        let key = document_key(rules, target);
+        let mut documents = self.documents();
+        if imports.is_empty() {
+            documents.scripts.remove(&key, &[]);
+            return; // most scripts
+        }
+        let contents = DocumentContents {
+            imports,
+            ..DocumentContents::default()
+        };
+        documents.scripts.insert(&key, &[], contents);
     }
 
     /// This variant of the page at `url` is not public any more.
@@ -102,9 +148,26 @@ impl PageResources {
     }
 
     /// Whether this variant of the page at `url` is noted.
-    #[must_use]
-    pub fn has_variant(&self, url: &str, variant: &[u8]) -> bool {
+    #[cfg(test)]
+    fn has_variant(&self, url: &str, variant: &[u8]) -> bool {
         self.documents().pages.variant(url, variant).is_some()
+    }
+
+    /// Whether the references of this variant of the page at `url` are noted, and are those of `text`.
+    #[must_use]
+    pub fn is_text_of(&self, url: &str, variant: &[u8], text: Option<&str>) -> bool {
+        let documents = self.documents();
+        let document = documents.pages.variant(url, variant);
+        document.is_some_and(|document| document.contents.text.as_deref() == text)
+    }
+
+    /// Whether clients were seen to need anything after the page at `url`.
+    #[must_use]
+    pub fn has_learned(&self, now: Instant, url: &str) -> bool {
+        let learned = self.learned();
+        !learned
+            .resources_with(now, url, MIN_NETWORKS_IF_NAMED)
+            .is_empty()
     }
 
     /// What may go along with this variant of the page at `page`, of `home`: first what it names and cannot be drawn without,
@@ -117,10 +180,16 @@ impl PageResources {
         page: &str,
         variant: &[u8],
     ) -> Vec<Candidate> {
-        let mut learned_resources = self.learned().resources_of(now, page);
+        let (of_few, of_many) = {
+            let learned = self.learned();
+            (
+                learned.resources_with(now, page, MIN_NETWORKS_IF_NAMED),
+                learned.resources_of(now, page),
+            )
+        };
         let documents = self.documents();
         let document = documents.pages.variant(page, variant);
-        let references = document.map_or(&[][..], |document| &document.resources);
+        let references = document.map_or(&[][..], |document| &document.contents.resources);
         let mut needed_first: Vec<_> = references
             .iter()
             .filter(|resource| is_candidate(resource))
@@ -129,28 +198,48 @@ impl PageResources {
         needed_first.sort_by_key(|resource| rank(resource.kind));
         let mut targets = BTreeSet::new();
         needed_first.retain(|resource| targets.insert(resource.target.clone()));
-        let mut candidates: Vec<_> = needed_first
+        let mut named = document.map_or_else(BTreeMap::new, |document| {
+            named_resources(&documents, home, document, &of_few)
+        });
+        let mut of_page: Vec<_> = needed_first
             .into_iter()
-            .map(|resource| resource.candidate(home))
+            .map(|resource| resource.candidate(home, NamedBy::Page))
             .collect();
-        learned_resources.retain(|learned| !targets.contains(&learned.url));
-        if learned_resources.is_empty() {
-            return candidates;
+        let (mut deep, mut others) = (Vec::new(), Vec::new());
+        for learned in of_few
+            .iter()
+            .filter(|learned| !targets.contains(&learned.url))
+        {
+            match named.remove(&learned.url) {
+                Some((named_by, resource)) if resource.kind.is_some() => {
+                    let list = match named_by {
+                        NamedBy::Subresource => &mut deep,
+                        NamedBy::Page | NamedBy::Nothing => &mut others,
+                    };
+                    list.push(resource.candidate(home, named_by));
+                }
+                Some(_) => {}
+                None if learned.url.contains('?') => {}
+                None if of_many.iter().any(|supported| supported.url == learned.url) => {
+                    others.push(Candidate {
+                        resource: PushCandidate {
+                            url: [home, &learned.url].concat(),
+                            ..learned.clone()
+                        },
+                        named_by: NamedBy::Nothing,
+                    });
+                }
+                None => {}
+            }
         }
-        for learned in learned_resources {
-            candidates.extend(match documents.find(document, &learned.url) {
-                Some(resource) => resource.kind.is_some().then(|| resource.candidate(home)),
-                None if learned.url.contains('?') => None,
-                None => Some(Candidate {
-                    resource: PushCandidate {
-                        url: [home, &learned.url].concat(),
-                        ..learned
-                    },
-                    is_referenced: false,
-                }),
-            });
-        }
-        candidates
+        let is_sheet = |candidate: &Candidate| candidate.resource.kind == Some(Kind::Stylesheet);
+        let after_sheets = of_page
+            .iter()
+            .take_while(|candidate| is_sheet(candidate))
+            .count();
+        of_page.splice(after_sheets..after_sheets, deep);
+        of_page.extend(others);
+        of_page
     }
 
     /// Records that a client at `from` received the public page at `page`, and hints for the targets `hinted` before it.
@@ -177,15 +266,22 @@ impl PageResources {
         } = request;
         let documents = self.documents();
         let mut learned = self.learned();
+        let find = |page: &str, target: &str| {
+            let mut variants = documents.pages.variants(page).iter();
+            variants.find_map(|variant| documents.find(home, variant, target))
+        };
         let page = match documents.pages.documents.contains_key(referer) {
             true => Some(referer.to_owned()),
-            // Browsers request the resources of a sheet with the sheet as the referrer.
+            // Browsers request the resources of a sheet or a module with it as the referrer.
             false => {
                 let page = learned.last_view(now, from);
-                let page = page.zip(target_at(home, referer)).filter(|(page, sheet)| {
-                    let resource = documents.find(documents.pages.variants(page), sheet);
-                    resource.is_some_and(|resource| resource.sheet.is_some())
-                });
+                let page = page
+                    .zip(target_at(home, referer))
+                    .filter(|(page, document)| {
+                        find(page, document).is_some_and(|resource| {
+                            resource.sheet.is_some() || resource.kind == Some(Kind::Script)
+                        })
+                    });
                 page.map(|(page, _)| page.to_owned())
             }
         };
@@ -195,8 +291,7 @@ impl PageResources {
         // A query may be an action or a secret, and so may the path of a client that the origin knows: these URLs are
         // learned only if a public text names them.
         let needs_name = has_credentials || loaded.url.contains('?');
-        let variants = documents.pages.variants(&page);
-        if !needs_name || documents.find(variants, loaded.url).is_some() {
+        if !needs_name || find(&page, loaded.url).is_some() {
             learned.record_request(now, from, &page, loaded);
         }
     }
@@ -215,8 +310,55 @@ impl PageResources {
     }
 }
 
+/// The resources among `learned` that a text of the page names, by target, with the first text that does.
+fn named_resources(
+    documents: &ReferenceTables,
+    home: &str,
+    page: &DocumentReferences,
+    learned: &[PushCandidate],
+) -> BTreeMap<String, (NamedBy, ReferencedResource)> {
+    let mut named = BTreeMap::new();
+    let mut sought: BTreeSet<&str> = learned.iter().map(|learned| &learned.url[..]).collect();
+    if sought.is_empty() {
+        return named;
+    }
+    documents.walk(home, page, |depth, resource| {
+        if sought.remove(&resource.target[..]) {
+            let named_by = match depth {
+                0 => NamedBy::Page,
+                _ => NamedBy::Subresource,
+            };
+            named.insert(resource.target.clone(), (named_by, resource.clone()));
+        }
+        match sought.is_empty() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    named
+}
+
+impl ModuleContext {
+    /// Of the page at `url`; `None` if that is no URL.
+    fn of(url: &str, rules: &str, modules: &PageModules) -> Option<Self> {
+        let page = url::Url::parse(url).ok()?;
+        let base = modules.base.as_ref().and_then(|base| page.join(base).ok());
+        let base = base.unwrap_or(page);
+        Some(Self {
+            import_map: ImportMap::of(&modules.import_maps, &base),
+            base,
+            has_integrity: modules
+                .import_maps
+                .iter()
+                .any(|map| map.contains("\"integrity\"")),
+            rules: rules.to_owned(),
+            bytes: modules.import_maps.iter().map(String::len).sum(),
+        })
+    }
+}
+
 impl ReferencedResource {
-    fn candidate(&self, home: &str) -> Candidate {
+    fn candidate(&self, home: &str, named_by: NamedBy) -> Candidate {
         Candidate {
             resource: PushCandidate {
                 // In full: alone, a path that begins with two slashes would name another host.
@@ -230,7 +372,7 @@ impl ReferencedResource {
                 may_push: true,
                 ..PushCandidate::default()
             },
-            is_referenced: true,
+            named_by,
         }
     }
 }
@@ -290,6 +432,8 @@ mod tests {
             &[],
             DocumentContext { home: &home, rules },
             references,
+            PageModules::default(),
+            None,
         );
     }
 
@@ -321,7 +465,7 @@ mod tests {
         let summary = |candidate: Candidate| {
             (
                 candidate.resource.url,
-                candidate.is_referenced,
+                candidate.named_by != NamedBy::Nothing,
                 !candidate.resource.is_unhintable,
             )
         };
@@ -459,7 +603,14 @@ mod tests {
         let resources = PageResources::default();
         let note = |url: &str, variant: usize, bytes: usize| {
             let variant = "v".repeat(variant).into_bytes();
-            resources.record_page(url, &variant, context, &script(bytes));
+            resources.record_page(
+                url,
+                &variant,
+                context,
+                &script(bytes),
+                PageModules::default(),
+                None,
+            );
         };
         let has_variant = |url: &str, variant: usize| {
             resources.has_variant(url, &"v".repeat(variant).into_bytes())

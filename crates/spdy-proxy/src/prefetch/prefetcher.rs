@@ -45,7 +45,7 @@ pub(crate) struct Prefetcher {
     accept_history: AcceptHistory,
     history: Arc<PrefetchHistory>,
     limits: PrefetchLimits,
-    pub(crate) resources: PageResources,
+    pub(crate) resources: Arc<PageResources>,
 }
 
 /// The result of an attempt to prefetch a resource.
@@ -65,7 +65,7 @@ impl Prefetcher {
             accept_history: AcceptHistory::default(),
             history,
             limits: PrefetchLimits::new(config),
-            resources: PageResources::default(),
+            resources: Arc::default(),
         }
     }
 

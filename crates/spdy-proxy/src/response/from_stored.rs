@@ -31,6 +31,7 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::response::breach_guard;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond::{self, CACHE_NAME};
+use crate::rewrite::page_text;
 use crate::sites::page_policies::PagePolicy;
 
 /// The result of the check of a stored third-party response for `request`.
@@ -195,14 +196,16 @@ pub(crate) fn from_stored(
         forward_headers::add_vary(&mut head.headers, "accept-encoding");
     }
     status.append_to(&mut head.headers);
-    mark_public(stored, &mut head);
+    mark_public(request, stored, &mut head);
     Response::from_parts(head, body)
 }
 
 /// Marks `head`, the response from `stored`, if it is a public page, so that its view is counted.
-fn mark_public(stored: &Stored, head: &mut response::Parts) {
+pub(crate) fn mark_public(request: &ProxyRequest, stored: &Stored, head: &mut response::Parts) {
     if is_html(stored.served()) && is_public(stored) {
-        head.extensions.insert(PublicPage);
+        let variant = stored.variant_of(&request.head.headers);
+        let text = page_text::id_of(stored.note()).map(str::to_owned);
+        head.extensions.insert(PublicPage { variant, text });
     }
 }
 
@@ -234,11 +237,11 @@ pub(crate) fn from_shared_body(
             respond::add_private_fields(&mut head.headers, stored, own);
         }
         status.append_to(&mut head.headers);
-        mark_public(stored, &mut head);
+        mark_public(request, stored, &mut head);
         return Some(Response::from_parts(head, Body::empty()));
     }
     let (mut head, ()) = Response::new(()).into_parts();
-    mark_public(stored, &mut head);
+    mark_public(request, stored, &mut head);
     head.status = stored.status();
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));

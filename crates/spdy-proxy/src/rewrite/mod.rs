@@ -1,6 +1,7 @@
 //! Rewriting of pages and style sheets, and what is known of the style sheets that pages pin.
 
 pub(crate) mod page_rewriter;
+pub(crate) mod page_text;
 pub mod pages;
 pub(crate) mod refetch;
 pub mod response_rewriter;

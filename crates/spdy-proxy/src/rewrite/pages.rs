@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::page_text::PageTexts;
 use crate::rewrite::refetch::RefetchHistory;
 use crate::rewrite::site_observations::SiteObservations;
 use crate::rewrite::stylesheet_index::StylesheetIndex;
@@ -13,6 +14,7 @@ use crate::telemetry::page_reports::PageReports;
 pub struct Pages {
     pub(crate) stylesheets: Arc<StylesheetIndex>,
     pub(crate) refetches: RefetchHistory,
+    pub(crate) texts: PageTexts,
     /// Reports on pages.
     pub reports: Arc<PageReports>,
 }

@@ -257,7 +257,12 @@ impl Handler for ConnectionHandler {
             }
             Either::Right(future) => {
                 let handler = self.clone();
-                Box::pin(async move { handler.finish(pending, future.await, Outcome::UNCACHEABLE) })
+                Box::pin(async move {
+                    let mut response = future.await;
+                    let tracked = pending.tracked.as_ref();
+                    handler.pages.wait_for_text(tracked, &mut response).await;
+                    handler.finish(pending, response, Outcome::UNCACHEABLE)
+                })
             }
         }
     }

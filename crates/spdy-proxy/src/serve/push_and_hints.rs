@@ -1,11 +1,15 @@
 //! Pushes, early hints and `Link` for the pages that one client requests, and what is learned from its requests.
 //!
 //! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
-//! would get it as its response (`public`).
+//! would get it as its response (`public`). If only the origin decides that, as for `no-cache`, resources are pushed and hinted when it
+//! has responded, with the head of the response.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::select;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request,
 };
@@ -25,13 +29,15 @@ use spdy_server::session_history::{SessionHistory, UrlDigest};
 use spdy_server::site_pusher::is_normal;
 
 use crate::cache::public_response::{self, PublicPage};
+use crate::fetch::delivery::TextEnd;
 use crate::prefetch::document_references::target_at;
-use crate::prefetch::page_resources::{Candidate, SubresourceRequest};
+use crate::prefetch::page_resources::{Candidate, NamedBy, SubresourceRequest};
 use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
 use crate::request::forgeable_headers::has_credentials;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
+use crate::rewrite::page_text;
 use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
 use crate::telemetry::page_report::PushedAndHinted;
@@ -40,6 +46,9 @@ use crate::telemetry::page_report::PushedAndHinted;
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// How a browser makes the request.
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// How long the head of a response waits for the end of the page, so that it can have hints.
+const MAX_HEAD_DELAY: Duration = Duration::from_millis(20);
 
 /// Pushes and hints for one client's connection.
 #[derive(Clone)]
@@ -65,10 +74,37 @@ struct PageRequest {
     has_credentials: bool,
     /// The variant of the public page that the request selects; `None` if the page is not known to be public.
     public: Option<Vec<u8>>,
-    /// Hints that go into the head of the response.
-    links: Vec<Hint>,
+    /// The request, if its response may show that the page is public.
+    pending: Option<PendingPage>,
+    /// `Link` values that go into the head of the response.
+    links: Vec<HeaderValue>,
     /// Targets that the client receives hints for.
     hinted: Vec<String>,
+}
+
+/// The request for a page.
+struct PendingPage {
+    site: Arc<Site>,
+    head: request::Parts,
+    /// The origin of the page, by the name that the client uses.
+    origin: String,
+}
+
+/// What is sent with a page.
+struct Delivery {
+    hints: Vec<Hint>,
+    /// Targets of the resources that only a sheet or a module of the page names. A browser would find them late.
+    deep: BTreeSet<String>,
+    timing: Timing,
+}
+
+/// When something is sent with a page.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Timing {
+    /// At the request: the client may have the page.
+    BeforeResponse,
+    /// With the head of the response, which the origin has decided.
+    WithResponse,
 }
 
 impl PushAndHints {
@@ -111,8 +147,28 @@ impl PushAndHints {
             && strip_unrewritten_mark(target).is_none()
             && !is_rewriting_disabled(&head.headers);
         let page = is_page.then(|| self.page(&site, head, from, &origin, url, digest));
-        let page = page.flatten();
         Some(TrackedRequest { digest, page })
+    }
+
+    /// Waits a short time for the end of the page that is the response to `tracked`, if clients are known to need more than it names.
+    /// What is hinted with the response must be named by this very text.
+    pub(super) async fn wait_for_text(
+        &self,
+        tracked: Option<&TrackedRequest>,
+        response: &mut Response<Body>,
+    ) {
+        let text_end = response.extensions_mut().remove::<TextEnd>();
+        let page = tracked.and_then(|tracked| tracked.page.as_ref());
+        let (Some(text_end), Some(page)) = (text_end, page) else {
+            return;
+        };
+        let clock = &self.proxy.clock;
+        let resources = &self.proxy.prefetcher.resources;
+        if page.pending.is_some() && resources.has_learned(clock.now(), &page.url) {
+            let deadline = clock.now() + MAX_HEAD_DELAY;
+            let timeout = clock.runtime.sleep_until(deadline);
+            select(Box::pin(text_end.reached()), timeout).await;
+        }
     }
 
     /// Records `response` to the request `tracked`, and adds the hints of its page.
@@ -121,10 +177,10 @@ impl PushAndHints {
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
             self.memory().record(tracked.digest);
         }
-        let Some(page) = tracked.page else {
+        let Some(mut page) = tracked.page else {
             return;
         };
-        if response.extensions_mut().remove::<PublicPage>().is_none() {
+        let Some(public) = response.extensions_mut().remove::<PublicPage>() else {
             // The origin no longer gives this variant to all clients.
             if let Some(variant) = &page.public
                 && !page.has_credentials
@@ -136,16 +192,20 @@ impl PushAndHints {
                     .forget_page(&page.url, variant);
             }
             return;
+        };
+        let resources = &self.proxy.prefetcher.resources;
+        if let Some(pending) = page.pending.take()
+            && status == StatusCode::OK
+            && resources.is_text_of(&page.url, &public.variant, public.text.as_deref())
+        {
+            self.deliver(&pending, &mut page, &public.variant, Timing::WithResponse);
         }
         if page.is_new && status == StatusCode::OK {
             let now = self.proxy.clock.now();
-            let resources = &self.proxy.prefetcher.resources;
             resources.record_view(now, page.from, &page.url, &page.hinted);
         }
-        for hint in &page.links {
-            if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
-                response.headers_mut().append(header::LINK, link);
-            }
+        for link in std::mem::take(&mut page.links) {
+            response.headers_mut().append(header::LINK, link);
         }
     }
 
@@ -158,23 +218,61 @@ impl PushAndHints {
         origin: &str,
         text: String,
         digest: UrlDigest,
-    ) -> Option<PageRequest> {
-        let url: Uri = text.parse().ok()?;
+    ) -> PageRequest {
         let mut page = PageRequest {
             from,
             is_new: !self.memory().has(digest),
             has_credentials: has_credentials(&head.headers),
-            public: self.public_variant(site, head, &text),
+            public: None,
+            pending: None,
             links: Vec::new(),
             hinted: Vec::new(),
             url: text,
         };
-        let Some(variant) = &page.public else {
-            return Some(page);
+        if !self.proxy.prefetcher.resources.has_page(&page.url) {
+            return page; // true of most pages: there is nothing to push or hint
+        }
+        let request = PendingPage {
+            site: site.clone(),
+            head: head.clone(),
+            origin: origin.to_owned(),
+        };
+        match self.public_variant(site, head, &page.url) {
+            Some(variant) => {
+                self.deliver(&request, &mut page, &variant, Timing::BeforeResponse);
+                page.public = Some(variant);
+            }
+            None => page.pending = Some(request),
+        }
+        page
+    }
+
+    /// Pushes and hints what this variant of `page` needs, which a client requested as `request`.
+    fn deliver(
+        &self,
+        request: &PendingPage,
+        page: &mut PageRequest,
+        variant: &[u8],
+        timing: Timing,
+    ) {
+        let PendingPage { site, head, origin } = request;
+        let Ok(url) = page.url.parse::<Uri>() else {
+            return;
         };
         let now = self.proxy.clock.now();
         let resources = &self.proxy.prefetcher.resources;
-        let candidates = resources.candidates(now, origin, &page.url, variant);
+        let mut candidates = resources.candidates(now, origin, &page.url, variant);
+        if timing == Timing::WithResponse {
+            // Clients may have requested others after another text.
+            candidates.retain(|candidate| candidate.named_by != NamedBy::Nothing);
+        }
+        let mut deep = BTreeSet::new();
+        for candidate in &candidates {
+            let target = candidate.resource.url.strip_prefix(&origin[..]);
+            if let (NamedBy::Subresource, Some(target)) = (candidate.named_by, target) {
+                deep.insert(target.to_owned());
+            }
+        }
         let push_candidates = candidates
             .into_iter()
             .filter_map(|candidate| self.preload_for(site, head, candidate));
@@ -200,15 +298,15 @@ impl PushAndHints {
             },
         );
         let mut pushed = Vec::new();
-        let refused = self.push(site, head, &page, pushes, &mut pushed);
+        let refused = self.push(site, head, page, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
         hints.truncate(budget.hints);
-        let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
-        let gets_hints;
-        (gets_hints, page.links) = self.hint(head, hints);
-        if gets_hints {
-            page.hinted = hinted;
-        }
+        let delivery = Delivery {
+            hints,
+            deep,
+            timing,
+        };
+        (page.hinted, page.links) = self.hint(head, delivery);
         let target = &page.url[origin.len()..];
         let reported = [site.rules.site_origin(), target].concat();
         self.proxy
@@ -218,7 +316,6 @@ impl PushAndHints {
                 pushed,
                 hinted: page.hinted.clone(),
             });
-        Some(page)
     }
 
     /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
@@ -229,9 +326,6 @@ impl PushAndHints {
         head: &request::Parts,
         url: &str,
     ) -> Option<Vec<u8>> {
-        if !self.proxy.prefetcher.resources.has_page(url) {
-            return None; // true of most pages: there is nothing to push or hint
-        }
         let authority = request_authority(head)?;
         let mut copy = Request::new(()).into_parts().0;
         (copy.uri, copy.version) = (head.uri.clone(), head.version);
@@ -253,8 +347,10 @@ impl PushAndHints {
         );
         let page = public_response::public_page(&result, &variants)?;
         let variant = page.variant_of(&request.head.headers);
+        let text = page_text::id_of(page.note());
         let resources = &self.proxy.prefetcher.resources;
-        resources.has_variant(url, &variant).then_some(variant)
+        let is_noted = resources.is_text_of(url, &variant, text);
+        is_noted.then_some(variant)
     }
 
     /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that no public text names must be in the
@@ -267,9 +363,9 @@ impl PushAndHints {
     ) -> Option<PushCandidate> {
         let Candidate {
             resource: mut push_candidate,
-            is_referenced: is_named,
+            named_by,
         } = candidate;
-        if is_named {
+        if named_by != NamedBy::Nothing {
             return Some(push_candidate);
         }
         let uri = push_candidate.url.parse().ok()?;
@@ -365,42 +461,45 @@ impl PushAndHints {
         rest
     }
 
-    /// Sends `hints` at once if possible. Gives whether the client gets hints, and those that go into the response.
-    fn hint(&self, head: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
-        let early = EarlyHints::of(&head.extensions)
-            .filter(|_| self.proxy.push_config.early_hints && supports_early_hints(head));
-        let Some(early) = early.filter(|_| !hints.is_empty()) else {
-            let arrival: Option<&RequestInfo> = head.extensions.get();
-            let is_spdy = matches!(
-                arrival,
-                Some(RequestInfo {
-                    protocol: Protocol::Spdy(_),
-                    ..
-                })
-            );
-            // Over HTTP/1.1, a browser finds them in the page as fast.
-            return (is_spdy, if is_spdy { hints } else { Vec::new() });
+    /// Sends the hints of `delivery` in a 103 if that is of use and possible. Gives the targets that the client gets hints for, and the `Link`
+    /// values that go into the response.
+    fn hint(&self, head: &request::Parts, delivery: Delivery) -> (Vec<String>, Vec<HeaderValue>) {
+        let Delivery {
+            mut hints,
+            deep,
+            timing,
+        } = delivery;
+        let arrival: Option<&RequestInfo> = head.extensions.get();
+        let is_spdy = arrival.is_some_and(|arrival| matches!(arrival.protocol, Protocol::Spdy(_)));
+        let early = EarlyHints::of(&head.extensions);
+        let is_early = timing == Timing::BeforeResponse && !is_spdy;
+        let early = early.filter(|_| is_early && supports_early_hints(head));
+        if !is_spdy && !self.proxy.push_config.early_hints {
+            return (Vec::new(), Vec::new());
+        }
+        if !is_spdy && early.is_none() {
+            // The browser finds the others in the page as fast.
+            hints.retain(|hint| deep.contains(&hint.url));
+        }
+        let value_of = |hint: &Hint| match is_spdy {
+            true => Some(link_value(hint)),
+            false => early_link_value(hint),
         };
-        let mut fields = HeaderMap::new();
-        for link in hints.iter().filter_map(early_link_value) {
-            if let Ok(link) = HeaderValue::try_from(link) {
-                fields.append(header::LINK, link);
-            }
+        let links = hints.into_iter().filter_map(|hint| {
+            let value = HeaderValue::try_from(value_of(&hint)?).ok()?;
+            Some((hint.url, value))
+        });
+        let (hinted, links): (Vec<_>, Vec<_>) = links.unzip();
+        if hinted.is_empty() {
+            return (hinted, links);
         }
-        if fields.is_empty() {
-            return (false, Vec::new());
-        }
-        let count = fields.len() as u64;
-        match early.send(fields) {
-            true => {
-                self.proxy
-                    .telemetry
-                    .counters
-                    .add(CounterFamily::Preloads, "hinted", count);
-                (true, Vec::new())
-            }
-            false => (true, hints),
-        }
+        let is_sent = early.is_some_and(|early| {
+            let fields = links.iter().map(|link| (header::LINK, link.clone()));
+            early.send(fields.collect::<HeaderMap>())
+        });
+        let counters = &self.proxy.telemetry.counters;
+        counters.add(CounterFamily::Preloads, "hinted", hinted.len() as u64);
+        (hinted, if is_sent { Vec::new() } else { links })
     }
 
     fn memory(&self) -> MutexGuard<'_, SessionHistory> {

@@ -314,6 +314,7 @@ fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
 }
 
 fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipReason>) {
+    page.inline_module = None;
     // In SVG the text of a style element is markup with character references, and lol_html does not return the whole text.
     if element.namespace_uri() != HTML || is_skipped(reason) {
         page.held.close();
@@ -362,6 +363,7 @@ fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&Ski
 
 fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
     page.held.close();
+    page.inline_module = None;
     let kind = element
         .get_attribute("type")
         .unwrap_or_default()
@@ -382,6 +384,9 @@ fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&S
         }
         kind if kind.trim() == "module" => {
             insert_import_map(page, element, is_skipped(reason));
+            if page.templates == 0 && !element.has_attribute("src") {
+                page.inline_module = Some(String::new());
+            }
             module(page, element, "src", false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {

@@ -53,5 +53,6 @@ pub(crate) fn insert_import_map(
             ContentType::Html,
         );
         page.report.import_map_added = true;
+        page.report.modules.add_import_map(&map);
     }
 }

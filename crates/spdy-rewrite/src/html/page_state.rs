@@ -97,6 +97,8 @@ pub(crate) struct PageState {
     /// The referrer policy of the current element.
     pub(crate) element_referrer: Option<ReferrerScope>,
     pub(crate) held: TextBuffer,
+    /// The text of the current inline module so far. It passes unchanged.
+    pub(crate) inline_module: Option<String>,
     /// True if the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
     /// True if the current element loads its resource by CORS, so that the page may read it.
@@ -137,6 +139,7 @@ impl PageState {
             referrer_scope: head.referrer_scope,
             element_referrer: None,
             held: TextBuffer::default(),
+            inline_module: None,
             has_import_map: false,
             by_cors: false,
             cannot_preload: false,
@@ -180,6 +183,8 @@ impl PageState {
     pub(crate) fn end(&mut self) -> PageReport {
         let mut report = std::mem::take(&mut self.report);
         report.referrer_scope = self.referrer_scope;
+        let base = self.browser_base.as_ref().or(self.base.as_ref());
+        report.modules.base = base.map(Url::to_string);
         if !self.is_named() {
             report.guarded = CspGuard::from_policies(&self.rules, &self.policies);
         }
@@ -318,6 +323,21 @@ impl PageState {
         self.report.hosts.keys().cloned().collect()
     }
 
+    /// Adds text to the current inline module; `is_last` ends it. A module that is too long is dropped.
+    pub(crate) fn read_inline_module(&mut self, text: &str, is_last: bool) {
+        let Some(mut script) = self.inline_module.take() else {
+            return;
+        };
+        if script.len() + text.len() > MAX_EMBEDDED_BYTES {
+            return;
+        }
+        script.push_str(text);
+        match is_last {
+            true => self.report.modules.add_inline(&script),
+            false => self.inline_module = Some(script),
+        }
+    }
+
     /// Rewrites the buffered text.
     pub(crate) fn finish_text(&mut self) -> String {
         let (what, is_fixed) = (self.held.what, self.held.is_read_only);
@@ -357,6 +377,10 @@ impl PageState {
             None => (None, Vec::new()),
         };
         let is_meant = meant.is_some();
+        if what == Some(EmbeddedText::ImportMap) && self.templates == 0 {
+            let served = rewritten.as_deref().filter(|_| !is_fixed).unwrap_or(text);
+            self.report.modules.add_import_map(served);
+        }
         if is_fixed {
             self.report_all(found.into_iter().map(skipped_by_policy));
             return source;

@@ -330,8 +330,9 @@ fn rewriter(page: &Arc<Mutex<PageState>>, sink: Sink) -> LolRewriter<'static, Si
     LolRewriter::new(settings, sink)
 }
 
-/// Buffers the text of a style element or an import map until it is complete.
+/// Buffers the text of a style element or an import map until it is complete, and reads that of an inline module.
 fn rewrite_text(page: &mut PageState, chunk: &mut TextChunk<'_>) {
+    page.read_inline_module(chunk.as_str(), chunk.last_in_text_node());
     if !page.held.is_open() {
         return;
     }

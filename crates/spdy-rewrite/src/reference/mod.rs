@@ -2,6 +2,7 @@
 
 pub mod integrity;
 pub(crate) mod origin_cache;
+pub mod page_modules;
 pub mod page_report;
 pub(crate) mod pinned_reference;
 mod rewrite_reference;

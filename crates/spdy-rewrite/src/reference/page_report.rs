@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::csp::guard::CspGuard;
 use crate::limits::{MAX_REFERENCES, MAX_REPORTED_HOSTS};
 use crate::reference::Reference;
+use crate::reference::page_modules::PageModules;
 use crate::referrer::ReferrerScope;
 use crate::rules::verdict::SkipReason;
 
@@ -91,6 +92,9 @@ pub struct PageReport {
     /// Resources that the page's policy blocks, but would allow under the site's name.
     #[serde(skip)]
     pub guarded: CspGuard,
+    /// Its import maps, and the imports of its inline modules.
+    #[serde(skip)]
+    pub modules: PageModules,
     #[serde(skip)]
     pending: Vec<Reference>,
 }

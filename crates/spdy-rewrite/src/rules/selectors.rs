@@ -7,7 +7,7 @@ const ELEMENTS: &str = "base, meta, link, script, style, img, source, video, aud
     use, iframe, frame, portal, object, embed, template, [style], [background]";
 
 /// Elements whose text may contain references.
-const TEXTS: &str = "style, script[type=importmap i]";
+const TEXTS: &str = "style, script[type=importmap i], script[type=module i]";
 
 /// The compiled selectors.
 #[derive(Clone, Debug)]

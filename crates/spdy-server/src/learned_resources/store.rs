@@ -187,6 +187,12 @@ impl LearnedResources {
     /// view.
     #[must_use]
     pub fn resources_of(&self, now: Instant, url: &str) -> Vec<PushCandidate> {
+        self.resources_with(now, url, self.limits.min_networks)
+    }
+
+    /// The same if `min_networks` free votes are enough.
+    #[must_use]
+    pub fn resources_with(&self, now: Instant, url: &str, min_networks: u32) -> Vec<PushCandidate> {
         let page = self.pages.get(url);
         let page = page.filter(|page| {
             let is_control = page.views % CONTROL_VIEWS == CONTROL_VIEWS - 1;
@@ -199,7 +205,7 @@ impl LearnedResources {
         let supported = resources.filter_map(|resource| {
             let support = page.support(now, &self.limits, resource);
             support
-                .is_sufficient(&self.limits)
+                .is_sufficient(min_networks, &self.limits)
                 .then_some((resource, support))
         });
         supported

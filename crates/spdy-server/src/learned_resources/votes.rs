@@ -71,8 +71,8 @@ pub(super) struct Support {
 }
 
 impl Support {
-    pub(super) fn is_sufficient(&self, limits: &LearningLimits) -> bool {
-        self.free >= limits.min_networks.max(1).into()
+    pub(super) fn is_sufficient(&self, min_networks: u32, limits: &LearningLimits) -> bool {
+        self.free >= min_networks.max(1).into()
             && agree(self.named, self.free, limits.share_percent)
     }
 

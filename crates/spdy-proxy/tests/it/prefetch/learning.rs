@@ -17,6 +17,16 @@ use crate::support::stage::{
 };
 use crate::support::wire::Between;
 
+/// What the text of the page names, for a client that has pushes, and for one that has none.
+const OF_TEXT: [&str; 6] = [
+    "/a.css",
+    "/b.js",
+    "/c.png",
+    "http://www.site.test/a.css",
+    "http://www.site.test/b.js",
+    "http://www.site.test/c.png",
+];
+
 #[tokio::test]
 async fn referenced_and_public_resources_are_learned() {
     let mut stage = Stage::start();
@@ -74,28 +84,32 @@ async fn query_with_cookies_is_not_learned() {
     assert_eq!(stage.offered("/").await, NAMED);
 }
 
-/// Until the origin has responded, it is unknown whether the client may have the page.
+/// When the origin has confirmed the stored text, the client gets what this text names, and nothing else that clients requested.
 #[tokio::test]
-async fn no_hints_for_page_requiring_revalidation() {
+async fn page_requiring_revalidation_has_hints_of_its_text_only() {
     let gate = Arc::new(Semaphore::new(1000));
     let mut stage = Stage::behind(gate.clone());
     stage
-        .plant(networks(PLANTERS), "/judged", &["/c.png"], &IMAGE)
+        .plant(
+            networks(PLANTERS),
+            "/judged",
+            &["/c.png", "/other.png"],
+            &IMAGE,
+        )
         .await;
-    assert_eq!(stage.offered("/judged").await, [""; 0]);
-    assert_eq!(stage.offered("/judged").await, [""; 0]);
+    assert_eq!(stage.offered("/judged").await, OF_TEXT);
 }
 
 /// `public` permits caches to store the page. It does not permit them to answer without the origin.
 #[tokio::test]
-async fn no_hints_for_public_page_requiring_revalidation() {
+async fn no_early_hints_for_public_page_requiring_revalidation() {
     for page in ["/judged/public", "/judged/lifetime"] {
         let gate = Arc::new(Semaphore::new(1000));
         let mut stage = Stage::behind(gate.clone());
         stage
             .plant(networks(PLANTERS), page, &["/c.png"], &IMAGE)
             .await;
-        assert_eq!(stage.offered(page).await, [""; 0], "{page}");
+        assert_eq!(stage.offered(page).await, OF_TEXT, "{page}");
 
         // Over HTTP/2, while the origin has not answered.
         gate.forget_permits(1000);

@@ -1,0 +1,270 @@
+//! ES modules: imports of a script, and their targets by an import map (HTML §8.1.6).
+//!
+//! Scripts are searched, not parsed: a quoted text after `from`, `import` or `import(` is a specifier. A specifier in a comment is
+//! found too; the caller compares the result with what was requested.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use url::Url;
+
+/// Maximum length of a specifier, bytes.
+const LONGEST_SPECIFIER: usize = 2048;
+
+/// The imports of `script`, static or by a literal, each once in the order of the text.
+#[must_use]
+pub fn specifiers(script: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for (at, quote) in script.match_indices(['"', '\'']) {
+        if !is_imported(&script[..at]) {
+            continue;
+        }
+        let rest = &script[at + 1..];
+        let end = rest.find(['"', '\'', '\n', '\\']);
+        let end = end.filter(|&end| end <= LONGEST_SPECIFIER && rest[end..].starts_with(quote));
+        if let Some(specifier) = end.map(|end| &rest[..end])
+            && !specifier.is_empty()
+            && !found.contains(&specifier)
+        {
+            found.push(specifier);
+        }
+    }
+    found
+}
+
+/// True if the text after `before` is imported.
+fn is_imported(before: &str) -> bool {
+    let before = without_comment(before);
+    let called = before.strip_suffix('(').map(without_comment);
+    let word = called.unwrap_or(before);
+    let word_before = |keyword: &str| {
+        let rest = word.strip_suffix(keyword)?;
+        Some(rest.chars().next_back())
+    };
+    let stands_alone = |last: Option<Option<char>>| {
+        let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+        last.is_some_and(|last| !last.is_some_and(is_of_name))
+    };
+    let is_from = called.is_none() && stands_alone(word_before("from"));
+    is_from || stands_alone(word_before("import"))
+}
+
+/// `text` without white space and block comments at its end.
+fn without_comment(text: &str) -> &str {
+    let mut text = text.trim_end();
+    while let Some(rest) = text.strip_suffix("*/") {
+        match rest.rfind("/*") {
+            Some(begin) => text = rest[..begin].trim_end(),
+            None => break,
+        }
+    }
+    text
+}
+
+/// Import maps, merged as in browsers: of two addresses for one key the first is used.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ImportMap {
+    imports: Addresses,
+    /// By the URL prefix of importing modules.
+    scopes: BTreeMap<String, Addresses>,
+}
+
+/// By specifier or its prefix; `None` forbids it.
+type Addresses = BTreeMap<String, Option<Url>>;
+
+impl ImportMap {
+    /// Merges the maps `texts` in a document with the base `base`. A text that is not a map is ignored.
+    #[must_use]
+    pub fn of(texts: &[String], base: &Url) -> Self {
+        let mut all = Self::default();
+        for text in texts {
+            let Ok(map) = serde_json::from_str::<Map<String, Value>>(text) else {
+                continue;
+            };
+            add(&mut all.imports, map.get("imports"), base);
+            for (prefix, imports) in map
+                .get("scopes")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
+                if let Ok(prefix) = base.join(prefix) {
+                    let scope = all.scopes.entry(prefix.into()).or_default();
+                    add(scope, Some(imports), base);
+                }
+            }
+        }
+        all
+    }
+
+    /// Resolves `specifier` in a module at `from`; `None` if that is an error.
+    #[must_use]
+    pub fn resolve(&self, specifier: &str, from: &Url) -> Option<Url> {
+        let url = url_like(specifier, from);
+        let normal = url.as_ref().map_or(specifier, Url::as_str);
+        let is_of = |prefix: &str| {
+            prefix == from.as_str() || prefix.ends_with('/') && from.as_str().starts_with(prefix)
+        };
+        // The longest of nested prefixes is the last in alphabetical order.
+        let scopes = self.scopes.iter().rev().filter(|(prefix, _)| is_of(prefix));
+        let all = scopes
+            .map(|(_, addresses)| addresses)
+            .chain([&self.imports]);
+        for addresses in all {
+            if let Some(address) = look_up(addresses, normal) {
+                return address;
+            }
+        }
+        url
+    }
+}
+
+/// The entry of `addresses` for `specifier`, which may forbid it.
+fn look_up(addresses: &Addresses, specifier: &str) -> Option<Option<Url>> {
+    for (key, address) in addresses.iter().rev() {
+        if key == specifier {
+            return Some(address.clone());
+        }
+        if let Some(rest) = specifier
+            .strip_prefix(&key[..])
+            .filter(|_| key.ends_with('/'))
+        {
+            let joined = address.as_ref().and_then(|address| address.join(rest).ok());
+            return Some(joined);
+        }
+    }
+    None
+}
+
+fn add(addresses: &mut Addresses, imports: Option<&Value>, base: &Url) {
+    for (key, address) in imports.and_then(Value::as_object).into_iter().flatten() {
+        let key = url_like(key, base).map_or_else(|| key.clone(), String::from);
+        let address = address.as_str().and_then(|text| url_like(text, base));
+        addresses.entry(key).or_insert(address);
+    }
+}
+
+/// `text` as a URL, or as a path that begins like one (HTML, *resolve a URL-like module specifier*).
+fn url_like(text: &str, base: &Url) -> Option<Url> {
+    let is_path = ["/", "./", "../"]
+        .iter()
+        .any(|begin| text.starts_with(begin));
+    match is_path {
+        true => base.join(text).ok(),
+        false => Url::parse(text).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_found_in_any_style_and_other_texts_are_not() {
+        let script = r#"
+            import a from './a.js'; import"./b.js";import*as c from"https://cdn.test/c.js"
+            export { d } from
+                "./d.js"; export*from'./e.js';
+            // don't mind this apostrophe
+            const f = await import( /* webpackIgnore: true */ "f");
+            import { 'odd' as g } from './a.js';
+            fetch('./no.js'); Array.from('no'); my_import('no'); x.import('no'); xfrom = 'no'; from("no");
+            import('./' + name); import("no
+            break"); import("\x6eo"); import ''"#;
+        let found = [
+            "./a.js",
+            "./b.js",
+            "https://cdn.test/c.js",
+            "./d.js",
+            "./e.js",
+            "f",
+            "./",
+        ];
+        assert_eq!(specifiers(script), found);
+        let long = format!("import '{}'", "x".repeat(LONGEST_SPECIFIER + 1));
+        assert_eq!(specifiers(&long), [""; 0]);
+        assert_eq!(specifiers(&long.replacen('x', "", 1)).len(), 1);
+    }
+
+    #[test]
+    fn specifiers_are_resolved_as_in_the_html_standard() {
+        let base = Url::parse("https://www.test/app/").expect("a URL");
+        let first = r#"{"imports": {
+            "three": "https://cdn.test/three.js", "three/": "https://cdn.test/three/", "no": null, "odd": "bare",
+            "https://cdn.test/": "/moved/", "https://cdn.test/own/": "/longer/", "./local.js": "./other.js"
+        }, "scopes": {"/app/": {"three": "/mine.js"}, "/app/deep/": {"three": "/deeper.js"}, "/one.js": {"a": "/b.js"}}}"#;
+        let second = r#"{"imports": {"three": "/late.js", "late": "/late.js"}}"#;
+        let maps = [first, second, "no map"].map(str::to_owned);
+        let map = ImportMap::of(&maps, &base);
+        for (specifier, from, expected) in [
+            (
+                "three",
+                "https://www.test/",
+                Some("https://cdn.test/three.js"),
+            ),
+            (
+                "three",
+                "https://www.test/app/x.js",
+                Some("https://www.test/mine.js"),
+            ),
+            (
+                "three",
+                "https://www.test/app/deep/x.js",
+                Some("https://www.test/deeper.js"),
+            ),
+            (
+                "a",
+                "https://www.test/one.js",
+                Some("https://www.test/b.js"),
+            ),
+            ("a", "https://www.test/one.js?", None),
+            (
+                "three/x.js",
+                "https://www.test/",
+                Some("https://cdn.test/three/x.js"),
+            ),
+            (
+                "late",
+                "https://www.test/",
+                Some("https://www.test/late.js"),
+            ),
+            ("no", "https://www.test/", None),
+            ("odd", "https://www.test/", None),
+            ("bare", "https://www.test/", None),
+            (
+                "https://cdn.test/a.js",
+                "https://www.test/",
+                Some("https://www.test/moved/a.js"),
+            ),
+            (
+                "https://cdn.test/own/a.js",
+                "https://www.test/",
+                Some("https://www.test/longer/a.js"),
+            ),
+            (
+                "./a.js",
+                "https://cdn.test/b.js",
+                Some("https://www.test/moved/a.js"),
+            ),
+            (
+                "./local.js",
+                "https://www.test/app/",
+                Some("https://www.test/app/other.js"),
+            ),
+            (
+                "./local.js",
+                "https://www.test/",
+                Some("https://www.test/local.js"),
+            ),
+            (
+                "../up.js",
+                "https://www.test/a/b.js",
+                Some("https://www.test/up.js"),
+            ),
+        ] {
+            let from = Url::parse(from).expect("a URL");
+            let found = map.resolve(specifier, &from).map(String::from);
+            assert_eq!(found.as_deref(), expected, "{specifier} from {from}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Visits what a page references: directly, by its sheets, and by its modules.
+//!
+//! ```text
+//! page ──▶ a.css ──▶ b.css ──▶ font          a sheet by its URL
+//!      ──▶ import map, inline module ──▶ /app.js ──▶ ./parts.js      a script by its target
+//! ```
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+
+use spdy_page::replica::Kind;
+use url::Url;
+
+use crate::prefetch::document_references::{
+    DocumentContents, DocumentReferences, ModuleContext, ReferenceTables, ReferencedResource,
+    document_key, target_at,
+};
+
+/// The longest chain of sheets and modules below a page that is followed.
+const MAX_DEPTH: usize = 8;
+/// The most sheets and scripts of one page that are followed.
+const MAX_DOCUMENTS_PER_PAGE: usize = 128;
+/// The most references of one page that are visited.
+const MAX_VISITS: usize = 4096;
+
+/// A document to visit: what it references, its URL if it is a script, and its depth below the page.
+struct Visit<'t> {
+    contents: &'t DocumentContents,
+    script: Option<Url>,
+    depth: usize,
+}
+
+impl ReferenceTables {
+    /// The resource at `target`, if the page of `home`, or one of its sheets and modules, references it.
+    pub(super) fn find(
+        &self,
+        home: &str,
+        page: &DocumentReferences,
+        target: &str,
+    ) -> Option<ReferencedResource> {
+        let mut found = None;
+        self.walk(home, page, |_, resource| {
+            if resource.target != target {
+                return ControlFlow::Continue(());
+            }
+            found = Some(resource.clone());
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    /// Calls `visit` with the resources that the page references, then with those of its sheets and modules, with the depth of the
+    /// document that references them: 0 for the page. A resource may be visited several times.
+    pub(super) fn walk(
+        &self,
+        home: &str,
+        page: &DocumentReferences,
+        mut visit: impl FnMut(usize, &ReferencedResource) -> ControlFlow<()>,
+    ) {
+        let modules = page.contents.modules.as_ref();
+        let mut queue = VecDeque::from([Visit {
+            contents: &page.contents,
+            script: None,
+            depth: 0,
+        }]);
+        let mut entered = BTreeSet::new();
+        let mut remaining = MAX_VISITS;
+        while let Some(document) = queue.pop_front() {
+            let resources = document.contents.resources.iter().cloned();
+            let imports = modules.into_iter().flat_map(|modules| {
+                let base = document.script.as_ref().unwrap_or(&modules.base);
+                let specifiers = document.contents.imports.iter();
+                specifiers.filter_map(|specifier| modules.imported(home, specifier, base))
+            });
+            for resource in resources.chain(imports) {
+                if remaining == 0 || visit(document.depth, &resource).is_break() {
+                    return;
+                }
+                remaining -= 1;
+                let is_script = resource.kind == Some(Kind::Script);
+                let key = match is_script {
+                    true => modules.map(|modules| document_key(&modules.rules, &resource.target)),
+                    false => resource.sheet,
+                };
+                let is_followed =
+                    document.depth < MAX_DEPTH && entered.len() < MAX_DOCUMENTS_PER_PAGE;
+                let Some(key) = key.filter(|key| is_followed && !entered.contains(key)) else {
+                    continue;
+                };
+                let table = if is_script {
+                    &self.scripts
+                } else {
+                    &self.sheets
+                };
+                let script = is_script
+                    .then(|| absolute(home, &resource.target))
+                    .flatten();
+                queue.extend(table.variants(&key).iter().map(|references| Visit {
+                    contents: &references.contents,
+                    script: script.clone(),
+                    depth: document.depth + 1,
+                }));
+                entered.insert(key);
+            }
+        }
+    }
+}
+
+impl ModuleContext {
+    /// The module that `specifier` in a module at `from` imports, if it is at `home`.
+    fn imported(&self, home: &str, specifier: &str, from: &Url) -> Option<ReferencedResource> {
+        let url = self.import_map.resolve(specifier, from)?;
+        let url = &url[..url::Position::AfterQuery];
+        let target = target_at(home, url)?.to_owned();
+        Some(ReferencedResource {
+            kind: Some(Kind::Script),
+            by_cors: true,
+            cannot_preload: self.has_integrity,
+            sheet: None,
+            target,
+        })
+    }
+}
+
+fn absolute(home: &str, target: &str) -> Option<Url> {
+    match target.starts_with('/') {
+        true => Url::parse(&[home, target].concat()).ok(),
+        false => Url::parse(target).ok(),
+    }
+}

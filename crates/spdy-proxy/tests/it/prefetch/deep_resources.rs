@@ -1,0 +1,184 @@
+//! Hints for resources that only a style sheet or a module of the page names, which a browser finds late. In virtual time.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_net::protocol::Protocol;
+
+use crate::support::stage::{HOME, Stage, links, networks, request};
+use crate::support::wire::Between;
+
+const PAGE: &str = "<!DOCTYPE html><link rel=stylesheet href=/a.css>\
+    <script type=importmap>{\"imports\": {\"lib/\": \"/lib/\"}}</script>\
+    <script type=module>import 'lib/a.js'</script><script type=module src=/app.js></script>";
+
+/// Each variant of `/for-you` names the client's own sheet, and has no validator.
+fn origin(request: &Request<Body>) -> Response<Body> {
+    let client = request.headers().get("x-client");
+    let client = client.map_or("nobody", |client| client.to_str().expect("ASCII"));
+    let for_client =
+        format!("<!DOCTYPE html><link rel=stylesheet href=/{client}.css><p>hello, {client}");
+    let sheet = request.uri().path().strip_suffix(".css");
+    let of_sheet =
+        sheet.map(|name| format!("@font-face {{ font-family: F; src: url({name}.woff2) }}"));
+    let (kind, control, body) = match request.uri().path() {
+        "/" => ("text/html", "max-age=600", PAGE),
+        "/no-cache" => ("text/html", "no-cache", PAGE),
+        "/for-you" => ("text/html", "no-cache", &for_client[..]),
+        "/a.css" => (
+            "text/css",
+            "max-age=600",
+            "@font-face { font-family: F; src: url(/used.woff2) } \
+             @font-face { font-family: G; src: url(/unused.woff2) }",
+        ),
+        path if path.ends_with(".css") => {
+            ("text/css", "max-age=600", &of_sheet.unwrap_or_default()[..])
+        }
+        "/app.js" => ("text/javascript", "max-age=600", "import './part.js'"),
+        "/lib/a.js" => (
+            "text/javascript",
+            "max-age=600",
+            "export * from './b.js'; import('./never.js')",
+        ),
+        "/lib/b.js" => ("text/javascript", "max-age=600", "import '/lib/c.js?v=1'"),
+        path if path.ends_with(".js") => ("text/javascript", "max-age=600", "1"),
+        _ => ("font/woff2", "max-age=600", "a font"),
+    };
+    let response = Response::builder()
+        .header("content-type", kind)
+        .header("cache-control", control);
+    let body = Body::full(Bytes::copy_from_slice(body.as_bytes()));
+    response.body(body).expect("a response")
+}
+
+fn stage() -> Stage {
+    let mut between = Between::start("---[site.rewrite]\n");
+    between.serve_origin(|request| std::future::ready(origin(&request)));
+    Stage {
+        between,
+        visitors: 0,
+    }
+}
+
+const NAVIGATION: [(&str, &str); 3] = [
+    ("accept", "text/html"),
+    ("sec-fetch-dest", "document"),
+    ("sec-fetch-mode", "navigate"),
+];
+
+/// A client requests `page`, and then what its browser would request: each target, by the document that names it.
+async fn load(stage: &Stage, from: IpAddr, page: &str, loaded: &[(&str, &str)]) {
+    let client = stage.connect(from, Protocol::Http1, false).await;
+    stage.get(&client, page, &NAVIGATION).await;
+    for &(referer, target) in loaded {
+        let referer = format!("{HOME}{referer}").leak();
+        let kind = match target.rsplit('.').next() {
+            Some("css") => "style",
+            Some("woff2") => "font",
+            _ => "script",
+        };
+        let mode = if kind == "style" { "no-cors" } else { "cors" };
+        let fields = [
+            ("referer", &*referer),
+            ("sec-fetch-dest", kind),
+            ("sec-fetch-mode", mode),
+        ];
+        stage.get(&client, target, &fields).await;
+    }
+}
+
+/// The `Link` headers and earlier hints that the next client gets with `page`.
+async fn hinted(stage: &Stage, page: &str, client: &'static str) -> Vec<String> {
+    let from = IpAddr::from([203, 0, 113, 1]);
+    let connection = stage.connect(from, Protocol::Http1, false).await;
+    let mut request = request(page, &NAVIGATION);
+    let headers = request.headers_mut();
+    headers.insert("x-client", HeaderValue::from_static(client));
+    let sending = connection.send(request, Priority::HIGHEST);
+    let (response, _) = stage.between.wait(sending).await;
+    let (head, body) = response.expect("a response").into_parts();
+    body.collect_up_to(1 << 20).await.expect("the body");
+    for link in head.headers.get_all(header::LINK) {
+        let link = link.to_str().expect("ASCII");
+        assert!(link.contains("rel=preload"), "{link}");
+        assert!(link.ends_with("; crossorigin"), "{link}");
+    }
+    links(&head.headers)
+}
+
+const LOADED: [(&str, &str); 8] = [
+    ("/", "/a.css"),
+    ("/a.css", "/used.woff2"),
+    ("/", "/lib/a.js"),
+    ("/", "/app.js"),
+    ("/app.js", "/part.js"),
+    ("/lib/a.js", "/lib/b.js"),
+    ("/lib/b.js", "/lib/c.js?v=1"),
+    // No text of the page names these.
+    ("/lib/b.js", "/lib/planted.js"),
+];
+const DEEP: [&str; 4] = ["/used.woff2", "/part.js", "/lib/b.js", "/lib/c.js?v=1"];
+
+#[tokio::test]
+async fn one_client_teaches_what_sheets_and_modules_of_the_page_name() {
+    let stage = stage();
+    let first = networks(1).next().expect("a network");
+    load(&stage, first, "/", &LOADED).await;
+    assert_eq!(hinted(&stage, "/", "nobody").await, DEEP);
+}
+
+/// The origin sends the page again for each request, the same text each time.
+#[tokio::test]
+async fn page_that_is_fetched_each_time_has_hints_of_its_text() {
+    let stage = stage();
+    let loaded = LOADED.map(|(referer, target)| match referer {
+        "/" => ("/no-cache", target),
+        referer => (referer, target),
+    });
+    for from in networks(1) {
+        load(&stage, from, "/no-cache", &loaded).await;
+    }
+    assert_eq!(hinted(&stage, "/no-cache", "nobody").await, DEEP);
+}
+
+/// The same URL, another text for each client: none gets hints of another's.
+#[tokio::test]
+async fn names_of_one_clients_text_are_not_hinted_to_another() {
+    let stage = stage();
+    for from in networks(3) {
+        let client = stage.connect(from, Protocol::Http1, false).await;
+        let alice = ("x-client", "alice");
+        stage
+            .get(&client, "/for-you", &[&NAVIGATION[..], &[alice]].concat())
+            .await;
+        for (referer, target, kind, mode) in [
+            (
+                "http://www.site.test/for-you",
+                "/alice.css",
+                "style",
+                "no-cors",
+            ),
+            (
+                "http://www.site.test/alice.css",
+                "/alice.woff2",
+                "font",
+                "cors",
+            ),
+        ] {
+            let fields = [
+                ("referer", referer),
+                ("sec-fetch-dest", kind),
+                ("sec-fetch-mode", mode),
+                alice,
+            ];
+            stage.get(&client, target, &fields).await;
+        }
+    }
+    assert_eq!(hinted(&stage, "/for-you", "alice").await, ["/alice.woff2"]);
+    assert_eq!(hinted(&stage, "/for-you", "bob").await, [""; 0]);
+    // Bob's text was the last.
+    assert_eq!(hinted(&stage, "/for-you", "alice").await, ["/alice.woff2"]);
+}
